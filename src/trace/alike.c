@@ -1,8 +1,8 @@
-/* trace/alike.c -- a text without what differs between any two processes. See trace/alike.h.
+/* trace/alike.c -- texts with process-specific parts replaced by `*`. See trace/alike.h.
  *
- * One pass over the words of the text: letters, digits and `_`. A word that is a number is
- * hidden by what stands before it ("cuda:", "device="), or because it can be nothing but an
- * address; a word that is a name, by how torch makes names.
+ * One pass over the words of the text: letters, digits and `_`. A number is replaced if the text
+ * before it says so ("cuda:", "device="), or if it can only be an address; a name, if torch made
+ * it.
  *
  * torch has three ways to make a name (torch/_dynamo: unique_id, install_global_by_id, and id()
  * in guards.py):
@@ -59,7 +59,7 @@ static bool are_digits(const char *text, size_t count)
     return count > 0;
 }
 
-/* Does what has been read end in WORDS? */
+/* Does the text read so far end in WORDS? */
 static bool is_after(const struct reader *reader, const char *words)
 {
     size_t length = strlen(words);
@@ -123,7 +123,7 @@ static const char devices[] = " cpu cuda hip xpu mps hpu mtia maia xla ipu ve la
                               "opencl dml fpga mkldnn ideep npu musa mlu gcu sdaa spyre tpu "
                               "neuron rbln cann openreg privateuseone dipu ";
 
-/* What stands before a number that a device, a stream or a module of torch.fx has in a process. */
+/* Texts before the number of a device, a stream or a torch.fx module. */
 static const char *const before_number[] = {
     "device=",          "device_index=",  "device_id=",
     "stream_id=",       "cuda_stream=",   "pci_bus_id=",
@@ -161,7 +161,7 @@ static bool is_in_device_call(const struct reader *reader)
     return is_after(&at, "device(") || is_after(&at, "device(type=");
 }
 
-/* Is the number at the place that of a device, or of a stream, which a process counts? */
+/* Is the number here that of a device or a stream? */
 static bool is_device_number(const struct reader *reader)
 {
     if (is_after_device_name(reader) || is_in_device_call(reader))
@@ -513,8 +513,8 @@ static void part_write(text_list *out, const char *part, size_t length)
     memcpy(list_add_many(out, length), part, length);
 }
 
-/* Is TEXT a call, "check_tensor(...)", or a dictionary of settings, "... against {...}"? Of
- * others the parts say nothing by themselves: of "L['t'] == (1, 2)" that is "2". */
+/* Is TEXT a call, "check_tensor(...)", or a dictionary of settings, "... against {...}"? Parts of
+ * other texts mean nothing alone, for example the "2" of "L['t'] == (1, 2)". */
 static bool has_parts(const char *text)
 {
     const char *bracket = text + strcspn(text, "({");

@@ -1,17 +1,16 @@
-/* trace/alike.h -- a text without what differs between any two processes.
+/* trace/alike.h -- texts with process-specific parts replaced by `*`.
  *
- * Two ranks of a job that do the same still write different guards: an object has another
- * address, the tensor is on the next GPU, and torch numbers the globals that it makes by a
- * counter of the process. In the text that is made here each of those is a `*`, so that texts
- * which mean the same are equal:
+ * Two ranks of a job that do the same still write different guards: objects have other addresses,
+ * the tensor is on the next GPU, and torch numbers its globals by a counter of the process.
+ * text_alike replaces each of these by `*`, so that texts with the same meaning are equal:
  *
  *     ___check_obj_id(G['__builtins_dict___20']['len'], 140222591751072), type=<class 'x'>
  *     ___check_obj_id(G['__builtins_dict___*']['len'], *), type=<class 'x'>
  *
- * Sets are put in order, since each process hashes strings by a secret of its own.
+ * Sets are sorted, because each process hashes strings with its own secret.
  *
- * All that is compared or shown of several processes goes through text_alike: guards' sources
- * and expressions, reasons, expected and actual values. */
+ * Every text that is compared between processes goes through text_alike: guards' sources and
+ * expressions, reasons, expected and actual values. */
 #ifndef DYNTRACE_ALIKE_H
 #define DYNTRACE_ALIKE_H
 

@@ -1,4 +1,5 @@
-/* trace/brief.c -- values of the program, as short as tells them apart. See trace/brief.h. */
+/* trace/brief.c -- shortens the program's values, but keeps them distinguishable. See
+ * trace/brief.h. */
 #include "trace/brief.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* trace/brief.h -- values of the program, as short as tells them apart. */
+/* trace/brief.h -- shortens the program's values, but keeps them distinguishable. */
 #ifndef DYNTRACE_BRIEF_H
 #define DYNTRACE_BRIEF_H
 

@@ -29,8 +29,8 @@ char *cause_about(const struct cause *cause)
 
 enum { HEAD_BYTES = 120 };
 
-/* The part in words, with what the texts have between it and a value, "size[0] = ", "dtype ", into
- * HEAD; its length. 0: the texts are values only. */
+/* Copy the text before the value ("size[0] = ", "dtype ") to HEAD; returns its length. 0: the texts
+ * are values only. */
 static size_t part_head(const struct cause *cause, char head[HEAD_BYTES])
 {
     size_t length;

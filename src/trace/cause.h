@@ -12,36 +12,36 @@ struct cause {                                    /* texts are borrowed, or NULL
     const char *user_stack; /* the program's line that needs the guard: trace/user_stack.h */
     const char *how;        /* "observed" when it happened, or "rechecked" afterwards */
     bool decided;           /* the first guard of that entry that did not hold */
-    /* nothing else of that guard ever failed: without it, or with this mended, is the same */
+    /* the guard's only failure: dropping the guard and fixing the cause are equivalent */
     bool whole;
 };
 
-/* What a cause is about: its source, else its kind. Torch's global flags are named. The caller
+/* The subject of a cause: its source, else its kind; a name for torch's global flags. The caller
  * frees it. */
 char *cause_about(const struct cause *cause);
 
-/* What of the source: "size[0]", where the texts say it. The caller frees it; NULL: the source is
- * all of it. Then what was wanted and seen of that, borrowed: "16" of "size[0] = 16"; NULL: not
- * known. */
+/* The part of the source, such as "size[0]", if the texts name one. The caller frees it; NULL: the
+ * whole source. The expected and actual values of that part are borrowed ("16" of "size[0] = 16");
+ * NULL: not known. */
 char *cause_part(const struct cause *cause);
 const char *cause_wanted(const struct cause *cause);
 const char *cause_seen(const struct cause *cause);
 
 /* ---- the words of every page: why, report, HTML, TUI, check, replay ---- */
 
-/* What a cause is about, as the program writes it: "len(x)", "self.kv.size". The caller frees
- * it. */
+/* The subject of a cause as the program's own expression: "len(x)", "self.kv.size". The caller
+ * frees it. */
 char *cause_called(const struct cause *cause);
 
-/* The expected and the actual value, as short as tells them apart. The caller frees them; NULL: not
- * known. */
+/* The expected and the actual value, shortened but distinguishable. The caller frees them; NULL:
+ * not known. */
 char *cause_expected(const struct cause *cause);
 char *cause_actual(const struct cause *cause);
 
 /* "n: expected 6, actual 7". The caller frees it; NULL: neither value is known. */
 char *cause_sentence(const struct cause *cause);
 
-/* Bytes of SOURCE without what is asked of it: of L['x'] in L['x'].size()[0]. */
+/* Length of SOURCE without the tested property: that of L['x'] in L['x'].size()[0]. */
 int cause_base(const char *source);
 
 /* The setting of `replay --what-if` that spares a cause: "dynamic=L['x'][0]" where a size or number

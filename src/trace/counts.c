@@ -97,7 +97,7 @@ static bool call_count(void *context, const int64_t *values, unsigned nulls)
     struct count_decided *decided;
     struct count *count;
 
-    if (id && outcome == OUTCOME_SKIP) /* its frame tells whether it counts */
+    if (id && outcome == OUTCOME_SKIP) /* its frame's row decides whether it counts */
         return true;
     counts_tick(counts, id);
     count = count_make(counts, code_id, thread_id);
@@ -118,8 +118,7 @@ static bool call_count(void *context, const int64_t *values, unsigned nulls)
     return true;
 }
 
-/* What one process has the compiler look at, others need not turn away; nor what some compile
- * looked at. */
+/* The compiler looked at code CODE_ID, or it has a compile: it was not turned away, in any process. */
 static void looked_at(struct counts *counts, int64_t code_id)
 {
     int64_t *first = map_get(&counts->by_code, code_id);

@@ -5,11 +5,11 @@
  *         for (size_t i = 0; i < counts.all.count; i++)   ... counts.all.at[i]
  *     counts_free(&counts);
  *
- * This is where `check` and `report` have their shares from, and says what the views `calls` and
- * `shares` say (schemas/views.sql): a call is one of its thread's process, and counts in shares
- * when compiled code was wanted and its function was not turned away unread. One pass over lookups,
- * in order of id, which is several times faster than a GROUP BY that sorts; then the calls of what
- * was given up. */
+ * `check` and `report` take their shares from here. The definitions are those of the views `calls`
+ * and `shares` (schemas/views.sql): a call belongs to its thread's process, and counts in shares if
+ * compiled code was wanted and the compiler did not skip its function unread. Reads lookups once,
+ * in order of id, several times faster than a GROUP BY that sorts; then the calls of given-up
+ * functions. */
 #ifndef DYNTRACE_COUNTS_H
 #define DYNTRACE_COUNTS_H
 
@@ -25,13 +25,13 @@ struct count {
     int64_t code_id, process_id;
     int64_t seen;     /* calls, those of the warm-up too */
     int64_t warm_id;  /* lookups with greater ids are after the warm-up */
-    int64_t warm_ns;  /* what began then or later is; INT64_MAX: nothing */
+    int64_t warm_ns;  /* calls that began then or later; INT64_MAX: none */
     unsigned next;    /* the same code in another process, + 1; 0: none */
     unsigned decided; /* the first of its counts->decided, + 1 */
-    bool turned_away; /* the compiler turned the function away unread: view turned_away */
+    bool turned_away; /* the compiler skipped the function unread: view turned_away */
 };
 
-/* Those of one outcome, after the warm-up. */
+/* Calls with one outcome, after the warm-up. */
 struct count_decided {
     int64_t calls, time_ns;
     unsigned next; /* another outcome of the same, + 1; 0: none */
@@ -58,7 +58,7 @@ struct counts {
 bool counts_read(struct counts *counts, struct db *db, struct progress *progress);
 void counts_free(struct counts *counts);
 
-/* Of a count, by outcome; 0 for those that it has not. */
+/* Calls of a count with OUTCOME; 0 if there are none. */
 struct count_calls {
     int64_t calls[OUTCOMES], times_ns[OUTCOMES];
 };
@@ -67,14 +67,13 @@ struct count_calls counts_calls(const struct counts *counts, const struct count 
 /* One more row was read, of this lookup. */
 void counts_tick(struct counts *counts, int64_t lookup_id);
 
-/* Those of CODE_ID in PROCESS_ID; NULL: none. */
+/* The counts of CODE_ID in PROCESS_ID; NULL: none. */
 struct count *counts_find(const struct counts *counts, int64_t code_id, int64_t process_id);
 
-/* Those of a thread's process. */
+/* The counts of a thread's process. */
 struct count *counts_of(const struct counts *counts, int64_t code_id, int64_t thread_id);
 
-/* Of CALLS by outcome: all, those that count in shares, those for which nothing fitted, those that
- * ran as Python. */
+/* Sums of CALLS by outcome: all, those that count in shares, misses, those that ran as Python. */
 struct call_sums {
     int64_t all, asked, hits, missed, python;
 };

@@ -1,4 +1,4 @@
-/* trace/damage.c -- what is wrong with a trace's file. See trace/damage.h. */
+/* trace/damage.c -- finds damage in a trace's file. See trace/damage.h. */
 #include "trace/damage.h"
 
 #include <inttypes.h>
@@ -22,7 +22,7 @@ enum {
 
 /* ---- the file as a whole --------------------------------------------------- */
 
-/* What the file that begins with the LENGTH bytes at HEAD is instead of a database. */
+/* The kind of a file, not a database, that begins with the LENGTH bytes at HEAD. */
 static const char *other_kind(const unsigned char *head, size_t length)
 {
     static const struct {

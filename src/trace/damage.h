@@ -1,7 +1,7 @@
-/* trace/damage.h -- what is wrong with a trace's file, where in it, and what can still be read.
+/* trace/damage.h -- finds damage in a trace's file: what, where, and what is still readable.
  *
- * SQLite says of a damaged file that it is malformed, mostly without a page or a table, and
- * opens none that was cut. So the file is read here page by page (trace/pages.h). */
+ * SQLite reports a damaged file as malformed, mostly without a page or a table, and does not open a
+ * truncated file. So the file is read here page by page (trace/pages.h). */
 #ifndef DYNTRACE_DAMAGE_H
 #define DYNTRACE_DAMAGE_H
 
@@ -15,7 +15,7 @@
 struct damage {
     struct pages pages;
     LIST(char *) faults; /* of the file as a whole: "is cut: it has 27 of its 108 pages" */
-    char *log_fault; /* of its log; while it is recorded that may be what is just being written */
+    char *log_fault;     /* in its log; during the recording this may be a page being written */
     LIST(char *) tables; /* "table frame: pages 20, 54 cannot be read; 5980 rows can" */
     int64_t rows;        /* of all tables that can be read */
     int64_t broken;      /* tables and indexes that are damaged */

@@ -25,7 +25,7 @@ enum {
     IDLE_MOST = 64, /* statements that are kept; merging has 25 */
     /* bytes of a text or blob; the longest of a recorder's are some MB of listing */
     VALUE_MOST = 16 << 20,
-    TEXT_SHOWN = 64 << 10, /* of them what query_text gives */
+    TEXT_SHOWN = 64 << 10, /* bytes of them that query_text returns */
 };
 
 static atomic_bool damage_said; /* since db_retry, of whatever connection */
@@ -34,15 +34,15 @@ struct db {
     sqlite3 *handle; /* owned */
     atomic_bool interrupted;
     char *path; /* owned: the file */
-    char *name; /* owned: what it is called; NULL: as its file */
+    char *name; /* owned: its name; NULL: that of its file */
     void (*progress)(void *context);
     void *progress_context;
     struct functions *functions; /* owned: with the connection */
     bool error, views;
-    /* owned: trust_schema of it, where it reads one of many traces (db_open_each), so that the next
-     * may take its place */
+    /* owned: the trusted schema when one of many traces is read (db_open_each), so that the next
+     * trace can take its place */
     char *schema;
-    LIST(sqlite3_stmt *) idle; /* owned: what was asked of earlier ones, to be asked again */
+    LIST(sqlite3_stmt *) idle; /* owned: prepared statements of earlier traces, for reuse */
 };
 
 struct query {
@@ -187,7 +187,7 @@ static int connect(struct db *db, const char *uri, int flags, const char *vfs)
 enum how {
     VIEWS = 1,  /* with the views of ours, for SQL that reads more than tables */
     EACH = 2,   /* as one of many */
-    QUIET = 4,  /* nothing is said of what is no trace */
+    QUIET = 4,  /* no message about files that are not traces */
     TRIALS = 8, /* trials can be added */
 };
 
@@ -238,7 +238,7 @@ static int file_connect(struct db *db, const char *absolute, enum how how)
     if (status == SQLITE_OK)
         status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", NULL,
                               NULL, NULL);
-    /* the system keeps more; and as much is held by each sorter. What is read once, in order, needs
+    /* the system caches more, and each sorter takes the same amount; a single pass in order needs
      * less */
     if (status == SQLITE_OK)
         status = sqlite3_exec(
@@ -461,7 +461,7 @@ static void query_error(struct db *db)
     say_error("%s: %s", db_path(db), error_words(db->handle, status));
 }
 
-/* What was asked of an earlier one of many traces, or NULL. */
+/* A prepared statement kept from an earlier trace, or NULL. */
 static sqlite3_stmt *idle_take(struct db *db, const char *sql)
 {
     for (size_t i = 0; i < db->idle.count; i++) {

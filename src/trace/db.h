@@ -9,11 +9,11 @@
  *     query_close(q);
  *     ok = !db_failed(db);
  *
- * A trace may come from anybody. It is opened read-only and defensively: SQL in it cannot call what
- * SQL should not, and SQL typed by the user cannot write to the trace or to any other file; what a
- * reader may take of the machine is bounded (lib/bounds.h), and a schema that does more than hold
- * rows is refused. The views that SQL sees are those of our own schemas/views.sql. Every function
- * here that fails has said so on stderr, in one line. */
+ * A trace may come from a stranger. It is opened read-only and defensively: SQL in it cannot call
+ * unsafe functions, SQL typed by the user cannot write to any file, memory and time are limited
+ * (lib/bounds.h), and a schema that does more than hold rows is refused. SQL sees only our own
+ * views (schemas/views.sql). Every function here that fails has reported the error on stderr, in
+ * one line. */
 #ifndef DYNTRACE_DB_H
 #define DYNTRACE_DB_H
 
@@ -30,18 +30,18 @@ struct query;
  * db_close. */
 struct db *db_open(const char *path);
 
-/* What is said of a damaged file, in place of the command that tells more: for that command.
- * Borrowed. */
+/* For the command that explains damage: the text to print about a damaged file instead of a hint at
+ * that command. Borrowed. */
 void db_damage_words(const char *words);
 
 void db_close(struct db *db);
 
-/* One of many, which are opened one after the other: the connection of the last one that was closed
- * is used again where its schema is the same, with the statements that were prepared
- * (trace/swap.h). Without VIEWS for who only copies tables. */
+/* Open one of many traces, read one after the other. The connection of the last closed trace is
+ * reused if its schema is the same, with its prepared statements (trace/swap.h). Pass false for
+ * VIEWS to copy tables only. */
 struct db *db_open_each(const char *path, bool views);
 
-/* The same as db_open, but NAME is what it is called: it is made of what the user has named. */
+/* Like db_open, for a file made from the traces that the user has named: messages call it NAME. */
 struct db *db_open_called(const char *path, const char *name);
 
 /* Open the trace at PATH for adding trials (trace/trials.h); nothing else can be written. Creates
@@ -49,23 +49,23 @@ struct db *db_open_called(const char *path, const char *name);
  * it with db_close. */
 struct db *db_open_for_trials(const char *path);
 
-/* A database of our own, made by SCRIPT, for what is worked out from more than one trace. WHAT
- * stands before its errors. */
+/* A private database created by SCRIPT, for results computed from several traces. WHAT: prefix of
+ * its error messages. */
 struct db *db_scratch(const char *what, const char *script);
 
-/* PATH as it is named from the root, without links; that of a file without a name (lib/out_file.h)
- * as it is. NULL: errno says why. The caller frees it. */
+/* The absolute path of PATH without links; that of a file without a name (lib/out_file.h)
+ * unchanged. NULL with errno. The caller frees it. */
 char *db_absolute(const char *path);
 
-/* What it is called: the path it was opened by, or what db_open_called says. db_file: the file, to
- * open it once more. Both are borrowed: they live as long as DB. */
+/* db_path: the trace's name in messages: the path it was opened by, or db_open_called's NAME.
+ * db_file: the path of its file, to open it again. Both are borrowed and live as long as DB. */
 const char *db_path(const struct db *db);
 const char *db_file(const struct db *db);
 
 /* Make a running query of DB return an error soon. Safe in a signal handler. */
 void db_interrupt(struct db *db);
-/* That was asked since db_retry, or its time is up: what takes long without a query looks now and
- * then. */
+/* Was db_interrupt called since db_retry, or is the time limit over? Long loops without a query
+ * check this now and then. */
 bool db_interrupted(struct db *db);
 
 /* While a query runs, call CALL every few milliseconds or so. NULL ends that. */
@@ -88,9 +88,8 @@ struct query *db_query_next(struct db *db, const char *sql, const char **rest);
 struct query *db_asked_(struct db *db, const char *sql, const int64_t *values, size_t count);
 
 /* True when any query of DB has failed since it was opened, or since db_retry: the error has been
- * reported. So
- * nobody needs to carry errors upwards: a query that failed has no more rows, and a command asks
- * once, at its end. db_retry forgets it, and damage is said once more. */
+ * reported. So errors need not be passed upwards: a failed query has no more rows, and a command
+ * checks once, at its end. db_retry clears the failure, and damage is reported again. */
 bool db_failed(const struct db *db);
 void db_retry(struct db *db);
 
@@ -111,7 +110,7 @@ bool query_step(struct query *query);
 /* True when a step ended in an error. */
 bool query_failed(const struct query *query);
 
-/* Run it once, for what it does, and make it ready for the next time. */
+/* Execute it, ignoring rows, and reset it. */
 void query_put(struct query *query);
 
 /* Start again with the same or new parameters. */
@@ -120,8 +119,8 @@ void query_reset(struct query *query);
 /* End it. Harmless on NULL. */
 void query_close(struct query *query);
 
-/* Run the statements of SQL for what they do: "BEGIN", from which on all queries see the trace at
- * one moment, while its recording goes on. */
+/* Execute the statements of SQL, ignoring rows. After "BEGIN" all queries see one snapshot of a
+ * trace that is still being recorded. */
 bool db_run(struct db *db, const char *sql);
 
 /* Hand every row of SQL, "SELECT each(a, b, ...) FROM ...", to ROW: of many rows of numbers in two
@@ -153,8 +152,8 @@ double query_real(struct query *query, int column);
 /* never NULL; BYTES may be NULL */
 const char *query_text(struct query *query, int column, size_t *bytes);
 
-/* query_text cuts what is longer than 64 KB and says so at its end: names, reasons, values. The
- * whole of it, 16 MB at most, for what is copied, parsed, or long by its nature. */
+/* query_text cuts texts at 64 KB and marks the cut: for names, reasons, values. query_whole returns
+ * up to 16 MB: for texts that are copied, parsed, or naturally long. */
 const char *query_whole(struct query *query, int column, size_t *bytes);
 
 /* A column as text that the caller frees; NULL when it is NULL. */
@@ -170,9 +169,9 @@ int64_t db_meta_integer(struct db *db, const char *key, int64_t otherwise);
 
 /* ---- a trace that is made ------------------------------------------------ */
 
-/* Make PATH, an empty file, an empty trace, which all of the above can write as well; NULL on an
- * error. It has no journal: it is worth nothing before db_made, after which nothing more is
- * written; false when anything failed. */
+/* Turn the empty file PATH into an empty trace that the functions above can write; NULL on an
+ * error. The file has no journal and is invalid until db_made, after which nothing more may be
+ * written. db_made: false when anything failed. */
 struct db *db_make(const char *path);
 bool db_made(struct db *db);
 

@@ -13,28 +13,28 @@ struct doubts {
     int64_t lost;   /* events that are missing */
 };
 
-/* Say on stderr that DB is still being recorded, which means SO_FAR for the answer, and that it
- * lost events, which means MISSING; NULL: that is not said here. */
+/* Warn on stderr that DB is still being recorded (with SO_FAR, the effect on the answer) and that
+ * it lost events (with MISSING). NULL: no such warning. */
 struct doubts doubts_say(struct db *db, const char *so_far, const char *missing);
 
 /* In words, which frames DB has, when that is not every one; or NULL. */
 const char *doubts_frames(struct db *db);
 
-/* What the choice of frames left out of DB, which the caller frees: "14.5 k functions (2.26 M
- * frames) by --frames user, ...". NULL: nothing, or it is not known. */
+/* A text about the frames that options left out of DB: "14.5 k functions (2.26 M frames) by
+ * --frames user, ...". The caller frees it. NULL: none, or not known. */
 char *doubts_left_out(struct db *db);
 
 /* In words, what DB keeps of values, when that is not all; or NULL. */
 const char *doubts_values(struct db *db);
 
-/* What `run --set` was given, in words, and what of it did nothing: owned; or NULL. */
+/* A text about the settings of `run --set` and those without effect: owned; or NULL. */
 char *doubts_settings(struct db *db);
 /* Say that on stderr, for answers that have no place of their own for it. */
 void doubts_say_settings(struct db *db);
 /* The same as a member `settings`, a list, where there are any. */
 void doubts_json_settings(struct db *db, struct json *json);
 
-/* Say on stderr that DB has trials, which are no part of the recording, and the best of them. */
+/* Print on stderr that DB has trials, which are not part of the recording, and the best one. */
 void doubts_say_trials(struct db *db);
 
 #endif

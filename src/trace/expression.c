@@ -2,7 +2,7 @@
  *
  * A reader copies the text and rewrites each source in it: a variable (L['x'], G['x']) or a helper
  * of torch's around one (___from_numpy(L['x'])), then its attributes and items. The texts come from
- * traced programs: any of them may be malformed, and then its characters are copied. */
+ * traced programs. A malformed text is copied unchanged. */
 #include "trace/expression.h"
 
 #include <ctype.h>
@@ -92,7 +92,7 @@ struct part {
     size_t bytes;
 };
 
-/* The name in a literal such as 'x'; no bytes: it is no literal, or has escapes. */
+/* The name in a literal such as 'x'; empty: not a literal, or it has escapes. */
 static struct part name_in(struct part literal)
 {
     bool is_quoted =
@@ -104,8 +104,9 @@ static struct part name_in(struct part literal)
     return (struct part){literal.text + 1, literal.bytes - 2};
 }
 
-/* Read up to the bracket that closes the one before AT: what is between the commas that are in no
- * other bracket. Returns the place behind it; NULL: it is not closed, or has more parts. */
+/* Read the parts between commas, up to the bracket that closes the one before AT; nested brackets
+ * belong to their part. Returns the place after the bracket; NULL: not closed, or too many parts.
+ */
 static const char *parts_read(const char *at, const char *end, struct part parts[ARGUMENTS_MOST],
                               int *count)
 {
@@ -155,9 +156,9 @@ static void part_rewrite(struct reader *reader, struct part part)
     reader->out = inner.out;
 }
 
-/* ---- what a source begins with ------------------------------------------------- */
+/* ---- the beginning of a source -------------------------------------------------- */
 
-/* A local variable. Those that torch adds have names that the program does not. */
+/* A local variable. Variables that torch adds have names that a program cannot have. */
 static void local_write(text_list *out, struct part name)
 {
     static const char stack[] = "___stack";
@@ -296,7 +297,7 @@ static void helper_write(struct reader *reader, const struct helper *helper,
     }
 }
 
-/* A call of a helper; false: READER is not at one that can be rewritten. */
+/* Rewrite a call of a helper; false: READER is not at a known one. */
 static bool helper_read(struct reader *reader)
 {
     static const char dict[] = ".__dict__";

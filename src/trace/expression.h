@@ -14,8 +14,8 @@
 #ifndef DYNTRACE_EXPRESSION_H
 #define DYNTRACE_EXPRESSION_H
 
-/* TEXT, a source, several, or an expression of them, as the program would write it. Text that is no
- * source is copied. Returns NULL for NULL; the caller frees the result. */
+/* Rewrite the guard sources in TEXT as the program's own expressions; other text is copied. Returns
+ * NULL for NULL; the caller frees the result. */
 char *expression_of(const char *text);
 
 #endif

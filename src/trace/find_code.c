@@ -1,4 +1,4 @@
-/* trace/find_code.c -- from what a user types to a function of a trace. See trace/find_code.h. */
+/* trace/find_code.c -- finds the function that a user's words name. See trace/find_code.h. */
 #include "trace/find_code.h"
 
 #include <ctype.h>
@@ -198,7 +198,7 @@ static char *nearest_list(struct db *db, const char *name)
     return list;
 }
 
-/* NAME is a file, and meant as one: a trace, perhaps, whose name does not end in ".db". */
+/* Is NAME an existing file and meant as one, such as a trace whose name does not end in ".db"? */
 static bool is_file(const char *name)
 {
     struct stat status;
@@ -206,7 +206,7 @@ static bool is_file(const char *name)
     return stat(name, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* Say that NAME is not there, and where it is instead, or what comes nearest to it. */
+/* Report that NAME was not found, where it is instead, or the most similar name. */
 static void none_say(struct db *db, const char *name)
 {
     const char *last = strrchr(name, '.') ? strrchr(name, '.') + 1 : name;

@@ -1,13 +1,12 @@
-/* trace/find_code.h -- from what a user types to a function of a trace.
+/* trace/find_code.h -- finds the function that a user's words name.
  *
  *     struct found_code f;
  *     switch (find_code(db, "Net.forward", &f, ...)) ...
  *     ... "SELECT ... WHERE code_id IN (" f.ids ")"
  *     found_code_free(&f);
  *
- * A function is what its file, qualified name, first line and kind say: code
- * objects that agree in those are the same function in several processes, or
- * one that was defined again. */
+ * Code objects with the same file, qualified name, first line and kind are one function: in several
+ * processes, or defined again. */
 #ifndef DYNTRACE_FIND_CODE_H
 #define DYNTRACE_FIND_CODE_H
 
@@ -23,7 +22,7 @@ struct found_code {
     char *qualname, *filename, *kind; /* owned, "?" when not known */
     int64_t first_line;
     char *ids;            /* owned: code ids for an SQL list, "3, 7" */
-    int64_t code_objects; /* all there are, also those that IDS has no room for */
+    int64_t code_objects; /* all code objects, including those that IDS has no room for */
     int64_t processes;
     int64_t compiles;
     char *label; /* owned: the compile that was named, "0/1", or NULL */
@@ -31,11 +30,13 @@ struct found_code {
 
 enum find_result { FIND_ONE, FIND_SEVERAL, FIND_NONE, FIND_LISTED };
 
-/* Find NAME (NULL: what is most worth asking about): a qualified name, its last part, FILE:LINE, a
- * GLOB, or a compile's label such as 0/1. FIND_ONE fills FOUND, which the caller ends with
- * found_code_free. FIND_SEVERAL: they were listed on OUT with their counts.
- * FIND_LISTED: the same without a NAME. FIND_NONE: it was said on stderr; db_failed() when it may
- * be there all the same. */
+/* Find NAME (NULL: the functions most worth explaining): a qualified name, its last part, FILE:LINE,
+ * a GLOB, or a compile's label such as 0/1.
+ *
+ *   FIND_ONE      FOUND is filled; the caller ends it with found_code_free
+ *   FIND_SEVERAL  several matched and have been listed on OUT with their counts
+ *   FIND_LISTED   the same without a NAME
+ *   FIND_NONE     reported on stderr; db_failed() tells whether an error may have hidden it */
 enum find_result find_code(struct db *db, const char *name, struct found_code *found, FILE *out,
                            bool json);
 void found_code_free(struct found_code *found);
@@ -46,9 +47,9 @@ void find_bind(struct query *query, int parameter, const struct found_code *foun
 /* FOUND as the member "function". */
 void found_json(struct json *json, const struct found_code *found);
 
-/* What `why` and `show` have in common: FUNC and FILEs, FUNC first or last; FILEs alone that are
- * there leave *NAME NULL. *FILES ends with a NULL, for which GIVEN, the operands, may be changed.
- * False after saying what is missing or too much, as COMMAND. */
+/* Read the operands of `why` and `show`: FUNC and FILEs, FUNC first or last. *NAME is NULL if there
+ * are only existing FILEs. *FILES ends with a NULL and may reuse GIVEN, the operands. False on an
+ * error, which has been reported under the name COMMAND. */
 bool find_operands(const char *command, int count, char **given, const char **name, char ***files);
 
 /* Open the traces that FILES name, or the newest one, for an answer about decisions: one snapshot,

@@ -1,9 +1,9 @@
-/* trace/function_ids.h -- which code objects are one function, as the view `functions` says.
+/* trace/function_ids.h -- the function of a code object, as defined by the view `functions`.
  *
  * That view numbers functions by sorting all code objects, anew in each statement that groups by
  * function_id. Connections of ours look the number up here instead: trace/trust.c puts the SQL
- * function function_of(code_id) into our own copy of the view. The code objects are read once, and
- * those that came since when one is asked for that is not known. */
+ * function function_of(code_id) into our own copy of the view. Code objects are read once; an
+ * unknown id causes newer ones to be read. */
 #ifndef DYNTRACE_FUNCTION_IDS_H
 #define DYNTRACE_FUNCTION_IDS_H
 
@@ -14,7 +14,7 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-/* How the view has it, and what stands there in ours. */
+/* The view's expression for it, and its replacement in our copy. */
 #define FUNCTION_ID_VIEW "MIN(code_id) OVER (PARTITION BY filename, qualname, first_line)"
 #define FUNCTION_ID_OURS "function_of(code_id)"
 
@@ -36,8 +36,8 @@ struct function_ids {
     int64_t last; /* code objects up to this one were read */
 };
 
-/* Put the function of CODE_ID into *FOUND, 0 where there is no such code object. An error of
- * SQLite, or 0. */
+/* Store the function of CODE_ID in *FOUND, 0 if there is no such code object. Returns 0 or an
+ * SQLite error. */
 int function_ids_find(struct function_ids *ids, struct sqlite3 *handle, int64_t code_id,
                       int64_t *found);
 void function_ids_free(struct function_ids *ids);

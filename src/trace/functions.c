@@ -50,7 +50,7 @@ struct lines *functions_lines(struct functions *functions)
     return &functions->lines;
 }
 
-/* An argument; NULL for NULL. What is longer than any guard is cut. */
+/* An argument's text; NULL for NULL. Cut if longer than any guard. */
 static const char *text_of(sqlite3_value *value)
 {
     const char *text = (const char *)sqlite3_value_text(value);
@@ -120,7 +120,7 @@ static void actual(sqlite3_context *context, int count, sqlite3_value **values)
     result(context, cause_actual(&cause));
 }
 
-/* The actual value as it was recorded, for lists of them, which are cut short together. */
+/* The actual value as recorded, for lists of values, which are shortened together. */
 static void seen(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct cause cause = cause_of(values);
@@ -151,7 +151,7 @@ static void stack_path(sqlite3_context *context, int count, sqlite3_value **valu
     result(context, user_stack_path(text_of(values[0])));
 }
 
-/* What in torch's reason says it, why, or a hint; NULL: nothing does. */
+/* A part of torch's reason: what, why, or a hint; NULL: not in it. */
 static void reason_part(sqlite3_context *context, int count, sqlite3_value **values)
 {
     const char *part = text_of(values[1]);

@@ -1,10 +1,10 @@
-/* trace/functions.h -- SQL functions of the statements in schemas/: words for what a trace holds.
+/* trace/functions.h -- SQL functions for the statements in schemas/: words for a trace's values.
  *
- * With these every page has one text for one fact, whichever statement asks for it:
+ * With them all pages print the same words for the same fact:
  *
  *     as_written(source)             trace/expression.h: "self.kv.size"
  *     brief(value, beside)           trace/brief.h: "0.3706"
- *     cause_name(CAUSE)              what a cause is about: "len(x)"
+ *     cause_name(CAUSE) the subject of a cause: "len(x)"
  *     cause_expected(CAUSE)          "6", cut short where the actual value differs all the same
  *     cause_actual(CAUSE)            "7"
  *     cause_seen(CAUSE)              "7.000000123": whole, for a list that brief() then cuts
@@ -16,8 +16,8 @@
  *     resume_words(qualname)         "the rest of f after line 12"; NULL: no resume function
  *     function_of(code_id)           functions.function_id (trace/function_ids.h)
  *
- * CAUSE: kind, source, aspect, dimension, expected, actual, text of recompile_cause. Only SQL that
- * is typed or ours may call them, no view of a trace's own. */
+ * CAUSE: kind, source, aspect, dimension, expected, actual, text of recompile_cause. They can be
+ * called by our SQL and by SQL that a user types, not by views in a trace. */
 #ifndef DYNTRACE_FUNCTIONS_H
 #define DYNTRACE_FUNCTIONS_H
 

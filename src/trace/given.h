@@ -1,11 +1,10 @@
-/* trace/given.h -- what each of several traces says of itself, and which of them do not go
- * together.
+/* trace/given.h -- metadata of several traces, and which of them do not belong together.
  *
- * Before several traces are answered as one each is asked for its meta and its processes. Left out,
- * by a line each, are those that cannot be read or are still being recorded, that do not say when
- * they began, and that have a process which another one has, for it would count twice: a process is
- * known by (host, pid, start); then those of another job than most are of, and of a rank that began
- * once more later. What is left is kept in a database of its own: schemas/given.sql. */
+ * Before several traces are answered as one, the metadata and processes of each are read. A trace
+ * is left out, with a line that names it, if it cannot be read, is still being recorded, has no
+ * start time, shares a process (host, pid, start) with another trace, which would count twice,
+ * belongs to another job than most, or holds a rank that was started again later. The data of the
+ * rest are kept in a private database: schemas/given.sql. */
 #ifndef DYNTRACE_GIVEN_H
 #define DYNTRACE_GIVEN_H
 
@@ -14,11 +13,11 @@
 
 struct db;
 
-/* Of the *COUNT files at PATHS, each owned: those left out are freed and taken away. NULL: it
- * cannot be kept, which has been reported. The caller ends it with db_close. */
+/* Read the *COUNT files at PATHS (each owned); those left out are freed and removed from PATHS.
+ * NULL: no database could be made, which has been reported. The caller ends it with db_close. */
 struct db *given_read(char **paths, size_t *count);
 
-/* False after saying that the recording of DB goes on. */
+/* False if DB is still being recorded, which has been reported. */
 bool given_ended(struct db *db);
 
 #endif

@@ -1,11 +1,11 @@
 /* trace/lines.h -- single lines of the traced program's source.
  *
- * A line is read from its file only where it is known to be the one that ran: the file lies on the
- * machine that recorded, and neither it nor its name changed since the recording began. Else there
- * is no text, and a page prints the place alone.
+ * A line is read from its file only if it is certainly the one that ran: the file is on the machine
+ * that recorded, and neither it nor its name has changed since the recording began. Otherwise there
+ * is no text, and pages print only file and line number.
  *
- * The names come from the trace, which may be anybody's. Only Python files are read, so that a
- * report made from a stranger's trace holds no line of a private key. */
+ * The file names come from the trace, which may be a stranger's. Only Python files are read, so
+ * that a report made from it cannot contain a line of a private key. */
 #ifndef DYNTRACE_LINES_H
 #define DYNTRACE_LINES_H
 

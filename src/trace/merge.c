@@ -27,7 +27,7 @@ struct merge {
     struct progress progress;
 };
 
-/* How to read a table, and to write a row of it. */
+/* Statements to read a table and to write a row of it. */
 static void table_prepare(struct merge *merge, enum row_table table)
 {
     const struct row_table_facts *facts = &row_tables[table];
@@ -131,7 +131,7 @@ static bool signatures_copy(struct merge *merge, struct db *source)
     return !db_failed(source) && !db_failed(merge->out);
 }
 
-/* Take away what was copied of a trace that is left out after all. The file has no journal. */
+/* Delete the rows copied from a trace that is left out after all. The file has no journal. */
 static void trace_undo(struct merge *merge)
 {
     char sql[200];
@@ -200,7 +200,7 @@ static size_t traces_copy(struct merge *merge, struct db *given)
     return (size_t)count;
 }
 
-/* What the statement NAME finds in FROM is meta of OUT. */
+/* Copy the rows of statement NAME on FROM into OUT's meta. */
 static void meta_put(struct db *out, struct db *from, const char *name)
 {
     struct query *put = db_query(out, "INSERT OR REPLACE INTO meta VALUES (?1, ?2)");

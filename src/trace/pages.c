@@ -69,14 +69,14 @@ static void sum_add(uint32_t sum[2], const unsigned char *words, size_t bytes, b
     }
 }
 
-/* Is SUM what stands at AT? */
+/* Is SUM the checksum stored at AT? */
 static bool is_sum(const uint32_t sum[2], const unsigned char *at)
 {
     return number_at(at, 4) == sum[0] && number_at(at + 4, 4) == sum[1];
 }
 
-/* Find where in the log each page was written last, up to the last commit: what comes after it,
- * or after a frame whose sum is wrong, SQLite does not use either. */
+/* Find the last version of each page in the log, up to the last commit. Like SQLite, ignore
+ * everything after it, or after a frame with a wrong checksum. */
 static void log_read(struct pages *pages)
 {
     unsigned char head[LOG_HEADER];
@@ -186,7 +186,7 @@ void pages_close(struct pages *pages)
     map_free(&pages->visited);
 }
 
-/* Read page NUMBER, as it was written last. */
+/* Read the last version of page NUMBER. */
 static bool page_read(struct pages *pages, uint32_t number, unsigned char *page)
 {
     int64_t *place = map_get(&pages->logged, number);
@@ -204,11 +204,11 @@ static bool page_read(struct pages *pages, uint32_t number, unsigned char *page)
 struct visit {
     struct pages *pages;
     struct tree *tree;
-    pages_row *row; /* NULL: nobody wants them */
+    pages_row *row; /* NULL: not wanted */
     void *context;
 };
 
-/* A page of a tree as it was read. */
+/* A page of a B-tree. */
 struct page {
     unsigned char *bytes;
     uint32_t number;
@@ -222,7 +222,7 @@ static bool is_inner(const struct page *page)
     return page->kind == INDEX_INNER || page->kind == TABLE_INNER;
 }
 
-/* Does what is in PAGE make sense? */
+/* Is PAGE well-formed? */
 static bool page_look(const struct pages *pages, struct page *page)
 {
     size_t header, pointers;

@@ -1,9 +1,8 @@
-/* trace/pages.h -- a file of SQLite's read page by page, without SQLite, which refuses damaged
- * ones.
+/* trace/pages.h -- reads an SQLite file page by page, because SQLite refuses damaged files.
  *
- * What is read is described in https://sqlite.org/fileformat2.html: a header, B-trees of pages,
- * and beside the file perhaps a log of pages that were written later. Nothing in the file is
- * believed: every offset is checked, and no page is visited twice. */
+ * The format is described in https://sqlite.org/fileformat2.html: a header, B-trees of pages, and
+ * perhaps a write-ahead log with newer pages. The file may be hostile: every offset is checked, and
+ * no page is visited twice. */
 #ifndef DYNTRACE_PAGES_H
 #define DYNTRACE_PAGES_H
 
@@ -13,7 +12,7 @@
 
 #include "lib/list.h"
 
-/* A file, and what its header says of it. */
+/* A file and its header's fields. */
 struct pages {
     int file, log;       /* owned; log -1: there is none */
     int64_t bytes;       /* how long the file is */
@@ -23,9 +22,9 @@ struct pages {
     bool is_sqlite;      /* it begins as SQLite's files do */
     bool is_sound;       /* the header makes sense */
     bool log_sound;      /* so does the log's */
-    bool log_torn;       /* the log was cut or overwritten after what is used of it */
+    bool log_torn;       /* the log was cut or overwritten after its used part */
     int64_t log_bytes;
-    int64_t log_used;  /* of them: up to the end of the last commit that is whole */
+    int64_t log_used;  /* frames up to the end of the last complete commit */
     struct map logged; /* page -> where in the log it was written last */
     struct map visited;
 };

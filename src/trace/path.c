@@ -24,8 +24,8 @@ static bool has_beside(const char *absolute, const char *suffix)
     return has;
 }
 
-/* By SQLite's own means: to close a file that it has open, too, would take away the locks that it
- * holds there. */
+/* Use SQLite's own file functions: closing our descriptor of a file that SQLite has open would drop
+ * its POSIX locks. */
 struct path_facts path_look(const char *absolute)
 {
     struct path_facts facts = {.locks = true};
@@ -88,7 +88,7 @@ static void proc_reach(void)
 {
     sqlite3_vfs *vfs;
 
-    /* nobody asks, and to count is a fifth of what opening a trace takes */
+    /* not needed, and counting takes a fifth of the time to open a trace */
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     vfs = sqlite3_vfs_find(NULL);
     vfs->xSetSystemCall(vfs, "open", (sqlite3_syscall_ptr)proc_open);

@@ -1,15 +1,15 @@
 /* trace/path.h -- how SQLite reaches the file of a trace: for trace/db.c.
  *
- * A trace may be read where nothing can be written, and its file may have no name (lib/out_file.h).
- * */
+ * A trace may lie on a read-only filesystem, and its file may have no name (lib/out_file.h). */
 #ifndef DYNTRACE_PATH_H
 #define DYNTRACE_PATH_H
 
 #include <stdbool.h>
 
 struct path_facts {
-    /* it can be locked: not on a network file system without a lock server. Then it is read, and
-     * one that we make is written, without, for whole traces are there, which nobody changes */
+    /* the file can be locked: false on a network filesystem without a lock server. Files there are
+     * read and written without locks, because only finished traces, which nobody changes, are kept
+     * there */
     bool locks;
     /* it has a log in its header and none beside it: no recorder uses it. SQLite must not make one,
      * which in a directory that we cannot write to would fail and elsewhere would litter */

@@ -46,7 +46,7 @@ static char *printed(const char *text, size_t width)
     return made;
 }
 
-/* Columns of what is safe to print: one a rune. */
+/* Columns of a text that is safe to print: one for each rune. */
 static size_t columns_of(const char *text)
 {
     size_t columns = 0;

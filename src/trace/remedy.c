@@ -36,8 +36,8 @@ static bool like(const char *text, char *pattern)
     return !fnmatch(pattern, head, FNM_CASEFOLD);
 }
 
-/* FITS says so of TEXT, where NULL is the empty one, and an alternative of a rule, of which "|" is
- * between two. */
+/* Does FITS hold for TEXT (NULL: empty) and one of a rule's alternatives, which are separated by
+ * "|"? */
 static bool any_of(const char *alternatives, const char *text,
                    bool (*fits)(const char *text, char *alternative))
 {
@@ -188,7 +188,7 @@ static bool is_on(const struct remedy_rule *rule, enum remedy_on on,
     return !rule->until || facts->torch <= rule->until;
 }
 
-/* The rule's `said` is in what was wanted, seen or said. */
+/* Is the rule's `said` in the expected value, the actual value or the text? */
 static bool is_said(const char *said, const struct cause *cause)
 {
     if (!said)
@@ -254,8 +254,8 @@ static void choose_case(const struct remedy_rule *rule, struct remedy_facts *fac
 
 /* ---- sentences ----------------------------------------------------------- */
 
-/* TEXT without line ends, cut to WORD_BYTES and to whole runes; all of it with its last dot away,
- * the sentence has its own. */
+/* TEXT without line ends, cut to WORD_BYTES at a rune's boundary; if uncut, without its final dot,
+ * because the sentence has one. */
 static const char *word_of(struct arena *arena, const char *text)
 {
     size_t bytes = prose_cut(text, WORD_BYTES);
@@ -311,7 +311,7 @@ static const char *place_of(struct arena *arena, const struct remedy_facts *fact
     return arena_print(arena, " (%s)", (char *)arena_keep(arena, line));
 }
 
-/* What is marked as dynamic and must not be, as torch says it. */
+/* The source in torch's message that is marked dynamic but must not be. */
 static const char *constraint_of(struct arena *arena, const char *text)
 {
     static const char before[] = "You marked ";
@@ -324,7 +324,7 @@ static const char *constraint_of(struct arena *arena, const char *text)
     return arena_print(arena, "%.*s", (int)(end - found), found);
 }
 
-/* The dict whose keys SOURCE is about: L['d'] of list(dict.keys(L['d']))[0]. */
+/* The dict whose keys SOURCE reads: L['d'] in list(dict.keys(L['d']))[0]. */
 static const char *dict_of(struct arena *arena, const char *source)
 {
     static const char before[] = "dict.keys(";
@@ -343,7 +343,7 @@ static const char *limit_of(const struct remedy_facts *facts)
     return torch_limit_name(facts->torch, text && strcasestr(text, "accumulated"));
 }
 
-/* What a name in braces stands for. */
+/* The value of a name in braces. */
 struct word {
     const char *name, *text; /* NULL: not known */
 };
@@ -368,7 +368,7 @@ static char *fill(const char *text, const struct word *words, int count)
     return made;
 }
 
-/* TEXT, guard sources or an expression of them, as the program writes it. */
+/* Rewrite the guard sources in TEXT as the program's own expressions. */
 static const char *written(struct arena *arena, const char *text)
 {
     char *expression = expression_of(text);
@@ -455,7 +455,7 @@ static const char *settable(struct arena *arena, const char *source)
     return source;
 }
 
-/* "@f", for FUNCTION alone; nothing where its name cannot be written so. */
+/* "@f", to limit a setting to FUNCTION; empty if its name cannot be written so. */
 static const char *only_for(struct arena *arena, const char *function)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

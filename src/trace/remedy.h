@@ -1,7 +1,6 @@
-/* trace/remedy.h -- the smallest change to a program that would have helped.
+/* trace/remedy.h -- the smallest change to a program that would have avoided a cause.
  *
- * What is known is in src/trace/remedies.txt, a rule after the other, which says how to write one.
- * */
+ * The rules are in src/trace/remedies.txt, which also explains how to write one. */
 #ifndef DYNTRACE_REMEDY_H
 #define DYNTRACE_REMEDY_H
 
@@ -40,7 +39,7 @@ struct remedy_facts {
     const char *stack;     /* the user's, of a break */
     const char *line_text; /* the program's line that needs the guard or breaks the graph */
     const struct remedy_case *cases; /* of a cause by why/about; up to one without `is`, or NULL */
-    const char *more, *setting;      /* of the case that the rule asked for */
+    const char *more, *setting;      /* a fact of the case that the rule tests with `is` */
     bool limited;                    /* a limit was reached */
     int64_t count;                   /* calls or recompiles concerned; */
     int64_t refused;                 /* and compiles that gave no code */
@@ -51,8 +50,8 @@ struct remedy_facts {
     int torch;
 };
 
-/* How much there is to change; "now": the call fails without; "normal": nothing, it is as it has to
- * be; "unguarded": no remedy, but compiled code does not notice a change. */
+/* How much to change. "now": the call fails otherwise; "normal": nothing, this is as it should be;
+ * "unguarded": no remedy, but compiled code does not notice a change. */
 enum remedy_effort {
     EFFORT_NOW,
     EFFORT_LINE,
@@ -63,7 +62,7 @@ enum remedy_effort {
     EFFORT_UNGUARDED,
 };
 
-/* What it does is what the setting for its cause does; or less, or something else. */
+/* Whether its effect equals that of the setting for its cause, or is less, or different. */
 enum remedy_effect { EFFECT_SAME, EFFECT_NONE };
 
 /* How a line of the program uses a number. */
@@ -106,28 +105,28 @@ struct remedy_rule {
     const char *text;
 };
 
-/* All of them, up to one without a name (trace/remedy_rules.c). */
+/* All rules; the last has no name (trace/remedy_rules.c). */
 const struct remedy_rule *remedy_rules(void);
 
 struct db;
 
-/* Fill CASES with what the trace shows about CAUSE, of the function whose code has the IDS, "3, 7".
- * Texts live in ARENA. */
+/* Fill CASES with facts about CAUSE from the trace. IDS: the function's code ids, "3, 7". Texts
+ * live in ARENA. */
 enum { REMEDY_CASES = 16 };
 void remedy_cases_read(struct db *db, struct arena *arena, const char *ids,
                        const struct cause *cause, struct remedy_case cases[REMEDY_CASES]);
 
-/* The first rule that fits, and what it says of FACTS, which the caller frees; NULL: nothing. RULE
- * may be NULL. */
+/* The text of the first rule that fits FACTS; the caller frees it. NULL: no rule fits. *RULE is set
+ * to the rule if RULE is not NULL. */
 char *remedy_for(enum remedy_on on, const struct remedy_facts *facts,
                  const struct remedy_rule **rule);
 
-/* The same for the next rule after *RULE, which stands beside it; NULL: none does. */
+/* The same for the next fitting rule that may be printed beside *RULE; NULL: none. */
 char *remedy_next(enum remedy_on on, const struct remedy_facts *facts,
                   const struct remedy_rule **rule);
 
-/* The settings of `run --set` that do what RULE says of FACTS, with a blank between; one that has a
- * blank itself is quoted as the shell does. The caller frees it; NULL: it needs an edit. */
+/* The settings of `run --set` equivalent to RULE for FACTS, separated by blanks; a setting with a
+ * blank is quoted as in a shell. The caller frees it; NULL: the remedy needs an edit. */
 char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *facts);
 
 #endif

@@ -1,4 +1,4 @@
-/* trace/remedy_cases.c -- what a trace shows about a cause, for the rules that ask with `is`. See
+/* trace/remedy_cases.c -- facts about a cause from the trace, for rules that test with `is`. See
  * trace/remedy.h. */
 #include "schema.h"
 #include "trace/db.h"

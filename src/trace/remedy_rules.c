@@ -1,7 +1,7 @@
 /* trace/remedy_rules.c -- the rules of src/trace/remedies.txt, read once. See trace/remedy.h.
  *
- * The file is built in (remedies_txt) and has a head of its own that says how a rule is written. A
- * word that is none ends the program: tests/unit/test_remedies.c reads all of it. */
+ * The file is built in (remedies_txt); its header explains how to write a rule. An unknown word
+ * ends the program: tests/unit/test_remedies.c reads the whole file. */
 #include <ctype.h>
 #include <pthread.h>
 #include <stddef.h>

@@ -19,7 +19,7 @@ static const char *last_name(const char *expression)
     return dot && dot[1] && !strpbrk(dot, "[]()") ? dot + 1 : expression;
 }
 
-/* NAME stands in LINE as a whole; LINE + strlen(LINE): it does not. */
+/* The place of NAME in LINE as a whole word; LINE + strlen(LINE): not found. */
 static const char *find_name(const char *line, const char *name)
 {
     size_t bytes = strlen(name);
@@ -48,7 +48,7 @@ static const char *open_before(const char *line, const char *at)
     return NULL;
 }
 
-/* There is a colon within the brackets that begin at OPEN, and not within others of them. */
+/* Is there a colon inside the brackets that begin at OPEN, outside nested brackets? */
 static bool has_colon(const char *open)
 {
     int depth = 0;

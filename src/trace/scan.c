@@ -29,7 +29,7 @@ struct scan {
     int64_t next;     /* all rows below it were given */
     bool enough;      /* says ROW */
     uint8_t *part;    /* owned: of the file */
-    int64_t part_at;  /* where it lies there; -1: nowhere */
+    int64_t part_at;  /* its index there; -1: missing */
 };
 
 /* Page NUMBER, until another is read; NULL: it cannot be. Behind the end of the file all is 0. */
@@ -130,7 +130,7 @@ void scan_rows(struct db *db, enum row_table table,
     query_bind_text(query, 1, trust_schema_made());
     query_bind_text(query, 2, facts->name);
     sqlite3_file_control(db_sqlite(db), "main", SQLITE_FCNTL_FILE_POINTER, &scan.file);
-    /* Until the statement ends nobody else writes the file; nor has who only reads it newer pages
+    /* Until the statement ends nobody writes the file, and a reader's connection has no newer pages
      * in memory. */
     while (query_step(query))
         if (sqlite3_db_readonly(db_sqlite(db), "main") && page_at(&scan, 1) &&

@@ -1,9 +1,8 @@
 /* trace/scan.h -- the rows of a table that holds only numbers, from the pages of its file.
  *
- * SQLite takes 100 ns for a row of `frame`, most of it for steps of its machine; this takes a fifth
- * of that. It knows the usual form of a page alone (https://www.sqlite.org/fileformat2.html,
- * "B-tree Pages"). Where it meets anything else SQLite reads on, and says what is wrong if
- * something is. */
+ * SQLite takes 100 ns for a row of `frame`, mostly in its virtual machine; this takes a fifth. It
+ * reads only the usual form of a page (https://www.sqlite.org/fileformat2.html, "B-tree Pages").
+ * From any other page on, SQLite reads the rest and reports errors. */
 #ifndef DYNTRACE_SCAN_H
 #define DYNTRACE_SCAN_H
 

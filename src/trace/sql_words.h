@@ -1,4 +1,4 @@
-/* trace/sql_words.h -- words for SQL: what Tab may complete, and what stands for a whole query. */
+/* trace/sql_words.h -- words for SQL: Tab completion, and names of whole queries. */
 #ifndef DYNTRACE_SQL_WORDS_H
 #define DYNTRACE_SQL_WORDS_H
 
@@ -22,9 +22,8 @@ char *sql_named(const char *line);
  * "trace". NULL: there is none. */
 const char *sql_text(const char *name);
 
-/* One match of TEXT in LIST after the other; the first with AGAIN 0. NEXT is kept for the search
- * between two calls. TEXT may be "f.par": what stands before the last dot is kept. The caller frees
- * it; NULL: no more. */
+/* The next match of TEXT in LIST; AGAIN 0 starts the search, whose position is in NEXT. TEXT may be
+ * "f.par": the part before the last dot is kept. The caller frees it; NULL: no more. */
 char *sql_match(const char *text, const char *const *list, size_t count, size_t *next, int again);
 
 #endif

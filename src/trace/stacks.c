@@ -60,7 +60,7 @@ void tree_link(struct tree *tree)
     uint32_t *order = malloc(((size_t)count + 1) * sizeof *order);
     struct node *nodes = tree->nodes.at;
 
-    for (uint32_t i = count; i-- > 1;) { /* what is called comes after its caller */
+    for (uint32_t i = count; i-- > 1;) { /* callees come after their callers */
         struct node *caller = &nodes[nodes[i].parent];
         nodes[i].total_ns =
             times_sum(nodes[i].total_ns, nodes[i].self_ns > 0 ? nodes[i].self_ns : 0);

@@ -19,12 +19,12 @@ enum { STACKS_NODES = 2000000 };
 
 struct open_frame {
     int64_t id, code_id, start_ns, end_ns;
-    uint32_t what; /* its node, or whatever who walks has said of it */
+    uint32_t what; /* its node, or the walker's own value */
 };
 
 struct track {
     int64_t thread_id;
-    int64_t ended_ns; /* what it had still open */
+    int64_t ended_ns; /* open frames at its end */
     LIST(struct open_frame) stack;
     uint32_t what; /* its node, or as above */
 };
@@ -38,7 +38,7 @@ struct node {
 
     /* by tree_link() */
     int64_t total_ns;        /* with all that it called */
-    uint32_t child, sibling; /* what it called, the longest first; 0: no more */
+    uint32_t child, sibling; /* its callees, longest first; 0: no more */
     uint32_t depth;          /* of a thread's own node 1 */
     bool open;               /* for who shows it */
 };
@@ -72,7 +72,7 @@ void stacks_walk(struct db *db, struct stacks *stacks, const struct walk *walk);
 void tree_link(struct tree *tree);
 void stacks_free(struct stacks *stacks);
 
-/* The end of a recording, as far as that is known: nothing that was seen began later. */
+/* The end of the recording if known, else the latest start of any recorded event. */
 int64_t stacks_end(struct db *db);
 
 static inline struct open_frame *track_top(const struct track *track)

@@ -11,7 +11,7 @@
 struct swap {
     sqlite3_file base;
     sqlite3_file *file;    /* owned: SQLite's own; closed between two of them */
-    sqlite3_filename name; /* owned: what it was opened by, for all but the first */
+    sqlite3_filename name; /* owned: the path it was opened by, for all but the first */
     bool locks;            /* path_facts' of it */
 };
 
@@ -145,8 +145,8 @@ static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file,
     return status;
 }
 
-/* The journal that a file might have: who opens it has seen that it has none, and by now NAME may
- * be that of another file. */
+/* Hide journals: the file was opened only if it had none, and by now NAME may belong to another
+ * file. */
 static int vfs_access(sqlite3_vfs *vfs, const char *name, int flags, int *found)
 {
     *found = 0;
@@ -159,7 +159,7 @@ static pthread_once_t swap_once = PTHREAD_ONCE_INIT;
 static void vfs_make(void)
 {
     own = sqlite3_vfs_find(NULL);
-    /* all but these is done as there, which needs nothing of the struct but its pAppData */
+    /* all other methods are the original VFS's, which use only pAppData of the struct */
     swap_kind = *own;
     swap_kind.zName = "dyntrace";
     swap_kind.pNext = NULL;

@@ -1,10 +1,10 @@
 /* trace/swap.h -- one connection for trace after trace: for trace/db.c.
  *
- * SQLite parses a file's schema when it opens it, and a statement when it is prepared. For a trace
- * of a rank that takes longer than to read it, and the schemas of a job's traces are the same. So a
- * connection by the VFS of here keeps both, while the file below it is exchanged. Whether the
- * schema of the new file is the same is for the caller to see, byte for byte: SQLite looks at its
- * number only. */
+ * SQLite parses a file's schema when it opens the file, and a statement when it is prepared. For
+ * the trace of one rank that takes longer than reading it, and all traces of a job have the same
+ * schema. So a connection that uses this VFS keeps schema and statements while the file below it is
+ * exchanged. The caller must check that the new file's schema is the same, byte for byte: SQLite
+ * compares only its number. */
 #ifndef DYNTRACE_SWAP_H
 #define DYNTRACE_SWAP_H
 

@@ -1,4 +1,4 @@
-/* trace/torch_words.c -- what torch's names and sentences mean. See trace/torch_words.h. */
+/* trace/torch_words.c -- the meaning of torch's names and sentences. See trace/torch_words.h. */
 #include "trace/torch_words.h"
 
 #include <ctype.h>
@@ -90,7 +90,7 @@ static bool take(char part[TORCH_PART], const char *line, const char *label)
     return true;
 }
 
-/* Hints that torch adds by the dozen and that say nothing about this place. */
+/* Hints that torch adds everywhere and that are not about this place. */
 static bool hint_useful(const char *line)
 {
     static const char *const others[] = {"Please report",

@@ -1,7 +1,7 @@
-/* trace/torch_words.h -- what torch's names and sentences mean.
+/* trace/torch_words.h -- the meaning of torch's names and sentences.
  *
- * Strings only: nothing here asks the trace. All of them come from traced
- * programs, so nothing is believed and nothing is longer than what was given. */
+ * Works on strings only, without the trace. The strings come from traced programs and may be
+ * malformed; results are never longer than their input. */
 #ifndef DYNTRACE_TORCH_WORDS_H
 #define DYNTRACE_TORCH_WORDS_H
 
@@ -13,9 +13,9 @@
 /* 206 for "2.6.0+cpu", 213 for "2.13.1"; 0: no version. */
 int torch_version(const char *text);
 
-/* What torch's versions do differently, besides what helps against what (trace/remedies.txt).
- * VERSION is torch_version()'s. */
-/* The option for the limit on what one code object has, or on what it EVER had. */
+/* Differences between torch versions, except remedies (trace/remedies.txt). VERSION is
+ * torch_version()'s. */
+/* The option that limits a code object's current entries or, if EVER, all entries it ever had. */
 const char *torch_limit_name(int version, bool ever);
 
 /* Is it a resume function? "Net.torch_dynamo_resume_in_forward_at_12" is: *FUNCTION becomes
@@ -33,8 +33,8 @@ void torch_kind_print(FILE *out, const char *qualname, const char *otherwise);
  *       Hint: Avoid calling ...                  hint: the first that says what to do
  *       Developer debug context: builtin ...
  *
- * Others have WHAT alone: their first line, with the next one after a colon. What there is not is
- * empty; each is a line, and what is longer is cut. */
+ * Other reasons have only WHAT: their first line, joined with the next one if it ends in a colon.
+ * Missing parts are empty; each part is one line, cut if longer. */
 enum { TORCH_PART = 1000 };
 struct torch_reason {
     char what[TORCH_PART], why[TORCH_PART], hint[TORCH_PART];
@@ -42,7 +42,7 @@ struct torch_reason {
 
 struct torch_reason torch_reason_split(const char *reason);
 
-/* What a phase of a compile is about, in words, or NULL. */
+/* A phase of a compile in words, or NULL. */
 const char *torch_phase_words(const char *name);
 
 #endif

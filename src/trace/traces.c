@@ -63,7 +63,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* What is no trace, nor a file that SQLite or a recorder keeps beside one. */
+/* A file that is neither a trace nor kept beside one by SQLite or a recorder. */
 static bool is_other(const struct dirent *entry)
 {
     static const char *const beside[] = {".db", ".db-wal", ".db-shm", ".db-journal", ".db-frames"};
@@ -169,7 +169,7 @@ struct db *traces_next(struct traces *traces)
     return NULL;
 }
 
-/* What the user calls them, "ranks/" or "a.db and 9 others". */
+/* Their name for messages: "ranks/" or "a.db and 9 others". */
 static const char *words_name(char *const *words, size_t count)
 {
     return words[1] ? arena_print(&names, "%.*s and %zu other%s", NAME_MOST, words[0], count - 1,

@@ -1,11 +1,11 @@
 /* trace/traces.h -- the words of a command line as traces.
  *
  * A word is a file, a directory, which is every *.db in it, or a pattern such as 'rank*.db'. One
- * trace is opened as it is. Several are first made one (trace/merge.h) in a temporary file, so that
- * a command gives the answer that it gives of what `dyntrace merge` makes of them, with one of them
- * open at a time. What a directory has beside traces, and what cannot be read or does not go
- * together with the others (trace/given.h) is said in a line each and left out: the command then
- * ends with status 3, unless its own says more. */
+ * trace is opened as it is. Several traces are first merged (trace/merge.h) into a temporary file,
+ * with one of them open at a time, so that a command answers as for the output of `dyntrace merge`.
+ * Other files in a directory, unreadable traces, and traces that do not belong together
+ * (trace/given.h) are reported in a line each and left out; the command then ends with status 3,
+ * unless it has another error status. */
 #ifndef DYNTRACE_TRACES_H
 #define DYNTRACE_TRACES_H
 
@@ -14,13 +14,13 @@
 
 struct db;
 
-enum { TRACES_LEFT_OUT = 3 }; /* the exit status that says so */
+enum { TRACES_LEFT_OUT = 3 }; /* the exit status for that */
 
-/* Is WORD one that may name traces, and not a function or a query? */
+/* May WORD name traces (rather than a function or a query)? */
 bool traces_named(const char *word);
 
 struct traces {
-    LIST(char *) paths; /* each owned, in the order of the words; those of a word by name */
+    LIST(char *) paths; /* each owned, in the order of the words; the files of one word by name */
     struct db *given;   /* owned: what each says, trace/given.h; NULL: fewer than two were named */
     size_t next;
     bool failed;
@@ -31,8 +31,8 @@ struct traces {
 struct traces traces_list(char *const *words);
 struct traces traces_together(char *const *words);
 
-/* The next of them that can be read, for one answer after the other; NULL: that was the last. What
- * is still being recorded is left out as well. The caller ends it with db_close. */
+/* The next readable trace, for commands that answer for one trace after the other; NULL: no more.
+ * Traces still being recorded are left out. The caller ends it with db_close. */
 struct db *traces_next(struct traces *traces);
 void traces_free(struct traces *traces);
 
@@ -44,10 +44,10 @@ struct db *traces_open(char *const *words, enum merge_frames frames);
  * NULL: the error has been reported. Borrowed. *NAME: what to call it, borrowed, or NULL. */
 const char *traces_file(char *const *words, enum merge_frames frames, const char **name);
 
-/* Is PATH one of those that were listed? An output must not be an input. */
+/* Is PATH among the listed traces? An output must not be an input. */
 bool traces_has(const char *path);
 
-/* That many have been left out; from here on MORE of them. */
+/* Add MORE to the number of traces left out; returns it. */
 size_t traces_left_out(size_t more);
 
 #endif

@@ -11,7 +11,7 @@
  *     trials_count(db_of_the_run, &arena, &figures);
  *     trials_store(db, &trial, &figures);              db: of db_open_for_trials()
  *
- * What works and what is a gain is defined in schemas/views.sql (views `trials` and
+ * schemas/views.sql defines which trials work and which are a gain (views `trials` and
  * `trial_functions`; docs/answers.md). A trace without the tables has no trials. */
 #ifndef DYNTRACE_TRIALS_H
 #define DYNTRACE_TRIALS_H
@@ -84,15 +84,15 @@ bool trials_count(struct db *db, struct arena *arena, struct trial_figures *figu
 const struct trial_counts *trials_counts_of(const struct trial_figures *figures,
                                             const struct trial_function *find);
 
-/* The function_id that FUNCTION has in DB; PROSE_UNKNOWN: DB has no such function. */
+/* The function_id of FUNCTION in DB; PROSE_UNKNOWN: none. */
 int64_t trials_function_id(struct db *db, const struct trial_function *function);
 
-/* What is to be stored of a trial, besides its figures. Integers may be PROSE_UNKNOWN, which is
- * NULL; texts may be NULL. */
+/* A trial's row without its figures. Integers may be PROSE_UNKNOWN, stored as NULL; texts may be
+ * NULL. */
 struct trial_row {
     int64_t batch; /* UNKNOWN: it is a baseline */
     const char *setting, *command, *difference, *values_same, *error;
-    const struct trial_function *function; /* whose step_ns it is, or NULL */
+    const struct trial_function *function; /* the function that step_ns is about, or NULL */
     int64_t started_unix_ns, duration_ns, exit_code, exit_signal, output_same;
 };
 

@@ -46,7 +46,7 @@ static int64_t ask_number(sqlite3 *handle, int *status, const char *sql, int64_t
 static const char schema_words[] =
     "SELECT group_concat(words, char(10)) FROM (SELECT COALESCE(type || ' ' || name || ' ' || "
     "tbl_name, '?') || ' ' || COALESCE(sql, '') AS words FROM main.sqlite_schema ORDER BY 1)";
-/* What it says, and where in the file each is. */
+/* The schema's statements, and where each is in the file. */
 static const char schema_placed[] = "SELECT group_concat(words, char(10)) FROM (SELECT quote(type) "
                                     "|| quote(name) || quote(tbl_name) || quote(rootpage) || "
                                     "quote(sql) AS words FROM main.sqlite_schema ORDER BY rowid)";
@@ -55,7 +55,7 @@ static const char schema_placed[] = "SELECT group_concat(words, char(10)) FROM (
 
 /* What schemas/ makes. Found once, for it takes longer than the rest of an opening. */
 static struct {
-    char *words; /* owned, as the others: what schema_words says of it */
+    char *words; /* owned, like the others: schema_words' result */
     char *json;  /* trust_schema_made */
     char *views; /* a script that makes them in `temp` */
 } made;
@@ -93,8 +93,8 @@ char *trust_schema(sqlite3 *handle, int *status)
     return ask(handle, status, schema_placed, NULL, NULL);
 }
 
-/* Is the schema of HANDLE's file ours, word for word? SQLite has made of those words what it makes
- * of ours. */
+/* Is the schema of HANDLE's file ours, word for word? Then SQLite has parsed it as it parses ours.
+ */
 static bool schema_is_ours(sqlite3 *handle, int *status)
 {
     char *words = ask(handle, status, schema_words, NULL, NULL);
@@ -139,18 +139,18 @@ int trust_make_trials(sqlite3 *handle)
     return status;
 }
 
-/* A file's schema is a program: a view or a generated column runs whenever it is read. Ours has
- * neither but for the views of schemas/views.sql, so a file with generated columns, virtual tables,
- * triggers, indexes on expressions, or views where tables belong is refused, and so is one that
- * lacks a table of ours. What SQLite has made of the file is asked, by pragmas: the columns of
- * sqlite_schema may say anything. Views are always our own: they are made in `temp`, where SQLite
- * looks first, so that SQL of readers may use them whatever the file has under their names.
+/* A file's schema is a program: a view or a generated column runs whenever it is read. So a file
+ * with generated columns, virtual tables, triggers, indexes on expressions, or views in place of
+ * tables is refused, and so is one that lacks a table of ours. This checks SQLite's parsed schema,
+ * through pragmas, because the columns of sqlite_schema may hold any text. Views are always our
+ * own: they are created in `temp`, where SQLite looks first, so a file's views of the same names
+ * are never used.
  *
- * A schema that is ours word for word needs no such look, which takes longer than the rest of an
- * opening. Without VIEWS none are made: for a reader of tables.
+ * A schema that is ours word for word skips these checks, which take longer than the rest of
+ * opening. Without VIEWS no views are created: for readers of tables.
  *
- * NULL when HANDLE may be read. Else why not, in words that the caller frees, or NULL with SQLite's
- * error in *STATUS. */
+ * NULL: HANDLE may be read. Else the reason, which the caller frees; or NULL with SQLite's error in
+ * *STATUS. */
 static char *schema_refused(sqlite3 *handle, bool views, int *status)
 {
     static const struct {
@@ -205,7 +205,7 @@ static char *schema_refused(sqlite3 *handle, bool views, int *status)
     return why;
 }
 
-/* The version stands in the file's header, too, which can be read before the schema is trusted. */
+/* The version is also in the file's header, which can be read before the schema is trusted. */
 char *trust_refused(sqlite3 *handle, bool new, bool views, int *status)
 {
     static const char tables[] =

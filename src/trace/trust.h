@@ -8,9 +8,9 @@
 
 struct sqlite3;
 
-/* NULL when HANDLE is of a trace that we can read, with the VIEWS of ours in `temp` if they are
- * asked for. Else why not, in words that the caller frees, or NULL with SQLite's error in *STATUS.
- * Not NEW: its schema is one that was trusted, of another file. */
+/* NULL: HANDLE is a trace that we can read; with VIEWS, our views are in `temp`. Else the reason,
+ * which the caller frees, or NULL with SQLite's error in *STATUS. If not NEW, the schema equals
+ * that of a file already trusted. */
 char *trust_refused(struct sqlite3 *handle, bool new, bool views, int *status);
 
 /* The schema of HANDLE's file, and where in the file its parts are: two files of which this is

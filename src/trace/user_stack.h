@@ -12,8 +12,8 @@
 struct lines;
 
 /* The innermost place of STACK: "x = y[n], b/train.py:12 in timer"; without the function if that is
- * the one named FUNCTION, which may be NULL. SAID is torch's sentence, which may quote the line; it
- * may be NULL. NULL: STACK has no place. The caller frees it. */
+ * the one named FUNCTION, which may be NULL. SAID is torch's sentence, which may quote the line, or
+ * NULL. Returns NULL if STACK has no place. The caller frees it. */
 char *user_stack_line(const char *stack, const char *said, const char *function,
                       struct lines *lines);
 
