@@ -1,12 +1,12 @@
 /* cmd/diff.c -- `dyntrace diff`: what is different in B?
  *
- * Each trace gives its functions and facts about them: how calls ended, entries, reasons of
- * recompiles, graph breaks, times. They are copied into a database in memory, where one statement
- * says which functions are the same and another what differs (schemas/diff.sql). Times differ from
- * run to run: they are a difference beyond --tolerance only.
+ * Copies both traces' functions with outcomes of calls, entries, recompile reasons, graph breaks
+ * and times into a database in memory. There one statement matches functions, and another lists
+ * differences (schemas/diff.sql). Times always differ a little; they count as different beyond
+ * --tolerance.
  *
- * --lookups goes through the lookups of both in order of time, thread by thread of one name, up to
- * the first that was decided differently: where one rank began to do what the others did not. */
+ * --lookups compares the lookups of both in order of time, for each pair of threads with the same
+ * name, up to the first with another decision: the moment when one rank began to differ. */
 #include <inttypes.h>
 
 #include "command.h"
@@ -24,7 +24,7 @@
 
 enum {
     LIMIT = 200,    /* rows, unless --limit */
-    TICK = 1 << 15, /* rows read between two looks at the clock */
+    TICK = 1 << 15, /* rows read between two readings of the clock */
     STEPS = 6,      /* of diff/pairs */
 };
 
@@ -35,8 +35,8 @@ struct side {
     /* of --lookups, which are read one after the other, thread by thread */
     struct query *rows; /* owned; at a lookup if there are MORE */
     bool more;
-    int64_t thread;            /* the one that is compared, by its place among them */
-    struct map codes, entries; /* what is the same in both has one number */
+    int64_t thread;            /* index of the compared one */
+    struct map codes, entries; /* the same in both traces for the same function */
 };
 
 static struct diff {
@@ -49,7 +49,7 @@ static struct diff {
     struct progress progress;
 } diff = {.sides = {{.rank = -1}, {.rank = -1}}, .tolerance = 0.2, .limit = LIMIT};
 
-/* ---- what is compared ---------------------------------------------------- */
+/* ---- the facts to compare ------------------------------------------------ */
 
 /* The statement NAME of schemas/diff.sql, with --function and --rank as its ?1 and ?2. */
 static struct query *ask(const struct side *side, const char *name)
@@ -184,7 +184,7 @@ static bool is_here(const struct side *side)
     return side->more && query_integer(side->rows, 0) == side->thread;
 }
 
-/* A number of the current row by NUMBERS; 0 for what has none. */
+/* The current row's id mapped by NUMBERS; 0 if it has no number. */
 static int64_t number_of(const struct side *side, int column, const struct map *numbers)
 {
     int64_t *number = map_get(numbers, query_integer(side->rows, column));
@@ -199,8 +199,8 @@ static bool lookups_same(const struct side *a, const struct side *b)
            number_of(a, 4, &a->entries) == number_of(b, 4, &b->entries);
 }
 
-/* The lookup that SIDE is at in words, "f hit 0/1 (lookup 7 at 1.2 ms; x: int[4])", which the
- * caller frees, as FUNCTION and WHERE, which become its own unless they are known. */
+/* SIDE's current lookup in words: "f hit 0/1 (lookup 7 at 1.2 ms; x: int[4])". Sets *FUNCTION and
+ * *WHERE unless they are set already. The caller frees all three. */
 static char *lookup_words(const struct side *side, char **function, char **where)
 {
     struct query *query = db_query(side->db, schema_statement("diff/lookup"));
@@ -231,8 +231,8 @@ static void lookup_put(const char *function, const char *where, const char *what
     run(to);
 }
 
-/* The first lookup of the thread NAME that differs in function, outcome or entry; one side may have
- * no more of them. */
+/* Find the first lookup of thread NAME that differs in function, outcome or entry. One side may
+ * have no more lookups. */
 static void threads_compare(const char *name, struct side *a, struct side *b)
 {
     char *function = NULL, *where = NULL, *in_a, *in_b, *what;
@@ -295,7 +295,7 @@ static bool side_open(struct side *side, char *path)
     if (!(side->db = traces_open((char *[]){path, NULL}, MERGE_DECISIONS)) ||
         !db_run(side->db, "BEGIN"))
         return false;
-    /* what is read once needs no more, and there are two traces */
+    /* a small cache: each row is read once, and there are two traces */
     db_run(side->db, "PRAGMA cache_size = -12288");
     query = ask(side, "diff/rank");
     any = query_step(query) || side->rank < 0;

@@ -1,8 +1,7 @@
 /* cmd/doctor.c -- `dyntrace doctor`: what works on this machine, and what it costs.
  *
- * Each interpreter is asked by running it twice: alone, where it loads the extension without a
- * session and measures its own hook, and recorded, as `dyntrace run` records it. What is said of
- * torch is what that trace says. */
+ * Runs each interpreter twice: alone, where it loads the extension without a session and measures
+ * its own hook; and recorded by `dyntrace run`. The lines about torch come from that trace. */
 #include <errno.h>
 #include <glob.h>
 #include <sys/stat.h>
@@ -28,7 +27,7 @@ static void line(const char *what, const char *text)
     printf("\n");
 }
 
-/* What a recording of PYTHON shows. False: there is none. */
+/* Record PYTHON and read the trace. False: no trace. */
 static bool diagnose_recorded(const char *python, double plain, double hooked)
 {
     char own[PATH_MAX], directory[PATH_MAX], trace[PATH_MAX + 16], text[4096], *rest = text, *ns,
@@ -83,7 +82,7 @@ static bool diagnose_recorded(const char *python, double plain, double hooked)
     return recorded;
 }
 
-/* What is to be said about PYTHON. True when it can be recorded. */
+/* Print the lines about PYTHON. True: it can be recorded. */
 static bool diagnose(const char *python)
 {
     const char *const argv[] = {python, "-E", "-S", "-c", ask_alone_py, library_directory(NULL),

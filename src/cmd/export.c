@@ -24,7 +24,7 @@
 #include "trace/traces.h"
 
 enum {
-    TICK = 1 << 14, /* rows between two looks at progress and the disk */
+    TICK = 1 << 14, /* rows between two checks of progress and disk space */
     FILES = 200,    /* of speedscope, open at once */
 };
 
@@ -159,7 +159,7 @@ static void jsonl_put(struct export *export)
 
 /* ---- Chrome's Trace Event format ----------------------------------------- */
 
-/* For ui.perfetto.dev and chrome://tracing:
+/* The format of ui.perfetto.dev and chrome://tracing:
  *
  *     {"traceEvents": [
  *       {"ph":"M", ...}   names of processes and threads
@@ -196,8 +196,8 @@ static void time_put(struct json *json, const char *key, int64_t ns)
     fprintf(json->out, "%s%" PRIu64 ".%03" PRIu64, sign, size / 1000, size % 1000);
 }
 
-/* An event for each row of a statement, ALL of them, 0 when nobody knows; ?1 is where what has no
- * end is drawn to. */
+/* Print an event for each row of a statement. ALL: number of rows, 0 = unknown. ?1: the end time
+ * for events without an end. */
 static void events_put(struct export *export, struct json *json, const char *statement,
                        const char *what, int64_t all)
 {
@@ -276,8 +276,8 @@ static bool frames_tick(void *context, int64_t frame_id)
     return export_tick(export, frame_id, export->last_frame);
 }
 
-/* What the code or thread ID is called, by QUERY, as a part of a line: no ';', which parts, but
- * between the columns, and nothing that could end the line. */
+/* The name of code or thread ID, read by QUERY, as a part of a line: without ';', which separates
+ * parts, and without line ends. Columns are joined by ';'. */
 static void folded_name(FILE *out, struct query *query, int64_t id)
 {
     query_reset(query);
@@ -413,7 +413,7 @@ static void speedscope_pop(void *context, struct track *track)
     event_put(context, track, "C", track_top(track)->end_ns);
 }
 
-/* PROFILE, of the thread that ABOUT is asked about. */
+/* Print PROFILE, of the thread that ABOUT selects. */
 static void profile_put(struct export *export, struct json *json, const struct profile *profile,
                         struct query *about)
 {

@@ -1,12 +1,12 @@
-/* cmd/fsck.c -- `dyntrace fsck`: is this trace whole, and does it hold what a trace promises?
+/* cmd/fsck.c -- `dyntrace fsck`: is this trace complete, and does it keep its promises?
  *
- * A file that was cut or overwritten is read page by page (trace/damage.h): which tables are
- * damaged, where, and what can still be read of them.
+ * A truncated or overwritten file is read page by page (trace/damage.h) to find which tables are
+ * damaged, where, and which rows are still readable.
  *
- * A rule is a sentence that should be true. Most are queries of schemas/fsck.sql that return the
- * rows which break them. Here are those of frames, one pass in order of frame_id, with the stack of
- * each thread's open frames. A parent that is not on it is fetched by primary key, and put there.
- * What the pass counts schemas/fsck-frames.sql holds against other tables. */
+ * A rule is a sentence that should be true. Most rules are queries of schemas/fsck.sql that return
+ * the rows which break them. The rules about frames are here: one pass in order of frame_id, with
+ * each thread's stack of open frames. A parent that is not on the stack is fetched by primary key
+ * and pushed. schemas/fsck-frames.sql compares the counts of the pass with other tables. */
 #include <errno.h>
 #include <inttypes.h>
 #include <sys/stat.h>
@@ -50,7 +50,7 @@ static const struct option options[] = {
 
 /* ---- rules --------------------------------------------------------------- */
 
-/* Those that are held here; the others are statements in SQL. */
+/* The rules checked in C; the others are SQL statements. */
 enum rule_id {
     RULE_FILE,
     RULE_SCHEMA,
@@ -91,7 +91,7 @@ static LIST(struct rule {
     const char *what;         /* what should hold */
     int64_t broken;           /* how many rows do not */
     const char *shown[SHOWN]; /* the first of them */
-}) rules;                     /* by rule_id, then those in SQL */
+}) rules;                     /* by rule_id, then the SQL rules */
 static struct arena texts;
 static LIST(const char *) damages; /* sentences about a damaged file */
 
@@ -156,13 +156,12 @@ static void recorder_check(struct db *db)
 
 struct frame {
     int64_t id, thread_id, start_ns, end_ns, last_child_end_ns, child_ns;
-    struct total *total; /* of its code; NULL: of none that is known */
+    struct total *total; /* of its code; NULL: unknown code */
     bool open;           /* no end */
     bool child_open;     /* a child without an end was seen; only the last may be one */
 };
 
-/* Where a thread stands: its frames without a parent are children of a frame that is always there.
- * */
+/* A thread's state. Its frames without a parent are children of a permanent bottom frame. */
 struct thread_state {
     int64_t began_ns, ended_ns; /* its process; what is open ends there */
     bool ended;                 /* that is known */
@@ -240,8 +239,8 @@ static void frame_pop(struct pass *pass, struct thread_state *thread)
         total->total_ns = times_sum(total->total_ns, length);
 }
 
-/* The frame ID on THREAD's stack: those above it are over. Else fetched, and put there; NULL when
- * there is none. */
+/* Pop THREAD's stack down to frame ID. If it is not there, fetch and push it; NULL: no such frame.
+ */
 static struct frame *frame_find(struct pass *pass, struct thread_state *thread, int64_t id)
 {
     struct frame *place;
@@ -451,7 +450,7 @@ static void result_print_text(const char *path, bool ok, bool complete, struct q
     putchar('\n');
 }
 
-/* Hold the rules below schemas/ whose names begin with NAMES: "-- a thread's process exists". */
+/* Check the SQL rules whose statement names begin with NAMES: "-- a thread's process exists". */
 static void tables_check(struct db *db, const char *names)
 {
     for (const struct schema_query *s = schema_statements; s->name; s++)
@@ -463,7 +462,7 @@ static void tables_check(struct db *db, const char *names)
 
 /* ---- a damaged file -------------------------------------------------------- */
 
-/* What is wrong with the log of the file PATH. The caller frees it; NULL: nothing. */
+/* A text about a fault in the log of the file PATH. The caller frees it; NULL: no fault. */
 static char *log_fault(const char *path)
 {
     struct damage damage = {0};
@@ -478,8 +477,7 @@ static char *log_fault(const char *path)
     return fault;
 }
 
-/* What the length and header of the file PATH say against it is broken. Returns whether anything
- * is. */
+/* Report a file PATH whose length or header is wrong. Returns whether it is. */
 static bool file_check(const char *path)
 {
     struct damage damage = {0};
@@ -512,8 +510,8 @@ static void damage_mend(struct damage *damage, const char *path)
     free(made);
 }
 
-/* Find where the file PATH is damaged, and print it unless it is asked for as JSON. SURE: it is.
- * False: no damage was found. */
+/* Find where the file PATH is damaged, and print it unless it is asked for as JSON. SURE: it is
+ * known to be damaged. False: no damage was found. */
 static bool damage_tell(const char *path, bool sure)
 {
     struct damage damage = {0};
@@ -550,7 +548,7 @@ static int unreadable_tell(const char *path)
     return 2;
 }
 
-/* Is RULE that of the pages, which SQLite checks? */
+/* Is RULE the one about pages, which SQLite checks? */
 static bool is_of_pages(const struct rule *rule)
 {
     return strstr(rule->what, "integrity_check") != NULL;
@@ -563,8 +561,8 @@ static void results_free(void)
     arena_free(&texts);
 }
 
-/* Check the trace at PATH, whose log has the fault LOG or NULL, and say the result. The exit
- * status. */
+/* Check the trace at PATH, whose log has the fault LOG or NULL, and print the result. Returns the
+ * exit status. */
 static int trace_check(const char *path, const char *log)
 {
     struct db *db;

@@ -1,8 +1,8 @@
-/* cmd/help.c -- what is made of the tables of options: --help, and completions for the shell.
+/* cmd/help.c -- --help and shell completions, made from the tables of options.
  *
  *     dyntrace help [COMMAND]            for people
  *     dyntrace help --options            for the manual page: docs/man.awk, which `make` runs
- *     dyntrace help --complete WORD...   what may stand for the last word, a line each:
+ *     dyntrace help --complete WORD...   candidates for the last word, a line each:
  *                                        completions/dyntrace.bash */
 #include <ctype.h>
 #include <locale.h>
@@ -47,7 +47,7 @@ static int names_piece(char *piece, const struct option *o)
 /* A line that is being filled; more than WIDTH columns begin another. */
 struct line {
     int at, indent;
-    bool fresh; /* nothing stands in it but the indent */
+    bool fresh; /* the line has only its indent */
 };
 
 static void line_begin(struct line *line, int indent)
@@ -67,8 +67,8 @@ static void line_put(struct line *line, const char *piece, int length)
     line->fresh = false;
 }
 
-/* The words of TEXT. A new line in it begins a line, indented as the text has it; what follows of
- * that, a little more. */
+/* Print the words of TEXT, wrapped. A new line in TEXT starts a line with TEXT's indent; its
+ * continuation is indented a little more. */
 static void text_print(struct line *line, const char *text)
 {
     int indent = line->indent;
@@ -98,7 +98,7 @@ static void paragraph_print(const char *text)
     putchar('\n');
 }
 
-/* What stands between the name of COMMAND and its options, or behind them; "": nothing. */
+/* The operands of COMMAND, printed between its name and its options or after them; "": none. */
 static const char *operands_of(const struct command *command, bool behind)
 {
     return command->runs == behind ? command->operands : "";

@@ -5,13 +5,13 @@
  *     V1121 15:44:00.566000 28697 torch/_dynamo/utils.py:2350] {...}
  *     <tab>a line of the record's text
  *
- * They go into a temporary table as they are; SQL then makes rows of them (schemas/import/map.sql,
- * text.sql). The log has compiles, not calls: frames, lookups, hits and what guards took are not in
- * it, and so not in the trace.
+ * They go into a temporary table unchanged; SQL makes rows from them (schemas/import/map.sql,
+ * text.sql). The log has compiles, not calls: the trace has no frames, lookups, hits or guard
+ * times.
  *
- * Files come from anybody, are cut short when a program is killed, and two processes may have
- * written into one. So no text is taken that is not the one that torch wrote, by its length and its
- * MD5, which is in the record: the record stays without it, and the loss has its cause. */
+ * Files may come from strangers, be cut short by a kill, or have two writers. So a text is imported
+ * only if its length and MD5 are those in its record. Otherwise the record has no text, and a loss
+ * row has the cause. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -155,8 +155,8 @@ static bool record_next(struct import *import, struct log *log, struct record *r
     return false;
 }
 
-/* Why the text of RECORD is left out, of which torch said that it has the digest MD5; NULL: it is
- * whole, or there is none. */
+/* The reason to leave out the text of RECORD, whose digest should be MD5; NULL: the text is
+ * complete, or there is none. */
 static const char *text_damage(const struct record *record, const char *md5)
 {
     bool is_digest = strlen(md5) == MD5_DIGEST_STRING_LENGTH - 1;
@@ -172,7 +172,7 @@ static const char *text_damage(const struct record *record, const char *md5)
     return strcasecmp(hex, md5) ? "was cut or altered: it does not have its md5" : NULL;
 }
 
-/* Run STATEMENT about TEXT and two numbers; what it answers, 0: nothing. */
+/* Run STATEMENT with TEXT and two numbers; returns its first value, 0 if no row. */
 static int64_t ask(struct import *import, const char *statement, const char *text, int64_t number,
                    int64_t other)
 {
@@ -250,7 +250,7 @@ static bool file_read(struct import *import, const char *path)
     bool whole;
 
     bounds_trace(path);
-    bounds_no_time(); /* what it takes grows with the square of the compiles */
+    bounds_no_time(); /* quadratic in the number of compiles */
     if (log.file && fstat(fileno(log.file), &st) == 0)
         log.changed = st.st_mtime;
     for (int64_t rows = 1;
@@ -312,8 +312,8 @@ static bool is_log_inside(const char *path)
     return found;
 }
 
-/* Add the logs among the COUNT ENTRIES of DIRECTORY: those named so, or if NAMED is false those
- * that are logs by what is in them. */
+/* Add the logs among the COUNT ENTRIES of DIRECTORY: files named like logs or, if NAMED is false,
+ * files with a log's content. */
 static void entries_add(struct import *import, const char *directory, struct dirent **entries,
                         int count, bool named)
 {
@@ -383,7 +383,7 @@ static bool files_import(struct import *import, const char *directory)
     return true;
 }
 
-/* Print what the user has to know of the logs: schemas/import/doubt.sql. */
+/* Print warnings about the logs: schemas/import/doubt.sql. */
 static void notices_say(struct import *import, const char *directory)
 {
     progress_end(&import->progress);

@@ -1,4 +1,4 @@
-/* cmd/library.c -- where this program's data lies. See library.h. */
+/* cmd/library.c -- the directory of this program's data files. See library.h. */
 #include "cmd/library.h"
 
 #include <libgen.h>
@@ -24,8 +24,8 @@ static const char *const places[] = {
 
 enum { PLACE_BYTES = PATH_MAX + 64 };
 
-/* Store the directory that this program lies in; "" where /proc does not tell, which is the root:
- * others may write into the working directory. */
+/* Store this program's directory. Without /proc store "" (the root), not the working directory,
+ * where others may write. */
 static void find_own(char self[PATH_MAX])
 {
     ssize_t length = readlink("/proc/self/exe", self, PATH_MAX - 1);

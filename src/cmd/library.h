@@ -1,4 +1,4 @@
-/* cmd/library.h -- where this program's data lies: the extensions and sitecustomize. */
+/* cmd/library.h -- the directory of the extensions and sitecustomize. */
 #ifndef DYNTRACE_LIBRARY_H
 #define DYNTRACE_LIBRARY_H
 

@@ -40,7 +40,7 @@ static int merge_all(const struct traces *traces)
     ok = merge_traces(out.temporary, traces->given, without_frames ? MERGE_DECISIONS : MERGE_FRAMES,
                       &merged, &lost);
     traces_left_out(traces->paths.count - merged);
-    /* of one that is left, which has been reported, nothing is made */
+    /* a single remaining trace, which has been reported, is not merged */
     ok = ok && merged > 1 && out_commit(&out);
     if (ok && lost)
         say_error("%s: the traces lost %" PRId64 " events; `dyntrace report` says where",

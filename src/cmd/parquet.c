@@ -1,11 +1,11 @@
 /* cmd/parquet.c -- traces as a dataset of Parquet files, OUT/table=T/job=J/rank=R/TRACE.parquet.
  *
- * A Python with pyarrow writes them (src/cmd/ask/parquet_write.py): Arrow's own library is the one
- * that every engine's reader is tested with, it is in no Debian release, and its C++ interface
- * changes with each of its releases, while a wheel of it is there for every Python. So nothing of
- * it is needed to build dyntrace. Times are of the day, in nanoseconds, by the clock that the ranks
- * share. Rows go to it as Arrow has them in memory, column by column, so that nobody prints or
- * parses; types are those of tables.h. One trace is open at a time.
+ * A Python with pyarrow writes them (src/cmd/ask/parquet_write.py). Every engine's reader is tested
+ * with Arrow's own library, but no Debian release has it, and its C++ interface changes with each
+ * release, while there is a wheel for every Python. So building dyntrace does not need it. Times
+ * are wall-clock times in nanoseconds, by the ranks' common clock. Rows are passed in Arrow's
+ * memory layout, column by column, without printing or parsing; types are those of tables.h. One
+ * trace is open at a time.
  *
  * Runs in: the command line. */
 #include "cmd/parquet.h"
@@ -43,7 +43,7 @@ static bool writer_start(struct writer *writer, const char *python, const char *
 {
     int ends[2];
 
-    signal(SIGPIPE, SIG_IGN); /* one that ends early has said why */
+    signal(SIGPIPE, SIG_IGN); /* a writer that ends early has reported the reason */
     fflush(NULL);
     if (pipe2(ends, O_CLOEXEC) || (writer->pid = fork()) < 0) {
         say_error("export: %s", strerror(errno));
@@ -87,7 +87,7 @@ static bool writer_end(struct writer *writer, bool whole)
     return whole && status == 0;
 }
 
-/* What stands before the rows of TABLE: where they belong, and the types of their columns. */
+/* Send the header of TABLE's rows: their place in the dataset and the column types. */
 static void head_write(FILE *to, enum row_table table, const char *file, const char *job,
                        const char *rank)
 {
@@ -117,7 +117,7 @@ static void head_write(FILE *to, enum row_table table, const char *file, const c
 struct column {
     bool is_text;
     bool is_time;
-    int64_t *numbers;     /* owned, as the others: BATCH of them, a text's is where it ends */
+    int64_t *numbers;     /* owned, like the others: BATCH values; for a text, its end offset */
     unsigned char *valid; /* a bit for each row that is not NULL */
     LIST(char) bytes;
 };
@@ -147,7 +147,7 @@ static void batch_close(struct batch *batch)
     }
 }
 
-/* What is held goes to the writer: how many rows, and of each column the bits, the numbers and the
+/* Send the batch to the writer: the number of rows, then each column's validity bits, numbers and
  * bytes. */
 static void batch_write(struct batch *batch)
 {
@@ -276,7 +276,7 @@ static void table_write(struct batch *batch, struct db *db, enum row_table table
     free(sql);
 }
 
-/* False: what is written is of no use any more. */
+/* False: the output is unusable. */
 static bool traces_write(struct traces *traces, FILE *to, bool frames)
 {
     struct progress progress = progress_begin("exporting");
@@ -298,7 +298,7 @@ static bool traces_write(struct traces *traces, FILE *to, bool frames)
         for (int i = 0; i < ROW_TABLES && !db_failed(db); i++)
             if (i != TABLE_frame || frames)
                 table_write(&batch, db, (enum row_table)i, job, rank);
-        if (db_failed(db)) /* which has been reported; what was read of it stays */
+        if (db_failed(db)) /* reported; the rows read so far stay */
             traces_left_out(1);
         else
             written++;

@@ -1,5 +1,4 @@
-/* cmd/prompt.h -- a line typed by a person, with history; Ctrl-C ends what runs, not the program.
- * */
+/* cmd/prompt.h -- a line editor with history; Ctrl-C ends the running query, not the program. */
 #ifndef DYNTRACE_PROMPT_H
 #define DYNTRACE_PROMPT_H
 
@@ -22,7 +21,7 @@ bool prompt_interrupted(void);
 /* The next line, which the caller frees; "" after Ctrl-C; NULL at the end. */
 char *prompt_line(const char *prompt);
 
-/* LINE is one that the up key brings back. */
+/* Add LINE to the history. */
 void prompt_remember(const char *line);
 
 #endif

@@ -1,14 +1,14 @@
 /* cmd/ranks.c -- `dyntrace ranks`: which rank of a job differs from the others, where first, and
  * what it cost.
  *
- * Ranks of a job do the same, so what most of them do is what is meant. One trace is open at a
- * time: of each the ranks, their compiles and their longer waits are kept in a database of our own
- * (schemas/ranks.sql). A compile has a key: how it ended, what made it needed, where it broke,
- * which guards its entry got, and the function's code. Where the nth compile of a function has
- * another key in some ranks than in most, or is not there, they differ; if the keys differ by
- * guards alone the two traces are opened once more, to name the guard.
+ * The ranks of a job should do the same, so the majority counts as intended. One trace is open at a
+ * time; its ranks, compiles and longer waits are copied into a private database
+ * (schemas/ranks.sql). A compile has a key: its outcome, its cause, its graph break, its entry's
+ * guards, and the function's code. If the nth compile of a function has another key in some ranks
+ * than in most, or is missing, these ranks differ. If the keys differ in guards alone, the two
+ * traces are opened again to name the guard.
  *
- * Whatever differs between any two processes is not compared: trace/alike.h. */
+ * Process-specific parts of texts are not compared: trace/alike.h. */
 #include "cmd/ranks.h"
 
 #include <inttypes.h>
@@ -47,7 +47,7 @@ struct ranks {
 
 /* ---- keys ---------------------------------------------------------------- */
 
-/* A hash of TEXT, without what differs between processes, that goes on from HASH. */
+/* Continue HASH with TEXT, without its process-specific parts. */
 static uint64_t text_hash(uint64_t hash, const char *text)
 {
     char *alike = text_alike(text);
@@ -159,8 +159,8 @@ static void waits_read(struct ranks *ranks, struct db *db)
     query_close(waits);
 }
 
-/* What DB, whose name is its file's, has of its ranks. False: it has none, or cannot be read,
- * which has been reported. */
+/* Copy DB's ranks; NAME is its file's. False: it has none or cannot be read, which has been
+ * reported. */
 static bool trace_read(struct ranks *ranks, struct db *db)
 {
     struct query *processes = db_query(db, schema_statement("ranks/processes"));
@@ -208,15 +208,15 @@ static bool traces_read(struct ranks *ranks, struct traces *traces)
 
 /* ---- where they differ --------------------------------------------------- */
 
-/* What is different of two compiles: the first of these that is. */
+/* How two compiles differ: the first that applies. */
 enum difference {
     DIFFERS_MISSING, /* most have a compile that these ranks do not have */
-    DIFFERS_EXTRA,   /* these ranks have one that most do not have */
+    DIFFERS_EXTRA,   /* these ranks have a compile that most do not have */
     DIFFERS_OUTCOME, /* how it ended */
     DIFFERS_BREAKS,  /* where it broke */
     DIFFERS_CAUSE,   /* which value made it needed */
     DIFFERS_GUARDS,  /* what the entry checks */
-    DIFFERS_CODE,    /* nothing but the function's code */
+    DIFFERS_CODE,    /* only the function's code */
 };
 
 /* One of the two compiles of a difference. Texts are borrowed, "" where there is none. */
@@ -233,7 +233,7 @@ struct pair {
     const char *made_by; /* borrowed: the break that made the resume function; "": it is none */
 };
 
-/* What is shown of a difference. Owned. */
+/* The words of a difference. Owned. */
 struct words {
     char *source, *here, *most;
 };
@@ -333,7 +333,7 @@ static bool has_line(const char *text, const char *line)
     return false;
 }
 
-/* The first line of BREAKS that is not one of OTHERS; "no such break". The caller frees it. */
+/* The first line of BREAKS that is not in OTHERS; else "no such break". The caller frees it. */
 static char *break_words(const char *breaks, const char *others)
 {
     char *copy = strdup(breaks);
@@ -375,7 +375,7 @@ static bool is_value_of(const struct side *side, const char *text)
     return *side->source && *side->actual && !strcmp(text, side->actual);
 }
 
-/* A compile that only one side has, SIDE: what is shown of it. */
+/* Words for a compile that only SIDE has. */
 static void lone_words(const struct pair *pair, const struct side *side, struct words *words,
                        char **its, char **others)
 {
@@ -433,7 +433,7 @@ static struct words words_of(const struct pair *pair, enum difference what)
     case DIFFERS_EXTRA:
         lone_words(pair, here, &words, &words.here, &words.most);
         if (is_value_of(here, words.here) && *here->expected) {
-            free(words.most); /* what the entry expects, most have: they hit it */
+            free(words.most); /* most ranks have the value that the entry expects: they hit it */
             words.most = strdup(here->expected);
         }
         break;
@@ -468,8 +468,8 @@ static struct words words_of(const struct pair *pair, enum difference what)
     return words;
 }
 
-/* Keep what is shown of the difference ID: texts without what differs between processes, unless
- * just that is the difference. Takes WORDS. */
+/* Store the words of difference ID. Process-specific parts are hidden, unless they are the
+ * difference. Takes WORDS. */
 static void words_keep(struct ranks *ranks, int64_t id, enum difference what, struct words words)
 {
     struct query *to = db_query(ranks->all, schema_statement("ranks/described"));
@@ -509,7 +509,7 @@ static void differences_describe(struct ranks *ranks)
     }
 }
 
-/* The guards of compile COMPILE_ID of the trace FILE become those of SIDE. */
+/* Read the guards of compile COMPILE_ID in the trace FILE as those of SIDE. */
 static void side_read(struct ranks *ranks, int side, const char *file, int64_t compile_id)
 {
     struct db *db = db_open_each(file, true);
@@ -528,8 +528,8 @@ static void side_read(struct ranks *ranks, int side, const char *file, int64_t c
     db_close(db);
 }
 
-/* Name the guard in which side 0 and side 1 differ: of its expression the parts that do. BEFORE:
- * what was known of the difference ID. */
+/* Name the guard in which side 0 and side 1 differ, by the differing parts of its expression.
+ * BEFORE: the words that the difference ID had. */
 static void guard_explain(struct ranks *ranks, int64_t id, const char *before)
 {
     bool other_code = !strncmp(before, code_differs, strlen(code_differs));

@@ -34,7 +34,7 @@ static struct {
 } given = {.session.max_stall_ns = SESSION_MAX_STALL_NS};
 
 #define MAX_STALL_MOST_NS \
-    (60 * UINT64_C(1000000000)) /* the program is stopped so long if the recorder is killed */
+    (60 * UINT64_C(1000000000)) /* the program stops that long if the recorder is killed */
 
 /* ---- options ------------------------------------------------------------- */
 
@@ -64,7 +64,7 @@ static const char *glob_read(const struct option *option, const char *value)
     return NULL;
 }
 
-/* --set. Which there are is known to python/dyntrace/_settings.py (settings_fit). */
+/* --set. python/dyntrace/_settings.py has the list of settings (settings_fit). */
 static const char *setting_read(const struct option *option, const char *value)
 {
     if (given.settings.count >= SETTINGS_MAX)
@@ -188,7 +188,7 @@ static int trace_begin(struct session *session, const char *name)
 {
     char here[PATH_MAX] = "", base[PATH_MAX], path[2 * PATH_MAX];
     bool rooted = given.trace && *given.trace == '/';
-    char *apart = NULL; /* owned: what is recorded apart from its place */
+    char *apart = NULL; /* owned: rank recordings, which are made outside their final place */
     struct session place = SESSION_CLOSED;
     size_t length;
 
@@ -265,7 +265,7 @@ static void say_size(const struct session *session, const struct collector_resul
                   ((long long)file.st_size - (long long)said->undecided) / MB + 1);
 }
 
-/* What the user should know at the end. */
+/* Print the warnings at the end. */
 static void say_result(const struct session *session, const struct collector_result *said,
                        const struct program *t, int ended)
 {
@@ -337,7 +337,7 @@ static int record(const struct program *t, int argc, char **argv)
         goto done;
     }
     made = false;
-    /* the child has told it */
+    /* the child has reported it */
     l.began = (struct collector_order){.what = ORDER_BEGAN, .pid = job_pid()};
     live_show(session.trace);
     status = job_wait(&l, &ended);
@@ -359,7 +359,7 @@ static int record(const struct program *t, int argc, char **argv)
 done:
     live_close();
     program_fits(t, &asked, false, true); /* it is waited for in any case */
-    if (made) {                           /* nothing ran: leave nothing behind */
+    if (made) {                           /* nothing ran: remove the recording */
         unlink(session.trace);
         unlink(session.frames);
         if (*session.destination) { /* and so its directory */
@@ -452,7 +452,7 @@ static void wait_for_end(struct launch *l)
 
     while (got > 0 || (got < 0 && errno == EINTR)) {
         int again = launch_look(l);
-        fds[1].fd = l->done ? -1 : l->link; /* it says nothing before the end: this is its death */
+        fds[1].fd = l->done ? -1 : l->link; /* an event before the result: it died */
         got = 1;
         if (poll(fds, 2, again) < 0 && errno != EINTR)
             return;

@@ -1,10 +1,9 @@
 /* cmd/show.c -- `dyntrace show`: what each compile of a function made.
  *
- * A compile, then the rows of each section about it: why it was needed, the guards of its entry and
- * the user's lines that they are there for, graph breaks, graphs, where its time went, and the
- * listings that were recorded, such as the bytecode before and after. Statements and the lines that
- * print their rows are in schemas/show.sql; here is what a line cannot say. The JSON is the same
- * rows. */
+ * Prints each compile with its sections: cause, guards of its entry with the user's lines that need
+ * them, graph breaks, graphs, time by phase, and recorded listings such as the bytecode before and
+ * after. Statements and templates are in schemas/show.sql; this file has the parts that a template
+ * cannot express. The JSON has the same rows. */
 #include <stdlib.h>
 
 #include "command.h"
@@ -25,7 +24,7 @@ enum {
     ROWS = 60,        /* of a graph */
     LINES = 120,      /* of a listing */
     WIDTH = 100,      /* bytes of a text within a line */
-    PHASE_DEPTH = 64, /* deeper ones are shown beside the one that they lie in */
+    PHASE_DEPTH = 64, /* deeper phases are printed on their parent's line */
     ALL = 1000000,    /* rows with --full */
     JSON_ROWS = 10000,
     NODE_CELLS = 5,
@@ -108,7 +107,7 @@ static void nodes_print(struct query *graph)
 
     for (int i = 0; i < NODE_CELLS - 1; i++)
         columns[i] = strlen(heads[i]);
-    while (query_step(query) && count++ < ROWS) /* those after these may stick out */
+    while (query_step(query) && count++ < ROWS) /* later columns may stick out */
         for (int i = 0; i < NODE_CELLS - 1; i++) {
             size_t needed = prose_columns(text(query, heads[i]), width);
             if (needed > columns[i] && needed <= 60)
@@ -132,7 +131,7 @@ static void nodes_print(struct query *graph)
     query_close(query);
 }
 
-/* Phases within one another, those of at least a percent of the compile unless --full. */
+/* Print nested phases that take at least one percent of the compile; all with --full. */
 static void phase_row(struct query *query)
 {
     int64_t start = integer(query, "start_ns"), end = integer(query, "end_ns"),
@@ -145,7 +144,7 @@ static void phase_row(struct query *query)
     if (took > show.longest)
         show.longest = took;
     if (given.full || (double)took >= (double)show.longest * 0.01) {
-        bool own = words && strstr(words, "but for"); /* said of what a phase took by itself */
+        bool own = words && strstr(words, "but for"); /* label of a phase's own time */
         printf("  %9s  %*s", table_duration(human, took), show.depth * 2, "");
         prose_text(stdout, text(query, "name"), given.full ? SIZE_MAX - 1 : WIDTH);
         if (words && !own)

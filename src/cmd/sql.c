@@ -264,7 +264,7 @@ static void prompt(struct session *session)
                 db_path(session->db));
     while (go_on) {
         char *line = prompt_line(*session->pending ? "   ...> " : "dyntrace> ");
-        if (prompt_interrupted()) { /* Ctrl-C: forget what was typed */
+        if (prompt_interrupted()) { /* Ctrl-C: discard the typed line */
             *session->pending = 0;
         } else if (!line) {
             putchar('\n');
@@ -313,7 +313,7 @@ static int files_ask(char **files, const char *text)
 
     if (traces.failed || (*files && !traces.paths.count))
         return 2;
-    bounds_no_time(); /* a query takes what it takes; Ctrl-C ends it */
+    bounds_no_time(); /* no time limit for queries; Ctrl-C ends one */
     if (!traces.given && given.then) {
         say_error("sql: --then is for the rows of several traces");
     } else if (traces.given) {

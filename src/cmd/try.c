@@ -1,9 +1,9 @@
 /* cmd/try.c -- `dyntrace try`: run the recorded command under settings, and measure.
  *
- * The trace says which command ran, where and by which interpreter (meta; cmd/run/again.c). It runs
- * once unchanged, which is the baseline, and once under each setting, recorded with --frames
- * decided into a folder of ours; the counts of that trace are stored in the first one
- * (trace/trials.h). What the parts do is in cmd/try/try.h. */
+ * The trace has the command, its directory and its interpreter (meta; cmd/run/again.c). The command
+ * runs once unchanged, the baseline, and once under each setting. Each run is recorded with
+ * --frames decided into a temporary folder, and its counts are stored in the first trace
+ * (trace/trials.h). cmd/try/try.h lists the parts. */
 #include "cmd/try.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ static struct {
     double rtol;
 } given = {.runs = RUNS, .rtol = 1e-5};
 
-/* --runs: one of them is the unchanged run. */
+/* --runs includes the unchanged run. */
 static const char *runs_read(const struct option *option, const char *value)
 {
     return !option_count(option, value) && given.runs >= 2
@@ -69,7 +69,7 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-/* ---- all that is known while it runs ------------------------------------- */
+/* ---- state --------------------------------------------------------------- */
 
 struct result {
     const char *setting;
@@ -235,7 +235,7 @@ static void line_keep(void *context, const char *line)
         *kept = strdup(line);
 }
 
-/* What a run's own trace says. */
+/* The counts from a run's own trace. */
 struct seen {
     struct trial_figures figures;
     bool traced; /* there is one */
@@ -302,7 +302,7 @@ static const char *last_words(struct trying *trying, const struct attempt *attem
     return line;
 }
 
-/* WHY without the SETTING that it begins with: that stands beside it. */
+/* WHY without the SETTING at its beginning, which is printed beside it. */
 static const char *without_setting(const char *why, const char *setting)
 {
     size_t length = strlen(setting);
@@ -355,8 +355,8 @@ static bool output_differs(const struct trying *trying, const struct attempt *at
            !output_same(attempt->err, base->err, again ? again->err : NULL, job);
 }
 
-/* The first line by which the output of ATTEMPT differs from the baseline's, in words; or NULL. A
- * recording without values gets none of its lines. */
+/* A sentence with the first line in which the output of ATTEMPT differs from the baseline's; or
+ * NULL. If the recording keeps no values, the sentence quotes no line. */
 static const char *difference_of(struct trying *trying, const struct attempt *attempt)
 {
     const struct attempt *base = &trying->baseline;
@@ -447,8 +447,8 @@ static struct trial_counts counts_of(const struct trying *trying, const struct s
     return own ? *own : seen->figures.run;
 }
 
-/* Run, judge and store one of them: SETTING is "" for the baseline. False: nothing more can be
- * done. */
+/* Run, judge and store one attempt; SETTING is "" for the baseline. False: no further run is
+ * possible. */
 static bool one_try(struct trying *trying, const char *setting)
 {
     struct arena *arena = &trying->plan.arena;
@@ -524,7 +524,7 @@ static int by_counts(const void *a, const void *b)
     return order ? order : list_order(x->trial_id, y->trial_id);
 }
 
-/* Do A and B set the same thing, so that only one of them can hold? */
+/* Do A and B set the same thing and so exclude each other? */
 static bool is_same_thing(const char *a, const char *b)
 {
     size_t length = strcspn(a, "=");
@@ -533,7 +533,7 @@ static bool is_same_thing(const char *a, const char *b)
     return strcspn(b, "=") == length && !memcmp(a, b, length) && !marks;
 }
 
-/* Nothing is left to gain. */
+/* True if no further gain is possible. */
 static bool is_best(const struct trial_counts *counts)
 {
     return !counts->eager && counts->compiles <= 1 && !counts->breaks;

@@ -57,7 +57,7 @@ static int tui_main(int count, char **operands)
         given.rows = 24;
         given.columns = 80;
     }
-    signal(SIGXFSZ, SIG_IGN); /* an export that may not grow fails, and that can be said */
+    signal(SIGXFSZ, SIG_IGN); /* so that an export past the file size limit reports an error */
     signal(SIGPIPE, SIG_IGN);
     path = operands[0] ? traces_file(operands, MERGE_FRAMES, &given.name) : NULL;
     return operands[0] && !path ? 2 : tui_run(&given, path);

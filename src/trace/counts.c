@@ -118,7 +118,7 @@ static bool call_count(void *context, const int64_t *values, unsigned nulls)
     return true;
 }
 
-/* The compiler looked at code CODE_ID, or it has a compile: it was not turned away, in any process. */
+/* CODE_ID was compiled, or the compiler looked at it: no process turned it away. */
 static void looked_at(struct counts *counts, int64_t code_id)
 {
     int64_t *first = map_get(&counts->by_code, code_id);

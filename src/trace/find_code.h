@@ -30,8 +30,8 @@ struct found_code {
 
 enum find_result { FIND_ONE, FIND_SEVERAL, FIND_NONE, FIND_LISTED };
 
-/* Find NAME (NULL: the functions most worth explaining): a qualified name, its last part, FILE:LINE,
- * a GLOB, or a compile's label such as 0/1.
+/* Find NAME (NULL: the functions most worth explaining): a qualified name, its last part,
+ * FILE:LINE, a GLOB, or a compile's label such as 0/1.
  *
  *   FIND_ONE      FOUND is filled; the caller ends it with found_code_free
  *   FIND_SEVERAL  several matched and have been listed on OUT with their counts

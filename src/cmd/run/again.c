@@ -1,9 +1,8 @@
-/* cmd/run/again.c -- what a trace keeps so that `dyntrace try` can run the command again. See
- * cmd/run/run.h.
+/* cmd/run/again.c -- stores how `dyntrace try` can run the command again. See cmd/run/run.h.
  *
  * A rank that its launcher started by `LAUNCHER... dyntrace run -o DIR/ train.py` cannot start the
- * job. The launcher is an ancestor whose command line ends in our own: the words before that, with
- * other words behind them, start the job again.
+ * job. The launcher is an ancestor process whose command line ends in our own. Its words before
+ * ours, followed by new words, start the job again.
  *
  * Runs in: the command line. */
 #include <fcntl.h>
@@ -16,7 +15,7 @@
 #include "lib/say.h"
 
 enum {
-    COMMAND_LINE_MOST = 1 << 20, /* bytes of one that are looked at */
+    COMMAND_LINE_MOST = 1 << 20, /* bytes read of a command line */
     ANCESTORS = 4,               /* torchrun is the parent; mpirun has daemons between */
 };
 
@@ -51,7 +50,7 @@ static char *word_at(const char *words, unsigned index)
     return strndup(words, strcspn(words, " "));
 }
 
-/* --NAME and the word that CHOICE, not the default 0, stands for. */
+/* Add --NAME and the word for CHOICE, unless CHOICE is the default 0. */
 static void choice_add(bytes *to, const char *name, const char *words, unsigned choice)
 {
     char *word = word_at(words, choice);
@@ -158,7 +157,7 @@ static char *launcher_json(void)
     return made;
 }
 
-/* ---- all of it ----------------------------------------------------------- */
+/* ---- the stored values --------------------------------------------------- */
 
 void again_fill(struct session_again *again, const struct program *t,
                 const struct session_options *options)

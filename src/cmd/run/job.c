@@ -17,15 +17,15 @@ static volatile sig_atomic_t interrupted;
 
 static const int passed_on[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
-/* What the terminal stops the group by. Whether the command stops is its own affair, and we do as
- * it does; a shell that saw us stop first would take the terminal while the command can still read
- * from it. */
+/* Signals by which the terminal stops the process group. The command decides whether it stops, and
+ * we follow: if a shell saw us stop first, it would take the terminal while the command can still
+ * read from it. */
 static const int stops[] = {SIGTSTP, SIGTTIN};
 static struct sigaction stops_before[sizeof stops / sizeof *stops];
 
 /* The command is in our process group, so a signal to the group reaches it without us, and must not
- * reach it twice; one to us alone must be passed on. The kernel does not say which it was. So there
- * is a witness: a process in the same group that does nothing but say which signals it got. */
+ * reach it twice; one to us alone must be passed on. The kernel does not tell which case it was. So
+ * there is a witness: a process in the same group that only reports the signals it gets. */
 static struct {
     pid_t pid;
     int fd; /* the witness writes a signal's number, one byte */
@@ -167,20 +167,20 @@ enum {
 };
 
 /* In the sentry: continue RUN once the command goes on. ENOUGH, which is blocked, ends the sentry,
- * but not between the look and the signal. Does not return; the exit status is 0 if RUN was
+ * but not between its check and its signal. Does not return; the exit status is 0 if RUN was
  * continued. */
 static void sentry_watch(pid_t run, const sigset_t *enough)
 {
     const struct timespec look = {.tv_nsec = STOPPED_LOOK_MS * 1000000};
     bool stopped = true;
 
-    setpgid(0, 0); /* what stops or continues our group is none of its business */
+    setpgid(0, 0); /* ignore signals that stop or continue our group */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     launch_let_go();
     while (stopped && getppid() == run) {
         if (sigtimedwait(enough, NULL, &look) > 0)
             _exit(1);
-        /* first the command: it goes on, and we have stopped since, if we ever do */
+        /* first the command: once it runs, we have stopped, if we ever do */
         stopped = process_is_stopped((uint32_t)command_pid);
         stopped = stopped || !process_is_stopped((uint32_t)run);
     }
@@ -189,9 +189,9 @@ static void sentry_watch(pid_t run, const sigset_t *enough)
     _exit(0);
 }
 
-/* Stop as the command has. Whoever continues us continues the command as well; but it may be
- * continued by its own pid, and then nobody would continue us: the sentry, a process, waits for
- * that. True: the sentry continued us. */
+/* Stop like the command. A signal that continues us continues the command as well. But the command
+ * may be continued by its own pid; the sentry, a process, waits for that and continues us. True:
+ * the sentry continued us. */
 static bool stop_with_command(void)
 {
     const pid_t self = getpid();
@@ -244,8 +244,8 @@ int job_wait(struct launch *l, int *ended)
             status = 0;
         if (got < 0 || !WIFSTOPPED(status))
             break;
-        /* Whoever waits for us must see that the command has stopped. If the whole group was, and
-         * was continued before we come here, it goes on already. */
+        /* Our parent must see that the command has stopped. If the whole group was stopped and has
+         * been continued before we get here, the command already runs. */
         usleep(STOP_LOOK_MS * 1000);
         if (process_is_stopped((uint32_t)command_pid)) {
             if (stop_with_command())

@@ -108,7 +108,7 @@ static void typed_pass(void)
     }
 }
 
-/* Wait for the screen's end; from then on what the command writes goes where it would have gone. */
+/* Wait for the screen's end; then pass the command's output on to our own standard output. */
 static void *live_thread(void *unused)
 {
     char bytes[4096];
@@ -121,7 +121,7 @@ static void *live_thread(void *unused)
         ssize_t got;
         typed_pass();
         if (ready == 0 && atomic_load(&live.ended))
-            break; /* somebody keeps it open; the command itself is gone */
+            break; /* another process keeps it open; the command itself has ended */
         if (ready <= 0)
             continue;
         got = read(live.master, bytes, sizeof bytes);
@@ -143,7 +143,7 @@ void live_show(const char *trace)
     close(live.slave);
     live.slave = -1;
     fflush(NULL);
-    live.command = (int)syscall(SYS_pidfd_open, job_pid(), 0); /* nobody has waited for it yet */
+    live.command = (int)syscall(SYS_pidfd_open, job_pid(), 0); /* not waited for yet */
     live.screen = fork();
     if (live.screen == 0)
         _exit(screen_run(trace));

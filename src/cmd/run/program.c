@@ -197,9 +197,9 @@ bool interpreter_answer(struct asked *asked, char *text, size_t room)
     return said && !error;
 }
 
-/* Does the name of PATH say which CPython it is, and is there an extension for that? One that is
- * another after all finds none, and says so when it runs. To ask takes as long as to start a
- * Python. */
+/* Does the name of PATH include a CPython version that we have an extension for? If the name is
+ * wrong, the interpreter finds no extension and reports that when it runs. Asking the interpreter
+ * would take as long as starting Python. */
 static bool is_known(const char *path, const char *extension)
 {
     char real[PATH_MAX], pattern[PATH_MAX + 80];
@@ -292,13 +292,12 @@ bool program_fits(const struct program *t, struct asked *asked, bool capture, bo
 
 /* ---- --set ----
  *
- * Which settings there are is known to python/dyntrace/_settings.py, which the program's
- * interpreter runs for this: its torch is where the names are. It reads torch's sources and imports
- * nothing of them. */
+ * python/dyntrace/_settings.py has the list of settings. The program's interpreter runs it, because
+ * names are checked against its torch. It reads torch's sources without importing them. */
 
 enum { ANSWER_MAX = 16 << 10 };
 
-/* Report the setting whose refusal LINE is, "NUMBER WHY". False: it is no such line. */
+/* Report the setting whose refusal LINE is, "NUMBER WHY". False: LINE has another form. */
 static bool refusal_print(const char *line, const struct session_options *options, const char *who)
 {
     char *why;
@@ -321,7 +320,7 @@ static const char *line_next(const char *text)
     return *end ? end + 1 : end;
 }
 
-/* Where _settings.py lies. */
+/* The path of _settings.py. */
 static void settings_path(char path[PATH_MAX + 64])
 {
     const char *library = library_directory(NULL);
@@ -409,7 +408,7 @@ static bool inject_is_for_all(void)
 enum { WORDS = 256 };
 
 /* The words of the first line of FILE, "#!/usr/bin/env python3", of which TEXT has room for more
- * than the kernel reads. None where it has no such line. */
+ * than the kernel reads. Zero words if it has no such line. */
 static size_t first_line(const char *file, char text[512], const char *words[3])
 {
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

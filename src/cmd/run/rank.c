@@ -1,11 +1,10 @@
-/* cmd/run/rank.c -- where a rank of a job records itself: apart from the others, on a local disk.
- * See cmd/run/run.h.
+/* cmd/run/rank.c -- where a rank of a job is recorded: separately, on a local disk. See
+ * cmd/run/run.h.
  *
- * The directory may be on a shared file system, whose locks SQLite cannot trust, and which is slow;
- * any trace is recorded so whose directory has no locks. So nothing is written there
- * while the program runs; the collector moves the whole trace at the end (recorder_move). The time
- * of a new file there is that of the machine that keeps it, which is the same one for all ranks:
- * what their clocks have in common.
+ * The output directory may be on a shared filesystem, which is slow and whose locks SQLite cannot
+ * trust. So nothing is written there while the program runs; the collector moves the finished trace
+ * there (recorder_move). The same happens for any directory without locks. A new file on the shared
+ * filesystem gets its server's time, the same for all ranks: it tells how far their clocks differ.
  *
  * Runs in: the command line. */
 #include "cmd/run/run.h"
@@ -19,7 +18,7 @@
 #include "job.h"
 #include "lib/say.h"
 
-/* A % and a letter that stands for something, in the last part of NAME. */
+/* Does the last part of NAME have a % with a known letter? */
 static const char *letter_in(const char *name)
 {
     while ((name = strchr(name, '%')) && (!name[1] || !strchr("hrp%", name[1])))
@@ -40,7 +39,7 @@ bool rank_locks_work(const char *path)
     char *probe =
         say_print("%.*s.dyntrace-lock-XXXXXX", (int)(strrchr(path, '/') + 1 - path), path);
     int fd = mkstemp(probe);
-    /* that there can be no file at all is said by who makes it */
+    /* if no file can be made at all, the code that makes the trace reports it */
     bool ok = fd < 0 || fcntl(fd, F_SETLK, &lock) == 0;
 
     if (fd >= 0) {
@@ -51,7 +50,7 @@ bool rank_locks_work(const char *path)
     return ok;
 }
 
-/* TEXT at the end of PATH, without what a file's name cannot have. */
+/* Append TEXT to PATH, without characters that a file name cannot have. */
 static void put(char *path, size_t room, const char *text)
 {
     size_t used = strlen(path);

@@ -1,6 +1,6 @@
-/* cmd/run/run.h -- the parts of `dyntrace run`: what it runs, as which job, with which screen.
+/* cmd/run/run.h -- the parts of `dyntrace run`: program, job control, screen.
  *
- * There is one of each in a process. */
+ * A process has one of each. */
 #ifndef DYNTRACE_RUN_H
 #define DYNTRACE_RUN_H
 
@@ -10,7 +10,7 @@
 
 /* ---- the program (program.c) --------------------------------------------- */
 
-/* What interpreters are asked: src/cmd/ask/. */
+/* Scripts that interpreters run to answer questions: src/cmd/ask/. */
 extern const char ask_which_py[], ask_alone_py[], ask_recorded_py[], ask_settings_py[];
 
 /* A Python that runs meanwhile. */
@@ -20,16 +20,15 @@ struct asked {
     int error; /* errno: why it could not be run, or 0 */
 };
 
-/* Run ARGV, an interpreter with code, its first word found on PATH if it is no path. What it prints
- * is the answer, with ERRORS also what it writes to its standard error; nothing of it is shown. */
+/* Run ARGV, an interpreter with code; its first word is searched on PATH unless it is a path. The
+ * answer is its standard output, with ERRORS also its standard error; nothing is shown. */
 struct asked interpreter_ask(const char *const *argv, bool errors);
 
-/* What it printed, cut to ROOM. False: it could not be run, errno says why, or nothing was
- * asked. */
+/* Read the answer, cut to ROOM. False: it could not be run (errno), or nothing was asked. */
 bool interpreter_answer(struct asked *asked, char *text, size_t room);
 
-/* Why PROGRAM, a path or a name that is looked for on PATH, cannot be run, where the kernel said
- * ERROR: words, owned by the callee. */
+/* A text why PROGRAM (a path, or a name searched on PATH) cannot be run, after the kernel's ERROR.
+ * Owned by the callee. */
 const char *program_why_not(const char *program, int error);
 
 struct program {
@@ -40,18 +39,17 @@ struct program {
     bool interpreted;    /* it is because of a script, -m or -c, not by its own name */
 };
 
-/* That of the environment that we were called from, else "python3", to be looked for on PATH. Owned
- * by the callee. */
+/* The interpreter of the caller's environment, else "python3", to be searched on PATH. Owned by the
+ * callee. */
 const char *program_python(void);
-/* What the words ARGV mean: a script, -m, -c or a program; the first three are run by PYTHON. 0, or
- * -1 after saying why not. */
+/* Parse ARGV: a script, -m, -c or a program; the first three are run by PYTHON. 0, or -1 on an
+ * error, which has been reported. */
 int program_find(struct program *t, const char *python, int argc, char **argv);
 
-/* Ask T's interpreter which it is; nothing is asked of a program, or where the interpreter's name
- * says it. */
+/* Ask T's interpreter for its version, unless T is a program or the interpreter's name tells. */
 struct asked program_ask(const struct program *t, bool capture);
 
-/* False: the interpreter is not supported, or has no extension, which is said unless QUIET. */
+/* False: the interpreter is not supported, or has no extension; reported unless QUIET. */
 bool program_fits(const struct program *t, struct asked *asked, bool capture, bool quiet);
 
 /* What to do where there is no extension for PYTHON. Returns REMEDY. */
@@ -60,20 +58,21 @@ const char *extension_remedy(const char *python, char remedy[PATH_MAX + 80]);
  * by the callee. */
 const char *program_inject(void);
 
-/* Say why nothing of T was recorded, which ended as waitpid() says in ENDED. */
+/* Print why nothing of T was recorded. ENDED: T's status of waitpid(). */
 void program_say_unrecorded(const struct program *t, int ended);
 
-/* Can the settings be, as far as can be told before T runs? If not each is reported, in a line that
- * begins with WHO, "run: --set ". */
+/* Check the settings as far as possible before T runs. Each invalid one is reported, in a line that
+ * begins with WHO ("run: --set "). */
 bool settings_fit(const struct program *t, const struct session_options *options, const char *who);
 
-/* Report those that did nothing, TEXT of struct collector_result. Returns how many. */
+/* Report the settings without effect, listed in TEXT (from struct collector_result). Returns their
+ * number. */
 int settings_print_unused(const char *text);
 
 /* ---- how it can run again (again.c) -------------------------------------- */
 
-/* Fill AGAIN for T, run with OPTIONS as the words that our own command line is. Texts live till the
- * end. With --no-argv nothing is kept. */
+/* Fill AGAIN for T, run with OPTIONS, from our own command line. Its texts live until the process
+ * ends. With --no-argv it stays empty. */
 void again_fill(struct session_again *again, const struct program *t,
                 const struct session_options *options);
 
@@ -108,16 +107,16 @@ bool rank_is_apart(const char *output);
 /* Can files be locked in the directory of PATH? SQLite writes none there otherwise. */
 bool rank_locks_work(const char *path);
 
-/* Fill the destination of SESSION with OUTPUT below HERE, its directory made, and how far the clock
- * there is ahead; PATH becomes where to record it, in a new directory on a local disk. With FORCE
- * what is there now goes. False: the error has been reported. */
+/* Create OUTPUT's directory under HERE; store the destination and its clock skew in SESSION. PATH
+ * becomes the recording's path, in a new directory on a local disk. With FORCE an existing file is
+ * removed. False on error, which has been reported. */
 bool rank_place(struct session *session, const char *output, const char *here, bool force,
                 char *path, size_t room);
 
 /* ---- the job in the terminal (job.c) ------------------------------------- */
 
-/* It gets our standard streams, directory, signals and environment as they were, with two variables
- * changed. We pass on signals that were sent to us alone, and stop when it stops. */
+/* It gets our original standard streams, directory, signals and environment, with two variables
+ * changed. We pass on signals sent to us alone, and stop when it stops. */
 
 /* Start T, recorded by L's collector or not (NULL). SCREEN: it has the terminal. 0, or -1 after
  * saying why. */
@@ -129,7 +128,8 @@ pid_t job_pid(void);
  * that dies meanwhile is replaced. */
 int job_wait(struct launch *l, int *ended);
 
-/* It has ended: signals are our own again. Returns what a Ctrl-C sets from now on. */
+/* The command has ended: handle signals ourselves again. Returns the flag that Ctrl-C sets from now
+ * on. */
 volatile sig_atomic_t *job_end(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* cmd/try/attempt.c -- one run of the recorded command: started, watched, stopped. See
  * cmd/try/try.h.
  *
- * It is `dyntrace run` with the recorded words, in a process group of its own: a Ctrl-C is for us
- * alone, and what we stop is the whole group. Its output goes into files. */
+ * Runs `dyntrace run` with the recorded words in its own process group, so that Ctrl-C reaches only
+ * us, and we can stop the whole group. Its output goes into files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* cmd/try/output.c -- is the output of one run that of another? See cmd/try/try.h.
+/* cmd/try/output.c -- compares the outputs of two runs. See cmd/try/try.h.
  *
- * Two runs of a program seldom write the same bytes. So a text is first made plain:
+ * Two runs of a program seldom write the same bytes. So texts are normalised first:
  *   - addresses are taken out, and the times and process numbers at the beginning of log lines;
  *   - lines that are not the program's are left out: dyntrace's own, and torch's log messages
  *     ("recompile_limit reached"), which are about the compiles that a setting is to change;
@@ -13,7 +13,7 @@
 #include "cmd/try/try.h"
 #include "trace/prose.h"
 
-enum { OUTPUT_MOST = 64 << 20 /* bytes of one that are compared */ };
+enum { OUTPUT_MOST = 64 << 20 /* bytes compared */ };
 
 static const char ours[] = "dyntrace: ";
 
@@ -45,7 +45,7 @@ static struct text file_text(const char *path)
 
 /* ---- a plain text -------------------------------------------------------- */
 
-/* What torch's log lines begin with, "W1128 17:11:52.123000 4711 ": its length, or 0. */
+/* Length of the prefix of torch's log lines, "W1128 17:11:52.123000 4711 ", or 0. */
 static size_t log_head(const char *line)
 {
     static const char form[] = "0000 00:00:00.000000 ";
@@ -151,7 +151,7 @@ static const char *word_next(const char **at, size_t *length)
     return *length ? word : NULL;
 }
 
-/* Are the words of TEXT those of BASELINE wherever these are those of AGAIN? */
+/* Does TEXT have BASELINE's words wherever BASELINE and AGAIN agree? */
 static bool words_same(const char *text, const char *baseline, const char *again)
 {
     size_t lengths[3];

@@ -12,7 +12,7 @@
 #include "trace/traces.h"
 #include "trace/why/why.h"
 
-enum { WORST_FUNCTIONS = 3 /* whose remedies are tried where none is named */ };
+enum { WORST_FUNCTIONS = 3 /* functions whose remedies are tried if none is named */ };
 
 /* ---- words --------------------------------------------------------------- */
 
@@ -48,7 +48,7 @@ static char *quoted_take(struct arena *arena, const char **text)
     return word;
 }
 
-/* The setting at *TEXT, and *TEXT behind it: it goes on to a blank behind which another begins. */
+/* The setting at *TEXT; moves *TEXT behind it. It ends at a blank before the next setting. */
 static const char *setting_take(struct arena *arena, const char **text)
 {
     const char *begin = *text + strspn(*text, " ");
@@ -290,8 +290,8 @@ void plan_choose(struct plan *plan, char *const *files, struct db *db, size_t mo
     list_free(&names);
 }
 
-/* The interpreter that runs PLAN's command, in T; a command that is no interpreter has none, and
- * neither has a job, whose launcher starts it. */
+/* Store the interpreter of PLAN's command in T. A command that is not an interpreter has none, nor
+ * has a job, which its launcher starts. */
 static void interpreter_find(const struct plan *plan, struct program *t)
 {
     const char *python = NULL;

@@ -2,7 +2,7 @@
  *
  *     plan.c      the recorded command, and which settings are tried
  *     attempt.c   one run: started, watched, stopped, its output kept
- *     output.c    is the output of one run that of another?
+ *     output.c compares the outputs of two runs
  *     cmd/try.c   asks, runs one after the other, compares, stores, prints */
 #ifndef DYNTRACE_CMD_TRY_H
 #define DYNTRACE_CMD_TRY_H
@@ -29,11 +29,11 @@ struct words {
 struct plan {
     struct arena arena;     /* all texts below */
     const char *path;       /* the trace that trials are stored in */
-    struct words command;   /* as it was given to `dyntrace run` */
+    struct words command;   /* as given to `dyntrace run` */
     struct words options;   /* of `dyntrace run`, --set ones among them */
     struct words launcher;  /* of a rank: what starts all ranks; or none */
     const char *directory;  /* where to run */
-    const char *executable; /* what was executed, or NULL */
+    const char *executable; /* the executed file, or NULL */
     bool interpreted;       /* an interpreter, of a script, -m or -c */
     const char *command_json;
     bool any_owner;   /* the trace may be another user's; set before plan_read() */
@@ -57,15 +57,15 @@ bool plan_read(struct plan *plan, char *const *files);
  * False: NAME is unknown or ambiguous, which has been reported. */
 bool plan_find(struct plan *plan, struct db *db, const char *name);
 
-/* Add at most MOST settings: those of why's remedies for the named function, else for the worst. */
+/* Add at most MOST settings from why's remedies for the named function, else for the worst
+ * function. */
 void plan_choose(struct plan *plan, char *const *files, struct db *db, size_t most);
 
-/* Is each of PLAN's settings possible, as far as can be checked before the command runs? Those that
- * are not are reported. */
+/* Check PLAN's settings as far as possible before the command runs. Invalid ones are reported. */
 bool plan_settings_fit(const struct plan *plan);
 
-/* The settings that TEXT is, in ARENA: with a blank between; one that has a blank itself may be in
- * single quotes, and need not where what follows the blank could not be a setting. */
+/* Split TEXT into settings, in ARENA. They are separated by blanks. A setting with a blank may
+ * stand in single quotes; it need not if the text after the blank cannot be a setting. */
 struct words settings_split(struct arena *arena, const char *text);
 
 void plan_free(struct plan *plan);
@@ -74,10 +74,10 @@ void plan_free(struct plan *plan);
 
 struct attempt_given {
     const char *folder; /* of files that are ours, gone at the end */
-    int stdin_file;     /* what each run reads, from its beginning; -1: nothing */
+    int stdin_file;     /* standard input of each run, from its beginning; -1: none */
     uint64_t timeout_ns;
     int64_t calls; /* 0: as many as there are */
-    bool compare;  /* keep, or compare, what the function returns */
+    bool compare;  /* keep, or compare, the function's return values */
     double rtol;
     const char *against; /* the attempt that values are compared with, or NULL */
 };
@@ -101,9 +101,9 @@ bool attempt_run(const struct plan *plan, const struct attempt_given *given, con
 
 /* ---- output -------------------------------------------------------------- */
 
-/* Is what was written to the file PATH what was written to BASELINE? But for addresses, our own
- * lines and torch's log messages. AGAIN, unless NULL: what another unchanged run wrote; words in
- * which it differs from BASELINE do not count. With SORTED lines may come in any order. */
+/* Is the output in file PATH the same as in BASELINE, except addresses, our own lines and torch's
+ * log messages? AGAIN, unless NULL, is the output of another unchanged run: words in which it
+ * differs from BASELINE are ignored. With SORTED lines may be in any order. */
 bool output_same(const char *path, const char *baseline, const char *again, bool sorted);
 
 /* The first line that differs, in words: "'loss 3', unchanged 'loss 4'", in ARENA; NULL: none does
@@ -119,8 +119,7 @@ const char *output_last_line(struct arena *arena, const char *path);
  * worst of "equal", "close", "different"; NULL: none were compared. */
 const char *values_same(const char *baseline, const char *path);
 
-/* What our own lines in the file PATH say of settings, or of anything else, in ARENA; NULL:
- * nothing. */
+/* The text of our own lines in the file PATH, in ARENA; NULL: none. */
 const char *output_our_words(struct arena *arena, const char *path);
 
 #endif
