@@ -1,6 +1,7 @@
 """Programs of programs/ under dyntrace. Many are recorded in one trace, each in a process of its own (children.py)."""
 import contextlib
 import functools
+import hashlib
 import json
 import os
 import sqlite3
@@ -13,7 +14,9 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from practice import PRACTICE  # noqa: E402
 from shared import run_whole  # noqa: E402
 
+PROGRAMS = HERE / "programs"
 TRUTHS = HERE / "truths.json"
+PIECE = 20  # programs in one recording
 TABLE_VERSION = "2.13"  # of torch: practice.py says what is best there; on others every second program runs
 OF_FUNCTION = ("compiles", "recompiles", "breaks", "eager", "hits")
 OF_ALL = OF_FUNCTION[:3]
@@ -78,9 +81,42 @@ def gain(counts):
     return counts["eager"], whole["compiles"], whole["recompiles"], whole["breaks"]
 
 
+def pieces_of(wanted):
+    """Lists of at most PIECE: an interrupted run loses one of them."""
+    return [wanted[i:i + PIECE] for i in range(0, len(wanted), PIECE)]
+
+
+class Kept:
+    """Results in FOLDER/kept.jsonl, a line for each, so that a table that was interrupted goes on where it stopped.
+
+    They hold while a program's text is the same; who changes how dyntrace records begins a new folder."""
+
+    def __init__(self, folder):
+        self.file = folder / "kept.jsonl"
+        lines = self.file.read_text().splitlines() if self.file.exists() else []
+        self.found = {tuple(key): result for key, result in map(json.loads, lines)}
+
+    def key(self, kind, name, text):
+        return kind, name, text, hashlib.sha256((PROGRAMS / f"{name}.py").read_bytes()).hexdigest()[:16]
+
+    def missing(self, kind, wanted):
+        return [(name, text) for name, text in wanted if self.key(kind, name, text) not in self.found]
+
+    def get(self, kind, wanted):
+        return {(name, text): self.found[self.key(kind, name, text)] for name, text in wanted}
+
+    def add(self, kind, results):
+        with self.file.open("a") as file:
+            for (name, text), result in results.items():
+                key = self.key(kind, name, text)
+                self.found[key] = result
+                file.write(json.dumps([key, result]) + "\n")
+
+
 class Recorder:
     def __init__(self, dyntrace, python, folder):
         self.dyntrace, self.python, self.folder = dyntrace, python, folder
+        self.kept = Kept(folder)
         self.plain = functools.cache(self.plain)
         self.measure = functools.cache(self.measure)
         asked = self.command([python, "-c", "import torch; print(torch.__version__)"]).stdout
@@ -96,10 +132,13 @@ class Recorder:
 
     def measure(self, name):
         """What torch counts of each fix: kept in truths.json for some versions, else measured now."""
-        kept = json.loads(TRUTHS.read_text()).get(self.version, {})
-        if name in kept:
-            return kept[name]
-        return json.loads(self.command([self.python, HERE / "measure.py", name]).stdout)[name]
+        truths = json.loads(TRUTHS.read_text()).get(self.version, {})
+        if name in truths:
+            return truths[name]
+        if self.kept.missing("measured", [(name, "")]):
+            measured = json.loads(self.command([self.python, HERE / "measure.py", name]).stdout)[name]
+            self.kept.add("measured", {(name, ""): measured})
+        return self.kept.get("measured", [(name, "")])[name, ""]
 
     def fixes_with_settings(self):
         """(NAME, SETTINGS) of each fix that this torch can do."""
@@ -135,33 +174,43 @@ class Recorder:
 
     def plain(self):
         """What each program did as it is, and what `why` says of its function."""
-        given = self.record("plain.db", [(name, "") for name in self.names])
-        for name, found in given.items():
+        wanted = [(name, "") for name in self.names]
+        for piece in pieces_of(self.kept.missing("plain", wanted)):
+            file = f"plain-{piece[0][0]}.db"
+            given = self.record(file, piece)
+            self.kept.add("plain", {(name, ""): found | {"trace": file} for name, found in given.items()})
+        given = {name: dict(found) for (name, _), found in self.kept.get("plain", wanted).items()}
+        for found in given.values():
             filename, line = found["where"]
-            found["remedies"] = self.why(self.folder / "plain.db", f"{filename}:{line}")["remedies"]
+            found["remedies"] = self.why(self.folder / found["trace"], f"{filename}:{line}")["remedies"]
         return given
 
-    def under(self, wanted, file):
+    def under(self, wanted):
         """What each (NAME, SETTINGS) did."""
-        found = {}
-        for i, batch in enumerate(batches(wanted)):
-            given = self.record(f"{file}{i}.db", batch)
-            found.update({(name, text): given[name] for name, text in batch})
-        return found
+        for batch in batches(self.kept.missing("under", wanted)):
+            for piece in pieces_of(batch):
+                given = self.record("under.db", piece)
+                self.kept.add("under", {(name, text): given[name] for name, text in piece})
+        return self.kept.get("under", wanted)
 
     def tries(self, wanted):
-        """What `dyntrace try` counts of each (NAME, SETTINGS): a trial of each batch, under all of its settings."""
+        """What `dyntrace try` counts of each (NAME, SETTINGS): a trial of each piece of a batch, under all of its settings."""
+        for batch in batches(self.kept.missing("try", wanted)):
+            for piece in pieces_of(batch):
+                self.kept.add("try", self.tries_of(piece))
+        return self.kept.get("try", wanted)
+
+    def tries_of(self, batch):
+        trace = self.folder / "try.db"
+        self.run(trace, [name for name, _ in batch])
+        together = " ".join(dict.fromkeys(setting for _, text in batch for setting in settings_of(text)))
+        self.command([self.dyntrace, "try", trace, "--yes", together])
         found = {}
-        for i, batch in enumerate(batches(wanted)):
-            trace = self.folder / f"try{i}.db"
-            self.run(trace, [name for name, _ in batch])
-            together = " ".join(dict.fromkeys(setting for _, text in batch for setting in settings_of(text)))
-            self.command([self.dyntrace, "try", trace, "--yes", together])
-            with contextlib.closing(sqlite3.connect(f"file:{trace}?mode=ro", uri=True)) as db:
-                for name, text in batch:
-                    asked = {"setting": together, "function": PRACTICE[name]["function"], "file": f"*/programs/{name}.py"}
-                    row = db.execute(TRIED, asked).fetchone()
-                    found[name, text] = dict(zip(OF_FUNCTION, row)) if row else None
+        with contextlib.closing(sqlite3.connect(f"file:{trace}?mode=ro", uri=True)) as db:
+            for name, text in batch:
+                asked = {"setting": together, "function": PRACTICE[name]["function"], "file": f"*/programs/{name}.py"}
+                row = db.execute(TRIED, asked).fetchone()
+                found[name, text] = dict(zip(OF_FUNCTION, row)) if row else None
         return found
 
     def why(self, trace, function):

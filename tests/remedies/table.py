@@ -1,6 +1,7 @@
 """table.py --dyntrace PROGRAM --python PYTHON [--folder FOLDER]: what dyntrace advises of each program, beside what torch does.
 
-Prints a row for each program and the sums, and exits with 1 where something is wrong."""
+Prints a row for each program and the sums, and exits with 1 where something is wrong. What was recorded stays in FOLDER: a
+run that was interrupted goes on there, and one with other rules in remedies.txt records only what they newly advise."""
 import argparse
 import sys
 import tempfile
@@ -28,8 +29,8 @@ def main():
     recorder.names = given.name or recorder.names
     plain = recorder.plain()
     wanted = recorder.fixes_with_settings()
-    fixed = recorder.under(wanted, "fix")
-    advised = recorder.under([(name, text) for name in plain for text in settings_in(plain[name]["remedies"])], "advised")
+    fixed = recorder.under(wanted)
+    advised = recorder.under([(name, text) for name in plain for text in settings_in(plain[name]["remedies"])])
     tried = {} if given.no_try else recorder.tries(wanted)
     sums = {"counts": [], "first": [], "figures": [], "printed settings that work": [], "settings": [], "try": []}
     print("| program | subject | torch: compiles, eager | best | first remedy | first | figures | printed settings that work | setting = edit | try = edit |")

@@ -30,13 +30,13 @@ def plain(recorder):
 
 @pytest.fixture(scope="module")
 def under_settings(recorder):
-    return recorder.under(recorder.fixes_with_settings(), "fix")
+    return recorder.under(recorder.fixes_with_settings())
 
 
 @pytest.fixture(scope="module")
 def advised(recorder, plain):
     """What the settings of all remedies do."""
-    return recorder.under([(name, text) for name in plain for text in settings_in(plain[name]["remedies"])], "advised")
+    return recorder.under([(name, text) for name in plain for text in settings_in(plain[name]["remedies"])])
 
 
 @every
