@@ -138,6 +138,7 @@ ORDER BY k.recompiles + k.refused DESC, k.place LIMIT 1000;
 --   transforms  torch.func's transforms (vmap, grad) were others
 --   grown       a number and a tensor's size, both of an object that is an argument, changed alike
 --   numbers     other numbers with a fraction changed with this one
+--   flags       a flag, True or False, changed with this number
 --   momentum    the momentum of an optimizer changed with this one
 WITH ours AS MATERIALIZED (
     SELECT compile_id, cache_entry_id, outcome, start_ns FROM compile WHERE code_id IN (SELECT value FROM json_each(?1)) LIMIT 10000),
@@ -217,6 +218,11 @@ grown AS MATERIALIZED (
 fraction AS MATERIALIZED (
     SELECT DISTINCT source FROM beside WHERE expected GLOB '*[0-9].[0-9]*' AND actual GLOB '*[0-9].[0-9]*'
         AND expected NOT GLOB '*[^-+.0-9e]*' AND actual NOT GLOB '*[^-+.0-9e]*' AND source NOT GLOB '*(*' ORDER BY 1 LIMIT 8),
+flag AS MATERIALIZED (
+    SELECT DISTINCT r.source
+    FROM (SELECT DISTINCT compile_id FROM mine LIMIT 1000) m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
+    WHERE ?3 = 'value' AND r.expected IN ('True', 'False') AND r.actual IN ('True', 'False') AND r.expected <> r.actual
+          AND r.source GLOB '[LG][[]*' AND r.source NOT GLOB '*training*' AND length(r.source) < 200 ORDER BY 1 LIMIT 8),
 constant AS MATERIALIZED (
     SELECT 1 FROM static WHERE json_type(iif(json_valid(sizes), sizes, '[]'), '$[' || MIN(MAX(?4, 0), 99) || ']') = 'integer' LIMIT 1)
 SELECT 'never' AS "is", NULL AS more, NULL AS setting WHERE EXISTS (
@@ -251,6 +257,7 @@ UNION ALL SELECT 'transforms', (
 UNION ALL SELECT 'grown', source, NULL FROM grown
 UNION ALL SELECT 'numbers', (SELECT group_concat(source, ', ') FROM fraction), (SELECT group_concat('dynamic=' || source) FROM fraction)
     WHERE (SELECT COUNT(*) FROM fraction) > 1
+UNION ALL SELECT 'flags', group_concat(source, ', '), NULL FROM flag HAVING COUNT(*) > 0
 UNION ALL SELECT 'momentum', MIN(source), NULL FROM beside WHERE source GLOB '*[[]''betas'']*' OR source GLOB '*[[]''momentum'']'
     HAVING COUNT(*) > 0;
 

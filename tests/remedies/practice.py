@@ -688,7 +688,7 @@ PRACTICE = {
         "subject": "RL rollout",
         "fixes": {
             "temperature": {"setting": "tensor=L['temperature']@sample", "names": ["move into a tensor"]},
-            "tensor": {"setting": None, "names": ["one value"]},
+            "tensor": {"setting": None, "names": ["number and flag"]},
         },
         "best": ["tensor"],
     },
