@@ -406,8 +406,8 @@ def test_a_terminal_is_asked(limited, dyntrace, tmp_path):
 
 # ---- what cannot be tried --------------------------------------------------
 
-def refused(run, *words, **more):
-    done = run("try", *words, **more)
+def refused(run, *words, command="try", **more):
+    done = run(command, *words, **more)
     assert done.returncode == 2 and not done.stdout, done.stdout
     return one_line(done.stderr)
 
@@ -419,6 +419,12 @@ def test_traces_that_cannot_be_tried_say_why(run, limited, trace, tmp_path, reco
     assert "no setting" in refused(run, limited(), "f", "limit=3", "other")
     assert "a file, but no trace by its name" in refused(run, "/etc/passwd", cwd=limited().parent)
     assert "needs the name of a function" in refused(run, record(["-c", "pass"], python=python).path, "limit=1", "--calls", "3").replace("need ", "needs ")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (empty / "renamed").write_bytes(limited().read_bytes())
+    for command in ("try", "why", "show"):
+        assert refused(run, "/etc/passwd", cwd=empty, command=command) == "dyntrace: /etc/passwd: not an SQLite database, so not a trace\n"
+        assert f"`dyntrace {command} FUNC renamed`" in refused(run, "renamed", cwd=empty, command=command)
     gone = tmp_path / "gone"
     gone.mkdir()
     path = limited(cwd=gone)

@@ -769,7 +769,7 @@ static bool trying_plan(struct trying *trying, char *const *files, const char *n
     bool found;
 
     plan->any_owner = given.yes;
-    if (!plan_read(plan, files))
+    if (!find_name_fits("try", name, files) || !plan_read(plan, files))
         return false;
     db = find_open(files);
     if (!db)

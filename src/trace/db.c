@@ -327,7 +327,7 @@ static int64_t changed_ns(const char *path)
 }
 
 /* The newest *.db here that is a trace; others are passed over in silence. */
-static struct db *open_newest(void)
+static struct db *find_newest(void)
 {
     struct db *db = NULL;
     glob_t found = {0};
@@ -343,11 +343,27 @@ static struct db *open_newest(void)
         *last = path;
         db = open_path(path + 2, VIEWS | QUIET);
     }
+    globfree(&found);
+    return db;
+}
+
+static struct db *open_newest(void)
+{
+    struct db *db = find_newest();
+
     if (!db)
         say_error("no trace: this directory has no *.db that is one; name a file, or record one by "
                   "`dyntrace run`");
-    globfree(&found);
     return db;
+}
+
+bool db_is_here(void)
+{
+    struct db *db = find_newest();
+    bool is_here = db;
+
+    db_close(db);
+    return is_here;
 }
 
 struct db *db_open(const char *path)

@@ -41,6 +41,9 @@ void db_close(struct db *db);
  * VIEWS to copy tables only. */
 struct db *db_open_each(const char *path, bool views);
 
+/* Does this directory have a trace, which db_open(NULL) would open? */
+bool db_is_here(void);
+
 /* Like db_open, for a file made from the traces that the user has named: messages call it NAME. */
 struct db *db_open_called(const char *path, const char *name);
 

@@ -300,7 +300,23 @@ bool find_operands(const char *command, int count, char **given, const char **na
     *files = given + (here || turned ? 0 : 1);
     if (turned)
         given[count - 1] = NULL;
-    return true;
+    return find_name_fits(command, *name, *files);
+}
+
+bool find_name_fits(const char *command, const char *name, char *const *files)
+{
+    bool in_place = name && !*files && is_file(name);
+    struct db *db;
+
+    if (!in_place || db_is_here())
+        return true;
+    db = db_open(name); /* which reports why it is no trace */
+    if (db)
+        say_error("%.200s: a trace whose name does not end in .db is named after a function: "
+                  "`dyntrace %s FUNC %.200s`",
+                  name, command, name);
+    db_close(db);
+    return false;
 }
 
 struct db *find_open(char *const *files)

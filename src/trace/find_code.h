@@ -52,6 +52,10 @@ void found_json(struct json *json, const struct found_code *found);
  * error, which has been reported under the name COMMAND. */
 bool find_operands(const char *command, int count, char **given, const char **name, char ***files);
 
+/* False, after saying why, as COMMAND: NAME is a file, FILES are none, and no trace is here that
+ * could have a function of that name. */
+bool find_name_fits(const char *command, const char *name, char *const *files);
+
 /* Open the traces that FILES name, or the newest one, for an answer about decisions: one snapshot,
  * so that the facts agree while the recording goes on. NULL: the error has been reported. */
 struct db *find_open(char *const *files);
