@@ -1,12 +1,13 @@
 """`dyntrace try` with torch: it finds the fix, and its counts are those that torch itself counts for the same edit made by hand."""
 import json
 import os
+import re
 import subprocess
 
 import pytest
 from torch_here import PROGRAMS
 
-from shared import holds, query, script
+from shared import ROOT, holds, query, script
 
 TRIED = PROGRAMS / "tried.py"
 
@@ -55,6 +56,21 @@ def test_the_best_of_remedies_and_their_pairs_is_found(dyntrace, python, tmp_pat
     assert trials[0]["compiles"] == plain and best["compiles"] <= hand < plain
     for trial in trials:
         assert trial["compiles"] + trial["hits"] == 16 and trial["works"]
+
+
+@pytest.mark.slow
+def test_the_table_of_the_docs_is_what_its_commands_print(dyntrace, python, tmp_path):
+    """All of docs/try.md's first table but times; settings are cut there as on a screen."""
+    if not run(python, "-c", "import torch; print(torch.__version__)").stdout.startswith("2.13."):
+        pytest.skip("the table is that of torch 2.13")
+    recorded(dyntrace, python, tmp_path, ROOT / "examples/lengths.py")
+    printed = [line.split("\t") for line in run(dyntrace, "try", tmp_path / "t.db", "score").stdout.splitlines()]
+    table = re.search(r"^    setting .*?\n\n", (ROOT / "docs/try.md").read_text(), re.M | re.S)[0]
+    rows = [re.split(" {2,}", line.strip()) for line in table.strip().splitlines()]
+    assert len(rows) == len(printed) == 8
+    for row, line in zip(rows, printed):
+        assert line[0].startswith(row[0].rstrip("…")) and line[1:6] == row[1:6], line
+        assert line[8:] == row[8:] or (line[8:], row[8:]) == (["0", "", ""], ["0"]), line
 
 
 def test_calls_after_a_function_was_given_up_are_not_counted(dyntrace, python, tmp_path):
