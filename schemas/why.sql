@@ -139,6 +139,9 @@ ORDER BY k.recompiles + k.refused DESC, k.place LIMIT 1000;
 --   grown       a number and a tensor's size, both of an object that is an argument, changed alike
 --   numbers     other numbers with a fraction changed with this one
 --   flags       a flag, True or False, changed with this number
+--   integers    other whole numbers changed with this one
+--   items       other items of the same list changed with this one
+--   longer      a length was greater each time
 --   momentum    the momentum of an optimizer changed with this one
 WITH ours AS MATERIALIZED (
     SELECT compile_id, cache_entry_id, outcome, start_ns FROM compile WHERE code_id IN (SELECT value FROM json_each(?1)) LIMIT 10000),
@@ -218,6 +221,15 @@ grown AS MATERIALIZED (
 fraction AS MATERIALIZED (
     SELECT DISTINCT source FROM beside WHERE expected GLOB '*[0-9].[0-9]*' AND actual GLOB '*[0-9].[0-9]*'
         AND expected NOT GLOB '*[^-+.0-9e]*' AND actual NOT GLOB '*[^-+.0-9e]*' AND source NOT GLOB '*(*' ORDER BY 1 LIMIT 8),
+integer AS MATERIALIZED (
+    SELECT DISTINCT source FROM beside WHERE expected <> '' AND actual <> '' AND expected NOT GLOB '*[^-0-9]*' AND actual NOT GLOB '*[^-0-9]*'
+        AND source NOT GLOB '*(*' ORDER BY 1 LIMIT 8),
+item AS MATERIALIZED (
+    SELECT rtrim(?2, '0123456789]') AS list FROM integer
+    WHERE ?2 GLOB '*[[][0-9]*]' AND rtrim(source, '0123456789]') = rtrim(?2, '0123456789]')),
+longer AS MATERIALIZED (
+    SELECT COUNT(*) FROM mine WHERE ?3 = 'length' AND expected NOT GLOB '*[^0-9]*' AND actual NOT GLOB '*[^0-9]*'
+    HAVING COUNT(DISTINCT actual) > 1 AND MIN(CAST(actual AS INTEGER) - CAST(expected AS INTEGER)) > 0),
 flag AS MATERIALIZED (
     SELECT DISTINCT r.source
     FROM (SELECT DISTINCT compile_id FROM mine LIMIT 1000) m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
@@ -258,6 +270,9 @@ UNION ALL SELECT 'grown', source, NULL FROM grown
 UNION ALL SELECT 'numbers', (SELECT group_concat(source, ', ') FROM fraction), (SELECT group_concat('dynamic=' || source) FROM fraction)
     WHERE (SELECT COUNT(*) FROM fraction) > 1
 UNION ALL SELECT 'flags', group_concat(source, ', '), NULL FROM flag HAVING COUNT(*) > 0
+UNION ALL SELECT 'integers', group_concat(source, ', '), NULL FROM integer HAVING COUNT(*) > 1
+UNION ALL SELECT 'items', MIN(substr(list, 1, length(list) - 1)), NULL FROM item HAVING COUNT(*) > 1
+UNION ALL SELECT 'longer', NULL, NULL FROM longer
 UNION ALL SELECT 'momentum', MIN(source), NULL FROM beside WHERE source GLOB '*[[]''betas'']*' OR source GLOB '*[[]''momentum'']'
     HAVING COUNT(*) > 0;
 

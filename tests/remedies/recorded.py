@@ -147,7 +147,7 @@ class Recorder:
 
     def run(self, trace, words, settings=()):
         options = [word for setting in settings for word in ("--set", setting)]
-        command = [self.dyntrace, "run", "--frames", "user", "-o", trace, *options, "--python", self.python]
+        command = [self.dyntrace, "run", "--force", "--frames", "user", "-o", trace, *options, "--python", self.python]
         return self.command([*command, HERE / "children.py", *words], check=False)
 
     def record(self, file, wanted):

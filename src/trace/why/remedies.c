@@ -138,6 +138,26 @@ struct remedy *remedy_add(struct why *why, enum remedy_on on, const struct remed
     return remedy;
 }
 
+/* The text of the program's line that STACK ends in, of which torch said SAID; NULL: not known. */
+static const char *line_of(struct why *why, const char *stack, const char *said)
+{
+    struct lines *lines = db_lines(why->db);
+    char *line = user_stack_code(stack, said, lines);
+
+    return why_keep(why, line);
+}
+
+/* The line at which the compiler failed for TEXT; NULL: it is not known. */
+static const char *line_of_failure(struct why *why, const char *text)
+{
+    for (size_t i = 0; text && i < why->compiles.count; i++) {
+        const struct compile *compile = &why->compiles.at[i];
+        if (compile->user_stack && prose_same(compile->reason, text))
+            return line_of(why, compile->user_stack, text);
+    }
+    return NULL;
+}
+
 /* Torch gave up for something that would elsewhere be a graph break: what to do about that, where a
  * rule knows it. */
 static void add_for_unsupported(struct why *why, const struct remedy_facts *facts)
@@ -205,6 +225,7 @@ static void add_for_outcome(struct why *why, enum outcome outcome, struct remedy
 {
     facts.outcome = outcome;
     facts.cause.text = text;
+    facts.line_text = line_of_failure(why, text);
     if (!facts.count && !(facts.count = why_calls(why, outcome)))
         return;
     if (facts.torch && (outcome == OUTCOME_CALLBACK_ERROR || outcome == OUTCOME_SKIP ||
@@ -233,15 +254,6 @@ static void cause_made(struct why *why, struct remedy *remedy, const struct reme
     whole = facts->cause.whole || (setting && strncmp(setting, "drop_guard=", 11) != 0);
     if (remedy->effort != EFFORT_NORMAL)
         *(remedy->effect == EFFECT_SAME && whole ? &remedy->what_if : &remedy->refused) = setting;
-}
-
-/* The text of the program's line that STACK ends in, of which torch said SAID; NULL: not known. */
-static const char *line_of(struct why *why, const char *stack, const char *said)
-{
-    struct lines *lines = db_lines(why->db);
-    char *line = user_stack_code(stack, said, lines);
-
-    return why_keep(why, line);
 }
 
 static void add_for_causes(struct why *why, const struct remedy_facts *base)
