@@ -107,12 +107,14 @@ def measured_here(name, fix, function):
 def truths_text(truths):
     """JSON with a line for each fix of each program: {version: {program: {fix: counts}}}."""
     versions = []
-    for version in sorted(truths):
-        programs = []
-        for name in sorted(truths[version]):
-            fixes = [f"   {json.dumps(fix)}: {json.dumps(counts, sort_keys=True)}" for fix, counts in sorted(truths[version][name].items())]
-            programs.append(f"  {json.dumps(name)}: {{\n" + ",\n".join(fixes) + "\n  }")
-        versions.append(f" {json.dumps(version)}: {{\n" + ",\n".join(programs) + "\n }")
+    for version, programs in sorted(truths.items()):
+        lines = []
+        for name, fixes in sorted(programs.items()):
+            counts = [
+                f"{json.dumps(fix)}: {json.dumps(fixes[fix], sort_keys=True)}" for fix in sorted(fixes)
+            ]
+            lines.append(f"  {json.dumps(name)}: {{" + ",\n   ".join(counts) + "}")
+        versions.append(f" {json.dumps(version)}: {{\n" + ",\n".join(lines) + "\n }")
     return "{\n" + ",\n".join(versions) + "\n}\n"
 
 
