@@ -46,8 +46,10 @@ static PyObject *call_original(const struct led *f, PyObject *self, PyObject *co
 /* ---- a child that is started so that it cannot be recorded is a row of loss ----
  *
  * The arguments are the program's objects, so only exact str and bytes in exact lists and tuples
- * are read: no code of the program runs. In a shell script, only simple commands are parsed.
- * Variables, functions, sourced files, and what those programs start in turn are not seen. */
+ * are read: no code of the program runs. Of a shell command's text only the first command is read:
+ * in `false && python3 -I` nothing is started. */
+
+#define COMMAND_ENDS "\n;|&()`" /* characters that end a shell's command, unquoted */
 
 static const char *text_of(PyObject *word)
 {
@@ -210,58 +212,45 @@ static void note_words(const char *const *words, struct start start)
         note_file(words[0], start);
 }
 
-/* One simple command of a script: WORDS has COUNT words and a NULL. PATHS: settings that hold for
- * the commands after it. */
-static void note_command(const char *const *words, size_t count, struct start start, bool *paths)
+/* Copy the word at *FROM to *TO without its quotes, and a NUL. True: it has an unquoted '='. */
+static bool take_word(const char **from, char **to)
 {
-    bool exports = count && !strcmp(words[0], "export");
-    bool unsets = count && !strcmp(words[0], "unset");
+    bool assigns = false;
+    char quote = 0;
 
-    if (!count)
-        *paths |= start.paths; /* assignments alone */
-    for (size_t i = 1; i < count && (exports || unsets); i++)
-        *paths |= exports ? launcher_sets_paths(words[i]) : !strcmp(words[i], INJECT_PATHS);
-    if (count && !exports && !unsets)
-        note_words(words, start);
-}
-
-static void note_script(const char *script, struct start start)
-{
-    static const char *const before[] = {"then", "do", "else", "!", "{", "if", "while", NULL};
-    static const char *const moves[] = {"cd", "pushd", "popd", NULL};
-    const char *words[WORDS + 1], *from = script;
-    char *copy = malloc(strlen(script) + 1), *to = copy;
-    struct start own = start;
-    size_t count = 0;
-
-    while (copy) {
-        char *word = to, quote = 0;
-        bool assigns = false;
-        from += strspn(from, " \t");
-        if (!*from || strchr(";|&()\n`", *from)) { /* a command ends */
-            words[count] = NULL;
-            note_command(words, count, own, &start.paths);
-            start.elsewhere |= count && is_one_of(words[0], moves);
-            own = start;
-            count = 0;
-            to = copy;
-            if (!*from++)
-                break;
+    for (; **from && (quote || !strchr(" \t" COMMAND_ENDS, **from)); ++*from) {
+        bool quotes = quote ? **from == quote : strchr("'\"", **from) != NULL;
+        if (quotes) {
+            quote = quote ? 0 : **from;
             continue;
         }
-        for (; *from && (quote || !strchr(" \t;|&()\n`", *from)); from++)
-            if (quote ? *from == quote : *from == '\'' || *from == '"') {
-                quote = quote ? 0 : *from;
-            } else {
-                assigns |= *from == '=' && !quote;
-                *to++ = *from;
-            }
-        *to++ = 0;
-        if (!count && assigns)
-            own.paths |= launcher_sets_paths(word);
-        else if (count < WORDS && (count || !is_one_of(word, before)))
-            words[count++] = word;
+        assigns |= **from == '=' && !quote;
+        *(*to)++ = **from;
     }
+    *(*to)++ = 0;
+    return assigns;
+}
+
+/* A shell runs SCRIPT. Its first command runs in any case; which others do only the shell knows. */
+static void note_script(const char *script, struct start start)
+{
+    const char *words[WORDS + 1] = {NULL};
+    const char *from = script + strspn(script, " \t\n");
+    char *copy = malloc(strlen(script) + 1);
+    char *to = copy;
+    size_t count = 0;
+
+    while (copy && count < WORDS && *from && !strchr(COMMAND_ENDS, *from)) {
+        const char *word = to;
+        bool assigns = take_word(&from, &to);
+        if (!count && assigns)
+            start.paths |= launcher_sets_paths(word);
+        else
+            words[count++] = word;
+        from += strspn(from, " \t");
+    }
+    if (count)
+        note_words(words, start);
     free(copy);
 }
 
