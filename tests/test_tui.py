@@ -39,6 +39,7 @@ def test_the_screen_of_each_view(dyntrace, place, name):
         text = re.sub(r"(?<=try )/\S*/t\.db", "t.db", text)
         if name == "what-if":  # how many lines the trace's path takes differs
             text = re.sub(r"(what-if +\d+/)\d+", r"\1N", text)
+        text = re.sub(r"(?<=\n)\n+", lambda empty: f"({len(empty[0])} empty lines)\n", text)
         golden(f"tui/{name}", text)
         return
     rows = [" ".join(line.split()) for line in screens["120x40"].splitlines()]
