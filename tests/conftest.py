@@ -53,14 +53,23 @@ def pytest_sessionfinish():
                 folder.rmdir()
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
 def pytest_collection_modifyitems(config, items):
-    """Whole files about the collector or a viewer need not run with every interpreter, and a few tests not under sanitizers."""
-    again = [item for item in items if item.get_closest_marker("one_python") and hasattr(item, "callspec") and
-             item.callspec.params.get("python", PYTHONS[0]) != PYTHONS[0]]
+    """Whole files about the collector or a viewer need not run with every interpreter, and a few
+    tests not under sanitizers. `./dev test` has the first interpreter and the last, `./dev slow`
+    those between as well."""
+    again = []
+    for item in items:
+        python = hasattr(item, "callspec") and item.callspec.params.get("python") or PYTHONS[0]
+        if python != PYTHONS[0] and item.get_closest_marker("one_python"):
+            again.append(item)
+        elif python in PYTHONS[1:-1]:
+            item.add_marker(pytest.mark.slow)
     if os.environ.get("DYNTRACE_SANITIZED"):  # run_san.sh
         again += [item for item in items if item.get_closest_marker("no_sanitizer")]
     config.hook.pytest_deselected(items=again)
-    items[:] = [item for item in items if item not in set(again)]
+    left_out = set(again)
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")
