@@ -37,6 +37,14 @@ def made(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def merged(dyntrace, made):
+    """What `dyntrace merge` makes of them, for who only reads it."""
+    path = made.with_name("merged.db")
+    subprocess.run([dyntrace, "merge", made, "-o", path], check=True)
+    return path
+
+
 @pytest.fixture
 def ranks(made, tmp_path):
     return Path(shutil.copytree(made, tmp_path / "ranks"))
@@ -50,6 +58,14 @@ def scratch(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(folder))
     yield folder
     assert os.listdir(folder) == []
+
+
+TABLES = ("frame", "lookup", "guard_check", "compile", "listing", "graph_node", "loss", "process",
+          "recompile_cause", "signature")
+
+
+def counts_of(path):
+    return {table: query(path, f"SELECT COUNT(*) FROM {table}") for table in TABLES}
 
 
 COMMANDS = [
@@ -66,24 +82,31 @@ COMMANDS = [
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words))
 @pytest.mark.parametrize("several", ["directory", "pattern", "files"])
-def test_as_merged(run, ranks, tmp_path, scratch, words, several):
-    files = {"directory": [ranks], "pattern": [ranks / "r*.db"], "files": sorted(ranks.glob("*.db"))}[several]
+def test_as_merged(run, made, merged, scratch, words, several):
+    files = {"directory": [made], "pattern": [made / "r*.db"], "files": sorted(made.glob("*.db"))}[several]
     if several == "files" and words[0] == "diff":
         pytest.skip("takes two")
-    merged = tmp_path / "merged.db"
-    assert run("merge", *files, "-o", merged).returncode == 0
     replaced = [word for part in words for word in (files if part == "FILE" else [part])]
     one, all = run(*[merged if part == "FILE" else part for part in words]), run(*replaced)
 
     def said(done):
         text = done.stdout
-        for name in (str(merged), f"{files[0]} and 3 others", str(files[0]), str(ranks)):
+        for name in (str(merged), f"{files[0]} and 3 others", str(files[0]), str(made)):
             text = text.replace(name, "FILE")
         text = text.replace("dyntrace try TRACE", "dyntrace try FILE")  # several have no file that a command could name
         return [line.rstrip() for line in text.split("\n") if not (words[0] == "tui" and " > overview" in line)]
 
     assert said(all) == said(one) and all.returncode == one.returncode and len(one.stdout) > 5
     assert all.stderr.count("\n") == one.stderr.count("\n")
+
+
+def test_merged_from_a_pattern_or_files(run, made, merged, tmp_path):
+    """It is the same trace, but for the words of the command."""
+    for number, files in enumerate(([made / "r*.db"], sorted(made.glob("*.db")))):
+        path = tmp_path / f"{number}.db"
+        assert run("merge", *files, "-o", path).returncode == 0
+        assert counts_of(path) == counts_of(merged)
+        assert run("diff", merged, path, "--fail-on", "any").stdout == "no difference\n"
 
 
 def test_html(run, ranks, tmp_path, scratch):
@@ -171,10 +194,9 @@ BAD = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_left_out(run, ranks, tmp_path, scratch, kind):
+def test_left_out(run, ranks, merged, tmp_path, scratch, kind):
     """Named in one line, the others are answered, and the status says so."""
-    good = tmp_path / "good.db"
-    assert run("merge", ranks, "-o", good).returncode == 0
+    good = merged
     words, make = BAD[kind]
     make(ranks / "r1x.db")
     for command in (["report", ranks, "--json"], ["check", ranks, "--max-recompiles", "1000"], ["merge", ranks, "-o", tmp_path / "m.db"]):
@@ -183,9 +205,7 @@ def test_left_out(run, ranks, tmp_path, scratch, kind):
     assert run("check", ranks, "--max-recompiles", "1000", "--allow-left-out").returncode == 0
     assert run("check", ranks, "--max-recompiles", "0").returncode == 1
     assert run("diff", good, tmp_path / "m.db", "--fail-on", "any").stdout == "no difference\n"
-    for table in ("frame", "lookup", "guard_check", "compile", "listing", "graph_node", "loss", "process", "recompile_cause", "signature"):
-        counts = [run("sql", path, f"SELECT COUNT(*) FROM {table}").stdout for path in (good, tmp_path / "m.db")]
-        assert counts[0] == counts[1], table
+    assert counts_of(good) == counts_of(tmp_path / "m.db")
     done = run("sql", ranks, "SELECT COUNT(*) AS n FROM loss", "--no-header")
     assert done.returncode == (0 if kind == "late" else 3) and done.stdout.count("\n") == (5 if kind == "late" else 4)  # read without being moved
     assert kind == "late" or words in one_line(done.stderr)
