@@ -1,21 +1,21 @@
-/* trace/whatif/decide.c -- the recorded calls decided again under other settings. See
+/* trace/whatif/decide.c -- decides the recorded calls again under other settings. See
  * trace/whatif/whatif.h.
  *
- * All lookups are gone through by time. For each cache a predicted one is kept
- * (trace/replay/cache_order.h), changed by the knobs:
+ * All lookups are visited by time. Each cache has a predicted one beside it
+ * (trace/replay/cache_order.h), which the knobs change:
  *
  *     a call                 tries the entries that it sees, in order; the first that fits runs
  *     none fits              limit reached: it runs as Python; else compiled, a new entry
  *     an entry's death       as recorded, of the entry that the same calls had; a reset takes all
  *     a fork                 hands the cache on
  *
- * It is done twice, the first time without a change: calls that do not come out as recorded then
- * are not understood, and count as undecided.
+ * This happens twice, the first time without a change. A call whose predicted outcome then differs
+ * from the recorded one is not understood, and counts as undecided.
  *
  * In a torch program, if a call falls back to Python, so do its callees: torch does not compile the
  * callees of a call at its limit, not even where one of its entries still runs, and its resume
- * functions are not called. What becomes compiled takes its callees in. Such calls are found by
- * time: they lie in their caller's frame. */
+ * functions are not called. A call that becomes compiled takes its callees in. Such calls are found
+ * by time: they lie in their caller's frame. */
 #include "lib/say.h"
 #include "schema.h"
 #include "trace/db.h"
@@ -37,21 +37,24 @@ struct group_limit {
     bool unsure;
 };
 
-struct sim {                  /* a predicted cache */
-    struct cache_order cache; /* ids: classes; regions: groups, see group_of */
-    uint32_t dead;            /* torch counts them */
-    /* made since the last reset; compiles that raised, which torch counts */
-    int64_t ever, failed;
+struct sim {                          /* a predicted cache */
+    struct cache_order cache;         /* ids: classes; regions: groups, see group_of */
+    uint32_t dead;                    /* torch counts them */
+    int64_t ever;                     /* entries made since the last reset */
+    int64_t failed;                   /* compiles that raised since then, which torch counts */
     LIST(struct group_limit) limited; /* groups that torch does not compile for any more */
-    uint32_t dying, born;             /* how many of the recorded deaths and births are done */
-    int64_t less, more;               /* of them may not have been made, or so many besides */
+    uint32_t dying;                   /* how many of the recorded deaths are done */
+    uint32_t born;                    /* how many of the recorded births are done */
+    int64_t less;                     /* entries in it that may not have been made */
+    int64_t more;                     /* entries besides that may have been made */
     bool begun;
     struct bounds bounds;
-    int64_t deaths, resets;
+    int64_t deaths;
+    int64_t resets;
 };
 
 /* How a call now runs: as Python, compiled, or compiled as recorded, with its function at its
- * limit: then torch compiles nothing that it calls. */
+ * limit: then torch compiles none of its callees. */
 enum around { AROUND_PYTHON, AROUND_COMPILED, AROUND_LIMITED };
 
 /* On a thread, calls that do not run as they were recorded, and until when they last. */
@@ -65,30 +68,56 @@ struct thread {
     int depth;
 };
 
+static uint8_t undecided_if(bool unsure)
+{
+    return unsure ? WHATIF_UNDECIDED : 0;
+}
+
+/* Do the knobs set a limit? */
+static bool is_limit_set(const struct whatif *w)
+{
+    return w->knobs->recompile_limit || w->knobs->accumulated_limit;
+}
+
+/* Do the knobs divide a cache into groups? */
+static bool is_grouped(const struct whatif *w)
+{
+    return w->knobs->isolate || w->knobs->backends_apart;
+}
+
 /* ---- a predicted cache --------------------------------------------------- */
 
-/* Which group of calls an entry or call of this backend and region belongs to: -1, all see it. */
+/* The group of calls that an entry or call of this backend and region belongs to. -1: all see it.
+ */
 static int64_t group_of(const struct whatif *w, uint32_t code, int64_t region, uint32_t backend)
 {
-    if (w->knobs->isolate && region < 0 && w->codes[code].several)
-        return backend == REPLAY_NONE ? UNKNOWN_GROUP : (int64_t)1 << 40 | (int64_t)backend;
-    if (w->knobs->backends_apart && !w->knobs->isolate)
-        return backend == REPLAY_NONE ? UNKNOWN_GROUP
-                                      : ((region + 1) & 0xffff) << 20 | (int64_t)backend;
-    return region;
+    const struct whatif_knobs *knobs = w->knobs;
+    bool divided = knobs->isolate && region < 0 && w->codes[code].several;
+    bool by_backend = knobs->backends_apart && !knobs->isolate;
+
+    if (!divided && !by_backend)
+        return region;
+    if (backend == REPLAY_NONE)
+        return UNKNOWN_GROUP;
+    if (divided)
+        return (int64_t)1 << 40 | (int64_t)backend;
+    return ((region + 1) & 0xffff) << 20 | (int64_t)backend;
 }
 
 /* Does the predicted cache S differ from the recorded one at the time when ENTRY died there? */
 static bool is_other_cache(const struct whatif *w, const struct sim *s, uint32_t entry)
 {
-    const struct replay_entry *entries = w->r->entries.at, *died = &entries[entry];
-    size_t same = 0, recorded = 0;
+    const struct replay_entry *died = entry_at(w, entry);
+    size_t same = 0;
+    size_t recorded = 0;
 
-    for (size_t i = 0; i < w->r->entries.count; i++) {
-        bool lived = entries[i].code == died->code && entries[i].born_ns < died->died_ns &&
-                     entries[i].died_ns >= died->died_ns;
-        recorded += lived;
-        same += lived && cache_order_find(&s->cache, (uint32_t)i) < s->cache.count;
+    for (uint32_t i = 0; is_recorded(w, i); i++) {
+        const struct replay_entry *e = entry_at(w, i);
+        bool lived = e->born_ns < died->died_ns && e->died_ns >= died->died_ns;
+        if (e->code != died->code || !lived)
+            continue;
+        recorded++;
+        same += cache_order_find(&s->cache, i) < s->cache.count;
     }
     return same != recorded || same != s->cache.count;
 }
@@ -97,114 +126,179 @@ static bool is_other_cache(const struct whatif *w, const struct sim *s, uint32_t
 static void sim_doubt(struct whatif *w, struct sim *s, size_t place)
 {
     for (size_t i = 0; i < s->cache.count; i++) {
-        s->cache.at[i].ghost = s->cache.at[i].ghost || i == place;
-        s->cache.at[i].unsure = !s->cache.at[i].ghost;
+        struct cached *entry = &s->cache.at[i];
+        if (i == place)
+            entry->ghost = true;
+        entry->unsure = !entry->ghost;
     }
     s->bounds.compiled.count = 0;
     s->bounds.moved = true;
-    w->assumed[ASSUMED_DEATHS] = true;
+    assume(w, ASSUMED_DEATHS);
+}
+
+/* Torch reset the cache S. */
+static void sim_reset(struct sim *s)
+{
+    s->resets++;
+    bounds_reset(&s->bounds);
+    s->cache.count = 0;
+    s->cache.pinned = 0;
+    s->limited.count = 0;
+    s->dead = 0;
+    s->ever = 0;
+    s->failed = 0;
+    s->less = 0;
+    s->more = 0;
+}
+
+/* An object died that guards name: perhaps guards of unrecorded entries in S, too. */
+static void sim_doubt_made(const struct whatif *w, struct sim *s)
+{
+    for (size_t i = 0; i < s->cache.count; i++) {
+        struct cached *entry = &s->cache.at[i];
+        if (is_recorded(w, entry->id))
+            continue;
+        s->less += !entry->unsure;
+        entry->unsure = true;
+    }
+}
+
+/* The entry at PLACE of S dies with ENTRY, if the knobs leave its cause of death. */
+static void sim_remove(struct whatif *w, struct sim *s, size_t place, uint32_t entry)
+{
+    enum like dies = like_dies(w, entry);
+
+    if (dies == LIKE_GUESS_YES) {
+        s->cache.at[place].unsure = true;
+        s->less++;
+    }
+    if (dies == LIKE_YES) {
+        cache_order_died(&s->cache, place);
+        s->dead++;
+    }
 }
 
 /* ENTRY died. */
 static void sim_death(struct whatif *w, struct sim *s, uint32_t entry)
 {
-    size_t place = cache_order_find(&s->cache, entry), count = w->r->entries.count;
-    /* that it named: of entries that were not recorded, too? */
-    bool object = map_get(&w->killers, w->r->entries.at[entry].id) ||
-                  map_get(&w->freed, w->r->entries.at[entry].id);
+    const struct replay_entry *died = entry_at(w, entry);
+    size_t place = cache_order_find(&s->cache, entry);
+    bool object = map_get(&w->killers, died->id) || map_get(&w->freed, died->id);
 
-    for (size_t i = 0; object && i < s->cache.count; i++) {
-        s->less += s->cache.at[i].id >= count && !s->cache.at[i].unsure;
-        s->cache.at[i].unsure = s->cache.at[i].unsure || s->cache.at[i].id >= count;
-    }
+    if (object)
+        sim_doubt_made(w, s);
     s->deaths++;
     bounds_death(&s->bounds, entry);
-    if (w->r->entries.at[entry].reset) {
-        s->resets++;
-        bounds_reset(&s->bounds);
-        s->cache.count = s->cache.pinned = s->limited.count = s->dead = 0;
-        s->ever = s->failed = s->less = s->more = 0;
-    } else if (!object && w->base && is_other_cache(w, s, entry)) {
+    if (died->reset)
+        sim_reset(s);
+    else if (!object && w->base && is_other_cache(w, s, entry))
         sim_doubt(w, s, place);
-    } else if (place < s->cache.count) {
-        enum like dies = like_dies(w, entry);
-        s->cache.at[place].unsure = s->cache.at[place].unsure || dies == LIKE_GUESS_YES;
-        s->less += dies == LIKE_GUESS_YES;
-        if (dies == LIKE_YES) {
-            cache_order_died(&s->cache, place);
-            s->dead++;
-        }
+    else if (place < s->cache.count)
+        sim_remove(w, s, place, entry);
+}
+
+/* ENTRY was born in CACHE. Only entries that were loaded are put into S: others depend on calls. */
+static void sim_load(struct whatif *w, struct sim *s, const struct replay_cache *cache,
+                     uint32_t entry)
+{
+    const struct replay_entry *e = entry_at(w, entry);
+    bool loaded = e->pinned || e->compile_id < 0;
+
+    if (loaded && e->process == cache->process) {
+        int64_t group = group_of(w, e->code, e->region, w->classes.at[entry].backend);
+        cache_order_born(&s->cache, (struct cached){.id = entry, .region = group}, e->pinned);
     }
 }
 
-/* What the recorded cache went through up to NOW that does not depend on calls: deaths, resets,
- * entries that were loaded. */
+/* Did ENTRY die in the process of CACHE? One that a fork handed on may have died in another. */
+static bool died_here(const struct whatif *w, const struct replay_cache *cache, uint32_t entry)
+{
+    const struct replay_entry *e = entry_at(w, entry);
+
+    if (!e->shared)
+        return true;
+    return e->process == cache->process && w->classes.at[entry].seen_ns < e->died_ns;
+}
+
+/* Do with S whatever happened to the recorded cache up to NOW and does not depend on calls: deaths,
+ * resets, loaded entries. */
 static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
 {
     struct sim *s = &w->sims[index];
     const struct replay_cache *cache = &w->r->caches.at[index];
-    const struct replay_entry *entries = w->r->entries.at;
 
-    while (s->born < cache->entry_count && entries[cache->entries[s->born]].born_ns <= now) {
-        uint32_t entry = cache->entries[s->born++];
-        const struct replay_entry *e = &entries[entry];
-        if ((e->pinned || e->compile_id < 0) && e->process == cache->process) {
-            int64_t group = group_of(w, e->code, e->region, w->classes.at[entry].backend);
-            cache_order_born(&s->cache, (struct cached){.id = entry, .region = group}, e->pinned);
-        }
+    for (; s->born < cache->entry_count; s->born++) {
+        uint32_t entry = cache->entries[s->born];
+        if (entry_at(w, entry)->born_ns > now)
+            break;
+        sim_load(w, s, cache, entry);
     }
-    while (s->dying < cache->entry_count && entries[cache->deaths[s->dying]].died_ns < now) {
-        uint32_t entry = cache->deaths[s->dying++];
-        if (!entries[entry].shared || (entries[entry].process == cache->process &&
-                                       w->classes.at[entry].seen_ns < entries[entry].died_ns))
-            sim_death(w, s, entry); /* else it was another process's */
+    for (; s->dying < cache->entry_count; s->dying++) {
+        uint32_t entry = cache->deaths[s->dying];
+        if (entry_at(w, entry)->died_ns >= now)
+            break;
+        if (died_here(w, cache, entry))
+            sim_death(w, s, entry);
     }
+}
+
+/* S begins as a copy of PARENT, whose process forked it at FORK_NS. */
+static void sim_fork(const struct whatif *w, struct sim *s, const struct sim *parent,
+                     const struct replay_cache *cache, int64_t fork_ns)
+{
+    cache_order_fork(&s->cache, &parent->cache);
+    s->less = parent->less;
+    s->more = parent->more;
+    s->dead = parent->dead;
+    s->ever = parent->ever;
+    s->bounds.open = parent->bounds.open;
+    s->bounds.lost = parent->bounds.lost;
+    s->bounds.moved = parent->bounds.moved;
+    for (; s->born < cache->entry_count; s->born++)
+        if (entry_at(w, cache->entries[s->born])->born_ns > fork_ns)
+            break;
+    for (; s->dying < cache->entry_count; s->dying++)
+        if (entry_at(w, cache->deaths[s->dying])->died_ns > fork_ns)
+            break;
 }
 
 static void forks_until(struct whatif *w, size_t *next, int64_t now)
 {
     for (; *next < w->forks.count; ++*next) {
-        const struct replay_cache *cache = &w->r->caches.at[w->forks.at[*next]];
-        struct sim *s = &w->sims[w->forks.at[*next]], *parent = &w->sims[cache->parent];
+        uint32_t index = w->forks.at[*next];
+        const struct replay_cache *cache = &w->r->caches.at[index];
         int64_t fork_ns = w->r->processes.at[cache->process].start_ns;
+        struct sim *s = &w->sims[index];
         if (fork_ns > now)
             return;
         if (s->begun)
             continue;
         s->begun = true;
         sim_advance(w, cache->parent, fork_ns);
-        cache_order_fork(&s->cache, &parent->cache);
-        s->less = parent->less;
-        s->more = parent->more;
-        s->dead = parent->dead;
-        s->ever = parent->ever;
-        s->bounds.open = parent->bounds.open;
-        s->bounds.lost = parent->bounds.lost;
-        s->bounds.moved = parent->bounds.moved;
-        while (s->born < cache->entry_count &&
-               w->r->entries.at[cache->entries[s->born]].born_ns <= fork_ns)
-            s->born++;
-        while (s->dying < cache->entry_count &&
-               w->r->entries.at[cache->deaths[s->dying]].died_ns <= fork_ns)
-            s->dying++;
+        sim_fork(w, s, &w->sims[cache->parent], cache, fork_ns);
     }
 }
 
 /* ---- one call ------------------------------------------------------------ */
 
 struct call {
-    uint32_t lookup, class_, code, backend;
+    uint32_t lookup;
+    uint32_t class_;
+    uint32_t code;
+    uint32_t backend;
     const struct replay_lookup *l;
     const struct replay_cache *cache;
     /* the call that it lies in and that does not run as it was recorded; or NULL */
     const struct nested *around;
-    int64_t region, group;
-    bool torch, run_only; /* run_only: compiling is not allowed */
+    int64_t region;
+    int64_t group;
+    bool torch;
+    bool run_only; /* compiling is not allowed */
 };
 
 static struct call call_of(const struct whatif *w, uint32_t lookup)
 {
-    const struct replay_lookup *l = &w->r->lookups.at[lookup];
+    const struct replay_lookup *l = lookup_at(w, lookup);
     struct call c = {.lookup = lookup, .l = l, .class_ = w->class_of[lookup], .region = -1};
 
     c.cache = &w->r->caches.at[l->cache];
@@ -218,23 +312,40 @@ static struct call call_of(const struct whatif *w, uint32_t lookup)
     return c;
 }
 
-/* Entries that a fork handed on died in some process: where C's lookup tried all, in its own those
- * that it did not try. */
+/* The entry of which C has recorded check I. */
+static const struct replay_check *check_at(const struct whatif *w, const struct call *c, uint32_t i)
+{
+    return &w->r->checks.at[c->l->checks + i];
+}
+
+/* Did C's recorded lookup try ENTRY? */
+static bool has_tried(const struct whatif *w, const struct call *c, uint32_t entry)
+{
+    for (uint32_t i = 0; i < c->l->check_count; i++)
+        if (check_at(w, c, i)->entry == entry)
+            return true;
+    return false;
+}
+
+/* Did a fork hand ENTRY on, and did it die in some process before C? */
+static bool was_handed_on(const struct whatif *w, const struct call *c, uint32_t entry)
+{
+    const struct replay_entry *e = entry_at(w, entry);
+
+    return e->shared && e->region < 0 && e->died_ns < c->l->start_ns;
+}
+
+/* Entries that a fork handed on died in some process. Where C's lookup tried all entries, those
+ * that it did not try died in its own. */
 static void deaths_seen(struct whatif *w, struct sim *s, const struct call *c)
 {
-    const struct replay_check *checks = w->r->checks.at + c->l->checks;
+    bool all = !c->l->observed && c->l->check_count >= c->l->checked;
 
-    if (c->l->observed || c->l->check_count < c->l->checked ||
-        !outcome_facts[outcome_of(c->l->outcome)].missed)
+    if (!all || !outcome_facts[outcome_of(c->l->outcome)].missed)
         return;
     for (size_t i = s->cache.count; i-- > 0;) {
-        uint32_t id = s->cache.at[i].id, k = 0;
-        const struct replay_entry *e = id < w->r->entries.count ? &w->r->entries.at[id] : NULL;
-        if (!e || !e->shared || e->region >= 0 || e->died_ns >= c->l->start_ns)
-            continue;
-        while (k < c->l->check_count && checks[k].entry != id)
-            k++;
-        if (k == c->l->check_count)
+        uint32_t id = s->cache.at[i].id;
+        if (is_recorded(w, id) && was_handed_on(w, c, id) && !has_tried(w, c, id))
             sim_death(w, s, id);
         if (i > s->cache.count)
             i = s->cache.count;
@@ -251,10 +362,8 @@ static void check_cost(const struct whatif *w, uint32_t class_, bool passed, str
 /* Did C pass over an entry for its backend? */
 static bool saw_other_backend(const struct whatif *w, const struct call *c)
 {
-    const struct replay_check *checks = w->r->checks.at + c->l->checks;
-
     for (uint32_t i = 0; i < c->l->check_count; i++)
-        if (checks[i].result == CHECK_BACKEND_MISMATCH)
+        if (check_at(w, c, i)->result == CHECK_BACKEND_MISMATCH)
             return true;
     return false;
 }
@@ -279,28 +388,54 @@ static bool may_be_run_only(const struct whatif *w, const struct call *c)
     return c->l->outcome == OUTCOME_HIT && !saw_other_backend(w, c);
 }
 
-/* Is C's backend not known, but that it is none of the entries that C passed over? */
+/* Is C's backend unknown, except that it is none of the entries that C passed over? */
 static bool is_backend_unknown(const struct whatif *w, const struct call *c)
 {
     return c->backend == REPLAY_NONE && !c->run_only && saw_other_backend(w, c);
+}
+
+/* Does C hit the entry in front? True for most calls: it is the entry that ran when recorded. */
+static bool hits_front(const struct whatif *w, const struct sim *s, const struct call *c)
+{
+    const struct cached *front = s->cache.at;
+
+    if (!s->cache.count || front->id != c->class_ || !is_recorded(w, c->class_))
+        return false;
+    return !front->unsure && !front->ghost && front->region == c->group;
+}
+
+/* The entries of S that C sees. */
+static struct cache_walk entries_seen(const struct whatif *w, const struct sim *s,
+                                      const struct call *c)
+{
+    bool divided = w->knobs->isolate && w->codes[c->code].several;
+    bool apart = c->group < 0 || w->knobs->backends_apart || divided;
+
+    return cache_walk(&s->cache, c->group, apart ? c->group : -1);
+}
+
+/* Does TRIED take C? GUESS: it is only a guess that C sees it. */
+static enum like tried_fits(struct whatif *w, const struct cached *tried, const struct call *c,
+                            bool guess)
+{
+    enum like like = like_fits(w, tried->id, c->lookup);
+
+    return guess && like == LIKE_YES ? LIKE_GUESS_YES : like;
 }
 
 /* The entry that C hits: its place, or the number of entries. *UNSURE: that is a guess. */
 static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, bool *unsure,
                          struct whatif_tally *t)
 {
-    bool apart = c->group < 0 || w->knobs->backends_apart ||
-                 (w->knobs->isolate && w->codes[c->code].several);
-    struct cache_walk walk = cache_walk(&s->cache, c->group, apart ? c->group : -1);
-    const struct cached *front = s->cache.at, *tried, *hit = NULL;
+    struct cache_walk walk = entries_seen(w, s, c);
+    const struct cached *tried;
+    const struct cached *hit = NULL;
     bool others = false; /* entries of other backends were passed over */
     bool any_backend = is_backend_unknown(w, c);
 
     *unsure = false;
-    if (s->cache.count && front->id == c->class_ && c->class_ < w->r->entries.count &&
-        !front->unsure && !front->ghost && front->region == c->group) {
-        /* by far the most: the entry in front is the one that ran */
-        check_cost(w, front->id, true, t);
+    if (hits_front(w, s, c)) {
+        check_cost(w, c->class_, true, t);
         return 0;
     }
     while ((tried = cache_walk_next(&walk))) {
@@ -309,18 +444,13 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
             others = true;
             continue;
         }
-        like = like_fits(w, tried->id, c->lookup);
-        if (tried->ghost) {
-            *unsure = *unsure || like != LIKE_NO;
-            continue;
-        }
-        if ((tried->unsure || any_backend) && like == LIKE_YES)
-            like = LIKE_GUESS_YES;
-        if (!hit)
+        like = tried_fits(w, tried, c, !tried->ghost && (tried->unsure || any_backend));
+        if (!tried->ghost && !hit) {
             check_cost(w, tried->id, like >= LIKE_GUESS_YES, t);
-        if (!hit && like >= LIKE_GUESS_YES)
-            hit = tried;
-        if (like == LIKE_YES) { /* whatever the others are, it hits */
+            if (like >= LIKE_GUESS_YES)
+                hit = tried;
+        }
+        if (!tried->ghost && like == LIKE_YES) { /* whatever the others are, it hits */
             w->functions[c->code].either += *unsure;
             *unsure = false;
             break;
@@ -329,132 +459,232 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
     }
     if (!hit && others && may_be_run_only(w, c)) {
         *unsure = true;
-        w->assumed[ASSUMED_RUN_ONLY] = true;
+        assume(w, ASSUMED_RUN_ONLY);
     }
     return hit ? (size_t)(hit - s->cache.at) : s->cache.count;
 }
 
-/* How many entries count towards the limit for C; *LESS of them may not be there, and there may be
- * *MORE. */
-static int64_t counted(const struct whatif *w, const struct sim *s, const struct call *c,
-                       int64_t *less, int64_t *more)
-{
-    bool all = !c->torch && !w->knobs->isolate && !w->knobs->backends_apart;
-    int64_t count = c->torch ? s->dead : 0;
+/* How many entries count towards the limit for a call. */
+struct counted {
+    int64_t count;
+    int64_t less; /* of them may not be there */
+    int64_t more; /* others may be there */
+};
 
-    *less = *more = 0;
-    for (size_t i = 0; i < s->cache.count; i++)
-        if (all || s->cache.at[i].region == c->group) {
-            count += !s->cache.at[i].ghost;
-            *less += s->cache.at[i].unsure;
-            *more += s->cache.at[i].ghost;
-        }
-    return count;
+static struct counted count_entries(const struct whatif *w, const struct sim *s,
+                                    const struct call *c)
+{
+    bool all = !c->torch && !is_grouped(w);
+    struct counted n = {.count = c->torch ? s->dead : 0};
+
+    for (size_t i = 0; i < s->cache.count; i++) {
+        const struct cached *entry = &s->cache.at[i];
+        if (!all && entry->region != c->group)
+            continue;
+        n.count += !entry->ghost;
+        n.less += entry->unsure;
+        n.more += entry->ghost;
+    }
+    return n;
 }
 
 /* The limit that C's group has reached, or NULL: torch compiles nothing for it any more. */
 static const struct group_limit *limited(const struct sim *s, const struct call *c)
 {
-    for (size_t i = 0; c->torch && i < s->limited.count; i++)
+    if (!c->torch)
+        return NULL;
+    for (size_t i = 0; i < s->limited.count; i++)
         if (s->limited.at[i].group == c->group)
             return &s->limited.at[i];
     return NULL;
 }
 
-/* What becomes of a miss: OUTCOME_COMPILED, OUTCOME_LIMIT. */
+/* The limit on living entries for C; LIMIT_VARIES, LIMIT_UNKNOWN. */
+static int64_t limit_of(const struct whatif *w, const struct call *c)
+{
+    const struct like_code *code = &w->codes[c->code];
+
+    if (w->knobs->recompile_limit)
+        return w->knobs->recompile_limit;
+    return code->limit && !code->accumulated ? code->limit : LIMIT_UNKNOWN;
+}
+
+/* The limit on all entries ever for C; 0: none. */
+static int64_t ever_limit_of(const struct whatif *w, const struct call *c)
+{
+    const struct like_code *code = &w->codes[c->code];
+
+    if (w->knobs->accumulated_limit)
+        return w->knobs->accumulated_limit;
+    return code->accumulated ? code->limit : 0;
+}
+
+/* How many entries of S count towards the limit on all entries ever. */
+static int64_t made_ever(const struct sim *s, const struct call *c)
+{
+    return c->torch ? (int64_t)s->cache.count + s->dead + s->failed : s->ever;
+}
+
+/* Does C, which fits no entry, meet a limit? */
+static bool meets_limit(struct whatif *w, const struct sim *s, const struct call *c, int64_t limit,
+                        bool *unsure)
+{
+    struct counted n = count_entries(w, s, c);
+    int64_t made = made_ever(s, c);
+    int64_t ever = ever_limit_of(w, c);
+    bool over;
+
+    if (limit == LIMIT_UNKNOWN) { /* never met: at least as many as there were */
+        int64_t seen = c->cache->entry_count;
+        limit = seen > DEFAULT_LIMIT ? seen : DEFAULT_LIMIT;
+        if (n.count + n.more >= limit) {
+            *unsure = true;
+            assume(w, ASSUMED_LIMIT);
+        }
+    }
+    over = n.count >= limit;
+    if (over ? n.count - n.less < limit : n.count + n.more >= limit)
+        *unsure = true;
+    if (over && w->codes[c->code].maybe_ever) {
+        /* the limit that was met may have been the other one, which is another now */
+        if (w->knobs->accumulated_limit && !w->knobs->recompile_limit)
+            *unsure = true;
+    }
+    if (ever && made + s->more >= ever) {
+        if (!over && made - s->less < ever)
+            *unsure = true;
+        over = over || made >= ever;
+    }
+    return over;
+}
+
+/* How C ends, which fits no entry: OUTCOME_COMPILED, OUTCOME_LIMIT. */
 static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
 {
-    const struct like_code *f = &w->codes[c->code];
     const struct group_limit *reached = limited(s, c);
-    int64_t less, more, count = counted(w, s, c, &less, &more), made;
-    int64_t limit = w->knobs->recompile_limit     ? w->knobs->recompile_limit
-                    : f->limit && !f->accumulated ? f->limit
-                                                  : LIMIT_UNKNOWN;
-    int64_t ever = w->knobs->accumulated_limit ? w->knobs->accumulated_limit
-                   : f->accumulated            ? f->limit
-                                               : 0;
-    bool over;
+    int64_t limit = limit_of(w, c);
 
     if (reached) {
         *unsure = *unsure || reached->unsure;
         return OUTCOME_LIMIT;
     }
-    if (limit == LIMIT_VARIES) { /* as it was recorded, if it was */
+    if (limit == LIMIT_VARIES) { /* as recorded; a hit does not show what a miss would have met */
         *unsure = *unsure || c->l->outcome == OUTCOME_HIT;
         return c->l->outcome == OUTCOME_LIMIT ? OUTCOME_LIMIT : OUTCOME_COMPILED;
     }
-    if (limit == LIMIT_UNKNOWN) { /* never met: at least as many as there were */
-        limit =
-            DEFAULT_LIMIT > c->cache->entry_count ? DEFAULT_LIMIT : (int64_t)c->cache->entry_count;
-        if (count + more >= limit) {
-            *unsure = true;
-            w->assumed[ASSUMED_LIMIT] = true;
-        }
-    }
-    over = count >= limit;
-    /* the limit that was met may have been the other one, which is another now */
-    if (over && f->maybe_ever && w->knobs->accumulated_limit && !w->knobs->recompile_limit)
-        *unsure = true;
-    *unsure = *unsure || (over && count - less < limit) || (!over && count + more >= limit);
-    made = c->torch ? (int64_t)s->cache.count + s->dead + s->failed : s->ever;
-    if (ever && made + s->more >= ever) {
-        *unsure = *unsure || (!over && (made < ever || made - s->less < ever));
-        over = over || made >= ever;
-    }
-    if (over && c->torch)
+    if (!meets_limit(w, s, c, limit, unsure))
+        return OUTCOME_COMPILED;
+    if (c->torch)
         *list_add(&s->limited) = (struct group_limit){c->group, *unsure};
-    return over ? OUTCOME_LIMIT : OUTCOME_COMPILED;
+    return OUTCOME_LIMIT;
 }
 
 /* ---- calls within calls -------------------------------------------------- */
 
+/* Where the resume functions of CODE begin. */
+static size_t rests_of(const struct whatif *w, uint32_t code)
+{
+    return sorted_count(w->rests.count, i, w->rests.at[i].code < code);
+}
+
 /* Compiled code of CODE breaks off: the trace has nothing of such calls of its resume functions. */
 static void rests_called(struct whatif *w, uint32_t code)
 {
-    size_t at = sorted_count(w->rests.count, i, w->rests.at[i].code < code);
-
-    for (; at < w->rests.count && w->rests.at[at].code == code; at++)
-        w->functions[w->rests.at[at].resume].unrecorded++;
+    for (size_t at = rests_of(w, code); at < w->rests.count; at++) {
+        const struct rest *rest = &w->rests.at[at];
+        if (rest->code != code)
+            return;
+        w->functions[rest->resume].unrecorded++;
+    }
 }
 
-/* The same of what C's compiled code takes in, now that it runs as Python: such calls are looked up
- * where there is an entry. */
+/* Read the code objects that the compiled code of CODE, with this index, takes in. */
+static void inlined_read(struct whatif *w, struct like_code *code, uint32_t index)
+{
+    int64_t id = w->r->codes.at[index].id;
+
+    code->callees = true;
+    db_rows(row, w->db, schema_statement("whatif/inlined"), id)
+    {
+        uint32_t *inlined = list_add(&code->inlined);
+        *inlined = replay_index(&w->r->code_ids, query_integer(row, 0));
+    }
+    arena_keep(&w->texts, code->inlined.at);
+}
+
+/* C's compiled code takes functions in, and C runs as Python now: calls of those that have entries
+ * are looked up, and the trace has nothing of them. */
 static void inlined_called(struct whatif *w, const struct call *c)
 {
     struct like_code *code = &w->codes[c->code];
 
-    if (!code->callees) {
-        code->callees = true;
-        db_rows(row, w->db, schema_statement("whatif/inlined"), w->r->codes.at[c->code].id) *
-            list_add(&code->inlined) = replay_index(&w->r->code_ids, query_integer(row, 0));
-        arena_keep(&w->texts, code->inlined.at);
-    }
+    if (!code->callees)
+        inlined_read(w, code, c->code);
     for (size_t i = 0; i < code->inlined.count; i++) {
-        uint32_t cache = replay_index(&w->r->cache_ids,
-                                      replay_cache_key(code->inlined.at[i], c->cache->process));
+        uint32_t inlined = code->inlined.at[i];
+        int64_t key = replay_cache_key(inlined, c->cache->process);
+        uint32_t cache = replay_index(&w->r->cache_ids, key);
         if (cache != REPLAY_NONE && w->sims[cache].cache.count)
-            w->functions[code->inlined.at[i]].unrecorded++;
+            w->functions[inlined].unrecorded++;
     }
 }
 
-/* Is CODE the rest of OF, or, DEPTH times at most, of such a rest? */
+/* Is CODE a resume function of OF, or of one of its resume functions? Looks DEPTH levels down. */
 static bool is_rest(const struct whatif *w, uint32_t of, uint32_t code, int depth)
 {
-    for (size_t at = sorted_count(w->rests.count, i, w->rests.at[i].code < of);
-         depth && at < w->rests.count && w->rests.at[at].code == of; at++)
-        if (w->rests.at[at].resume == code || is_rest(w, w->rests.at[at].resume, code, depth - 1))
+    if (!depth)
+        return false;
+    for (size_t at = rests_of(w, of); at < w->rests.count; at++) {
+        const struct rest *rest = &w->rests.at[at];
+        if (rest->code != of)
+            return false;
+        if (rest->resume == code || is_rest(w, rest->resume, code, depth - 1))
             return true;
+    }
     return false;
 }
 
+/* When the frame of a lookup ended; REPLAY_NEVER: it did not; -1: the trace does not have it. */
 static int64_t frame_end(struct whatif *w, int64_t lookup_id)
 {
     int64_t end = -1;
 
-    db_rows(row, w->db, schema_statement("whatif/frame-end"), lookup_id) end =
-        query_type(row, 0) == QUERY_NULL ? REPLAY_NEVER : query_integer(row, 0);
-    w->assumed[ASSUMED_FRAMES] = w->assumed[ASSUMED_FRAMES] || end == -1;
+    db_rows(row, w->db, schema_statement("whatif/frame-end"), lookup_id)
+    {
+        bool ended = query_type(row, 0) != QUERY_NULL;
+        end = ended ? query_integer(row, 0) : REPLAY_NEVER;
+    }
+    if (end == -1)
+        assume(w, ASSUMED_FRAMES);
     return end;
+}
+
+/* Is CALLEE among the nested code objects of CODE? */
+static bool is_nested(const struct like_code *code, uint32_t callee)
+{
+    for (size_t i = 0; i < code->nested.count; i++)
+        if (code->nested.at[i] == callee)
+            return true;
+    return false;
+}
+
+/* Add the code objects, but OF, that were looked up while the call of OF at PLACE by time ran. */
+static void nested_add(struct whatif *w, struct like_code *code, uint32_t of, size_t place)
+{
+    const struct replay *r = w->r;
+    const struct replay_lookup *outer = lookup_at(w, r->order[place]);
+    int64_t end = frame_end(w, outer->id);
+
+    for (size_t at = place + 1; at < r->lookups.count; at++) {
+        const struct replay_lookup *inner = lookup_at(w, r->order[at]);
+        uint32_t callee = r->caches.at[inner->cache].code;
+        if (inner->start_ns >= end)
+            break;
+        if (inner->thread != outer->thread || callee == of)
+            continue;
+        if (!is_nested(code, callee))
+            *list_add(&code->nested) = callee;
+    }
 }
 
 /* Code objects that were looked up while a call that compiled C's code ran: what its code calls. */
@@ -464,27 +694,14 @@ static void nested_read(struct whatif *w, struct like_code *code, uint32_t of)
 
     code->nested_read = true;
     for (size_t i = 0; i < r->lookups.count; i++) {
-        const struct replay_lookup *k = &r->lookups.at[r->order[i]];
-        int64_t end;
-        if (k->outcome != OUTCOME_COMPILED || r->caches.at[k->cache].code != of)
-            continue;
-        end = frame_end(w, k->id);
-        for (size_t at = i + 1; at < r->lookups.count; at++) {
-            const struct replay_lookup *inner = &r->lookups.at[r->order[at]];
-            uint32_t callee = r->caches.at[inner->cache].code;
-            bool known = callee == of;
-            if (inner->start_ns >= end)
-                break;
-            for (size_t n = 0; n < code->nested.count; n++)
-                known = known || code->nested.at[n] == callee;
-            if (!known && inner->thread == k->thread)
-                *list_add(&code->nested) = callee;
-        }
+        const struct replay_lookup *k = lookup_at(w, r->order[i]);
+        if (k->outcome == OUTCOME_COMPILED && r->caches.at[k->cache].code == of)
+            nested_add(w, code, of, i);
     }
     arena_keep(&w->texts, code->nested.at);
 }
 
-/* C was not compiled, and torch looks nothing up that such a call calls. Compiled, it may call what
+/* C was not compiled, and torch looks up nothing that such a call calls. Compiled, it may call what
  * its compiled code called elsewhere. */
 static void nested_called(struct whatif *w, const struct call *c)
 {
@@ -492,24 +709,37 @@ static void nested_called(struct whatif *w, const struct call *c)
 
     if (!code->nested_read)
         nested_read(w, code, c->code);
-    for (size_t i = 0; i < code->nested.count; i++)
-        if (!is_rest(w, c->code, code->nested.at[i], RESTS))
-            w->functions[code->nested.at[i]].unrecorded++;
+    for (size_t i = 0; i < code->nested.count; i++) {
+        uint32_t nested = code->nested.at[i];
+        if (!is_rest(w, c->code, nested, RESTS))
+            w->functions[nested].unrecorded++;
+    }
 }
 
-/* The innermost call around AT_NS on THREAD that runs in another way than recorded, or NULL. */
-static const struct nested *nested_in(struct whatif *w, uint32_t thread, int64_t at_ns)
+/* C's thread; NULL: not known. */
+static struct thread *thread_of(const struct whatif *w, const struct call *c)
 {
-    struct thread *t = thread == REPLAY_NONE ? NULL : &w->threads[thread];
+    return c->l->thread == REPLAY_NONE ? NULL : &w->threads[c->l->thread];
+}
 
-    while (t && t->depth && t->stack[t->depth - 1].until_ns <= at_ns)
-        t->depth--;
-    return t && t->depth ? &t->stack[t->depth - 1] : NULL;
+/* The innermost call around C that runs in another way than recorded, or NULL. */
+static const struct nested *nested_in(const struct whatif *w, const struct call *c)
+{
+    struct thread *t = thread_of(w, c);
+
+    if (!t || !c->torch)
+        return NULL;
+    for (; t->depth; t->depth--) {
+        const struct nested *innermost = &t->stack[t->depth - 1];
+        if (innermost->until_ns > c->l->start_ns)
+            return innermost;
+    }
+    return NULL;
 }
 
 static void nested_enter(struct whatif *w, const struct call *c, enum around runs, bool unsure)
 {
-    struct thread *t = c->l->thread == REPLAY_NONE ? NULL : &w->threads[c->l->thread];
+    struct thread *t = thread_of(w, c);
 
     if (t && t->depth < NESTED)
         t->stack[t->depth++] = (struct nested){frame_end(w, c->l->id), runs, unsure, c->code};
@@ -520,30 +750,39 @@ static bool runs_compiled(unsigned outcome)
     return outcome == OUTCOME_HIT || outcome == OUTCOME_COMPILED;
 }
 
-/* An entry for C is made, or, a ghost, may have been. */
+/* ---- what becomes of a call ---------------------------------------------- */
+
+/* Add an entry for C to S. GHOST: it may have been made; UNSURE: it may not have been. */
 static void sim_insert(struct sim *s, const struct call *c, bool unsure, bool ghost)
 {
-    cache_order_born(&s->cache,
-                     (struct cached){.id = c->class_,
-                                     .unsure = unsure,
-                                     .ghost = ghost,
-                                     .trusted = s->bounds.open || s->bounds.lost,
-                                     .region = c->group},
-                     false);
+    struct cached entry = {.id = c->class_,
+                           .unsure = unsure,
+                           .ghost = ghost,
+                           .trusted = s->bounds.open || s->bounds.lost,
+                           .region = c->group};
+
+    cache_order_born(&s->cache, entry, false);
     s->ever += !ghost;
     s->less += unsure;
     s->more += ghost;
 }
 
-/* UNSURE whether C is compiled: if it is, there is an entry for it. */
-static void maybe_made(const struct whatif *w, struct sim *s, const struct call *c, bool unsure)
+/* Does S hold a recorded entry that takes all calls of C's class and group? */
+static bool has_own_entry(const struct whatif *w, const struct sim *s, const struct call *c)
 {
-    if (!unsure || c->run_only)
-        return;
-    /* a recorded entry takes all calls of its class: there is no second one */
-    for (size_t i = 0; c->class_ < w->r->entries.count && i < s->cache.count; i++)
+    if (!is_recorded(w, c->class_))
+        return false;
+    for (size_t i = 0; i < s->cache.count; i++)
         if (s->cache.at[i].id == c->class_ && s->cache.at[i].region == c->group)
-            return;
+            return true;
+    return false;
+}
+
+/* C may be compiled: if it is, there is an entry for it. */
+static void maybe_made(const struct whatif *w, struct sim *s, const struct call *c)
+{
+    if (c->run_only || has_own_entry(w, s, c))
+        return;
     if (s->more < GHOSTS)
         sim_insert(s, c, false, true);
     else
@@ -553,78 +792,137 @@ static void maybe_made(const struct whatif *w, struct sim *s, const struct call 
 /* Is ENTRY there for certain, as it was recorded? */
 static bool is_certain(const struct whatif *w, const struct cached *entry)
 {
-    return entry->id < w->r->entries.count && !entry->unsure && !entry->ghost && !entry->trusted;
+    return is_recorded(w, entry->id) && !entry->unsure && !entry->ghost && !entry->trusted;
 }
 
-/* Everything of one lookup. Returns its predicted outcome, as in a result; *SETTLED: an entry that
- * takes the call is there for certain. */
+/* C lies in compiled code, which takes it in: it is not called. */
+static uint8_t take_in(struct whatif *w, const struct call *c)
+{
+    bool breaks = w->codes[c->around->code].breaks;
+
+    if (breaks)
+        rests_called(w, c->code);
+    return WHATIF_GONE | undecided_if(breaks);
+}
+
+/* C is a resume function of a call that runs as Python now: nobody calls it. Where that is a guess,
+ * it may be called and compiled. */
+static uint8_t leave_out(struct whatif *w, struct sim *s, const struct call *c)
+{
+    struct whatif_tally none = {0};
+    bool guess = c->around->unsure;
+    bool unsure = false;
+
+    if (guess) {
+        size_t hit = find_entry(w, s, c, &unsure, &none);
+        if (hit == s->cache.count || unsure)
+            maybe_made(w, s, c);
+    }
+    return WHATIF_GONE | undecided_if(guess);
+}
+
+/* C hits the entry at PLACE. Returns the outcome, *SETTLED as decide(). */
+static uint8_t run_entry(struct whatif *w, struct sim *s, const struct call *c, size_t place,
+                         bool unsure, bool *settled)
+{
+    const struct cached *entry = &s->cache.at[place];
+    struct whatif_function *f = &w->functions[c->code];
+
+    f->trusting += !is_recorded(w, entry->id);
+    /* so are later calls, of which there was no lookup */
+    f->unrecorded += c->l->outcome == OUTCOME_DECLINED;
+    *settled = !unsure && is_certain(w, entry);
+    cache_order_hit(&s->cache, place);
+    if (unsure)
+        maybe_made(w, s, c);
+    return OUTCOME_HIT | undecided_if(unsure);
+}
+
+/* C fits no entry, and its compiler declined it when recorded. */
+static enum outcome decline(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
+{
+    struct whatif_function *f = &w->functions[c->code];
+    enum outcome outcome = miss(w, s, c, unsure);
+
+    if (outcome != OUTCOME_COMPILED) {
+        /* the compiler was not asked, so it did not decline: later calls are looked up */
+        f->unrecorded++;
+        return outcome;
+    }
+    /* The compiler declines again. There may be something to compile in later calls, and in those
+     * of other backends. */
+    *unsure = *unsure || like_symbols(w, c->class_);
+    f->unrecorded += *unsure || is_grouped(w);
+    return OUTCOME_DECLINED;
+}
+
+/* C fits no entry: its compiler is asked, unless a limit stops that. */
+static enum outcome compile(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
+{
+    struct whatif_function *f = &w->functions[c->code];
+    enum outcome outcome = miss(w, s, c, unsure);
+
+    if (outcome == OUTCOME_COMPILED) {
+        sim_insert(s, c, *unsure, false);
+        f->trusting += !is_recorded(w, c->class_);
+        f->predicted.compile_ns += like_cost(w, c->class_, TIMED_COMPILE);
+    }
+    return outcome;
+}
+
+/* The outcome of C, which fits no entry. */
+static enum outcome find_none(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
+{
+    if (c->l->outcome == OUTCOME_CALLBACK_ERROR) { /* the compiler raises again */
+        *unsure = *unsure || is_limit_set(w) || w->weaker;
+        s->failed++;
+        return OUTCOME_CALLBACK_ERROR;
+    }
+    if (c->run_only && !(c->around && limited(s, c))) {
+        /* perhaps because of its caller's limit */
+        bool by_limit = c->torch && c->l->outcome == OUTCOME_RUN_ONLY;
+        *unsure = *unsure || (by_limit && is_limit_set(w));
+        return OUTCOME_RUN_ONLY;
+    }
+    if (c->l->outcome == OUTCOME_DECLINED)
+        return decline(w, s, c, unsure);
+    return compile(w, s, c, unsure);
+}
+
+/* Decide one lookup, and do with the caches what it does. Returns its predicted outcome, as in a
+ * result. *SETTLED: an entry that takes the call is there for certain. */
 static uint8_t decide(struct whatif *w, struct call c, bool *settled)
 {
     struct sim *s = &w->sims[c.l->cache];
-    struct whatif_function *f = &w->functions[c.code];
-    bool guess = c.around && c.around->unsure, declined = c.l->outcome == OUTCOME_DECLINED;
-    bool known = c.class_ < w->r->entries.count, unsure = false;
+    const struct nested *around = c.around;
+    bool guess = around && around->unsure;
+    bool unsure = false;
     enum outcome outcome;
     size_t hit;
 
-    /* What compiled code takes in is not called. */
-    if (c.around && c.around->runs == AROUND_COMPILED && !guess) {
-        unsure = w->codes[c.around->code].breaks;
-        if (unsure)
-            rests_called(w, c.code);
-        return WHATIF_GONE | (unsure ? WHATIF_UNDECIDED : 0);
+    if (around && around->runs == AROUND_COMPILED && !guess)
+        return take_in(w, &c);
+    if (around && around->runs == AROUND_PYTHON && is_rest(w, around->code, c.code, RESTS))
+        return leave_out(w, s, &c);
+    if (around && (!guess || around->runs == AROUND_LIMITED))
+        c.run_only = true;
+    if (!s->cache.count) {
+        bool declined = c.l->outcome == OUTCOME_DECLINED;
+        if (around && !guess) /* under torch's limit a call without entries is not looked up */
+            return WHATIF_GONE;
+        if (declined && w->codes[c.code].excluded)
+            return OUTCOME_DECLINED;
     }
-    if (c.around && c.around->runs == AROUND_PYTHON && is_rest(w, c.around->code, c.code, RESTS)) {
-        /* Nor is the rest of what runs as Python now; if that is a guess, it may be called and
-         * compiled. */
-        if (guess &&
-            (find_entry(w, s, &c, &unsure, &(struct whatif_tally){0}) == s->cache.count || unsure))
-            maybe_made(w, s, &c, true);
-        return WHATIF_GONE | (guess ? WHATIF_UNDECIDED : 0);
-    }
-    c.run_only = c.run_only || (c.around && (!guess || c.around->runs == AROUND_LIMITED));
-    if (c.around && !guess && !s->cache.count)
-        /* nothing was compiled for it: under torch's limit it is not looked up */
-        return WHATIF_GONE;
-    if (declined && w->codes[c.code].excluded && !s->cache.count)
-        return OUTCOME_DECLINED;
-    hit = find_entry(w, s, &c, &unsure, &f->predicted);
-    if (hit < s->cache.count) {
-        f->trusting += s->cache.at[hit].id >= w->r->entries.count;
-        f->unrecorded += declined; /* and so are later ones, of which there was no lookup */
-        *settled = !unsure && is_certain(w, &s->cache.at[hit]);
-        cache_order_hit(&s->cache, hit);
-        maybe_made(w, s, &c, unsure);
-        return OUTCOME_HIT | (unsure ? WHATIF_UNDECIDED : 0);
-    }
-    if (c.l->outcome == OUTCOME_CALLBACK_ERROR) {
-        outcome = OUTCOME_CALLBACK_ERROR; /* the compiler says the same again */
-        unsure = unsure || w->knobs->recompile_limit || w->knobs->accumulated_limit || w->weaker;
-        s->failed++;
-    } else if (c.run_only && !(c.around && limited(s, &c))) {
-        outcome = OUTCOME_RUN_ONLY;
-        /* perhaps for the limit of what called it */
-        unsure = unsure || (c.torch && c.l->outcome == OUTCOME_RUN_ONLY &&
-                            (w->knobs->recompile_limit || w->knobs->accumulated_limit));
-    } else if ((outcome = miss(w, s, &c, &unsure)) == OUTCOME_COMPILED && declined) {
-        /* the same again; but later ones, and those of other backends, may be looked up */
-        outcome = OUTCOME_DECLINED;
-        /* of which there may be something to compile */
-        unsure = unsure || like_symbols(w, c.class_);
-        f->unrecorded += unsure || w->knobs->backends_apart || w->knobs->isolate;
-    } else if (declined) {
-        /* later calls would have been looked up: the compiler was not asked, so it did not decline
-         * */
-        f->unrecorded++;
-    } else if (outcome == OUTCOME_COMPILED) {
-        sim_insert(s, &c, unsure, false);
-        f->trusting += !known;
-        f->predicted.compile_ns += like_cost(w, c.class_, TIMED_COMPILE);
-    }
-    if (outcome == OUTCOME_LIMIT)
-        maybe_made(w, s, &c, unsure);
-    return (uint8_t)outcome | (unsure ? WHATIF_UNDECIDED : 0);
+    hit = find_entry(w, s, &c, &unsure, &w->functions[c.code].predicted);
+    if (hit < s->cache.count)
+        return run_entry(w, s, &c, hit, unsure, settled);
+    outcome = find_none(w, s, &c, &unsure);
+    if (unsure && outcome == OUTCOME_LIMIT)
+        maybe_made(w, s, &c);
+    return (uint8_t)outcome | undecided_if(unsure);
 }
+
+/* ---- counting ------------------------------------------------------------ */
 
 static void count(struct whatif_tally *t, enum outcome outcome)
 {
@@ -637,15 +935,16 @@ static void count(struct whatif_tally *t, enum outcome outcome)
 
 static void count_recorded(struct whatif *w, const struct call *c, struct whatif_tally *t)
 {
+    uint32_t made = c->l->outcome == OUTCOME_COMPILED ? c->l->entry : REPLAY_NONE;
+
     count(t, outcome_of(c->l->outcome));
-    for (uint32_t i = c->l->checks; i < c->l->checks + c->l->check_count; i++) {
-        const struct replay_check *k = &w->r->checks.at[i];
+    for (uint32_t i = 0; i < c->l->check_count; i++) {
+        const struct replay_check *k = check_at(w, c, i);
         if (k->entry != REPLAY_CHECK_NONE && k->result != CHECK_BACKEND_MISMATCH)
             check_cost(w, k->entry, k->result == CHECK_PASS, t);
     }
-    if (c->l->outcome == OUTCOME_COMPILED && c->l->entry != REPLAY_NONE &&
-        w->classes.at[c->l->entry].times.count[TIMED_COMPILE])
-        t->compile_ns += like_cost(w, c->l->entry, TIMED_COMPILE);
+    if (made != REPLAY_NONE && w->classes.at[made].times.count[TIMED_COMPILE])
+        t->compile_ns += like_cost(w, made, TIMED_COMPILE);
 }
 
 /* How many entries S may hold when C fits none: all that are there, or may be, but for the one of
@@ -656,7 +955,7 @@ static int64_t most_entries(const struct whatif *w, const struct sim *s, const s
 
     for (size_t i = 0; i < s->cache.count; i++) {
         const struct cached *entry = &s->cache.at[i];
-        bool own = entry->id == c->class_ && entry->id < w->r->entries.count;
+        bool own = entry->id == c->class_ && is_recorded(w, entry->id);
         count += !own || entry->region != c->group;
     }
     return count;
@@ -667,12 +966,12 @@ static int64_t most_entries(const struct whatif *w, const struct sim *s, const s
 static bool may_be_limited(const struct whatif *w, const struct sim *s, const struct call *c)
 {
     const struct like_code *f = &w->codes[c->code];
-    int64_t made = c->torch ? (int64_t)s->cache.count + s->dead + s->failed : s->ever;
     int64_t limit = f->limit > 0 && !f->accumulated ? f->limit : f->least;
     int64_t ever = f->accumulated ? f->limit : f->maybe_ever;
+
     if (w->knobs->accumulated_limit)
         ever = w->knobs->accumulated_limit;
-    if (ever && made + s->more >= ever)
+    if (ever && made_ever(s, c) + s->more >= ever)
         return true;
     if (w->knobs->recompile_limit)
         limit = w->knobs->recompile_limit;
@@ -685,10 +984,7 @@ static bool may_be_limited(const struct whatif *w, const struct sim *s, const st
  * the compile, whatever the limit is. */
 static bool is_as_recorded(const struct whatif *w, const struct sim *s, const struct call *c)
 {
-    const struct whatif_knobs *knobs = w->knobs;
-    bool limits = knobs->recompile_limit || knobs->accumulated_limit;
-    bool groups = knobs->isolate || knobs->backends_apart;
-    bool same = !limits && !groups && !c->around && !s->bounds.moved;
+    bool same = !is_limit_set(w) && !is_grouped(w) && !c->around && !s->bounds.moved;
 
     return same && c->l->outcome == OUTCOME_COMPILED;
 }
@@ -706,8 +1002,8 @@ static struct decided decided_before(const struct whatif *w, const struct sim *s
                             .runnable = c->run_only || c->around || outcome_facts[recorded].python,
                             .raising = recorded == OUTCOME_CALLBACK_ERROR,
                             .compilable = !c->run_only,
-                            .recorded = c->class_ < w->r->entries.count,
-                            .alike = !w->knobs->isolate && !w->knobs->backends_apart};
+                            .recorded = is_recorded(w, c->class_),
+                            .alike = !is_grouped(w)};
 }
 
 /* Were events of C's process lost before it? */
@@ -718,102 +1014,164 @@ static bool is_after_loss(const struct whatif *w, const struct call *c)
     return process != REPLAY_NONE && c->l->start_ns >= w->r->processes.at[process].lost_ns;
 }
 
-static void one(struct whatif *w, uint32_t lookup, uint8_t *outcomes)
+/* Does no knob touch C, as it did not look for an entry or ran one that the trace does not have? */
+static bool is_untouched(const struct call *c)
+{
+    unsigned recorded = outcome_of(c->l->outcome);
+
+    if (recorded == OUTCOME_HIT)
+        return c->l->entry == REPLAY_NONE;
+    return !outcome_facts[recorded].missed || recorded == OUTCOME_GUARD_ERROR;
+}
+
+/* C ends as recorded. */
+static uint8_t keep_recorded(struct whatif *w, const struct call *c)
+{
+    struct bounds *bounds = &w->sims[c->l->cache].bounds;
+    unsigned recorded = outcome_of(c->l->outcome);
+    struct decided decided = {.outcome = recorded};
+
+    count_recorded(w, c, &w->functions[c->code].predicted);
+    bounds_call(bounds, &decided);
+    /* it ran an entry that the trace does not have */
+    bounds->lost = bounds->lost || recorded == OUTCOME_HIT;
+    return (uint8_t)recorded;
+}
+
+/* Do the knobs depend on the torch.compile() or the backend that C was of, which the trace does not
+ * tell? */
+static bool is_group_unknown(const struct whatif *w, const struct call *c)
+{
+    const struct like_code *code = &w->codes[c->code];
+    bool ends = c->l->outcome == OUTCOME_HIT || c->l->outcome == OUTCOME_LIMIT;
+    bool region_unknown = w->knobs->isolate && c->torch && !code->several;
+    bool backend_unknown = is_grouped(w) && code->namesakes;
+
+    if (!ends || c->cache->count <= 1 || c->region >= 0)
+        return false;
+    return region_unknown || backend_unknown;
+}
+
+/* C does not run as recorded, or may not: its callees are other ones now. UNSURE: of whether it
+ * runs as Python or compiled. */
+static void follow_callees(struct whatif *w, const struct call *c, unsigned predicted, bool unsure)
+{
+    unsigned recorded = outcome_of(c->l->outcome);
+    bool was_compiled = runs_compiled(recorded);
+    bool becomes_compiled = unsure || runs_compiled(predicted);
+    bool becomes_python = unsure || !runs_compiled(predicted);
+
+    if (!was_compiled && becomes_compiled)
+        rests_called(w, c->code);
+    if (recorded == OUTCOME_LIMIT && becomes_compiled)
+        nested_called(w, c);
+    if (was_compiled && becomes_python)
+        inlined_called(w, c);
+}
+
+/* C was PREDICTED: note for the calls in its frame how it runs, where that is not as recorded. */
+static void follow_frame(struct whatif *w, const struct call *c, unsigned predicted, bool unsure)
+{
+    bool compiled = runs_compiled(predicted);
+    bool same = compiled == runs_compiled(outcome_of(c->l->outcome));
+    bool breaks = predicted == OUTCOME_HIT && same && w->codes[c->code].breaks;
+    const struct group_limit *at_limit = breaks ? limited(&w->sims[c->l->cache], c) : NULL;
+
+    if (same && !unsure && !at_limit)
+        return;
+    if (!unsure || !c->around) {
+        enum around runs = compiled ? AROUND_COMPILED : AROUND_PYTHON;
+        if (at_limit)
+            runs = AROUND_LIMITED;
+        nested_enter(w, c, runs, unsure || (at_limit && at_limit->unsure));
+    }
+    if (!same || unsure)
+        follow_callees(w, c, predicted, unsure);
+}
+
+/* C is not looked up any more. */
+static void count_gone(struct whatif *w, const struct call *c)
+{
+    w->functions[c->code].gone++;
+    if (runs_compiled(outcome_of(c->l->outcome)) && c->around->runs != AROUND_COMPILED)
+        inlined_called(w, c);
+}
+
+/* The prediction of C, the bounds that it moves in *DECIDED: as in a result. */
+static uint8_t predict(struct whatif *w, struct call *c, struct decided *decided)
+{
+    struct sim *s = &w->sims[c->l->cache];
+    struct whatif_function *f = &w->functions[c->code];
+    unsigned recorded = outcome_of(c->l->outcome);
+    int64_t trusting = f->trusting;
+    unsigned predicted;
+    uint8_t found;
+
+    deaths_seen(w, s, c);
+    c->around = nested_in(w, c);
+    *decided = decided_before(w, s, c);
+    found = decide(w, *c, &decided->settled);
+    found |= undecided_if(c->around && c->around->unsure);
+    predicted = found & WHATIF_OUTCOME;
+    /* without a change it came out otherwise than recorded: it is not understood */
+    if (w->base && (w->base[c->lookup] & WHATIF_OUTCOME) != recorded) {
+        found |= WHATIF_UNDECIDED;
+        s->bounds.lost = true;
+    }
+    if (w->base && is_group_unknown(w, c)) {
+        found |= WHATIF_UNDECIDED;
+        decided->settled = false; /* its entry may be one that it does not see */
+        assume(w, ASSUMED_GROUPS);
+    }
+    s->bounds.lost = s->bounds.lost || is_after_loss(w, c);
+    decided->outcome = predicted;
+    decided->undecided = found & WHATIF_UNDECIDED;
+    decided->trusting = f->trusting > trusting;
+    /* a compile that no limit stops, as far as is known */
+    if (predicted == OUTCOME_COMPILED && decided->limited)
+        decided->trusting = true;
+    if (predicted == WHATIF_GONE)
+        decided->called = false;
+    bounds_call(&s->bounds, decided);
+    s->bounds.moved = s->bounds.moved || predicted != recorded || !decided->certain;
+    return found;
+}
+
+/* Decide the call of LOOKUP, and count it. Returns its predicted outcome, as in a result. */
+static uint8_t decide_call(struct whatif *w, uint32_t lookup)
 {
     struct call c = call_of(w, lookup);
     struct whatif_function *f = &w->functions[c.code];
-    unsigned recorded = outcome_of(c.l->outcome), predicted;
-    const struct group_limit *at_limit;
-    struct bounds *bounds = &w->sims[c.l->cache].bounds;
-    int64_t trusting = f->trusting;
+    unsigned recorded = outcome_of(c.l->outcome);
     struct decided decided;
+    unsigned predicted;
     uint8_t found;
-    bool unsure, same;
+    bool unsure;
 
     w->sims[c.l->cache].begun = true;
     sim_advance(w, c.l->cache, c.l->start_ns);
     if (!w->base)
         count_recorded(w, &c, &f->recorded);
-    if (recorded == OUTCOME_HIT
-            ? c.l->entry == REPLAY_NONE
-            : !outcome_facts[recorded].missed || recorded == OUTCOME_GUARD_ERROR) {
-        /* no knob touches it: no cache is asked */
-        count_recorded(w, &c, &f->predicted);
-        outcomes[lookup] = (uint8_t)recorded;
-        decided = (struct decided){.outcome = recorded};
-        bounds_call(bounds, &decided);
-        /* it ran an entry that the trace does not have */
-        bounds->lost = bounds->lost || recorded == OUTCOME_HIT;
-        return;
-    }
-    deaths_seen(w, &w->sims[c.l->cache], &c);
-    c.around = c.torch ? nested_in(w, c.l->thread, c.l->start_ns) : NULL;
-    decided = decided_before(w, &w->sims[c.l->cache], &c);
-    found = decide(w, c, &decided.settled) | (c.around && c.around->unsure ? WHATIF_UNDECIDED : 0);
+    if (is_untouched(&c))
+        return keep_recorded(w, &c);
+    found = predict(w, &c, &decided);
     predicted = found & WHATIF_OUTCOME;
-    /* Without a change it must come out as it was recorded; where it does not, this call is not
-     * understood. */
-    if (w->base && (w->base[lookup] & WHATIF_OUTCOME) != recorded) {
-        found |= WHATIF_UNDECIDED;
-        bounds->lost = true;
-    }
-    /* Of which torch.compile(), of which backend was the call? The knobs depend on that, and the
-     * trace does not tell. */
-    if (w->base && (recorded == OUTCOME_HIT || recorded == OUTCOME_LIMIT) && c.cache->count > 1 &&
-        c.region < 0 &&
-        ((w->knobs->isolate && c.torch && !w->codes[c.code].several) ||
-         ((w->knobs->isolate || w->knobs->backends_apart) && w->codes[c.code].namesakes))) {
-        found |= WHATIF_UNDECIDED;
-        decided.settled = false; /* its entry may be one that it does not see */
-        w->assumed[ASSUMED_GROUPS] = true;
-    }
-    bounds->lost = bounds->lost || is_after_loss(w, &c);
-    decided.outcome = predicted;
-    decided.undecided = found & WHATIF_UNDECIDED;
-    decided.trusting = f->trusting > trusting;
-    /* a compile that no limit stops, as far as is known */
-    if (predicted == OUTCOME_COMPILED && decided.limited)
-        decided.trusting = true;
-    decided.called = decided.called && predicted != WHATIF_GONE;
-    bounds_call(bounds, &decided);
     if (w->base && !decided.certain) {
         found |= WHATIF_UNDECIDED;
         f->undecided++;
     }
-    bounds->moved = bounds->moved || predicted != recorded || !decided.certain;
-    outcomes[lookup] = found;
     if (predicted == WHATIF_GONE) {
-        f->gone++;
-        if (runs_compiled(recorded) && c.around->runs != AROUND_COMPILED)
-            inlined_called(w, &c);
-        return;
+        count_gone(w, &c);
+        return found;
     }
     count(&f->predicted, (enum outcome)predicted);
     f->changed += predicted != recorded;
-    /* as Python or as compiled code */
     unsure = !decided.certain && (decided.eager || !runs_compiled(recorded));
     if (c.torch && (decided.fresh || (unsure && runs_compiled(recorded))))
         w->strangers = true;
-    same = runs_compiled(predicted) == runs_compiled(recorded);
-    at_limit = predicted == OUTCOME_HIT && same && w->codes[c.code].breaks
-                   ? limited(&w->sims[c.l->cache], &c)
-                   : NULL;
-    if (!c.torch || !w->base || (same && !unsure && !at_limit))
-        return;
-    if (!unsure || !c.around)
-        nested_enter(w, &c,
-                     at_limit                   ? AROUND_LIMITED
-                     : runs_compiled(predicted) ? AROUND_COMPILED
-                                                : AROUND_PYTHON,
-                     unsure || (at_limit && at_limit->unsure));
-    if (same && !unsure)
-        return;
-    if (!runs_compiled(recorded) && (unsure || runs_compiled(predicted)))
-        rests_called(w, c.code);
-    if (recorded == OUTCOME_LIMIT && (unsure || runs_compiled(predicted)))
-        nested_called(w, &c);
-    if (runs_compiled(recorded) && (unsure || !runs_compiled(predicted)))
-        inlined_called(w, &c);
+    if (c.torch && w->base)
+        follow_frame(w, &c, predicted, unsure);
+    return found;
 }
 
 /* ---- a run --------------------------------------------------------------- */
@@ -825,13 +1183,39 @@ static int64_t difference(const struct whatif_function *f)
 
 static int by_change(const void *a, const void *b)
 {
-    const struct whatif_function *x = a, *y = b;
-
+    const struct whatif_function *x = a;
+    const struct whatif_function *y = b;
     int order = list_order(difference(y), difference(x));
 
     if (!order)
         order = list_order(y->recorded.calls, x->recorded.calls);
     return order ? order : list_order(x->code, y->code);
+}
+
+/* The smaller of two limits; -1: there is none. */
+static int64_t smaller_limit(int64_t a, int64_t b)
+{
+    if (a < 0 || b < 0)
+        return a < 0 ? b : a;
+    return a < b ? a : b;
+}
+
+/* The limit on living entries and the limit on entries ever that hold for F's calls; -1: not known.
+ */
+static int64_t known_limit(const struct whatif_knobs *knobs, const struct like_code *f)
+{
+    if (knobs->recompile_limit)
+        return knobs->recompile_limit;
+    if (f->maybe_ever && knobs->accumulated_limit) /* the limit that was met may be the other one */
+        return -1;
+    return f->limit > 0 && !f->accumulated ? f->limit : -1;
+}
+
+static int64_t known_ever_limit(const struct whatif_knobs *knobs, const struct like_code *f)
+{
+    if (knobs->accumulated_limit)
+        return knobs->accumulated_limit;
+    return f->limit > 0 && f->accumulated ? f->limit : -1;
 }
 
 /* How many compiles the limits allow in the cache at INDEX; -1: it is not known, or entries made
@@ -841,24 +1225,36 @@ static int64_t most_compiles(const struct whatif *w, uint32_t index)
     const struct sim *s = &w->sims[index];
     const struct replay_cache *cache = &w->r->caches.at[index];
     const struct like_code *code = &w->codes[cache->code];
-    bool torch = replay_torch(w->r, index);
-    bool other = code->maybe_ever && w->knobs->accumulated_limit; /* the limit that was met */
-    int64_t limit = code->limit > 0 && !code->accumulated ? code->limit : -1;
-    int64_t ever = code->limit > 0 && code->accumulated ? code->limit : -1;
+    int64_t ever = known_ever_limit(w->knobs, code);
 
-    if (w->knobs->recompile_limit)
-        limit = w->knobs->recompile_limit;
-    if (w->knobs->accumulated_limit)
-        ever = w->knobs->accumulated_limit;
-    if (w->knobs->isolate || w->knobs->backends_apart || w->regions)
+    if (is_grouped(w) || w->regions)
         return -1;
     if (s->resets || cache->parent != REPLAY_NONE)
         return -1;
-    if (s->deaths && !torch) /* the dead do not count */
-        limit = -1;
-    if (other && !w->knobs->recompile_limit)
-        limit = -1;
-    return ever < 0 || (limit >= 0 && limit < ever) ? limit : ever;
+    if (s->deaths && !replay_torch(w->r, index)) /* the dead do not count */
+        return ever;
+    return smaller_limit(known_limit(w->knobs, code), ever);
+}
+
+/* What the answer depends on that shows in the trace and the result as a whole. */
+static void assume_of_result(struct whatif *w, const struct whatif_result *result)
+{
+    const struct replay *r = w->r;
+    bool *assumed = w->assumed;
+    bool torch = false;
+
+    for (size_t i = 0; i < r->processes.count; i++) {
+        const struct replay_process *process = &r->processes.at[i];
+        torch = torch || process->torch;
+        if (process->lost_ns != REPLAY_NEVER)
+            assume(w, ASSUMED_LOSSES);
+    }
+    for (uint32_t i = 0; i < r->lookups.count && !assumed[ASSUMED_OBSERVED]; i++)
+        assumed[ASSUMED_OBSERVED] = lookup_at(w, i)->observed;
+    assumed[ASSUMED_TIMES] = result->total.changed || result->total.gone;
+    assumed[ASSUMED_SMALL] = torch && w->knobs->dynamic.count && !w->knobs->dynamic_all;
+    assumed[ASSUMED_UNRECORDED] = result->total.unrecorded;
+    assumed[ASSUMED_VALUES] = w->blind;
 }
 
 static void notes_make(struct whatif *w, struct whatif_result *result)
@@ -868,20 +1264,9 @@ static void notes_make(struct whatif *w, struct whatif_result *result)
         ASSUMPTIONS(X)
 #undef X
     };
-    const struct replay *r = w->r;
-    bool *assumed = w->assumed, torch = false;
+    const bool *assumed = w->assumed;
 
-    for (size_t i = 0; i < r->processes.count; i++) {
-        torch = torch || r->processes.at[i].torch;
-        assumed[ASSUMED_LOSSES] =
-            assumed[ASSUMED_LOSSES] || r->processes.at[i].lost_ns != REPLAY_NEVER;
-    }
-    for (size_t i = 0; i < r->lookups.count && !assumed[ASSUMED_OBSERVED]; i++)
-        assumed[ASSUMED_OBSERVED] = r->lookups.at[i].observed;
-    assumed[ASSUMED_TIMES] = result->total.changed || result->total.gone;
-    assumed[ASSUMED_SMALL] = torch && w->knobs->dynamic.count && !w->knobs->dynamic_all;
-    assumed[ASSUMED_UNRECORDED] = result->total.unrecorded;
-    assumed[ASSUMED_VALUES] = w->blind;
+    assume_of_result(w, result);
     result->uncertain =
         assumed[ASSUMED_LOSSES] || assumed[ASSUMED_VALUES] || assumed[ASSUMED_DEATHS];
     for (int i = 0; i < ASSUMED_KINDS; i++)
@@ -889,23 +1274,17 @@ static void notes_make(struct whatif *w, struct whatif_result *result)
             *list_add(&result->notes) = words[i];
 }
 
-void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whatif_result *result)
+/* Decide all calls by time, until the user interrupts that. */
+static void decide_calls(struct whatif *w, uint8_t *outcomes)
 {
     const struct replay *r = w->r;
     struct progress progress = progress_begin("deciding calls");
     size_t fork = 0;
 
-    *result = (struct whatif_result){.total.code = REPLAY_NONE,
-                                     .outcomes = calloc(r->lookups.count + 1, 1)};
-    w->knobs = knobs;
-    like_begin(w);
-    w->sims = calloc(r->caches.count + 1, sizeof *w->sims);
-    for (size_t i = 0; i < r->caches.count; i++)
-        w->threads = calloc(r->threads.count + 1, sizeof *w->threads);
-    w->functions = calloc(r->codes.count + 1, sizeof *w->functions);
     for (size_t i = 0; i < r->lookups.count; i++) {
-        forks_until(w, &fork, r->lookups.at[r->order[i]].start_ns);
-        one(w, r->order[i], result->outcomes);
+        uint32_t lookup = r->order[i];
+        forks_until(w, &fork, lookup_at(w, lookup)->start_ns);
+        outcomes[lookup] = decide_call(w, lookup);
         if (i & (TICK - 1))
             continue;
         progress_tick(&progress, (int64_t)i, (int64_t)r->lookups.count);
@@ -913,8 +1292,27 @@ void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
             break;
     }
     progress_end(&progress);
-    for (uint32_t i = 0; i < r->caches.count; i++)
-        bounds_end(&w->sims[i].bounds, most_compiles(w, i), &w->functions[r->caches.at[i].code]);
+}
+
+/* Add the numbers of MORE to those of SUM. */
+static void function_add(struct whatif_function *sum, const struct whatif_function *more)
+{
+    size_t numbers = offsetof(struct whatif_function, code) / sizeof(int64_t);
+
+    ranges_add(sum, more);
+    for (size_t i = 0; i < numbers; i++)
+        ((int64_t *)sum)[i] += ((const int64_t *)more)[i];
+}
+
+/* Put the functions that were looked up, and their sum, into RESULT. */
+static void functions_collect(struct whatif *w, struct whatif_result *result)
+{
+    const struct replay *r = w->r;
+
+    for (uint32_t i = 0; i < r->caches.count; i++) {
+        struct whatif_function *f = &w->functions[r->caches.at[i].code];
+        bounds_end(&w->sims[i].bounds, most_compiles(w, i), f);
+    }
     for (uint32_t i = 0; i < r->codes.count; i++) {
         struct whatif_function *f = &w->functions[i];
         if (w->base)
@@ -924,17 +1322,27 @@ void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
         f->code = i;
         if (f->unrecorded)
             ranges_open(f);
-        ranges_add(&result->total, f);
-        /* all numbers come before it */
-        for (size_t k = 0; k < offsetof(struct whatif_function, code) / sizeof(int64_t); k++)
-            ((int64_t *)&result->total)[k] += ((const int64_t *)f)[k];
+        function_add(&result->total, f);
         *list_add(&result->functions) = *f;
     }
-    if (result->functions.count)
-        qsort(result->functions.at, result->functions.count, sizeof *result->functions.at,
-              by_change);
+    list_sort(&result->functions, by_change);
     if (w->strangers)
         ranges_open(&result->total);
+}
+
+void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whatif_result *result)
+{
+    const struct replay *r = w->r;
+
+    *result = (struct whatif_result){.total.code = REPLAY_NONE};
+    result->outcomes = calloc(r->lookups.count + 1, 1);
+    w->knobs = knobs;
+    like_begin(w);
+    w->sims = calloc(r->caches.count + 1, sizeof *w->sims);
+    w->threads = calloc(r->threads.count + 1, sizeof *w->threads);
+    w->functions = calloc(r->codes.count + 1, sizeof *w->functions);
+    decide_calls(w, result->outcomes);
+    functions_collect(w, result);
     notes_make(w, result);
     for (size_t i = 0; i < r->caches.count; i++) {
         cache_order_free(&w->sims[i].cache);
@@ -964,7 +1372,8 @@ struct whatif *whatif_open(struct db *db, const struct replay *r)
     struct whatif_knobs none = {0};
     struct whatif_result base;
 
-    *w = (struct whatif){.db = db, .r = r};
+    w->db = db;
+    w->r = r;
     whatif_learn(w);
     whatif_run(w, &none, &base);
     w->base = base.outcomes;

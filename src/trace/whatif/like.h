@@ -246,7 +246,35 @@ struct whatif {
     struct whatif_function *functions; /* by code, while it runs */
 };
 
-/* Another set of knobs: what was said about them before is forgotten. */
+static inline const struct replay_entry *entry_at(const struct whatif *w, uint32_t entry)
+{
+    return &w->r->entries.at[entry];
+}
+
+static inline const struct replay_lookup *lookup_at(const struct whatif *w, uint32_t lookup)
+{
+    return &w->r->lookups.at[lookup];
+}
+
+/* Is CLASS_ that of a recorded entry? Then it is the entry's index, too. */
+static inline bool is_recorded(const struct whatif *w, uint32_t class_)
+{
+    return class_ < w->r->entries.count;
+}
+
+/* The code object of CLASS_, by index. */
+static inline uint32_t class_code(const struct whatif *w, uint32_t class_)
+{
+    return w->classes.at[class_].code;
+}
+
+/* The answer depends on ASSUMPTION: it becomes a note. */
+static inline void assume(struct whatif *w, enum assumption assumption)
+{
+    w->assumed[assumption] = true;
+}
+
+/* Begin with other knobs: forget everything that depended on the previous ones. */
 void like_begin(struct whatif *w);
 
 /* Would an entry made for class MADE take the call of LOOKUP? */
