@@ -2,9 +2,9 @@
  * trace/whatif/like.h.
  *
  * A call that tried the entry did what was recorded, unless a setting (dynamic, drop_guard) weakens
- * the guard that failed. For others each guard of the entry is asked of what is known of the call's
- * values (trace/whatif/facts.c): one that does not hold is a no, a yes needs all. Everything else
- * is a guess, and said to be one. */
+ * the guard that failed. For other calls each guard of the entry is evaluated on what is known of
+ * the call's values (trace/whatif/facts.c): one that does not hold is a no, a yes needs all.
+ * Everything else is a guess, and reported as one. */
 #include "trace/whatif/like.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ enum { ANY = -2 };
 
 /* ---- the knobs ----------------------------------------------------------- */
 
-/* What follows BASE in SOURCE; NULL: it does not begin so. */
+/* The rest of SOURCE after BASE; NULL: it does not begin with BASE. */
 static const char *after(const char *source, const char *base)
 {
     size_t bytes = strlen(base);
@@ -29,6 +29,16 @@ static bool knobs_meant(const struct whatif *w, uint32_t code)
     return !w->knobs->codes || w->knobs->codes[code];
 }
 
+/* Is SOURCE the value at BASE, or its sizes or strides? */
+static bool is_value_of(const char *source, const char *base)
+{
+    const char *rest = after(source, base);
+
+    if (!rest)
+        return false;
+    return !*rest || after(rest, ".size()") || after(rest, ".stride()");
+}
+
 /* Is dimension DIMENSION (-1: the value, or ANY of them) of SOURCE made dynamic? "L['x'].size()[0]"
  * is of L['x']. */
 static bool made_dynamic(const struct whatif *w, uint32_t code, const char *source, int dimension)
@@ -37,9 +47,8 @@ static bool made_dynamic(const struct whatif *w, uint32_t code, const char *sour
         return false;
     for (size_t i = 0; i < w->knobs->dynamic.count; i++) {
         const struct whatif_dimension *d = &w->knobs->dynamic.at[i];
-        const char *rest = after(source, d->source);
-        if (rest && (!*rest || after(rest, ".size()") || after(rest, ".stride()")) &&
-            (d->dimension < 0 || d->dimension == dimension || dimension == ANY))
+        bool same = d->dimension < 0 || d->dimension == dimension;
+        if ((same || dimension == ANY) && is_value_of(source, d->source))
             return true;
     }
     return w->knobs->dynamic_all;
@@ -47,16 +56,21 @@ static bool made_dynamic(const struct whatif *w, uint32_t code, const char *sour
 
 static bool dropped(const struct whatif *w, uint32_t code, const struct guard *g)
 {
-    for (size_t i = 0; i < w->drops.count && knobs_meant(w, code); i++) {
+    if (!w->drops.count || !knobs_meant(w, code))
+        return false;
+    for (size_t i = 0; i < w->drops.count; i++) {
         const struct drop *d = &w->drops.at[i];
-        if (!strcmp(d->kind, g->kind) &&
-            (!d->source || (d->code == code && !strcmp(d->source, g->source))))
+        if (strcmp(d->kind, g->kind))
+            continue;
+        if (!d->source)
+            return true;
+        if (d->code == code && !strcmp(d->source, g->source))
             return true;
     }
     return false;
 }
 
-/* Is what a module holds at SOURCE? Torch never makes its sizes dynamic by itself. */
+/* Does a module hold the value at SOURCE? Torch never makes its sizes dynamic by itself. */
 static bool held_by_module(const char *source)
 {
     return strstr(source, "._parameters") || strstr(source, "._buffers") ||
@@ -65,33 +79,48 @@ static bool held_by_module(const char *source)
 
 bool like_symbols(struct whatif *w, uint32_t class_)
 {
-    const struct signature *s = signature_of(w, w->classes.at[class_].signature);
-    size_t i = 0;
+    const struct like_class *c = &w->classes.at[class_];
+    const struct signature *s = signature_of(w, c->signature);
 
-    while (s && i < s->parts.count &&
-           !made_dynamic(w, w->classes.at[class_].code, s->parts.at[i].source, ANY))
-        i++;
-    return s && i < s->parts.count;
+    if (!s)
+        return false;
+    for (size_t i = 0; i < s->parts.count; i++)
+        if (made_dynamic(w, c->code, s->parts.at[i].source, ANY))
+            return true;
+    return false;
 }
 
-/* Do guards of CODE like ONE want several things, or did one of them fail? */
-static bool varies(struct whatif *w, uint32_t code, const struct guard *one)
+/* Do A and B, guards of one kind and source, want different values? */
+static bool wants_other(const struct guard *a, const struct guard *b)
+{
+    return !strcmp(a->kind, b->kind) && strcmp(a->expression, b->expression);
+}
+
+/* Do guards of CODE like ONE want several values, or did one of them fail? */
+static bool find_varying(struct whatif *w, uint32_t code, const struct guard *one)
 {
     const struct guard *before = NULL;
-    int64_t *known = map_put(&w->varying, one->id), found = 1;
 
-    if (one->id && *known)
-        return *known == 2;
-    for (struct look at = {0}; found == 1 && guard_next(w, code, one->source, &at);) {
+    for (struct look at = {0}; guard_next(w, code, one->source, &at);) {
         if (*one->kind && strcmp(at.g->kind, one->kind))
             continue;
-        if (map_get(&w->failing, at.g->id) || (before && !strcmp(before->kind, at.g->kind) &&
-                                               strcmp(before->expression, at.g->expression)))
-            found = 2;
+        if (map_get(&w->failing, at.g->id))
+            return true;
+        if (before && wants_other(before, at.g))
+            return true;
         before = at.g;
     }
-    *known = found;
-    return found == 2;
+    return false;
+}
+
+/* find_varying(), remembered by ONE's id. */
+static bool varies(struct whatif *w, uint32_t code, const struct guard *one)
+{
+    int64_t *known = map_put(&w->varying, one->id);
+
+    if (!one->id || !*known)
+        *known = find_varying(w, code, one) ? 2 : 1;
+    return *known == 2;
 }
 
 bool like_stands(struct whatif *w, uint32_t entry, uint32_t class_, const struct guard *but)
@@ -101,29 +130,61 @@ bool like_stands(struct whatif *w, uint32_t entry, uint32_t class_, const struct
     for (size_t i = 0; i < guards->count; i++) {
         const struct guard *g = &guards->at[i];
         enum like like = g == but ? LIKE_YES : guard_holds(w, g, class_, true);
-        if (like == LIKE_NO || (like != LIKE_YES && varies(w, w->classes.at[entry].code, g)))
+        if (like == LIKE_NO)
+            return false;
+        if (like != LIKE_YES && varies(w, class_code(w, entry), g))
             return false;
     }
     return true;
 }
 
-/* Is G a condition on a number that guards looked at which are dropped, and of which one failed?
- * Torch made the number a symbol because of a compile that is not needed now. */
+static bool is_of_value(const struct guard *g)
+{
+    return g->about == ABOUT_TENSOR || g->about == ABOUT_VALUE;
+}
+
+/* Did a guard of ENTRY on the number that G compares fail, and is that guard dropped? */
+static bool has_dropped_number(struct whatif *w, uint32_t entry, const struct guard *g)
+{
+    const struct guards *guards = guards_of(w, entry);
+
+    for (size_t i = 0; i < guards->count; i++) {
+        const struct guard *h = &guards->at[i];
+        if (!is_of_value(h) || !strstr(g->source, h->source))
+            continue;
+        if (map_get(&w->failing, h->id) && dropped(w, class_code(w, entry), h))
+            return true;
+    }
+    return false;
+}
+
+/* Is G a condition on a number that a dropped guard, which failed, looked at? Torch made the number
+ * a symbol because of a compile that is not needed now. */
 static bool symbol_unsure(struct whatif *w, uint32_t code, const struct guard *g)
 {
-    int64_t *known = map_put(&w->symbols, g->id), found = 1;
+    int64_t *known = map_put(&w->symbols, g->id);
+    int64_t found = 1;
 
     if (g->id && *known)
         return *known == 2;
-    for (uint32_t i = 0; w->drops.count && found == 1 && i < w->r->entries.count; i++)
-        for (size_t k = 0; w->r->entries.at[i].code == code && k < guards_of(w, i)->count; k++) {
-            const struct guard *h = &guards_of(w, i)->at[k];
-            if ((h->about == ABOUT_TENSOR || h->about == ABOUT_VALUE) &&
-                strstr(g->source, h->source) && map_get(&w->failing, h->id) && dropped(w, code, h))
-                found = 2;
+    for (uint32_t i = 0; w->drops.count && is_recorded(w, i); i++)
+        if (entry_at(w, i)->code == code && has_dropped_number(w, i, g)) {
+            found = 2;
+            break;
         }
     *map_put(&w->symbols, g->id) = found;
     return found == 2;
+}
+
+/* Is H of a number that is a symbol now, and another one for OTHER? */
+static bool symbol_moved(struct whatif *w, uint32_t code, const struct guard *h, uint32_t other,
+                         bool first)
+{
+    if (!is_of_value(h))
+        return false;
+    if (!h->loose && !made_dynamic(w, code, h->source, ANY))
+        return false;
+    return guard_holds(w, h, other, first) != LIKE_YES;
 }
 
 /* Is G, of the entry made for MADE, a condition that may be another one for OTHER? It is not sure
@@ -132,39 +193,58 @@ static bool symbol_unsure(struct whatif *w, uint32_t code, const struct guard *g
 static bool condition_moved(struct whatif *w, uint32_t made, const struct guard *g, uint32_t other,
                             bool first)
 {
-    uint32_t code = w->classes.at[made].code;
-    bool is = g->condition && !dropped(w, code, g),
-         moved = is && (g->loose || (w->torch && symbol_unsure(w, code, g)));
+    uint32_t code = class_code(w, made);
+    const struct guards *guards;
 
-    for (size_t i = 0; is && !moved && i < guards_of(w, made)->count; i++) {
-        const struct guard *h = &guards_of(w, made)->at[i];
-        moved = (h->about == ABOUT_TENSOR || h->about == ABOUT_VALUE) &&
-                (h->loose || made_dynamic(w, code, h->source, ANY)) &&
-                guard_holds(w, h, other, first) != LIKE_YES;
-    }
-    return moved;
+    if (!g->condition || dropped(w, code, g))
+        return false;
+    if (g->loose || (w->torch && symbol_unsure(w, code, g)))
+        return true;
+    guards = guards_of(w, made);
+    for (size_t i = 0; i < guards->count; i++)
+        if (symbol_moved(w, code, &guards->at[i], other, first))
+            return true;
+    return false;
+}
+
+/* Does condition G, of ENTRY, say the same of A, which MADE was compiled for, and B? Only one on
+ * the number at SOURCE alone is known to. */
+static enum like condition_agrees(struct whatif *w, uint32_t made, uint32_t entry,
+                                  const struct guard *g, const char *source, const struct value *a,
+                                  const struct value *b)
+{
+    enum like of_a, of_b;
+    bool known;
+
+    if (g->about != ABOUT_NUMBER || strcmp(g->source, source))
+        return LIKE_GUESS_NO;
+    of_a = number_holds(&g->want, a);
+    of_b = number_holds(&g->want, b);
+    known = of_a != LIKE_GUESS_NO && of_b != LIKE_GUESS_NO;
+    if (known && of_a == of_b)
+        return LIKE_YES;
+    return known && like_stands(w, entry, made, g) ? LIKE_NO : LIKE_GUESS_NO;
 }
 
 /* Do the conditions that entries of its code have for the number at SOURCE say the same of A, which
  * MADE was compiled for, and B? With a symbol there it would have those of the entries that else
- * stand for it; what relates it to other numbers is not known. */
+ * stand for it; how they relate it to other numbers is not known. */
 static enum like conditions_agree(struct whatif *w, uint32_t made, const char *source,
                                   const struct value *a, const struct value *b)
 {
     enum like like = LIKE_YES;
 
-    for (uint32_t i = 0; like && i < w->r->entries.count; i++)
-        for (size_t k = 0;
-             w->r->entries.at[i].code == w->classes.at[made].code && k < guards_of(w, i)->count;
-             k++) {
-            const struct guard *g = &guards_of(w, i)->at[k];
-            bool alone = g->about == ABOUT_NUMBER && !strcmp(g->source, source), known;
-            enum like x = alone ? number_holds(&g->want, a) : LIKE_GUESS_NO,
-                      y = alone ? number_holds(&g->want, b) : x;
-            known = x != LIKE_GUESS_NO && y != LIKE_GUESS_NO;
-            if (g->condition && strstr(g->source, source) && !(known && x == y))
-                like = least(like, known && like_stands(w, i, made, g) ? LIKE_NO : LIKE_GUESS_NO);
+    for (uint32_t i = 0; like && is_recorded(w, i); i++) {
+        const struct guards *guards;
+        if (entry_at(w, i)->code != class_code(w, made))
+            continue;
+        guards = guards_of(w, i);
+        for (size_t k = 0; k < guards->count; k++) {
+            const struct guard *g = &guards->at[k];
+            if (g->condition && strstr(g->source, source))
+                like = least(like, condition_agrees(w, made, i, g, source, a, b));
         }
+    }
     return like;
 }
 
@@ -175,16 +255,42 @@ static bool symbol_seen(struct whatif *w, uint32_t made, const char *source, int
 {
     uint32_t fixed = REPLAY_NONE; /* the last entry that was made for one number */
 
-    for (struct look at = {0}; guard_next(w, w->classes.at[made].code, source, &at);) {
+    for (struct look at = {0}; guard_next(w, class_code(w, made), source, &at);) {
+        const struct shape *sizes = &at.g->want.sizes;
+        bool symbol;
         if (at.g->about == ABOUT_VALUE)
             fixed = at.entry; /* its kinds come before TYPE_MATCH */
-        if ((dimension < 0 ? at.g->about == ABOUT_TYPE && at.entry != fixed
-                           : at.g->want.sizes.rank > dimension &&
-                                 at.g->want.sizes.size[dimension] == SIZE_ANY) &&
-            like_stands(w, at.entry, made, NULL))
+        if (dimension < 0)
+            symbol = at.g->about == ABOUT_TYPE && at.entry != fixed;
+        else
+            symbol = dimension < sizes->rank && sizes->size[dimension] == SIZE_ANY;
+        if (symbol && like_stands(w, at.entry, made, NULL))
             return true;
     }
     return false;
+}
+
+/* conditions_agree() for DIMENSION of SOURCE, which guards write in two ways. */
+static enum like sizes_agree(struct whatif *w, uint32_t made, const char *source, int dimension,
+                             const struct value *a, const struct value *b)
+{
+    static const char *const ways[] = {"%.500s.size()[%d]", "%.500s.shape[%d]"};
+    enum like like = LIKE_YES;
+    char number[600];
+
+    for (int i = 0; i < 2 && like != LIKE_NO; i++) {
+        snprintf(number, sizeof number, ways[i], source, dimension);
+        like = least(like, conditions_agree(w, made, number, a, b));
+    }
+    return like;
+}
+
+/* Are A and B the same number, and known? */
+static bool is_same_number(const struct value *a, const struct value *b)
+{
+    bool known = a->low == a->high && b->low == b->high;
+
+    return known && a->low == b->low;
 }
 
 /* Does an entry made for the number A of SOURCE, or of its DIMENSION, which a setting made a
@@ -192,34 +298,40 @@ static bool symbol_seen(struct whatif *w, uint32_t made, const char *source, int
 static enum like symbol_takes(struct whatif *w, uint32_t made, const char *source, int dimension,
                               const struct value *a, const struct value *b)
 {
-    bool small = w->torch && (a->high <= 1 || b->high <= 1), maybe_small = w->torch && b->low <= 1,
-         size = dimension >= 0;
-    enum like like = LIKE_YES;
-    char number[600];
+    bool size = dimension >= 0;
+    enum like like;
 
-    w->assumed[ASSUMED_DYNAMIC] = true;
-    if (a->low == a->high && a->low == b->low && a->low == b->high)
+    assume(w, ASSUMED_DYNAMIC);
+    if (is_same_number(a, b))
         return LIKE_YES;
     /* mark_dynamic on a size of 0 or 1 is an error or a warning, by version; of numbers it is not
      * the rule */
-    if (small)
+    if (w->torch && (a->high <= 1 || b->high <= 1))
         return size && w->knobs->dynamic_all ? LIKE_NO : LIKE_GUESS_NO;
-    for (int i = 0; size && i < 2 && like != LIKE_NO; i++) {
-        snprintf(number, sizeof number, i ? "%.500s.shape[%d]" : "%.500s.size()[%d]", source,
-                 dimension);
-        like = least(like, conditions_agree(w, made, number, a, b));
-    }
-    if (!size)
+    if (size)
+        like = sizes_agree(w, made, source, dimension, a, b);
+    else
         like = conditions_agree(w, made, source, a, b);
-    if (like == LIKE_YES && (maybe_small || (w->torch && !symbol_seen(w, made, source, dimension))))
+    if (like != LIKE_YES || !w->torch)
+        return like;
+    if (b->low <= 1 || !symbol_seen(w, made, source, dimension))
         return LIKE_GUESS_YES;
-    return like;
+    return LIKE_YES;
 }
 
 static struct value number_of(int64_t size)
 {
-    return (struct value){.low = size == SIZE_ANY ? 0 : (double)size,
-                          .high = size == SIZE_ANY ? INFINITY : (double)size};
+    if (size == SIZE_ANY)
+        return (struct value){.low = 0, .high = INFINITY};
+    return (struct value){.low = (double)size, .high = (double)size};
+}
+
+/* May torch have made dimension I of G, whose size is X, dynamic because of Y? */
+static bool is_automatic(const struct whatif *w, const struct guard *g, int i, int64_t x, int64_t y)
+{
+    bool loose = w->torch && g->loose & 1u << i;
+
+    return loose && x > 1 && y != 0 && y != 1;
 }
 
 /* G, of a tensor, with the sizes that are made dynamic, or that torch may have made so. */
@@ -228,30 +340,58 @@ static enum like tensor_takes(struct whatif *w, uint32_t made, const struct guar
 {
     struct value v = value_of(w, other, first, g->source);
     struct guard weaker = *g;
-    enum like like = LIKE_YES, rest;
+    bool held = w->knobs->dynamic_all && held_by_module(g->source);
+    enum like like = LIKE_YES;
 
     weaker.id = 0; /* no call failed that one */
     for (int i = 0; i < g->want.sizes.rank && v.sizes.rank == g->want.sizes.rank; i++) {
-        int64_t x = g->want.sizes.size[i], y = v.sizes.size[i];
-        struct value a = number_of(x), b = number_of(y);
-        char source[600];
+        int64_t x = g->want.sizes.size[i];
+        int64_t y = v.sizes.size[i];
+        bool set = w->weaker && !held && made_dynamic(w, class_code(w, made), g->source, i);
         if (x == SIZE_ANY || x == y)
             continue;
-        if (w->weaker && made_dynamic(w, w->classes.at[made].code, g->source, i) &&
-            !(w->knobs->dynamic_all && held_by_module(g->source))) {
+        if (set) {
+            struct value a = number_of(x);
+            struct value b = number_of(y);
+            char source[600];
             snprintf(source, sizeof source, "%.500s.size()[%d]", g->source, i);
             if (y == SIZE_ANY)
                 b = value_of(w, other, first, source);
             like = least(like, symbol_takes(w, made, g->source, i, &a, &b));
             weaker.want.sizes.size[i] = SIZE_ANY;
-        } else if (w->torch && g->loose & 1u << i && x > 1 && y != 0 && y != 1) {
-            w->assumed[ASSUMED_AUTOMATIC] = true; /* one entry does not show how the next is made */
+        } else if (is_automatic(w, g, i, x, y)) {
+            assume(w, ASSUMED_AUTOMATIC); /* one entry does not show how the next is made */
             like = least(like, LIKE_GUESS_YES);
             weaker.want.sizes.size[i] = SIZE_ANY;
         }
     }
-    rest = guard_holds(w, &weaker, other, first);
-    return least(like, rest);
+    return least(like, guard_holds(w, &weaker, other, first));
+}
+
+/* Is SOURCE a variable itself, L['x']? */
+static bool is_variable(const char *source)
+{
+    const char *end = after(source, "L['") ? strstr(source, "']") : NULL;
+
+    return end && !end[2];
+}
+
+/* Does an entry made for MADE, with guard G on a number that a setting made dynamic, take V? */
+static enum like dynamic_number_takes(struct whatif *w, uint32_t made, const struct guard *g,
+                                      const struct value *v)
+{
+    bool all = w->knobs->dynamic_all;
+    bool is_float = !strcmp(v->type, "float");
+
+    if (w->floats_later && all && is_float)
+        return LIKE_GUESS_NO;
+    if (all && !is_variable(g->source)) /* some torches make it a symbol, too */
+        return g->loose ? LIKE_GUESS_NO : LIKE_NO;
+    if (is_float) { /* of which none is special */
+        assume(w, ASSUMED_DYNAMIC);
+        return conditions_agree(w, made, g->source, &g->want, v);
+    }
+    return symbol_takes(w, made, g->source, -1, &g->want, v);
 }
 
 /* G, of a number that is made dynamic, or that torch may have made so. */
@@ -259,90 +399,109 @@ static enum like number_takes(struct whatif *w, uint32_t made, const struct guar
                               uint32_t other, bool first)
 {
     struct value v = value_of(w, other, first, g->source);
-    const char *end = strncmp(g->source, "L['", 3) ? NULL : strstr(g->source, "']");
+    bool set = w->weaker && made_dynamic(w, class_code(w, made), g->source, -1);
 
     if (!v.type || !g->want.type || strcmp(v.type, g->want.type))
         return LIKE_NO;
-    if (w->weaker && made_dynamic(w, w->classes.at[made].code, g->source, -1) &&
-        !held_by_module(g->source)) {
-        if (w->floats_later && w->knobs->dynamic_all && !strcmp(v.type, "float"))
-            return LIKE_GUESS_NO;
-        if (w->knobs->dynamic_all && !(end && !end[2])) /* some torches make it a symbol, too */
-            return g->loose ? LIKE_GUESS_NO : LIKE_NO;
-        if (!strcmp(v.type, "float")) { /* of which none is special */
-            w->assumed[ASSUMED_DYNAMIC] = true;
-            return conditions_agree(w, made, g->source, &g->want, &v);
-        }
-        return symbol_takes(w, made, g->source, -1, &g->want, &v);
-    }
-    if (w->torch && g->loose) { /* 0 and 1 by themselves are no constants either */
-        w->assumed[ASSUMED_AUTOMATIC] = true;
-        return LIKE_GUESS_YES;
-    }
-    return LIKE_NO;
+    if (set && !held_by_module(g->source))
+        return dynamic_number_takes(w, made, g, &v);
+    if (!w->torch || !g->loose) /* 0 and 1 by themselves are no constants either */
+        return LIKE_NO;
+    assume(w, ASSUMED_AUTOMATIC);
+    return LIKE_GUESS_YES;
 }
 
-/* Is what G looks at within something that a dropped guard of that entry looked at? Then perhaps no
- * call came as far as G. */
+/* Does SOURCE contain the variable that the first BYTES of VARIABLE name? "L['d']",
+ * "list(dict.keys(L['d']))[0]"; not "L['d'].x". */
+static bool is_around(const char *source, const char *variable, size_t bytes)
+{
+    const char *in = memmem(source, strlen(source), variable, bytes);
+
+    return in && (in > source || !in[bytes]);
+}
+
+/* Is the source of G within the source of a dropped guard of that entry? Then perhaps no call came
+ * as far as G. */
 static bool shadowed(struct whatif *w, uint32_t made, const struct guard *g)
 {
-    const char *end = after(g->source, "L['") ? strstr(g->source, "']") : NULL, *in;
+    const char *end = after(g->source, "L['") ? strstr(g->source, "']") : NULL;
     size_t bytes = end ? (size_t)(end + 2 - g->source) : 0;
-    bool within = false;
+    const struct guards *guards = guards_of(w, made);
 
-    for (size_t i = 0; bytes && g->source[bytes] && !within && i < guards_of(w, made)->count; i++) {
-        const struct guard *h = &guards_of(w, made)->at[i];
-        /* "L['d']", "list(dict.keys(L['d']))[0]" */
-        in = memmem(h->source, strlen(h->source), g->source, bytes);
-        within = in && (in > h->source || !in[bytes]) && dropped(w, w->classes.at[made].code, h);
+    if (!bytes || !g->source[bytes])
+        return false;
+    for (size_t i = 0; i < guards->count; i++) {
+        const struct guard *h = &guards->at[i];
+        if (is_around(h->source, g->source, bytes) && dropped(w, class_code(w, made), h))
+            return true;
     }
-    return within;
+    return false;
+}
+
+/* Is G, of MADE, which is not known to hold for calls of class OTHER, one that never told calls
+ * apart? */
+static bool is_steady(struct whatif *w, uint32_t made, const struct guard *g, uint32_t other)
+{
+    bool input = is_recorded(w, other) && after(g->source, "L[");
+
+    if (!w->steady || input)
+        return false;
+    return !varies(w, class_code(w, made), g) && !shadowed(w, made, g);
+}
+
+/* guard_holds() for a guard that is checked, as the knobs have it. */
+static enum like guard_holds_weaker(struct whatif *w, uint32_t made, const struct guard *g,
+                                    uint32_t other, bool first)
+{
+    enum like like = guard_holds(w, g, other, first);
+    bool value = g->about == ABOUT_VALUE;
+
+    if (like == LIKE_YES)
+        return like;
+    if (g->about == ABOUT_ALIKE && w->weaker)
+        return LIKE_GUESS_NO; /* which kind would fail is not known */
+    if (g->about == ABOUT_TENSOR)
+        return tensor_takes(w, made, g, other, first);
+    if (like == LIKE_NO && value && g->want.low == g->want.high)
+        return number_takes(w, made, g, other, first);
+    /* values may not have been recorded (--values), though the guard was seen to fail */
+    if (like == LIKE_NO && g->want.literal)
+        return like;
+    if (value && made_dynamic(w, class_code(w, made), g->source, -1)) {
+        bool any = number_takes(w, made, g, other, first) == LIKE_YES; /* whichever number it is */
+        return any ? LIKE_YES : LIKE_GUESS_NO;
+    }
+    return like;
 }
 
 /* Does guard G of an entry made for MADE hold for a call of class OTHER, as the knobs have it? */
 static enum like guard_takes(struct whatif *w, uint32_t made, const struct guard *g, uint32_t other,
                              bool first)
 {
-    uint32_t code = w->classes.at[made].code;
     enum like like;
-    bool unknown;
 
-    if (dropped(w, code, g)) {
-        w->assumed[ASSUMED_DROPPED] = true;
+    if (dropped(w, class_code(w, made), g)) {
+        assume(w, ASSUMED_DROPPED);
         return LIKE_YES;
     }
-    like = guard_holds(w, g, other, first);
-    /* values may not have been recorded (--values), though the guard was seen to fail */
-    unknown = like == LIKE_GUESS_NO || (like == LIKE_NO && !g->want.literal);
-    if (like == LIKE_NO && g->about == ABOUT_ALIKE && w->weaker)
-        like = LIKE_GUESS_NO; /* which kind would say so is not known */
-    if (like != LIKE_YES && g->about == ABOUT_TENSOR)
-        like = tensor_takes(w, made, g, other, first);
-    else if (like == LIKE_NO && g->about == ABOUT_VALUE && g->want.low == g->want.high)
-        like = number_takes(w, made, g, other, first);
-    else if (unknown && g->about == ABOUT_VALUE && made_dynamic(w, code, g->source, -1))
-        like = number_takes(w, made, g, other, first) == LIKE_YES
-                   ? LIKE_YES /* whichever number it is */
-                   : LIKE_GUESS_NO;
-    if (like != LIKE_GUESS_NO ||
-        (w->steady && (other >= w->r->entries.count || !after(g->source, "L[")) &&
-         !varies(w, code, g) && !shadowed(w, made, g))) {
-        w->assumed[ASSUMED_HIDDEN] = w->assumed[ASSUMED_HIDDEN] || like == LIKE_GUESS_NO;
-        return like == LIKE_GUESS_NO ? LIKE_YES : like;
+    like = guard_holds_weaker(w, made, g, other, first);
+    if (like != LIKE_GUESS_NO)
+        return like;
+    if (is_steady(w, made, g, other)) {
+        assume(w, ASSUMED_HIDDEN);
+        return LIKE_YES;
     }
-    w->assumed[strstr(g->kind, "LAMBDA") ? ASSUMED_LAMBDA : ASSUMED_HIDDEN] = true;
+    assume(w, strstr(g->kind, "LAMBDA") ? ASSUMED_LAMBDA : ASSUMED_HIDDEN);
     return like;
 }
 
-/* Is CLASS_ the first entry of its code? */
+/* Is no recorded entry of CLASS_'s code older? */
 static bool is_oldest(const struct whatif *w, uint32_t class_)
 {
-    uint32_t i = 0;
-
-    while (i < class_ && i < w->r->entries.count &&
-           w->r->entries.at[i].code != w->classes.at[class_].code)
-        i++;
-    return i == class_;
+    for (uint32_t i = 0; i < class_ && is_recorded(w, i); i++)
+        if (entry_at(w, i)->code == class_code(w, class_))
+            return false;
+    return true;
 }
 
 /* Does dynamic=True give dimension DIMENSION of SOURCE a symbol? Not if a module holds it. */
@@ -351,31 +510,52 @@ static bool size_is_symbol(const struct whatif *w, uint32_t code, const char *so
     return made_dynamic(w, code, source, dimension) && !held_by_module(source);
 }
 
+/* Was dimension D of A equal to E of B, so that both are one symbol, and do X and Y, the values in
+ * a later call, differ there? */
+static bool is_torn(const struct whatif *w, uint32_t code, const struct guard *a, int d,
+                    const struct guard *b, int e, const struct value *x, const struct value *y)
+{
+    int64_t size = a->want.sizes.size[d];
+    bool one = size > 1 && size == b->want.sizes.size[e];
+
+    if (!one || x->sizes.size[d] == y->sizes.size[e])
+        return false;
+    return size_is_symbol(w, code, a->source, d) && size_is_symbol(w, code, b->source, e);
+}
+
+/* Do A and B, guards of tensors, share a symbol that calls of class OTHER have two sizes for? */
+static bool are_torn(struct whatif *w, uint32_t code, const struct guard *a, const struct guard *b,
+                     uint32_t other, bool first)
+{
+    struct value x = value_of(w, other, first, a->source);
+    struct value y = value_of(w, other, first, b->source);
+    int ranks[] = {a->want.sizes.rank, b->want.sizes.rank};
+
+    if (x.sizes.rank != ranks[0] || y.sizes.rank != ranks[1])
+        return false;
+    for (int d = 0; d < ranks[0]; d++)
+        for (int e = 0; e < ranks[1]; e++)
+            if (is_torn(w, code, a, d, b, e, &x, &y))
+                return true;
+    return false;
+}
+
 /* Under dynamic=True sizes that were equal in the call that MADE was compiled for are one symbol:
  * they must be equal in others, too; but sizes that torch has seen to vary by then have a symbol
  * each. */
 static enum like ducks_fit(struct whatif *w, uint32_t made, const struct guards *guards,
                            uint32_t other, bool first)
 {
-    uint32_t code = w->classes.at[made].code;
-
-    for (size_t i = 0; i < guards->count; i++)
+    for (size_t i = 0; i < guards->count; i++) {
+        const struct guard *a = &guards->at[i];
+        if (a->about != ABOUT_TENSOR)
+            continue;
         for (size_t k = i; k < guards->count; k++) {
-            const struct guard *a = &guards->at[i], *b = &guards->at[k];
-            struct value x, y;
-            if (a->about != ABOUT_TENSOR || b->about != ABOUT_TENSOR)
-                continue;
-            x = value_of(w, other, first, a->source);
-            y = value_of(w, other, first, b->source);
-            for (int d = 0; d < a->want.sizes.rank && x.sizes.rank == a->want.sizes.rank; d++)
-                for (int e = 0; e < b->want.sizes.rank && y.sizes.rank == b->want.sizes.rank; e++)
-                    if (a->want.sizes.size[d] > 1 &&
-                        a->want.sizes.size[d] == b->want.sizes.size[e] &&
-                        x.sizes.size[d] != y.sizes.size[e] &&
-                        size_is_symbol(w, code, a->source, d) &&
-                        size_is_symbol(w, code, b->source, e))
-                        return is_oldest(w, made) ? LIKE_NO : LIKE_GUESS_NO;
+            const struct guard *b = &guards->at[k];
+            if (b->about == ABOUT_TENSOR && are_torn(w, class_code(w, made), a, b, other, first))
+                return is_oldest(w, made) ? LIKE_NO : LIKE_GUESS_NO;
         }
+    }
     return LIKE_YES;
 }
 
@@ -383,9 +563,8 @@ static enum like ducks_fit(struct whatif *w, uint32_t made, const struct guards 
 static enum like failed_takes(struct whatif *w, uint32_t made, const struct guard *g,
                               uint32_t other, bool first)
 {
-    uint32_t code = w->classes.at[made].code;
-    bool dynamic = (g->about == ABOUT_TENSOR || g->about == ABOUT_VALUE) &&
-                   made_dynamic(w, code, g->source, ANY);
+    uint32_t code = class_code(w, made);
+    bool dynamic = is_of_value(g) && made_dynamic(w, code, g->source, ANY);
 
     return dynamic || dropped(w, code, g) ? guard_takes(w, made, g, other, first) : LIKE_NO;
 }
@@ -399,24 +578,37 @@ static bool is_asked_again(const struct guard *g)
         "TRUE_MATCH",    "FALSE_MATCH",   "LIST_LENGTH",    "TUPLE_LENGTH",
         "DICT_LENGTH",   "DICT_CONTAINS", "FUNCTION_MATCH", "DICT_NOT_CONTAINS",
         "CLOSURE_MATCH", "BUILTIN_MATCH", "MODULE_MATCH",   "WEAKREF_ALIVE"};
-    const char *name = after(g->source, "L['"), *end = name ? strstr(name, "']") : NULL;
-    const bool is_variable = end && !end[2];
 
-    if (is_variable && !strcmp(g->kind, "EQUALS_MATCH"))
+    if (!is_variable(g->source))
+        return false;
+    if (!strcmp(g->kind, "EQUALS_MATCH"))
         return g->want.literal;
-    for (size_t i = 0; is_variable && i < sizeof quiet / sizeof *quiet; i++)
+    for (size_t i = 0; i < sizeof quiet / sizeof *quiet; i++)
         if (!strcmp(g->kind, quiet[i]))
             return true;
     return false;
 }
 
-/* What became of an entry's guards when a call tried it: by row id PASSED or FAILED; ALL: all that
- * failed and could be asked again are there. */
+/* The results of an entry's guards when a call tried it: by row id PASSED or FAILED; ALL: all that
+ * failed and could be re-evaluated are there. */
 struct tried {
     struct map guards;
     bool all;
 };
 enum { PASSED = 1, FAILED = 2 };
+
+/* The same as guard_takes() for a call that TRIED the entry. */
+static enum like tried_takes(struct whatif *w, uint32_t made, const struct guard *g, uint32_t other,
+                             bool first, const struct tried *tried)
+{
+    const int64_t *known = map_get(&tried->guards, g->id);
+
+    if (known && *known & FAILED)
+        return failed_takes(w, made, g, other, first);
+    if (known || (tried->all && is_asked_again(g)))
+        return LIKE_YES;
+    return guard_takes(w, made, g, other, first);
+}
 
 /* Do all guards of an entry made for class MADE hold for a call of class OTHER, which TRIED it, or
  * NULL? FIRST as in guard_holds(). */
@@ -424,26 +616,27 @@ static enum like guards_take(struct whatif *w, uint32_t made, uint32_t other, bo
                              const struct tried *tried)
 {
     const struct guards *guards = guards_of(w, made);
-    uint32_t code = w->classes.at[made].code;
     enum like like = LIKE_YES;
 
     if (guards->unlike)
         return made == other ? LIKE_GUESS_YES : LIKE_GUESS_NO;
     for (size_t i = 0; i < guards->count && like != LIKE_NO; i++) {
         const struct guard *g = &guards->at[i];
-        const int64_t *known = tried ? map_get(&tried->guards, g->id) : NULL;
-        bool passed = known || (tried && tried->all && is_asked_again(g));
-        enum like one = known && *known & FAILED ? failed_takes(w, made, g, other, first)
-                        : passed                 ? LIKE_YES
-                                                 : guard_takes(w, made, g, other, first);
+        enum like one;
+        if (tried)
+            one = tried_takes(w, made, g, other, first, tried);
+        else
+            one = guard_takes(w, made, g, other, first);
         if (condition_moved(w, made, g, other, first))
             one = one >= LIKE_GUESS_YES ? LIKE_GUESS_YES : LIKE_GUESS_NO;
         like = least(like, one);
     }
-    if (like != LIKE_NO && w->torch && w->knobs->dynamic_all && knobs_meant(w, code))
+    if (like == LIKE_NO)
+        return LIKE_NO;
+    if (w->torch && w->knobs->dynamic_all && knobs_meant(w, class_code(w, made)))
         like = least(like, ducks_fit(w, made, guards, other, first));
     if (like != LIKE_NO)
-        w->assumed[ASSUMED_SIGNATURE] = true;
+        assume(w, ASSUMED_SIGNATURE);
     return like;
 }
 
@@ -453,121 +646,171 @@ static enum like guards_take(struct whatif *w, uint32_t made, uint32_t other, bo
  * not tried. *FAILED: by which guard. */
 static enum like own_check(const struct whatif *w, uint32_t made, uint32_t lookup, int64_t *failed)
 {
-    const struct replay_lookup *k = &w->r->lookups.at[lookup];
+    const struct replay_lookup *k = lookup_at(w, lookup);
+    const struct replay_check *checks = w->r->checks.at + k->checks;
 
-    for (uint32_t i = k->checks; made < w->r->entries.count && i < k->checks + k->check_count; i++)
-        if (w->r->checks.at[i].entry == made) {
-            *failed = w->r->checks.at[i].failed;
-            return w->r->checks.at[i].result == CHECK_PASS ? LIKE_YES : LIKE_NO;
+    if (!is_recorded(w, made))
+        return LIKE_GUESS_NO;
+    for (uint32_t i = 0; i < k->check_count; i++)
+        if (checks[i].entry == made) {
+            *failed = checks[i].failed;
+            return checks[i].result == CHECK_PASS ? LIKE_YES : LIKE_NO;
         }
     return LIKE_GUESS_NO;
 }
 
-/* The same for LOOKUP, a call of that class, which tried the entry. */
+/* The same as guards_take() for LOOKUP, a call of class OTHER, which tried the entry. */
 static enum like rest_takes(struct whatif *w, uint32_t made, uint32_t other, uint32_t lookup,
                             bool first)
 {
-    const struct replay_entry *entries = w->r->entries.at;
+    int64_t founded = first && is_recorded(w, other) ? entry_at(w, other)->id : 0;
     struct tried tried = {.all = false};
-    enum like like;
+    enum like like = LIKE_GUESS_NO;
 
-    db_rows(row, w->db, schema_statement("whatif/tried"), w->r->lookups.at[lookup].id,
-            entries[made].id, first && other < w->r->entries.count ? entries[other].id : 0)
+    db_rows(row, w->db, schema_statement("whatif/tried"), lookup_at(w, lookup)->id,
+            entry_at(w, made)->id, founded)
     {
-        *map_put(&tried.guards, query_integer(row, 0)) |= query_integer(row, 1) ? PASSED : FAILED;
-        tried.all = tried.all || (!w->torch && query_integer(row, 2));
+        int64_t *result = map_put(&tried.guards, query_integer(row, 0));
+        *result |= query_integer(row, 1) ? PASSED : FAILED;
+        if (!w->torch && query_integer(row, 2))
+            tried.all = true;
     }
-    like = tried.guards.count ? guards_take(w, made, other, first, &tried) : LIKE_GUESS_NO;
+    if (tried.guards.count)
+        like = guards_take(w, made, other, first, &tried);
     map_free(&tried.guards);
     return like;
 }
 
-static enum like fits(struct whatif *w, uint32_t made, uint32_t lookup)
+/* guards_take() of a call of class OTHER, remembered. */
+static enum like class_takes(struct whatif *w, uint32_t made, uint32_t other, bool first)
 {
-    uint32_t other = w->class_of[lookup], entries = (uint32_t)w->r->entries.count;
-    bool first = other >= entries || w->classes.at[other].founder == lookup;
-    int shift = first ? KNOWN_SHIFT + 2 : KNOWN_SHIFT, known = first ? KNOWN_FIRST : KNOWN;
-    const struct guard *g = NULL;
-    enum like like, own;
-    int64_t failed = 0, bits;
+    int shift = first ? KNOWN_SHIFT + 2 : KNOWN_SHIFT;
+    int known = first ? KNOWN_FIRST : KNOWN;
+    int64_t bits = *pair_at(w, made, other);
 
-    if (made == other && other < entries)
-        return LIKE_YES;
-    bits = *pair_at(w, made, other);
-    w->torch = replay_torch(w->r, w->r->lookups.at[lookup].cache);
-    w->steady = w->torch && !w->r->lookups.at[lookup].observed;
-    if (bits & SEEN_MISMATCH)
-        return LIKE_NO;
-    own = own_check(w, made, lookup, &failed);
-    if (own == LIKE_GUESS_NO && first && bits & FIRST_FAIL && w->r->lookups.at[lookup].observed)
-        own = LIKE_NO; /* it was seen from outside, and found nothing */
-    if (own == LIKE_YES ||
-        (own == LIKE_NO && (!w->weaker || !knobs_meant(w, w->classes.at[made].code))))
-        return own;
-    if (own == LIKE_NO && failed && (g = guard_of(w, made, failed)) &&
-        failed_takes(w, made, g, other, first) == LIKE_NO &&
-        !condition_moved(w, made, g, other, first))
-        return LIKE_NO;
     if (!(bits & known)) {
         bits |= known | (int64_t)guards_take(w, made, other, first, NULL) << shift;
         *pair_at(w, made, other) |= bits;
     }
-    like = (enum like)(bits >> shift & 3);
+    return (enum like)(bits >> shift & 3);
+}
+
+/* Do the knobs leave guard G, which a call of class OTHER failed, as it was? */
+static bool still_fails(struct whatif *w, uint32_t made, const struct guard *g, uint32_t other,
+                        bool first)
+{
+    return failed_takes(w, made, g, other, first) == LIKE_NO &&
+           !condition_moved(w, made, g, other, first);
+}
+
+static enum like fits(struct whatif *w, uint32_t made, uint32_t lookup)
+{
+    const struct replay_lookup *k = lookup_at(w, lookup);
+    uint32_t other = w->class_of[lookup];
+    bool first = !is_recorded(w, other) || w->classes.at[other].founder == lookup;
+    const struct guard *g = NULL;
+    enum like like, own;
+    int64_t failed = 0;
+    int64_t bits;
+
+    if (made == other && is_recorded(w, other))
+        return LIKE_YES;
+    bits = *pair_at(w, made, other);
+    w->torch = replay_torch(w->r, k->cache);
+    w->steady = w->torch && !k->observed;
+    if (bits & SEEN_MISMATCH)
+        return LIKE_NO;
+    own = own_check(w, made, lookup, &failed);
+    if (own == LIKE_GUESS_NO && k->observed && first && bits & FIRST_FAIL)
+        own = LIKE_NO; /* seen from outside, and nothing fitted */
+    if (own == LIKE_YES)
+        return LIKE_YES;
+    if (own == LIKE_NO) {
+        if (!w->weaker || !knobs_meant(w, class_code(w, made)))
+            return LIKE_NO;
+        g = failed ? guard_of(w, made, failed) : NULL;
+        if (g && still_fails(w, made, g, other, first))
+            return LIKE_NO;
+    }
+    like = class_takes(w, made, other, first);
     if (like == LIKE_GUESS_NO && g)
         like = rest_takes(w, made, other, lookup, first);
     return like == LIKE_GUESS_NO && made == other ? LIKE_GUESS_YES : like;
 }
 
+/* Did only a part of the guards run in LOOKUP's last check? */
+static bool was_checked_in_part(const struct whatif *w, const struct replay_lookup *k)
+{
+    const struct replay_check *checks = w->r->checks.at + k->checks;
+
+    return k->check_count && checks[k->check_count - 1].failed == REPLAY_IN_PART;
+}
+
 enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup)
 {
-    const struct replay_lookup *k = &w->r->lookups.at[lookup];
+    const struct replay_lookup *k = lookup_at(w, lookup);
     enum like like = fits(w, made, lookup);
 
-    if (k->entry == made || !k->check_count ||
-        w->r->checks.at[k->checks + k->check_count - 1].failed != REPLAY_IN_PART)
+    if (k->entry == made || !was_checked_in_part(w, k))
         return like;
     /* its inputs may be others than its entry's */
     return like >= LIKE_GUESS_YES ? LIKE_GUESS_YES : LIKE_GUESS_NO;
 }
 
+static bool is_of_type(const struct guard *g)
+{
+    return g->about == ABOUT_TYPE || g->about == ABOUT_TENSOR;
+}
+
+/* Does G name an object whose death may be that of its entry? OF, if known, is the guard that named
+ * the object which died. */
+static bool names_object(const struct guard *g, const struct guard *of)
+{
+    if (g->about == ABOUT_OBJECT)
+        return true;
+    if (!strcmp(g->kind, "CLOSURE_MATCH") || !strcmp(g->kind, "WEAKREF_ALIVE"))
+        return true;
+    return is_of_type(g) && (!of || of->about == g->about);
+}
+
 enum like like_dies(struct whatif *w, uint32_t entry)
 {
     const struct guards *guards = w->drops.count ? guards_of(w, entry) : NULL;
-    const int64_t *killer = map_get(&w->killers, w->r->entries.at[entry].id);
+    const int64_t *killer = map_get(&w->killers, entry_at(w, entry)->id);
     const struct guard *of = killer ? guard_of(w, entry, *killer) : NULL;
-    bool gone = false, stays = false;
+    bool gone = false;
+    bool stays = false;
 
     for (size_t i = 0; guards && i < guards->count; i++) {
         const struct guard *g = &guards->at[i];
-        bool names = g->about == ABOUT_OBJECT || !strcmp(g->kind, "CLOSURE_MATCH") ||
-                     !strcmp(g->kind, "WEAKREF_ALIVE") ||
-                     ((!of || of->about == g->about) &&
-                      (g->about == ABOUT_TYPE || g->about == ABOUT_TENSOR));
-        if (dropped(w, w->classes.at[entry].code, g))
+        bool names = names_object(g, of);
+        if (dropped(w, class_code(w, entry), g)) {
             gone = gone || (of ? g == of : names);
-        else if (names && of && !strcmp(g->source, of->source) && g->about != ABOUT_TYPE &&
-                 g->about != ABOUT_TENSOR)
+            continue;
+        }
+        if (names && of && !is_of_type(g) && !strcmp(g->source, of->source))
             return LIKE_YES; /* the same object */
-        else
-            stays = stays || names;
+        stays = stays || names;
     }
-    return !gone ? LIKE_YES : stays ? LIKE_GUESS_YES : LIKE_NO;
+    if (!gone)
+        return LIKE_YES;
+    return stays ? LIKE_GUESS_YES : LIKE_NO;
 }
 
-/* What the kinds and ids of guards stand for that are to be dropped. */
+/* Read the kinds and sources of the guards that are to be dropped. */
 static void drops_read(struct whatif *w)
 {
     w->drops.count = 0;
     for (size_t i = 0; i < w->knobs->drops.count; i++) {
         struct query *query = db_query(w->db, schema_statement("whatif/dropped"));
         query_bind_text(query, 1, w->knobs->drops.at[i]);
-        if (query_step(query))
-            *list_add(&w->drops) =
-                (struct drop){.code = replay_index(&w->r->code_ids, query_integer(query, 0)),
-                              .kind = text_copy(w, query_text(query, 1, NULL)),
-                              .source = query_type(query, 2) == QUERY_NULL
-                                            ? NULL
-                                            : text_copy(w, query_text(query, 2, NULL))};
+        if (query_step(query)) {
+            struct drop *d = list_add(&w->drops);
+            d->code = replay_index(&w->r->code_ids, query_integer(query, 0));
+            d->kind = text_copy(w, query_text(query, 1, NULL));
+            if (query_type(query, 2) != QUERY_NULL)
+                d->source = text_copy(w, query_text(query, 2, NULL));
+        }
         query_close(query);
     }
 }
@@ -575,6 +818,7 @@ static void drops_read(struct whatif *w)
 void like_begin(struct whatif *w)
 {
     const struct whatif_knobs *knobs = w->knobs;
+    int64_t known = KNOWN | KNOWN_FIRST | 15 << KNOWN_SHIFT;
 
     drops_read(w);
     map_free(&w->symbols);
@@ -582,5 +826,5 @@ void like_begin(struct whatif *w)
     memset(w->assumed, 0, sizeof w->assumed);
     w->strangers = false;
     for (size_t i = 0; i < w->pairs.room; i++)
-        w->pairs.slots[i].value &= ~(int64_t)(KNOWN | KNOWN_FIRST | 15 << KNOWN_SHIFT);
+        w->pairs.slots[i].value &= ~known;
 }
