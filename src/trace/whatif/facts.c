@@ -5,9 +5,9 @@
  *     check_tensor(L['x'], ..., size=[None, 3], ...) a guard of torch's: the shape any or 4, 3
  *     L['x'] is array.array d size (16,) stride (8,) one of ours
  *
- * What an entry's guards wanted was so in each call that ran it; of a call that ran none, or made
- * one, the signature says what its inputs were. Whether a guard holds is asked of that: yes, no, or
- * not known (LIKE_GUESS_NO). */
+ * The guards of an entry held in each call that ran it; of a call that ran none, or made one, the
+ * signature describes the inputs. From these follows whether a guard holds: yes, no, or not known
+ * (LIKE_GUESS_NO). */
 #include "trace/whatif/like.h"
 
 #include <ctype.h>
@@ -23,23 +23,40 @@ enum { PARTS = 48 /* of a signature */ };
 
 /* ---- inputs, taken apart ------------------------------------------------- */
 
-/* The numbers between TEXT and END; what is no number is dynamic. */
+static bool is_digit(char letter)
+{
+    return isdigit((unsigned char)letter);
+}
+
+/* The number from TEXT to STOP; SIZE_ANY: it is none. */
+static int64_t size_of(const char *text, const char *stop)
+{
+    char *rest;
+    int64_t size;
+
+    if (!is_digit(*text))
+        return SIZE_ANY;
+    size = strtoll(text, &rest, 10);
+    return size >= 0 && rest >= stop ? size : SIZE_ANY;
+}
+
+/* The numbers between TEXT and END; a word that is no number is dynamic. */
 static struct shape shape_of(const char *text, const char *end)
 {
     struct shape shape = {.rank = 0};
+    const char *stop;
 
-    for (const char *stop; text < end; text = stop + 1) {
-        char *rest;
-        int64_t size;
+    for (; text < end; text = stop + 1) {
         text += strspn(text, " ");
-        if (!(stop = memchr(text, ',', (size_t)(end - text))))
+        stop = memchr(text, ',', (size_t)(end - text));
+        if (!stop)
             stop = end;
         if (text == stop)
             continue;
         if (shape.rank == DIMENSIONS)
             return (struct shape){.rank = -1};
-        size = isdigit((unsigned char)*text) ? strtoll(text, &rest, 10) : SIZE_ANY;
-        shape.size[shape.rank++] = size >= 0 && rest >= stop ? size : SIZE_ANY;
+        shape.size[shape.rank] = size_of(text, stop);
+        shape.rank++;
     }
     return shape;
 }
@@ -75,28 +92,46 @@ static struct part part_of(struct whatif *w, char *at)
 {
     char *colon = strstr(at, ": ");
     struct part part = {.text = colon ? colon + 2 : at + strlen(at), .shape.rank = -1};
-    const char *open = strchr(part.text, '['), *close = open ? strchr(open, ']') : NULL;
+    const char *open = strchr(part.text, '[');
+    const char *close = open ? strchr(open, ']') : NULL;
+    size_t before;
 
     if (colon)
         *colon = 0;
     part.source = arena_print(&w->texts, "L['%s']", at);
+    if (!close)
+        return part;
     /* "Tensor float32[4, 3] cpu", "array.array d[16]"; not "list[3]" */
-    if (close && memchr(part.text, ' ', (size_t)(open - part.text)) &&
-        !memchr(part.text, '\'', (size_t)(open - part.text))) {
+    before = (size_t)(open - part.text);
+    if (memchr(part.text, ' ', before) && !memchr(part.text, '\'', before)) {
         part.shape = shape_of(open + 1, close);
-        part.before = (int)(open - part.text);
+        part.before = (int)before;
         part.after = (int)(close - part.text);
     }
     return part;
 }
 
+/* End the part that begins at TEXT with a NUL. Returns where the next one begins. */
+static char *part_cut(char *text)
+{
+    char *end = part_end(text);
+
+    if (!*end)
+        return end;
+    *end = 0;
+    return end + 2;
+}
+
 const struct signature *signature_of(struct whatif *w, int64_t id)
 {
-    int64_t *known = id > 0 ? map_put(&w->signatures, id) : NULL;
-    struct signature *s = known ? (struct signature *)*known : NULL;
+    struct signature *s;
+    int64_t *known;
 
-    if (!known || s)
-        return s;
+    if (id <= 0)
+        return NULL;
+    known = map_put(&w->signatures, id);
+    if (*known)
+        return (struct signature *)*known;
     s = arena_take(&w->texts, sizeof *s);
     *known = (int64_t)s;
     db_rows(row, w->db, schema_statement("replay/inputs"), id)
@@ -105,8 +140,7 @@ const struct signature *signature_of(struct whatif *w, int64_t id)
         const char *text = query_whole(row, 0, &bytes);
         char *at = arena_text(&w->texts, text, bytes);
         while (*at && s->parts.count < PARTS) {
-            char *end = part_end(at), *next = *end ? end + 2 : end;
-            *end = 0;
+            char *next = part_cut(at);
             *list_add(&s->parts) = part_of(w, at);
             at = next;
         }
@@ -132,13 +166,15 @@ static int source_dimension(const char *source, size_t *bytes)
     static const char *const ways[] = {".size()[", ".shape["};
 
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        const char *at = strstr(source, ways[i]), *digits = at ? at + strlen(ways[i]) : NULL;
+        const char *at = strstr(source, ways[i]);
+        const char *digits = at ? at + strlen(ways[i]) : "";
         char *end;
-        if (!at || !isdigit((unsigned char)*digits))
+        long dimension;
+        if (!is_digit(*digits))
             continue;
         *bytes = (size_t)(at - source);
-        long dimension = strtol(digits, &end, 10);
-        return end[0] == ']' && !end[1] && dimension < DIMENSIONS ? (int)dimension : -1;
+        dimension = strtol(digits, &end, 10);
+        return !strcmp(end, "]") && dimension < DIMENSIONS ? (int)dimension : -1;
     }
     return -1;
 }
@@ -148,6 +184,12 @@ static int source_dimension(const char *source, size_t *bytes)
 static const struct value value_unknown = {
     .sizes.rank = -1, .strides.rank = -1, .length = -1, .low = -INFINITY, .high = INFINITY};
 
+/* Does TEXT begin as a number does? */
+static bool is_number(const char *text)
+{
+    return is_digit(text[*text == '-']);
+}
+
 /* The type of a literal; NULL: it does not show. */
 static const char *literal_type(const char *text)
 {
@@ -155,17 +197,22 @@ static const char *literal_type(const char *text)
         return "NoneType";
     if (!strcmp(text, "True") || !strcmp(text, "False"))
         return "bool";
-    if (*text == '\'' || *text == '"')
+    switch (*text) {
+    case '\'':
+    case '"':
         return "str";
-    if (*text == '(' || *text == '[')
-        return *text == '(' ? "tuple" : "list";
-    if (isdigit((unsigned char)text[*text == '-']))
+    case '(':
+        return "tuple";
+    case '[':
+        return "list";
+    }
+    if (is_number(text))
         return text[strspn(text, "-0123456789")] ? "float" : "int";
     return NULL;
 }
 
-/* Does TEXT say all, or was it cut, or the value left out (--values; torch's "type and length of
- * L['x']")? */
+/* Is TEXT whole? Else it was cut, or the value left out (--values; torch's "type and length of
+ * L['x']"). */
 static bool text_whole(const char *text)
 {
     return !strstr(text, "...") && !strstr(text, "value not recorded") &&
@@ -182,51 +229,66 @@ static void value_is(struct value *v, const char *text)
     v->literal = text;
     v->type = literal_type(text);
     v->something = strcmp(text, "None");
-    if (isdigit((unsigned char)text[*text == '-'])) {
-        v->low = v->high = strtod(text, &end);
-        if (*end)
-            v->low = -INFINITY, v->high = INFINITY;
+    if (is_number(text)) {
+        double number = strtod(text, &end);
+        v->low = *end ? -INFINITY : number;
+        v->high = *end ? INFINITY : number;
     }
 }
 
 static void learn_part(struct value *v, const struct part *p)
 {
-    size_t word = strcspn(p->text, " [");
+    const char *end = p->text + strcspn(p->text, " [");
 
     v->part = p;
     v->sizes = p->shape;
-    if (p->text[word] == ' ' && p->shape.rank < 0)
-        value_is(v, p->text + word + 1);
-    if (p->text[word] == '[')
-        v->length = strtoll(p->text + word + 1, NULL, 10);
+    if (*end == ' ' && p->shape.rank < 0)
+        value_is(v, end + 1);
+    if (*end == '[')
+        v->length = strtoll(end + 1, NULL, 10);
 }
 
-/* What a guard that held for it says of a value. */
+/* The dimensions of MORE that A does not know. */
+static void learn_shape(struct shape *a, const struct shape *more)
+{
+    if (a->rank < 0)
+        *a = *more;
+    if (a->rank != more->rank)
+        return;
+    for (int i = 0; i < a->rank; i++)
+        if (a->size[i] == SIZE_ANY)
+            a->size[i] = more->size[i];
+}
+
+/* A guard that wants MORE held for V. */
 static void learn_value(struct value *v, const struct value *more)
 {
-    if (more->literal || !v->type)
-        v->type = more->type ? more->type : v->type;
-    v->literal = more->literal ? more->literal : v->literal;
-    v->object = more->object ? more->object : v->object;
-    v->keys = more->keys ? more->keys : v->keys;
-    v->tensor = more->tensor ? more->tensor : v->tensor;
-    v->length = more->length >= 0 ? more->length : v->length;
+    if (more->type && (more->literal || !v->type))
+        v->type = more->type;
+    if (more->literal)
+        v->literal = more->literal;
+    if (more->object)
+        v->object = more->object;
+    if (more->keys)
+        v->keys = more->keys;
+    if (more->tensor)
+        v->tensor = more->tensor;
+    if (more->length >= 0)
+        v->length = more->length;
+    if (more->by)
+        v->by = more->by;
+    if (more->something)
+        v->something = true;
     v->low = fmax(v->low, more->low);
     v->high = fmin(v->high, more->high);
-    v->by = more->by ? more->by : v->by;
-    v->something = v->something || more->something;
-    if (v->sizes.rank < 0)
-        v->sizes = more->sizes;
-    for (int i = 0; i < more->sizes.rank && more->sizes.rank == v->sizes.rank; i++)
-        if (v->sizes.size[i] == SIZE_ANY)
-            v->sizes.size[i] = more->sizes.size[i];
+    learn_shape(&v->sizes, &more->sizes);
     if (v->strides.rank < 0)
         v->strides = more->strides;
 }
 
 /* ---- guards -------------------------------------------------------------- */
 
-/* What the kinds look at, and the type that one wants besides. */
+/* The property that each kind of guard is about, and the type that it wants besides. */
 static const struct {
     const char *kind, *type;
     enum about about;
@@ -246,83 +308,200 @@ static const struct {
     {"SHAPE_DIVISIBLE", NULL, ABOUT_NUMBER}, {"SHAPE_EQUAL", NULL, ABOUT_EQUAL},
 };
 
+/* An operator before a bound: does it set the low end, the high end or both, and is the bound itself
+ * allowed? */
+static const struct comparison {
+    const char *words;
+    bool low, high, allowed;
+} comparisons[] = {
+    {" <= ", false, true, true},          {" < ", false, true, false},
+    {" >= ", true, false, true},          {" > ", true, false, false},
+    {" is at least ", true, false, true}, {" is at most ", false, true, true},
+    {" is ", true, true, true},
+};
+
+/* "NUMBER <= " or "NUMBER < ", which ends at STOP: the low end. */
+static bool read_low(const char *text, const char *stop, struct value *want)
+{
+    char *end;
+    double number = strtod(text, &end);
+    bool allowed = !strncmp(end, " <= ", 4);
+    bool less = !strncmp(end, " < ", 3);
+
+    if (end == text || (!allowed && !less))
+        return false;
+    if (end + (allowed ? 4 : 3) != stop)
+        return false;
+    want->low = allowed ? number : nextafter(number, INFINITY);
+    return true;
+}
+
+/* " <= 20", " is at least 2": ends of a number. */
+static bool read_comparison(const char *rest, const struct comparison *c, struct value *want)
+{
+    const char *digits = rest + strlen(c->words);
+    char *end;
+    double number = strtod(digits, &end);
+
+    if (end == digits || *end)
+        return false;
+    if (c->low)
+        want->low = c->allowed ? number : nextafter(number, INFINITY);
+    if (c->high)
+        want->high = c->allowed ? number : nextafter(number, -INFINITY);
+    return true;
+}
+
 /* "2 <= SOURCE <= 20", "SOURCE < 5", "SOURCE is 2 to 9", "is a multiple of 2": bounds of a number.
  * False: something else. */
 static bool read_bounds(const char *text, const char *source, struct value *want)
 {
-    static const struct {
-        const char *words;
-        int low, high; /* what the number after them is of each: 1 the bound, 2 just not it */
-    } ways[] = {{" <= ", 0, 1},          {" < ", 0, 2},          {" >= ", 1, 0}, {" > ", 2, 0},
-                {" is at least ", 1, 0}, {" is at most ", 0, 1}, {" is ", 1, 1}};
-    const char *at = strstr(text, source), *rest = at ? at + strlen(source) : NULL;
-    char *end = (char *)text;
-    double number, high;
+    const char *at = strstr(text, source);
+    const char *rest = at ? at + strlen(source) : NULL;
+    double low, high;
 
     if (!at || strstr(rest, source))
         return false;
-    /* what torch asks of each float that is a symbol */
+    /* torch's guard on each float that is a symbol */
     if (!strncmp(text, "not math.isnan(", 15)) {
-        want->low = -DBL_MAX, want->high = DBL_MAX;
+        want->low = -DBL_MAX;
+        want->high = DBL_MAX;
         return true;
     }
-    if (at != text) { /* NUMBER <= SOURCE */
-        number = strtod(text, &end);
-        if (end == text || (strncmp(end, " <= ", 4) && strncmp(end, " < ", 3)) ||
-            end + (end[2] == '=' ? 4 : 3) != at)
-            return false;
-        want->low = end[2] == '=' ? number : nextafter(number, INFINITY);
-    }
+    if (at != text && !read_low(text, at, want))
+        return false;
     if (sscanf(rest, " is a multiple of %" SCNd64, &want->by) == 1)
         return true;
-    if (sscanf(rest, " is %lf to %lf", &number, &high) == 2) {
-        want->low = number, want->high = high;
+    if (sscanf(rest, " is %lf to %lf", &low, &high) == 2) {
+        want->low = low;
+        want->high = high;
         return true;
     }
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        const char *digits = rest + strlen(ways[i].words);
-        if (strncmp(rest, ways[i].words, strlen(ways[i].words)))
-            continue;
-        number = strtod(digits, &end);
-        if (end == digits || *end)
-            return false;
-        if (ways[i].low)
-            want->low = ways[i].low == 1 ? number : nextafter(number, INFINITY);
-        if (ways[i].high)
-            want->high = ways[i].high == 1 ? number : nextafter(number, -INFINITY);
-        return true;
+    for (size_t i = 0; i < sizeof comparisons / sizeof *comparisons; i++) {
+        const struct comparison *c = &comparisons[i];
+        if (!strncmp(rest, c->words, strlen(c->words)))
+            return read_comparison(rest, c, want);
     }
     return at != text && !*rest;
+}
+
+/* The first number in the brackets after A or B in TEXT, *CLOSE where they close; NULL: none. */
+static const char *bracket_after(const char *text, const char *a, const char *b, const char **close)
+{
+    const char *at = strstr(text, a);
+
+    if (!at)
+        at = strstr(text, b);
+    if (!at)
+        return NULL;
+    at = strpbrk(at, "[(") + 1;
+    *close = strpbrk(at, "])");
+    return at;
 }
 
 /* "memoryview d" of "SOURCE is memoryview d size (4,) stride (8,)", and the sizes and strides; of
  * torch's as well. */
 static void read_tensor(struct whatif *w, const struct guard *g, struct value *want)
 {
-    const char *text = g->expression + (strncmp(g->expression, "check_tensor(", 13) ? 0 : 13),
-               *open, *close;
+    const char *text = g->expression;
+    const char *sizes, *strides, *close;
 
+    if (!strncmp(text, "check_tensor(", 13))
+        text += 13;
     if (!strncmp(text, g->source, strlen(g->source)))
         text += strlen(g->source);
     text += strspn(text, ", ");
-    text += strncmp(text, "is ", 3) ? 0 : 3;
-    if (!(open = strstr(text, "size=[")) && !(open = strstr(text, "size (")))
+    if (!strncmp(text, "is ", 3))
+        text += 3;
+    sizes = bracket_after(text, "size=[", "size (", &close);
+    if (!sizes)
         return;
-    want->tensor = arena_text(&w->texts, text, (size_t)(open - text));
-    open = strpbrk(open, "[(") + 1;
-    if (!(close = strpbrk(open, "])")))
+    want->tensor = arena_text(&w->texts, text, (size_t)(sizes - 6 - text));
+    if (!close)
         return;
-    want->sizes = shape_of(open, close);
-    if ((open = strstr(close, "stride=[")) || (open = strstr(close, "stride (")))
-        if ((close = strpbrk(open = strpbrk(open, "[(") + 1, "])")))
-            want->strides = shape_of(open, close);
+    want->sizes = shape_of(sizes, close);
+    strides = bracket_after(close, "stride=[", "stride (", &close);
+    if (strides && close)
+        want->strides = shape_of(strides, close);
 }
 
-/* What G, whose texts are known, looks at and wants. */
+/* The type that "type(L['x']) is int" wants; torch: "___check_type_id(L['x'], 7), type=<class
+ * 'int'>". */
+static const char *read_type(struct whatif *w, const char *expression)
+{
+    const char *torch = strstr(expression, "type=<class '");
+    const char *own = strstr(expression, ") is ");
+
+    if (torch) {
+        const char *name = torch + 13;
+        return arena_text(&w->texts, name, strcspn(name, "'"));
+    }
+    return own ? own + 5 : NULL;
+}
+
+/* The literal that "L['x'] == 3" or "L['x'] is None" wants; NULL: none. */
+static const char *read_literal(const struct guard *g)
+{
+    const char *equal = strstr(g->expression, " == ");
+    const char *is = strstr(g->expression, " is ");
+    bool none = !strcmp(g->kind, "NONE_MATCH");
+
+    if (!equal || (none && is))
+        return is ? is + 4 : NULL;
+    return equal + 4;
+}
+
+/* The length that "len(L['x']) == 3" or "not L['x']" wants; -1: torch, "type and length of L['x']".
+ */
+static int64_t read_length(const char *expression)
+{
+    const char *equal = strstr(expression, " == ");
+
+    if (equal)
+        return strtoll(equal + 4, NULL, 10);
+    return strncmp(expression, "not ", 4) ? -1 : 0;
+}
+
+/* "L['x'] is <object>" */
+static void read_object(const char *expression, struct value *want)
+{
+    const char *is = strstr(expression, " is ");
+
+    want->object = is ? is + 4 : expression;
+    if (is && literal_type(is + 4))
+        value_is(want, is + 4);
+}
+
+/* Does a guard about ABOUT hold for None? */
+static bool wants_something(enum about about)
+{
+    switch (about) {
+    case ABOUT_LENGTH:
+    case ABOUT_KEYS:
+    case ABOUT_KEY:
+    case ABOUT_TENSOR:
+    case ABOUT_SOMETHING:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Is G a condition on sizes or numbers? */
+static bool is_condition(const struct guard *g)
+{
+    if (g->about == ABOUT_NUMBER || g->about == ABOUT_EQUAL)
+        return true;
+    if (!strstr(g->kind, "LAMBDA") || strncmp(g->source, "L[", 2))
+        return false;
+    return !strstr(g->expression, " is ");
+}
+
+/* Fill in the property that G, whose texts are known, is about, and the value that it wants. */
 static void guard_read(struct whatif *w, struct guard *g)
 {
     struct value *want = &g->want;
-    const char *equal = strstr(g->expression, " == "), *is = strstr(g->expression, " is "), *type;
+    const char *literal;
 
     *want = value_unknown;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -330,50 +509,42 @@ static void guard_read(struct whatif *w, struct guard *g)
             g->about = kinds[i].about;
             want->type = kinds[i].type;
         }
-    want->something = 1u << g->about & (1u << ABOUT_LENGTH | 1u << ABOUT_KEYS | 1u << ABOUT_KEY |
-                                        1u << ABOUT_TENSOR | 1u << ABOUT_SOMETHING);
+    want->something = wants_something(g->about);
     switch (g->about) {
-    /* "type(L['x']) is int"; torch: "___check_type_id(L['x'], 7), type=<class 'int'>" */
     case ABOUT_TYPE:
-        if ((type = strstr(g->expression, "type=<class '")))
-            want->type = arena_text(&w->texts, type + 13, strcspn(type + 13, "'"));
-        else if ((type = strstr(g->expression, ") is ")))
-            want->type = type + 5;
+        want->type = read_type(w, g->expression);
         want->something = want->type && strcmp(want->type, "NoneType");
         break;
     case ABOUT_VALUE:
-        if (equal || is)
-            value_is(want, (equal && strcmp(g->kind, "NONE_MATCH") ? equal : is ? is : equal) + 4);
+        literal = read_literal(g);
+        if (literal)
+            value_is(want, literal);
         break;
     case ABOUT_LENGTH:
-        if (equal)
-            want->length = strtoll(equal + 4, NULL, 10);
-        else if (!strncmp(g->expression, "not ", 4)) /* "not L['x']" */
-            want->length = 0;
-        else /* torch: "type and length of L['x']" */
+        want->length = read_length(g->expression);
+        if (want->length < 0)
             g->about = ABOUT_OTHER;
         break;
     case ABOUT_KEYS:
-        want->keys = strstr(g->expression, "...") ? NULL : strstr(g->expression, "((");
+        if (!strstr(g->expression, "..."))
+            want->keys = strstr(g->expression, "((");
         break;
     case ABOUT_OBJECT:
-        want->object = is ? is + 4 : g->expression;
-        if (is && literal_type(is + 4))
-            value_is(want, is + 4);
+        read_object(g->expression, want);
         break;
     case ABOUT_TENSOR:
         read_tensor(w, g, want);
         break;
     case ABOUT_NUMBER:
     case ABOUT_OTHER:
-        g->about =
-            *g->source && read_bounds(g->expression, g->source, want) ? ABOUT_NUMBER : ABOUT_OTHER;
+        g->about = ABOUT_OTHER;
+        if (*g->source && read_bounds(g->expression, g->source, want))
+            g->about = ABOUT_NUMBER;
+        break;
     default:
         break;
     }
-    g->condition = g->about == ABOUT_NUMBER || g->about == ABOUT_EQUAL ||
-                   (strstr(g->kind, "LAMBDA") && !strncmp(g->source, "L[", 2) &&
-                    !strstr(g->expression, " is "));
+    g->condition = is_condition(g);
 }
 
 static void guards_load(struct whatif *w, uint32_t entry)
@@ -405,44 +576,65 @@ static size_t guards_at(const struct guards *g, const char *source)
     return sorted_count(g->count, i, strcmp(g->at[i].source, source) < 0);
 }
 
+/* Is there a guard of SOURCE in ALL at G? */
+static bool is_guard_at(const struct guards *all, size_t at, const char *source)
+{
+    return at < all->count && !strcmp(all->at[at].source, source);
+}
+
 bool guard_next(struct whatif *w, uint32_t code, const char *source, struct look *at)
 {
-    for (; at->entry < w->r->entries.count; at->entry++, at->g = NULL) {
-        const struct guards *all =
-            w->r->entries.at[at->entry].code == code ? guards_of(w, at->entry) : NULL;
-        if (!all || !all->count)
+    for (; is_recorded(w, at->entry); at->entry++) {
+        const struct guards *all;
+        size_t next;
+        if (entry_at(w, at->entry)->code != code)
             continue;
-        at->g = at->g ? at->g + 1 : all->at + guards_at(all, source);
-        if (at->g < all->at + all->count && !strcmp(at->g->source, source))
+        all = guards_of(w, at->entry);
+        next = at->g ? (size_t)(at->g - all->at) + 1 : guards_at(all, source);
+        if (is_guard_at(all, next, source)) {
+            at->g = &all->at[next];
             return true;
+        }
+        at->g = NULL;
     }
     return false;
 }
 
 /* ---- what is known of a call's values ------------------------------------ */
 
-struct value value_of(struct whatif *w, uint32_t other, bool first, const char *source)
+/* Learn V at SOURCE, "L['x'].size()[0]", from the sizes of L['x']. */
+static void learn_size(struct whatif *w, uint32_t other, bool first, const char *source,
+                       struct value *v)
 {
-    struct value v = value_unknown, base;
-    const struct signature *s = first || other >= w->r->entries.count
-                                    ? signature_of(w, w->classes.at[other].signature)
-                                    : NULL;
-    const struct part *p = s ? signature_part(s, source) : NULL;
     size_t bytes;
     int dimension = source_dimension(source, &bytes);
+    struct value base;
 
-    if (p)
-        learn_part(&v, p);
-    if (other < w->r->entries.count) {
+    if (dimension < 0)
+        return;
+    base = value_of(w, other, first, arena_text(&w->texts, source, bytes));
+    if (dimension < base.sizes.rank && base.sizes.size[dimension] != SIZE_ANY) {
+        v->low = (double)base.sizes.size[dimension];
+        v->high = v->low;
+    }
+}
+
+struct value value_of(struct whatif *w, uint32_t other, bool first, const char *source)
+{
+    struct value v = value_unknown;
+
+    if (first || !is_recorded(w, other)) {
+        const struct signature *s = signature_of(w, w->classes.at[other].signature);
+        const struct part *p = s ? signature_part(s, source) : NULL;
+        if (p)
+            learn_part(&v, p);
+    }
+    if (is_recorded(w, other)) {
         const struct guards *g = guards_of(w, other);
-        for (size_t i = guards_at(g, source); i < g->count && !strcmp(g->at[i].source, source); i++)
+        for (size_t i = guards_at(g, source); is_guard_at(g, i, source); i++)
             learn_value(&v, &g->at[i].want);
     }
-    if (dimension >= 0) {
-        base = value_of(w, other, first, arena_text(&w->texts, source, bytes));
-        if (dimension < base.sizes.rank && base.sizes.size[dimension] != SIZE_ANY)
-            v.low = v.high = (double)base.sizes.size[dimension];
-    }
+    learn_size(w, other, first, source, &v);
     return v;
 }
 
@@ -451,17 +643,21 @@ struct value value_of(struct whatif *w, uint32_t other, bool first, const char *
 /* "T" of a signature is "module.T" of a guard. */
 static bool types_same(const char *a, const char *b)
 {
-    const char *x = strrchr(a, '.'), *y = strrchr(b, '.');
+    const char *x = strrchr(a, '.');
+    const char *y = strrchr(b, '.');
 
-    return !strcmp(a, b) || (!x != !y && !strcmp(x ? x + 1 : a, y ? y + 1 : b));
+    if (!x == !y)
+        return !strcmp(a, b);
+    return !strcmp(x ? x + 1 : a, y ? y + 1 : b);
 }
 
-/* The type of V, as far as it is known: BYTES of a text. */
 const char *value_type(struct whatif *w, const struct value *v)
 {
-    return v->type   ? v->type
-           : v->part ? arena_text(&w->texts, v->part->text, strcspn(v->part->text, " ["))
-                     : NULL;
+    const char *text = v->part ? v->part->text : NULL;
+
+    if (v->type || !text)
+        return v->type;
+    return arena_text(&w->texts, text, strcspn(text, " ["));
 }
 
 /* Is TYPE one of TYPES, with a space after each? */
@@ -469,7 +665,9 @@ static bool is_one(const char *type, const char *types)
 {
     size_t bytes = type ? strlen(type) : 0;
 
-    for (const char *at = types; bytes && (at = strstr(at, type)); at++)
+    if (!bytes)
+        return false;
+    for (const char *at = strstr(types, type); at; at = strstr(at + 1, type))
         if ((at == types || at[-1] == ' ') && at[bytes] == ' ')
             return true;
     return false;
@@ -503,17 +701,28 @@ static bool numbers_same(const struct value *a, const struct value *b, bool torc
     return a->low == b->low && (torch || signbit(a->low) == signbit(b->low));
 }
 
+static bool is_number_known(const struct value *v)
+{
+    return v->low == v->high;
+}
+
+/* Two literals. */
+static enum like literals_same(const struct value *want, const struct value *v, bool torch)
+{
+    if (!is_number_known(want) || !is_number_known(v))
+        return yes(!strcmp(want->literal, v->literal));
+    return yes(types_same(want->type, v->type) && numbers_same(want, v, torch));
+}
+
 static enum like literal_holds(const struct value *want, const char *type, const struct value *v,
                                bool torch)
 {
-    if (want->literal && v->literal) {
-        if (want->low == want->high && v->low == v->high)
-            return yes(types_same(want->type, v->type) && numbers_same(want, v, torch));
-        return yes(!strcmp(want->literal, v->literal));
+    if (want->literal && v->literal)
+        return literals_same(want, v, torch);
+    if (v->sizes.rank >= 0 || v->length >= 0) {
+        bool plain = want->literal && (is_scalar(want->type) || !strcmp(want->type, "str"));
+        return plain ? LIKE_NO : NOT_KNOWN;
     }
-    if (v->sizes.rank >= 0 || v->length >= 0)
-        return want->literal && (is_scalar(want->type) || !strcmp(want->type, "str")) ? LIKE_NO
-                                                                                      : NOT_KNOWN;
     if (want->type && type && !types_same(want->type, type))
         return LIKE_NO;
     if (want->literal && !strcmp(want->literal, "None") && v->something)
@@ -521,27 +730,56 @@ static enum like literal_holds(const struct value *want, const char *type, const
     return NOT_KNOWN;
 }
 
+/* Are the texts of A and B the same but for the shape? */
+static bool parts_alike(const struct part *a, const struct part *b)
+{
+    size_t before = (size_t)a->before;
+
+    if (a->before != b->before || strncmp(a->text, b->text, before))
+        return false;
+    return !strcmp(a->text + a->after, b->text + b->after);
+}
+
+/* Does TENSOR, as a guard writes it, contain the first BYTES of WORD, with or without "torch."? */
+static bool has_word(const char *tensor, const char *word, size_t bytes)
+{
+    if (!tensor)
+        return false;
+    for (const char *at = strstr(tensor, " "); at; at = strstr(at + 1, " ")) {
+        size_t before = strncmp(at, " torch.", 7) ? 1 : 7;
+        if (!strncmp(at + before, word, bytes))
+            return true;
+    }
+    return false;
+}
+
 /* dtype, device and the like. */
 static enum like tensors_alike(const struct value *want, const struct value *v)
 {
-    const struct part *a = want->part, *b = v->part;
     const char *word;
-    size_t bytes;
 
     if (want->tensor && v->tensor)
         return yes(!strcmp(want->tensor, v->tensor));
-    if (a && b)
-        return yes(a->before == b->before && !strncmp(a->text, b->text, (size_t)a->before) &&
-                   !strcmp(a->text + a->after, b->text + b->after));
-    if (!b)
+    if (!v->part)
         return NOT_KNOWN;
-    word = b->text + strcspn(b->text, " ");
+    if (want->part)
+        return yes(parts_alike(want->part, v->part));
+    word = v->part->text + strcspn(v->part->text, " ");
     word += *word == ' ';
-    bytes = strcspn(word, "[");
-    for (const char *at = want->tensor; at && (at = strstr(at, " ")); at++)
-        if (!strncmp(strncmp(at, " torch.", 7) ? at + 1 : at + 7, word, bytes))
-            return LIKE_YES;
-    return LIKE_NO;
+    return yes(has_word(want->tensor, word, strcspn(word, "[")));
+}
+
+/* Are the strides that both know the same? */
+static bool strides_same(const struct shape *want, const struct shape *v)
+{
+    if (v->rank != want->rank)
+        return true;
+    for (int i = 0; i < want->rank; i++) {
+        bool known = want->size[i] != SIZE_ANY && v->size[i] != SIZE_ANY;
+        if (known && want->size[i] != v->size[i])
+            return false;
+    }
+    return true;
 }
 
 static enum like tensor_holds(const struct value *want, const char *type, const struct value *v)
@@ -557,17 +795,18 @@ static enum like tensor_holds(const struct value *want, const char *type, const 
         return LIKE_NO;
     like = tensors_alike(want, v);
     for (int i = 0; i < want->sizes.rank; i++) {
-        fixed = fixed && want->sizes.size[i] != SIZE_ANY;
-        if (want->sizes.size[i] == SIZE_ANY || want->sizes.size[i] == v->sizes.size[i])
+        int64_t size = want->sizes.size[i];
+        int64_t actual = v->sizes.size[i];
+        if (size == SIZE_ANY)
+            fixed = false;
+        if (size == SIZE_ANY || size == actual)
             continue;
-        if (v->sizes.size[i] != SIZE_ANY)
+        if (actual != SIZE_ANY)
             return LIKE_NO;
         like = least(like, NOT_KNOWN);
     }
-    for (int i = 0; fixed && i < want->strides.rank && v->strides.rank == want->strides.rank; i++)
-        if (want->strides.size[i] != SIZE_ANY && v->strides.size[i] != SIZE_ANY &&
-            want->strides.size[i] != v->strides.size[i])
-            return LIKE_NO;
+    if (fixed && !strides_same(&want->strides, &v->strides))
+        return LIKE_NO;
     return like;
 }
 
@@ -577,14 +816,12 @@ static enum like equal_holds(struct whatif *w, const struct guard *g, uint32_t o
     char *at = arena_text(&w->texts, g->source, strlen(g->source));
     struct value before = value_unknown;
 
-    for (bool begun = false; *at; begun = true) {
-        char *end = part_end(at), *next = *end ? end + 2 : end;
-        struct value v;
-        *end = 0;
-        v = value_of(w, other, first, at);
-        if (v.low != v.high)
+    while (*at) {
+        char *next = part_cut(at);
+        struct value v = value_of(w, other, first, at);
+        if (!is_number_known(&v))
             return NOT_KNOWN;
-        if (begun && v.low != before.low)
+        if (is_number_known(&before) && v.low != before.low)
             return LIKE_NO;
         before = v;
         at = next;
@@ -592,13 +829,19 @@ static enum like equal_holds(struct whatif *w, const struct guard *g, uint32_t o
     return LIKE_YES;
 }
 
+/* Is B the text A with a "not " in it? */
+static bool negates(const char *a, const char *b)
+{
+    const char *no = strstr(b, "not ");
+    size_t before = no ? (size_t)(no - b) : 0;
+
+    return no && !strncmp(a, b, before) && !strcmp(a + before, no + 4);
+}
+
 /* Is one the other with a "not "? */
 static bool opposite(const char *a, const char *b)
 {
-    const char *no = strstr(b, "not ");
-
-    return no ? !strncmp(a, b, (size_t)(no - b)) && !strcmp(a + (no - b), no + 4)
-              : strstr(a, "not ") && opposite(b, a);
+    return strstr(b, "not ") ? negates(a, b) : negates(b, a);
 }
 
 /* Do A and B compare one and the same thing, "len(L['x']) == 3", with two values? Then a call that
@@ -613,93 +856,184 @@ static bool compare_apart(const char *a, const char *b)
             return false;
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
         const char *at = strstr(a, operators[i]);
-        size_t head = at ? (size_t)(at - a) + strlen(operators[i]) : 0;
-        if (at)
-            return !strncmp(a, b, head) && strcmp(a + head, b + head);
+        size_t head;
+        if (!at)
+            continue;
+        head = (size_t)(at - a) + strlen(operators[i]);
+        return !strncmp(a, b, head) && strcmp(a + head, b + head);
     }
     return false;
 }
 
-enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, bool first)
+/* Did the call that class OTHER was made for fail the guard with row id GUARD? */
+static bool founder_failed(const struct whatif *w, uint32_t other, int64_t guard)
 {
-    struct value v;
-    const char *type;
+    return map_get(&w->failed_by, failed_key(other, guard));
+}
 
-    if (first && other < w->r->entries.count && map_get(&w->failed_by, failed_key(other, g->id)))
-        return LIKE_NO; /* the call that made the entry failed this very guard */
-    if (other < w->r->entries.count && g->expression) {
-        const struct guards *held = guards_of(w, other);
-        for (size_t i = guards_at(held, g->source);
-             i < held->count && !strcmp(held->at[i].source, g->source); i++) {
-            const struct guard *h = &held->at[i];
-            bool same = !strcmp(h->expression, g->expression);
-            if (opposite(h->expression, g->expression))
-                return LIKE_NO;
-            if (strcmp(h->kind, g->kind))
-                continue;
-            if (same && strcmp(g->kind, "LAMBDA") && text_whole(g->expression) &&
-                !map_get(&w->failed_by, failed_key(other, g->id)))
-                return LIKE_YES;
-            /* it wants one thing, so that others of its kind at its source want another */
-            bool other_value =
-                g->about == ABOUT_OTHER &&
-                (compare_apart(g->expression, h->expression) || !strcmp(g->kind, "CLOSURE_MATCH"));
-            if (!same && (g->about == ABOUT_TYPE || other_value))
-                return LIKE_NO;
-        }
-    }
-    if (g->about == ABOUT_OTHER || g->about == ABOUT_UNKNOWN)
+/* H, a guard of one kind and source with G, held for a call. Does G hold, too? */
+static enum like follows_from(const struct guard *g, const struct guard *h)
+{
+    if (!strcmp(h->expression, g->expression))
+        return strcmp(g->kind, "LAMBDA") && text_whole(g->expression) ? LIKE_YES : NOT_KNOWN;
+    /* it wants one value, so that others of its kind at its source want another */
+    if (g->about == ABOUT_TYPE)
+        return LIKE_NO;
+    if (g->about != ABOUT_OTHER)
         return NOT_KNOWN;
-    if (g->about == ABOUT_EQUAL)
-        return equal_holds(w, g, other, first);
-    v = value_of(w, other, first, g->source);
-    type = value_type(w, &v);
+    if (compare_apart(g->expression, h->expression) || !strcmp(g->kind, "CLOSURE_MATCH"))
+        return LIKE_NO;
+    return NOT_KNOWN;
+}
+
+/* Does G hold, as far as the guards of OTHER tell, a recorded entry? They held in its calls. */
+static enum like held_by_guards(struct whatif *w, const struct guard *g, uint32_t other)
+{
+    const struct guards *held = guards_of(w, other);
+
+    for (size_t i = guards_at(held, g->source); is_guard_at(held, i, g->source); i++) {
+        const struct guard *h = &held->at[i];
+        enum like like;
+        if (opposite(h->expression, g->expression))
+            return LIKE_NO;
+        if (strcmp(h->kind, g->kind))
+            continue;
+        like = follows_from(g, h);
+        if (like == LIKE_NO || (like == LIKE_YES && !founder_failed(w, other, g->id)))
+            return like;
+    }
+    return NOT_KNOWN;
+}
+
+/* Did a call of class OTHER fail a type guard of G's source for TYPE? Then two classes have that
+ * name. *SAME: it was G itself. */
+static bool is_namesake(struct whatif *w, const struct guard *g, uint32_t other, const char *type,
+                        bool *same)
+{
+    for (struct look at = {0}; guard_next(w, class_code(w, other), g->source, &at);) {
+        const char *wanted = at.g->about == ABOUT_TYPE ? at.g->want.type : NULL;
+        if (!wanted || !types_same(wanted, type) || !founder_failed(w, other, at.g->id))
+            continue;
+        *same = is_recorded(w, other) && at.g->id == g->id;
+        return true;
+    }
+    return false;
+}
+
+static enum like type_holds(struct whatif *w, const struct guard *g, uint32_t other,
+                            const char *type)
+{
+    bool same;
+
+    if (!g->want.type || !type)
+        return NOT_KNOWN;
+    if (!types_same(g->want.type, type))
+        return LIKE_NO;
+    if (is_namesake(w, g, other, type, &same))
+        return same ? LIKE_NO : NOT_KNOWN;
+    return LIKE_YES;
+}
+
+static enum like something_holds(const struct value *v, const char *type)
+{
+    if (v->something)
+        return LIKE_YES;
+    if (!v->literal && !type)
+        return NOT_KNOWN;
+    return yes(type && strcmp(type, "NoneType"));
+}
+
+static enum like length_holds(const struct value *want, const struct value *v, const char *type)
+{
+    if (is_scalar(type))
+        return LIKE_NO;
+    if (v->length < 0)
+        return NOT_KNOWN;
+    if (v->length != want->length)
+        return LIKE_NO;
+    if (!want->type)
+        return LIKE_YES;
+    return type && !strcmp(type, want->type) ? LIKE_YES : NOT_KNOWN;
+}
+
+static enum like keys_hold(const struct value *want, const struct value *v, const char *type)
+{
+    if (v->keys && want->keys)
+        return yes(!strcmp(v->keys, want->keys));
+    return is_scalar(type) ? LIKE_NO : NOT_KNOWN;
+}
+
+static enum like object_holds(const struct value *want, const struct value *v)
+{
+    if (v->object && want->object)
+        return yes(!strcmp(v->object, want->object));
+    if (v->literal && want->literal)
+        return yes(!strcmp(v->literal, want->literal));
+    return NOT_KNOWN;
+}
+
+/* G of an entry like no recorded one. */
+static enum like alike_holds(const struct value *want, const struct value *v, const char *type)
+{
+    if (type && !types_same(type, want->type))
+        return LIKE_NO;
+    if (v->sizes.rank >= 0 && v->sizes.rank != want->sizes.rank)
+        return LIKE_NO;
+    if (!v->part || !want->part || strcmp(v->part->text, want->part->text))
+        return NOT_KNOWN;
+    /* else there is more to it than its signature */
+    return v->literal || v->sizes.rank >= 0 ? LIKE_YES : NOT_KNOWN;
+}
+
+/* guard_holds(), as far as the value tells that the guard is about. */
+static enum like value_holds(struct whatif *w, const struct guard *g, uint32_t other, bool first)
+{
+    struct value v = value_of(w, other, first, g->source);
+    const char *type = value_type(w, &v);
+    const struct value *want = &g->want;
+
     switch (g->about) {
     case ABOUT_TYPE:
-        if (!g->want.type || !type)
-            return NOT_KNOWN;
-        /* two classes may have one name: then one failed the other's guard */
-        if (types_same(g->want.type, type))
-            for (struct look at = {0}; guard_next(w, w->classes.at[other].code, g->source, &at);)
-                if (at.g->about == ABOUT_TYPE && at.g->want.type &&
-                    types_same(at.g->want.type, type) &&
-                    map_get(&w->failed_by, failed_key(other, at.g->id)))
-                    return other < w->r->entries.count && at.g->id == g->id ? LIKE_NO : NOT_KNOWN;
-        return yes(types_same(g->want.type, type));
+        return type_holds(w, g, other, type);
     case ABOUT_VALUE:
-        return literal_holds(&g->want, type, &v, w->torch);
+        return literal_holds(want, type, &v, w->torch);
     case ABOUT_SOMETHING:
-        return v.literal || v.something || type
-                   ? yes(v.something || (type && strcmp(type, "NoneType")))
-                   : NOT_KNOWN;
+        return something_holds(&v, type);
     case ABOUT_LENGTH:
-        if (is_scalar(type) || (v.length >= 0 && v.length != g->want.length))
-            return LIKE_NO;
-        return v.length >= 0 && (!g->want.type || (type && !strcmp(type, g->want.type)))
-                   ? LIKE_YES
-                   : NOT_KNOWN;
+        return length_holds(want, &v, type);
     case ABOUT_KEYS:
-        if (v.keys && g->want.keys)
-            return yes(!strcmp(v.keys, g->want.keys));
-        return is_scalar(type) ? LIKE_NO : NOT_KNOWN;
+        return keys_hold(want, &v, type);
     case ABOUT_OBJECT:
-        if (v.object && g->want.object)
-            return yes(!strcmp(v.object, g->want.object));
-        return v.literal && g->want.literal ? yes(!strcmp(v.literal, g->want.literal)) : NOT_KNOWN;
+        return object_holds(want, &v);
     case ABOUT_TENSOR:
-        return tensor_holds(&g->want, type, &v);
+        return tensor_holds(want, type, &v);
     case ABOUT_NUMBER:
-        return number_holds(&g->want, &v);
+        return number_holds(want, &v);
     case ABOUT_ALIKE:
-        if ((type && !types_same(type, g->want.type)) ||
-            (v.sizes.rank >= 0 && v.sizes.rank != g->want.sizes.rank))
-            return LIKE_NO;
-        return (v.literal || v.sizes.rank >= 0) && v.part && g->want.part &&
-                       !strcmp(v.part->text, g->want.part->text)
-                   ? LIKE_YES
-                   : NOT_KNOWN; /* else there is more to it than its signature */
+        return alike_holds(want, &v, type);
     default:
         return NOT_KNOWN;
+    }
+}
+
+enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, bool first)
+{
+    enum like like = NOT_KNOWN;
+
+    if (first && is_recorded(w, other) && founder_failed(w, other, g->id))
+        return LIKE_NO; /* the call that made the entry failed this very guard */
+    if (is_recorded(w, other) && g->expression)
+        like = held_by_guards(w, g, other);
+    if (like != NOT_KNOWN)
+        return like;
+    switch (g->about) {
+    case ABOUT_OTHER:
+    case ABOUT_UNKNOWN:
+        return NOT_KNOWN;
+    case ABOUT_EQUAL:
+        return equal_holds(w, g, other, first);
+    default:
+        return value_holds(w, g, other, first);
     }
 }
 
