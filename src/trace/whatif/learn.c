@@ -1,4 +1,4 @@
-/* trace/whatif/learn.c -- what a trace says of which calls are alike. See trace/whatif/like.h. */
+/* trace/whatif/learn.c -- reads which recorded calls are alike. See trace/whatif/like.h. */
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
@@ -8,13 +8,16 @@ enum { PAIRS_MAX = 1 << 19 /* remembered; more can be found out again */ };
 
 int64_t *pair_at(struct whatif *w, uint32_t made, uint32_t other)
 {
-    int64_t key = (int64_t)((uint64_t)made << 32 | other), *bits = map_get(&w->pairs, key);
+    int64_t key = (int64_t)((uint64_t)made << 32 | other);
+    int64_t *bits = map_get(&w->pairs, key);
+    bool full = w->learnt && w->pairs.count >= PAIRS_MAX;
 
-    if (!bits && w->learnt && w->pairs.count >= PAIRS_MAX) {
-        w->scratch = 0;
-        return &w->scratch;
-    }
-    return bits ? bits : map_put(&w->pairs, key);
+    if (bits)
+        return bits;
+    if (!full)
+        return map_put(&w->pairs, key);
+    w->scratch = 0;
+    return &w->scratch;
 }
 
 const char *text_copy(struct whatif *w, const char *text)
@@ -34,7 +37,8 @@ static bool map_row(void *map, const int64_t *v, unsigned nulls)
 static bool rest_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct whatif *w = context;
-    struct rest rest = {replay_index(&w->r->code_ids, v[0]), replay_index(&w->r->code_ids, v[1])};
+    const struct map *codes = &w->r->code_ids;
+    struct rest rest = {replay_index(codes, v[0]), replay_index(codes, v[1])};
 
     if (rest.code != REPLAY_NONE && rest.resume != REPLAY_NONE) {
         *list_add(&w->rests) = rest;
@@ -43,37 +47,51 @@ static bool rest_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* A guard of which the call that made an entry is known to have failed it, though another decided.
- * */
+/* The call that made an entry failed a guard, though another guard decided. */
 static bool failed_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct whatif *w = context;
+    uint32_t entry = replay_index(&w->r->entry_ids, v[0]);
 
     map_put(&w->failing, v[1]);
-    map_put(&w->failed_by, failed_key(replay_index(&w->r->entry_ids, v[0]), v[1]));
+    map_put(&w->failed_by, failed_key(entry, v[1]));
     return true;
 }
 
 /* ---- who is like whom ---------------------------------------------------- */
 
-/* The class of a call that ran no entry: its code, signature and backend. KNOWN: what makes a class
- * -> its number + 1. */
+/* Did check C run guards, so that its entry is of the call's backend? */
+static bool ran_guards(const struct replay_check *c)
+{
+    return c->entry != REPLAY_CHECK_NONE && c->result != CHECK_BACKEND_MISMATCH;
+}
+
+/* A hash of the code, signature and backend of C. */
+static int64_t class_key(const struct like_class *c)
+{
+    uint64_t key = (uint64_t)c->code * 0x9e3779b97f4a7c15u;
+
+    key ^= (uint64_t)c->signature * 0xc2b2ae3d27d4eb4fu;
+    key ^= c->backend * 0x9e3779b9u;
+    return (int64_t)key;
+}
+
+/* The class of a call that ran no entry: its code, signature and backend. KNOWN: class_key() -> its
+ * number + 1. */
 static uint32_t miss_class(struct whatif *w, struct map *known, uint32_t lookup)
 {
-    const struct replay_lookup *k = &w->r->lookups.at[lookup];
+    const struct replay_lookup *k = lookup_at(w, lookup);
+    const struct replay_check *checks = w->r->checks.at + k->checks;
     struct like_class made = {.signature = k->signature,
                               .code = w->r->caches.at[k->cache].code,
                               .backend = REPLAY_NONE,
                               .founder = lookup};
-    uint64_t key =
-        (uint64_t)made.code * 0x9e3779b97f4a7c15u ^ (uint64_t)made.signature * 0xc2b2ae3d27d4eb4fu;
     int64_t *number;
 
-    for (uint32_t i = k->checks; i < k->checks + k->check_count; i++)
-        if (w->r->checks.at[i].entry != REPLAY_CHECK_NONE &&
-            w->r->checks.at[i].result != CHECK_BACKEND_MISMATCH)
-            made.backend = w->classes.at[w->r->checks.at[i].entry].backend;
-    number = map_put(known, (int64_t)(key ^ made.backend * 0x9e3779b9u));
+    for (uint32_t i = 0; i < k->check_count; i++)
+        if (ran_guards(&checks[i]))
+            made.backend = w->classes.at[checks[i].entry].backend;
+    number = map_put(known, class_key(&made));
     if (!*number) {
         *list_add(&w->classes) = made;
         *number = (int64_t)w->classes.count;
@@ -84,61 +102,97 @@ static uint32_t miss_class(struct whatif *w, struct map *known, uint32_t lookup)
 /* A call that was seen from outside and found nothing: the entries that were there did not fit. */
 static void learn_unseen(struct whatif *w, uint32_t lookup)
 {
-    const struct replay_lookup *k = &w->r->lookups.at[lookup];
+    const struct replay_lookup *k = lookup_at(w, lookup);
     const struct replay_cache *cache = &w->r->caches.at[k->cache];
+    uint32_t class_ = w->class_of[lookup];
 
     for (uint32_t i = 0; i < cache->entry_count; i++) {
-        const struct replay_entry *e = &w->r->entries.at[cache->entries[i]];
+        uint32_t entry = cache->entries[i];
+        const struct replay_entry *e = entry_at(w, entry);
         if (e->born_ns >= k->start_ns)
             break;
-        if (e->died_ns > k->end_ns && e->region < 0 && cache->entries[i] != w->class_of[lookup])
-            *pair_at(w, cache->entries[i], w->class_of[lookup]) |= FIRST_FAIL;
+        if (e->died_ns > k->end_ns && e->region < 0 && entry != class_)
+            *pair_at(w, entry, class_) |= FIRST_FAIL;
     }
 }
 
-/* What the checks of LOOKUP, whose class is known, say of guards and backends. */
+/* Check C, of lookup K, was of an entry that forks handed on: was it in the process of its maker? */
+static void learn_seen(struct whatif *w, const struct replay_lookup *k,
+                       const struct replay_check *c)
+{
+    const struct replay_entry *e = entry_at(w, c->entry);
+    struct like_class *class_ = &w->classes.at[c->entry];
+    uint32_t process = w->r->caches.at[k->cache].process;
+
+    if (e->shared && e->process == process && class_->seen_ns < k->start_ns)
+        class_->seen_ns = k->start_ns;
+}
+
+/* K, of class CLASS_, passed over ENTRY for its backend. */
+static void learn_mismatch(struct whatif *w, const struct replay_lookup *k, uint32_t entry,
+                           uint32_t class_)
+{
+    uint32_t code = w->r->caches.at[k->cache].code;
+
+    if (w->classes.at[entry].backend == w->classes.at[class_].backend)
+        w->codes[code].namesakes = true;
+    *pair_at(w, entry, class_) |= SEEN_MISMATCH;
+}
+
+/* Learn about guards and backends from the checks of LOOKUP, whose class is known. FIRST: it made
+ * the entry of its class, or ran none. */
 static void learn_checks(struct whatif *w, uint32_t lookup, bool first)
 {
-    const struct replay_lookup *k = &w->r->lookups.at[lookup];
-    uint32_t class_ = w->class_of[lookup], process = w->r->caches.at[k->cache].process;
+    const struct replay_lookup *k = lookup_at(w, lookup);
+    uint32_t class_ = w->class_of[lookup];
 
-    for (uint32_t i = k->checks; i < k->checks + k->check_count; i++) {
-        const struct replay_check *c = &w->r->checks.at[i];
-        const struct replay_entry *e =
-            c->entry == REPLAY_CHECK_NONE ? NULL : &w->r->entries.at[c->entry];
-        if (e && e->shared && e->process == process &&
-            w->classes.at[c->entry].seen_ns < k->start_ns)
-            w->classes.at[c->entry].seen_ns = k->start_ns;
+    for (uint32_t i = 0; i < k->check_count; i++) {
+        const struct replay_check *c = &w->r->checks.at[k->checks + i];
         if (c->failed)
             map_put(&w->failing, c->failed);
         if (c->failed && first)
             map_put(&w->failed_by, failed_key(class_, c->failed));
-        if (c->entry == REPLAY_CHECK_NONE || c->result != CHECK_BACKEND_MISMATCH)
+        if (c->entry == REPLAY_CHECK_NONE)
             continue;
-        if (w->classes.at[c->entry].backend == w->classes.at[class_].backend)
-            w->codes[w->r->caches.at[k->cache].code].namesakes = true;
-        *pair_at(w, c->entry, class_) |= SEEN_MISMATCH;
+        learn_seen(w, k, c);
+        if (c->result == CHECK_BACKEND_MISMATCH)
+            learn_mismatch(w, k, c->entry, class_);
     }
+}
+
+/* Learn which lookup made each entry. */
+static void learn_founders(struct whatif *w)
+{
+    for (uint32_t i = 0; i < w->r->lookups.count; i++) {
+        const struct replay_lookup *k = lookup_at(w, i);
+        struct like_class *made;
+        if (k->outcome != OUTCOME_COMPILED || k->entry == REPLAY_NONE)
+            continue;
+        made = &w->classes.at[k->entry];
+        if (made->founder != REPLAY_NONE)
+            continue;
+        made->founder = i;
+        made->signature = k->signature;
+    }
+}
+
+/* Did K run an entry that the trace has? */
+static bool ran_entry(const struct replay_lookup *k)
+{
+    bool runs = k->outcome == OUTCOME_HIT || k->outcome == OUTCOME_COMPILED;
+
+    return runs && k->entry != REPLAY_NONE;
 }
 
 static void learn_pairs(struct whatif *w)
 {
-    const struct replay *r = w->r;
     struct map known = {0};
 
-    for (uint32_t i = 0; i < r->lookups.count; i++) { /* who made what */
-        const struct replay_lookup *k = &r->lookups.at[i];
-        if (k->outcome == OUTCOME_COMPILED && k->entry != REPLAY_NONE &&
-            w->classes.at[k->entry].founder == REPLAY_NONE) {
-            w->classes.at[k->entry].founder = i;
-            w->classes.at[k->entry].signature = k->signature;
-        }
-    }
-    for (uint32_t i = 0; i < r->lookups.count; i++) {
-        const struct replay_lookup *k = &r->lookups.at[i];
-        bool ran = k->entry != REPLAY_NONE &&
-                   (k->outcome == OUTCOME_HIT || k->outcome == OUTCOME_COMPILED),
-             first = !ran || k->outcome == OUTCOME_COMPILED;
+    learn_founders(w);
+    for (uint32_t i = 0; i < w->r->lookups.count; i++) {
+        const struct replay_lookup *k = lookup_at(w, i);
+        bool ran = ran_entry(k);
+        bool first = !ran || k->outcome == OUTCOME_COMPILED;
         w->class_of[i] = ran ? k->entry : miss_class(w, &known, i);
         if (k->observed && first)
             learn_unseen(w, i);
@@ -152,29 +206,33 @@ static void learn_pairs(struct whatif *w)
 
 int64_t like_region(const struct replay *r, const struct replay_lookup *k, uint32_t ran)
 {
+    const struct replay_check *checks = r->checks.at + k->checks;
     int64_t region = ran < r->entries.count ? r->entries.at[ran].region : -1;
 
-    for (uint32_t i = k->checks; i < k->checks + k->check_count && region < 0; i++)
-        if (r->checks.at[i].entry != REPLAY_CHECK_NONE)
-            region = r->entries.at[r->checks.at[i].entry].region;
+    for (uint32_t i = 0; i < k->check_count && region < 0; i++)
+        if (checks[i].entry != REPLAY_CHECK_NONE)
+            region = r->entries.at[checks[i].entry].region;
     return region;
 }
 
-/* Entries that count towards the limit for lookup K, as recorded. */
+/* Entries that count towards the limit for lookup K, as recorded. Torch counts the dead, too. */
 static int64_t counted_recorded(const struct replay *r, const struct replay_lookup *k)
 {
     const struct replay_cache *cache = &r->caches.at[k->cache];
     bool torch = replay_torch(r, k->cache);
-    int64_t region = like_region(r, k, k->entry), count = 0;
+    int64_t region = like_region(r, k, k->entry);
+    int64_t count = 0;
 
     for (uint32_t i = 0; i < cache->entry_count; i++) {
-        const struct replay_entry *e = &r->entries.at[cache->entries[i]];
+        uint32_t entry = cache->entries[i];
+        const struct replay_entry *e = &r->entries.at[entry];
+        bool counts = e->died_ns >= k->start_ns || (torch && !e->reset);
         if (e->born_ns >= k->start_ns)
             break;
-        if (k->outcome == OUTCOME_COMPILED && cache->entries[i] == k->entry)
-            continue; /* observed lookups are timed apart from what they make */
-        count +=
-            (!torch || e->region == region) && (e->died_ns >= k->start_ns || (torch && !e->reset));
+        if (k->outcome == OUTCOME_COMPILED && entry == k->entry)
+            continue; /* observed lookups are timed apart from the entries that they make */
+        if (!torch || e->region == region)
+            count += counts;
     }
     return count;
 }
@@ -204,59 +262,68 @@ static void learn_accumulated(struct whatif *w, const struct replay_lookup *k, i
     struct like_code *code = &w->codes[w->r->caches.at[k->cache].code];
     int64_t made = made_recorded(w->r, k);
 
-    if (k->outcome == OUTCOME_LIMIT && !code->limit)
+    if (k->outcome == OUTCOME_LIMIT && !code->limit) {
         code->maybe_ever = made;
-    if (k->outcome == OUTCOME_COMPILED && made >= code->maybe_ever)
-        code->maybe_ever = 0;
-    if (k->outcome == OUTCOME_LIMIT && !code->limit && count < least) {
-        code->accumulated = true;
-        code->limit = made;
-    } else if (k->outcome == OUTCOME_COMPILED && code->accumulated && made >= code->limit) {
-        code->limit = LIMIT_VARIES;
+        if (count < least) {
+            code->accumulated = true;
+            code->limit = made;
+        }
+    } else if (k->outcome == OUTCOME_COMPILED) {
+        if (made >= code->maybe_ever)
+            code->maybe_ever = 0;
+        if (code->accumulated && made >= code->limit)
+            code->limit = LIMIT_VARIES;
     }
 }
 
-/* What the trace shows of limits: a call that met one, with how many entries; and none that
- * compiled with as many. */
+/* Learn from lookup K: it met a limit, or none stopped its compile. *LEAST: the limit on living
+ * entries is at least this. */
+static void learn_limit(struct whatif *w, const struct replay_lookup *k, int64_t *least)
+{
+    struct like_code *code = &w->codes[w->r->caches.at[k->cache].code];
+    int64_t count = counted_recorded(w->r, k);
+
+    if (!replay_torch(w->r, k->cache))
+        learn_accumulated(w, k, count, *least);
+    if (k->outcome == OUTCOME_LIMIT && !code->limit)
+        code->limit = count ? count : LIMIT_VARIES;
+    else if (count >= *least)
+        *least = count + 1;
+}
+
+/* Learn the limits: from calls that met one, the number of entries; from compiles with as many
+ * entries, that it varies. */
 static void learn_limits(struct whatif *w)
 {
     const struct replay *r = w->r;
-    /* by code: the limit must be this at least */
-    int64_t *least = calloc(r->codes.count + 1, sizeof *least);
 
     for (size_t i = 0; i < r->lookups.count; i++) {
-        const struct replay_lookup *k = &r->lookups.at[r->order[i]];
-        uint32_t code = r->caches.at[k->cache].code;
-        int64_t count;
+        const struct replay_lookup *k = lookup_at(w, r->order[i]);
+        struct like_code *code = &w->codes[r->caches.at[k->cache].code];
         bool asked = k->outcome == OUTCOME_COMPILED || k->outcome == OUTCOME_DECLINED;
-        if (!asked && (k->outcome != OUTCOME_LIMIT || w->codes[code].limit))
-            continue;
-        count = counted_recorded(r, k);
-        if (!replay_torch(r, k->cache))
-            learn_accumulated(w, k, count, least[code]);
-        if (k->outcome == OUTCOME_LIMIT && !w->codes[code].limit)
-            w->codes[code].limit = count ? count : LIMIT_VARIES;
-        else if (count >= least[code])
-            least[code] = count + 1;
+        bool limited = k->outcome == OUTCOME_LIMIT && !code->limit;
+        if (asked || limited)
+            learn_limit(w, k, &code->least);
     }
     for (size_t i = 0; i < r->codes.count; i++) {
-        w->codes[i].least = least[i];
-        if (w->codes[i].limit && w->codes[i].limit < least[i])
-            w->codes[i].limit = LIMIT_VARIES;
-        w->codes[i].accumulated = w->codes[i].accumulated && w->codes[i].limit > 0;
+        struct like_code *code = &w->codes[i];
+        if (code->limit && code->limit < code->least)
+            code->limit = LIMIT_VARIES;
+        code->accumulated = code->accumulated && code->limit > 0;
     }
-    free(least);
 }
 
-static void time_add(struct whatif *w, uint32_t entry, enum timed kind, int64_t ns, int64_t count)
+static void time_add(struct like_times *times, enum timed kind, int64_t ns, int64_t count)
 {
-    struct like_times *both[] = {&w->classes.at[entry].times,
-                                 &w->codes[w->classes.at[entry].code].times};
+    times->ns[kind] += ns;
+    times->count[kind] += count;
+}
 
-    for (int i = 0; i < 2; i++) {
-        both[i]->ns[kind] += ns;
-        both[i]->count[kind] += count;
-    }
+/* ENTRY, and so its code, took NS for COUNT of KIND. */
+static void learn_time(struct whatif *w, uint32_t entry, enum timed kind, int64_t ns, int64_t count)
+{
+    time_add(&w->classes.at[entry].times, kind, ns, count);
+    time_add(&w->codes[class_code(w, entry)].times, kind, ns, count);
 }
 
 static void learn_times(struct whatif *w)
@@ -265,20 +332,24 @@ static void learn_times(struct whatif *w)
 
     for (size_t i = 0; i < r->compiles.count; i++) {
         const struct replay_compile *c = &r->compiles.at[i];
+        int64_t ns = c->end_ns > c->start_ns ? c->end_ns - c->start_ns : 0;
         if (c->entry != REPLAY_NONE)
-            time_add(w, c->entry, TIMED_COMPILE,
-                     c->end_ns > c->start_ns ? c->end_ns - c->start_ns : 0, 1);
+            learn_time(w, c->entry, TIMED_COMPILE, ns, 1);
     }
-    for (uint32_t i = 0; i < 2 * r->entries.count; i++)
-        time_add(w, i / 2, i % 2, r->times[i / 2].ns[i % 2], r->times[i / 2].count[i % 2]);
+    for (uint32_t i = 0; i < r->entries.count; i++) {
+        const struct replay_times *checks = &r->times[i];
+        learn_time(w, i, TIMED_FAIL, checks->ns[0], checks->count[0]);
+        learn_time(w, i, TIMED_PASS, checks->ns[1], checks->count[1]);
+    }
 }
 
 int64_t like_cost(const struct whatif *w, uint32_t class_, enum timed kind)
 {
-    const struct like_times *own = &w->classes.at[class_].times,
-                            *all = &w->codes[w->classes.at[class_].code].times;
-    const struct like_times *from = own->count[kind] ? own : all;
+    const struct like_times *from = &w->classes.at[class_].times;
 
+    if (!from->count[kind])
+        from = &w->codes[class_code(w, class_)].times;
+    /* a check that fails for one that passes, or the other way round */
     if (!from->count[kind] && kind != TIMED_COMPILE)
         kind = !kind;
     return from->count[kind] ? from->ns[kind] / from->count[kind] : 0;
@@ -286,15 +357,24 @@ int64_t like_cost(const struct whatif *w, uint32_t class_, enum timed kind)
 
 static int by_code(const void *a, const void *b)
 {
-    return list_order(((const struct rest *)a)->code, ((const struct rest *)b)->code);
+    const struct rest *x = a;
+    const struct rest *y = b;
+
+    return list_order(x->code, y->code);
 }
 
-static int by_fork_time(const void *a, const void *b, void *context)
+/* When the process of the cache with this index was forked. */
+static int64_t fork_time(const struct replay *r, uint32_t cache)
 {
-    const struct replay *r = context;
+    return r->processes.at[r->caches.at[cache].process].start_ns;
+}
 
-    return list_order(r->processes.at[r->caches.at[*(const uint32_t *)a].process].start_ns,
-                      r->processes.at[r->caches.at[*(const uint32_t *)b].process].start_ns);
+static int by_fork_time(const void *a, const void *b, void *replay)
+{
+    const uint32_t *x = a;
+    const uint32_t *y = b;
+
+    return list_order(fork_time(replay, *x), fork_time(replay, *y));
 }
 
 /* Forks in the order of time. */
@@ -309,34 +389,57 @@ static void learn_forks(struct whatif *w)
         qsort_r(w->forks.at, w->forks.count, sizeof *w->forks.at, by_fork_time, (void *)r);
 }
 
-void whatif_learn(struct whatif *w)
-{
-    const struct replay *r = w->r;
-    struct map several = {0}, accumulated = {0}, backends = {0}, excluded = {0};
+/* Into MAP, keys and values that STATEMENT lists. */
+#define read_map(w, statement, map) db_each((w)->db, schema_statement(statement), map_row, map)
 
-    db_each(w->db, schema_statement("whatif/several"), map_row, &several);
-    db_each(w->db, schema_statement("whatif/accumulated"), map_row, &accumulated);
-    db_each(w->db, schema_statement("whatif/excluded"), map_row, &excluded);
-    db_each(w->db, schema_statement("whatif/backends"), map_row, &backends);
-    db_each(w->db, schema_statement("whatif/killers"), map_row, &w->killers);
-    db_each(w->db, schema_statement("whatif/freed"), map_row, &w->freed);
-    w->blind = doubts_values(w->db) != NULL;
-    w->class_of = malloc((r->lookups.count + 1) * sizeof *w->class_of);
-    w->codes = calloc(r->codes.count + 1, sizeof *w->codes);
-    for (size_t i = 0; i < r->entries.count; i++) {
-        const struct replay_entry *e = &r->entries.at[i];
-        *list_add(&w->classes) = (struct like_class){
-            .code = e->code, .backend = replay_index(&backends, e->id), .founder = REPLAY_NONE};
+/* A class for each recorded entry. */
+static void learn_entries(struct whatif *w)
+{
+    struct map backends = {0};
+
+    read_map(w, "whatif/backends", &backends);
+    for (uint32_t i = 0; is_recorded(w, i); i++) {
+        const struct replay_entry *e = entry_at(w, i);
+        struct like_class *class_ = list_add(&w->classes);
+        class_->code = e->code;
+        class_->backend = replay_index(&backends, e->id);
+        class_->founder = REPLAY_NONE;
         w->regions = w->regions || e->region >= 0;
     }
-    for (size_t i = 0; i < r->codes.count; i++)
-        w->codes[i] = (struct like_code){.several = map_get(&several, r->codes.at[i].id),
-                                         .accumulated = map_get(&accumulated, r->codes.at[i].id),
-                                         .excluded = map_get(&excluded, r->codes.at[i].id)};
+    map_free(&backends);
+}
+
+static void learn_codes(struct whatif *w)
+{
+    const struct replay *r = w->r;
+    struct map several = {0};
+    struct map accumulated = {0};
+    struct map excluded = {0};
+
+    read_map(w, "whatif/several", &several);
+    read_map(w, "whatif/accumulated", &accumulated);
+    read_map(w, "whatif/excluded", &excluded);
+    w->codes = calloc(r->codes.count + 1, sizeof *w->codes);
+    for (size_t i = 0; i < r->codes.count; i++) {
+        int64_t id = r->codes.at[i].id;
+        struct like_code *code = &w->codes[i];
+        code->several = map_get(&several, id);
+        code->accumulated = map_get(&accumulated, id);
+        code->excluded = map_get(&excluded, id);
+    }
     map_free(&several);
     map_free(&accumulated);
     map_free(&excluded);
-    map_free(&backends);
+}
+
+void whatif_learn(struct whatif *w)
+{
+    read_map(w, "whatif/killers", &w->killers);
+    read_map(w, "whatif/freed", &w->freed);
+    w->blind = doubts_values(w->db) != NULL;
+    w->class_of = malloc((w->r->lookups.count + 1) * sizeof *w->class_of);
+    learn_entries(w);
+    learn_codes(w);
     w->floats_later = db_integer(w->db, 0, schema_statement("whatif/floats-later"));
     db_each(w->db, schema_statement("whatif/rests"), rest_row, w);
     list_sort(&w->rests, by_code);
