@@ -30,25 +30,38 @@ static bool refuse(const char *text, const char *why)
     return false;
 }
 
+/* Where the "[0]" begins at the end of "x[0]"; NULL: VALUE has no dimension. */
+static const char *dimension_of(const char *value)
+{
+    const char *open = strrchr(value, '[');
+    size_t digits = open ? strspn(open + 1, "0123456789") : 0;
+
+    if (!digits || open == value)
+        return NULL;
+    return strcmp(open + 1 + digits, "]") ? NULL : open;
+}
+
 /* "L['x'][0]", "x[0]", "x": the source, and the dimension if one is given; also "L['x'].size()[0]".
  * */
 static bool add_dynamic(struct whatif_knobs *k, const char *value)
 {
     size_t bytes = strlen(value);
-    const char *open = bytes && value[bytes - 1] == ']' ? strrchr(value, '[') : NULL;
+    const char *open = dimension_of(value);
     struct whatif_dimension made = {.dimension = -1};
+    const char *format;
 
-    if (!strcmp(value, "all"))
-        return k->dynamic_all = true;
-    if (open && open > value && open[1] >= '0' && open[1] <= '9' &&
-        open[1 + strspn(open + 1, "0123456789")] == ']') {
+    if (!strcmp(value, "all")) {
+        k->dynamic_all = true;
+        return true;
+    }
+    if (open) {
         made.dimension = atoi(open + 1);
         bytes = (size_t)(open - value);
         if (bytes >= 7 && !strncmp(open - 7, ".size()", 7))
             bytes -= 7;
     }
-    made.source =
-        arena_print(&k->texts, memchr(value, '[', bytes) ? "%.*s" : "L['%.*s']", (int)bytes, value);
+    format = memchr(value, '[', bytes) ? "%.*s" : "L['%.*s']";
+    made.source = arena_print(&k->texts, format, (int)bytes, value);
     *list_add(&k->dynamic) = made;
     return *value;
 }
@@ -80,19 +93,24 @@ static const struct setting {
 #define NAMES \
     "recompile_limit, accumulated_limit, isolate, backend_shared, dynamic, drop_guard; or best"
 
+/* A whole number from 1 on, into *NUMBER. */
+static bool take_number(const char *value, int64_t *number)
+{
+    char *end;
+
+    *number = strtoll(value, &end, 10); /* the most of all on overflow */
+    return end > value && !*end && *number >= 1 && *number <= INT32_MAX;
+}
+
 /* False: S does not take VALUE. */
 static bool setting_take(struct whatif_knobs *k, const struct setting *s, const char *value)
 {
     void *at = (char *)k + s->at;
-    char *end;
 
     if (s->add)
         return s->add(k, value);
-    if (!s->words[0]) {
-        int64_t number = strtoll(value, &end, 10); /* the most of all on overflow */
-        *(int64_t *)at = number;
-        return end > value && !*end && number >= 1 && number <= INT32_MAX;
-    }
+    if (!s->words[0])
+        return take_number(value, at);
     for (int i = 0; s->words[i]; i++)
         if (!strcmp(value, s->words[i])) {
             *(int *)at = i;
@@ -101,51 +119,83 @@ static bool setting_take(struct whatif_knobs *k, const struct setting *s, const 
     return false;
 }
 
-/* TEXT is one, and may be changed. */
-static bool knob(struct whatif_knobs *k, char *text)
+static const struct setting *setting_named(const char *name)
 {
-    char *value = strchr(text, '='), *before = k->text;
-    const struct setting *s = table, *end = table + sizeof table / sizeof *table;
-    bool taken, again;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (!strcmp(name, table[i].name))
+            return &table[i];
+    return NULL;
+}
 
-    if (!value)
+/* Add TEXT, "KEY=VALUE", to K's text. */
+static void text_add(struct whatif_knobs *k, const char *text)
+{
+    char *before = k->text;
+
+    if (before)
+        k->text = say_print("%s,%s", before, text);
+    else
+        k->text = say_print("%s", text);
+    free(before);
+}
+
+/* Take TEXT, one KEY=VALUE; it may be changed meanwhile. */
+static bool take_setting(struct whatif_knobs *k, char *text)
+{
+    char *equal = strchr(text, '=');
+    const char *value;
+    const struct setting *s;
+    bool taken, again;
+    unsigned bit;
+
+    if (!equal)
         return refuse(text, "not KEY=VALUE: " NAMES);
-    *value++ = 0;
-    while (s < end && strcmp(text, s->name))
-        s++;
-    if (s == end)
+    *equal = 0;
+    value = equal + 1;
+    s = setting_named(text);
+    if (!s)
         return refuse(text, "no such setting: " NAMES);
-    again = !s->add && k->given & 1u << (s - table);
-    k->given |= 1u << (s - table);
+    bit = 1u << (s - table);
+    again = !s->add && k->given & bit;
+    k->given |= bit;
     taken = setting_take(k, s, value);
-    value[-1] = '=';
+    *equal = '=';
     if (again)
         return refuse(text, "it is set already: one setting has one value");
     if (!taken)
         return refuse(text, s->refused);
-    if (!s->words[0] || strcmp(value, s->words[0])) {
-        k->text = say_print("%s%s%s", before ? before : "", before ? "," : "", text);
-        free(before);
-    }
+    if (!s->words[0] || strcmp(value, s->words[0]))
+        text_add(k, text);
     return true;
+}
+
+/* The first comma in TEXT outside of brackets, or its end. */
+static char *setting_end(char *text)
+{
+    int depth = 0;
+
+    for (; *text; text++) {
+        if (*text == ',' && depth <= 0)
+            break;
+        depth += *text == '[';
+        depth -= *text == ']';
+    }
+    return text;
 }
 
 bool whatif_knob(struct whatif_knobs *k, const char *text)
 {
-    char *copy = strdup(text), *at = copy;
+    char *copy = strdup(text);
+    char *at = copy;
+    bool more = true;
     bool ok = true;
 
-    while (ok && at) {
-        char *end = at;
-        int depth = 0;
-        for (; *end && (depth > 0 || *end != ','); end++)
-            depth += *end == '[' ? 1 : *end == ']' ? -1 : 0;
-        if (*end)
-            *end++ = 0;
-        else
-            end = NULL;
-        ok = knob(k, at);
-        at = end;
+    while (ok && more) {
+        char *end = setting_end(at);
+        more = *end;
+        *end = 0;
+        ok = take_setting(k, at);
+        at = end + 1;
     }
     free(copy);
     return ok;
@@ -168,7 +218,8 @@ static bool known(struct db *db, const char *statement, const char *key, const c
     bool unknown;
 
     query_bind_text(query, 1, name);
-    if ((unknown = query_step(query)))
+    unknown = query_step(query);
+    if (unknown)
         say_error("what-if: %s%s: %s", key, name, query_text(query, 0, NULL));
     query_close(query);
     return !unknown;
@@ -196,17 +247,19 @@ struct search {
     int tried;
 };
 
-/* What is bad in it: less is better. Proven is the upper bound alone: however the undecided calls
- * come out, it is no worse. */
+/* How bad a result is: the recompiles and the calls that run as Python. Proven is the upper bound
+ * alone: however the undecided calls end, it is no worse. */
 static int64_t badness(const struct whatif_result *r, bool guess)
 {
     const struct whatif_function *all = &r->total;
+    int64_t compiles = all->compiles.high;
+    int64_t eager = all->eager.high;
 
     if (guess)
         return all->predicted.compiles + all->predicted.eager + all->unrecorded;
-    if (all->compiles.high == WHATIF_NO_BOUND || all->eager.high == WHATIF_NO_BOUND)
+    if (compiles == WHATIF_NO_BOUND || eager == WHATIF_NO_BOUND)
         return INT64_MAX;
-    return all->compiles.high + all->eager.high;
+    return compiles + eager;
 }
 
 /* How bad it would be with the setting MORE as well; MORE may be NULL. */
@@ -228,33 +281,58 @@ static int64_t try(struct search *s, const char *more)
     return bad;
 }
 
-/* What makes dynamic what decided most recompiles, one beside the other while that helps. */
-static void best_dimensions(struct search *s, struct db *db)
+/* Settings that make dynamic each size that decided a recompile, the one that decided most first.
+ * Returns how many. */
+static int find_candidates(struct search *s, struct db *db, const char *settings[CANDIDATES])
 {
-    const char *settings[CANDIDATES];
-    int count = 0, found = 0;
+    int count = 0;
 
     db_rows(row, db, schema_statement("whatif/candidates"))
     {
-        struct cause cause = cause_read(row, 0);
-        char *setting =
-            count < CANDIDATES ? arena_keep(&s->best->texts, cause_setting(&cause)) : NULL;
-        bool known = !setting || (s->best->text && strstr(s->best->text, setting));
+        struct cause cause;
+        char *setting;
+        bool known;
+        if (count == CANDIDATES)
+            continue;
+        cause = cause_read(row, 0);
+        setting = arena_keep(&s->best->texts, cause_setting(&cause));
+        known = !setting || (s->best->text && strstr(s->best->text, setting));
         if (!known && !strncmp(setting, "dynamic=", 8))
             settings[count++] = setting;
     }
-    for (int step = 0; step < STEPS && found >= 0; step++) {
-        int64_t least = s->bad, now;
-        found = -1;
-        for (int i = 0; i < count; i++)
-            if (settings[i] && (now = try(s, settings[i])) < least)
-                least = now, found = i;
-        if (found < 0)
-            return;
-        whatif_knob(s->best, settings[found]);
-        settings[found] = NULL;
-        s->bad = least;
+    return count;
+}
+
+/* Keep the setting that helps most, and remove it from SETTINGS. False: none helps. */
+static bool keep_best(struct search *s, const char *settings[], int count)
+{
+    int64_t least = s->bad;
+    int found = -1;
+
+    for (int i = 0; i < count; i++) {
+        int64_t now = settings[i] ? try(s, settings[i]) : least;
+        if (now < least) {
+            least = now;
+            found = i;
+        }
     }
+    if (found < 0)
+        return false;
+    whatif_knob(s->best, settings[found]);
+    settings[found] = NULL;
+    s->bad = least;
+    return true;
+}
+
+/* Make dynamic the sizes that decided most recompiles, one beside the other while that helps. */
+static void best_dimensions(struct search *s, struct db *db)
+{
+    const char *settings[CANDIDATES];
+    int count = find_candidates(s, db, settings);
+
+    for (int step = 0; step < STEPS; step++)
+        if (!keep_best(s, settings, count))
+            return;
 }
 
 static const char *limit_of(struct search *s, int64_t limit)
@@ -265,20 +343,28 @@ static const char *limit_of(struct search *s, int64_t limit)
 /* The least limit under which as few calls run as Python as under any. */
 static void best_limit(struct search *s)
 {
-    int64_t low = 0, least = s->bad;
+    int64_t low = 0;
+    int64_t least = s->bad;
+    int64_t from;
 
     for (int64_t high = 2; high <= LIMIT_MAX; high *= 2) {
         int64_t now = try(s, limit_of(s, high));
-        if (now < least)
-            least = now, low = high;
-        else if (low)
+        if (now < least) {
+            least = now;
+            low = high;
+        } else if (low) {
             break;
+        }
     }
     if (!low)
         return;
-    for (int64_t from = low / 2; from + 1 < low;) {
+    from = low / 2;
+    while (from + 1 < low) {
         int64_t middle = from + (low - from) / 2;
-        *(try(s, limit_of(s, middle)) <= least ? &low : &from) = middle;
+        if (try(s, limit_of(s, middle)) <= least)
+            low = middle;
+        else
+            from = middle;
     }
     whatif_knob(s->best, limit_of(s, low));
 }
@@ -295,17 +381,19 @@ static void best_search(struct search *s, struct db *db, bool limits)
 static void best_of(struct whatif *w, struct db *db, struct whatif_answer *answer)
 {
     struct whatif_knobs more = {.codes = answer->knobs.codes};
-    struct search proven = {.w = w, .best = &answer->knobs}, guess = {.w = w, .guess = true};
+    struct search proven = {.w = w, .best = &answer->knobs};
+    struct search guess = {.w = w, .best = &more, .guess = true};
+    struct whatif_tally recorded;
     bool limits;
 
     whatif_run(w, &answer->knobs, &answer->result);
-    proven.bad = answer->result.total.recorded.compiles + answer->result.total.recorded.eager;
-    limits = answer->result.total.recorded.eager;
+    recorded = answer->result.total.recorded;
     whatif_result_free(&answer->result);
+    proven.bad = recorded.compiles + recorded.eager;
+    limits = recorded.eager;
     best_search(&proven, db, limits);
     if (answer->knobs.text)
         whatif_knob(&more, answer->knobs.text);
-    guess.best = &more;
     guess.bad = try(&guess, NULL);
     best_search(&guess, db, limits);
     if (more.text && (!answer->knobs.text || strcmp(more.text, answer->knobs.text)))
@@ -317,26 +405,42 @@ static void best_of(struct whatif *w, struct db *db, struct whatif_answer *answe
 
 /* ---- as it is typed ------------------------------------------------------ */
 
+/* The settings that were typed, into KNOBS. */
+static bool take_settings(const struct whatif_asked *asked, struct whatif_knobs *knobs)
+{
+    for (int i = 0; i < asked->count; i++) {
+        const char *setting = asked->settings[i];
+        if (!strcmp(setting, "best"))
+            return refuse("best", "it stands alone: it looks for the settings");
+        if (!whatif_knob(knobs, setting))
+            return false;
+    }
+    return knobs_known(knobs, asked->db);
+}
+
+/* The function that was typed. */
+static bool take_function(const struct whatif_asked *asked, struct whatif_answer *answer)
+{
+    struct found_code found;
+
+    if (find_code(asked->db, asked->function, &found, asked->out, asked->json) != FIND_ONE)
+        return false;
+    answer->codes = replay_codes(asked->replay, found.ids);
+    answer->knobs.codes = answer->codes;
+    found_code_free(&found);
+    return true;
+}
+
 bool whatif_ask(const struct whatif_asked *asked, struct whatif_answer *answer)
 {
     bool best = asked->count == 1 && !strcmp(asked->settings[0], "best");
     struct whatif *w;
 
     *answer = (struct whatif_answer){.tried = -1};
-    for (int i = 0; i < asked->count && !best; i++)
-        if (!strcmp(asked->settings[i], "best"))
-            return refuse("best", "it stands alone: it looks for the settings");
-        else if (!whatif_knob(&answer->knobs, asked->settings[i]))
-            return false;
-    if (!knobs_known(&answer->knobs, asked->db))
+    if (!best && !take_settings(asked, &answer->knobs))
         return false;
-    if (asked->function) {
-        struct found_code found;
-        if (find_code(asked->db, asked->function, &found, asked->out, asked->json) != FIND_ONE)
-            return false;
-        answer->knobs.codes = answer->codes = replay_codes(asked->replay, found.ids);
-        found_code_free(&found);
-    }
+    if (asked->function && !take_function(asked, answer))
+        return false;
     w = whatif_open(asked->db, asked->replay);
     if (best)
         best_of(w, asked->db, answer);
@@ -473,7 +577,7 @@ static void headline(FILE *out, const struct whatif_answer *answer)
           out);
 }
 
-/* What ranges mean, and what would tell: once at the end. */
+/* How to measure it, once at the end. */
 static void measure_print(const struct whatif_asked *asked, const struct whatif_knobs *knobs)
 {
     char *words = whatif_try_words(asked, knobs);
@@ -500,39 +604,71 @@ static void unproven_print(const struct whatif_asked *asked, const char *setting
     whatif_knobs_free(&knobs);
 }
 
+/* Are all of F's calls as recorded, for certain? */
+static bool is_unchanged(const struct whatif_function *f)
+{
+    if (f->changed || f->gone || f->undecided)
+        return false;
+    return whatif_is_exact(f) && !memcmp(&f->recorded, &f->predicted, sizeof f->recorded);
+}
+
+/* Is F listed in ANSWER? */
+static bool is_listed(const struct whatif_answer *answer, const struct whatif_function *f)
+{
+    return answer->codes ? answer->codes[f->code] : !is_unchanged(f);
+}
+
+static void name_print(const struct whatif_asked *asked, uint32_t code)
+{
+    char *name = replay_code_name(asked->replay, code);
+
+    prose_text(asked->out, name, WIDTH * 2);
+    putc('\n', asked->out);
+    free(name);
+}
+
+/* The functions of ANSWER. Returns whether all numbers are exact; *SAME: how many functions stay as
+ * they are. */
+static bool functions_print(const struct whatif_asked *asked, const struct whatif_answer *answer,
+                            void (*recorded)(void *context, int64_t code_id), void *context,
+                            size_t *same)
+{
+    const struct whatif_result *r = &answer->result;
+    size_t listed = 0;
+    bool exact = true;
+
+    *same = 0;
+    for (size_t i = 0; i < r->functions.count; i++) {
+        const struct whatif_function *f = &r->functions.at[i];
+        if (!is_listed(answer, f)) {
+            ++*same;
+            continue;
+        }
+        if (++listed > LISTED)
+            continue;
+        name_print(asked, f->code);
+        if (recorded)
+            recorded(context, asked->replay->codes.at[f->code].id);
+        function_print(asked->out, f);
+        exact = exact && whatif_is_exact(f);
+    }
+    if (listed > LISTED)
+        fprintf(asked->out, "(%d of %zu functions; --json has all)\n", LISTED, listed);
+    return exact;
+}
+
 void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *answer,
                  void (*recorded)(void *context, int64_t code_id), void *context)
 {
     const struct whatif_result *r = &answer->result;
     FILE *out = asked->out;
-    size_t listed = 0, same = 0;
-    bool exact = true;
+    size_t same;
+    bool exact;
 
     headline(out, answer);
     fprintf(out, "\n  %-9s %7s %7s %7s %8s %7s %7s %8s %8s\n", "", "calls", "hits", "misses",
             "compiles", "eager", "checks", "guards", "compile");
-    for (size_t i = 0; i < r->functions.count; i++) {
-        const struct whatif_function *f = &r->functions.at[i];
-        char *name;
-        if (answer->codes ? !answer->codes[f->code]
-                          : !f->changed && !f->gone && !f->undecided && whatif_is_exact(f) &&
-                                !memcmp(&f->recorded, &f->predicted, sizeof f->recorded)) {
-            same++;
-            continue;
-        }
-        if (++listed > LISTED)
-            continue;
-        name = replay_code_name(asked->replay, f->code);
-        prose_text(out, name, WIDTH * 2);
-        putc('\n', out);
-        free(name);
-        if (recorded)
-            recorded(context, asked->replay->codes.at[f->code].id);
-        function_print(out, f);
-        exact = exact && whatif_is_exact(f);
-    }
-    if (listed > LISTED)
-        fprintf(out, "(%d of %zu functions; --json has all)\n", LISTED, listed);
+    exact = functions_print(asked, answer, recorded, context, &same);
     if (!answer->codes) {
         fprintf(out, "all%s\n", same ? ", also those that stay as they are" : "");
         if (recorded)
@@ -540,14 +676,15 @@ void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *a
         function_print(out, &r->total);
         exact = exact && whatif_is_exact(&r->total);
     }
-    if (r->total.changed + r->total.gone == 0 && exact)
+    if (exact && r->total.changed + r->total.gone == 0)
         fputs("\nNo call would come out differently.\n", out);
-    if (!exact)
+    if (!exact) {
         fputs("\n1-4: at least 1 and at most 4, whatever the trace does not say; 1+: no upper "
               "bound;\n?: not known.\n",
               out);
-    if (!exact && answer->knobs.text)
-        measure_print(asked, &answer->knobs);
+        if (answer->knobs.text)
+            measure_print(asked, &answer->knobs);
+    }
     if (answer->unproven)
         unproven_print(asked, answer->unproven);
     if (r->notes.count)

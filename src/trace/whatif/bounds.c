@@ -1,8 +1,8 @@
 /* trace/whatif/bounds.c -- bounds of a prediction: "1 to 4 compiles". See trace/whatif/whatif.h.
  *
  * trace/whatif/decide.c marks a call as undecided when its outcome depends on something that the
- * trace does not have, and whatever depends on that call as well. So a call that is not marked
- * comes out as predicted, however the marked ones do:
+ * trace does not have, or on another undecided call. So a call that is not marked ends as
+ * predicted, however the marked ones end:
  *
  *     at least   the calls that are not marked
  *     at most    these, and each marked call that may come out so
@@ -19,8 +19,12 @@
 
 bool whatif_is_exact(const struct whatif_function *f)
 {
-    return whatif_range_is_exact(&f->compiles) && whatif_range_is_exact(&f->hits) &&
-           whatif_range_is_exact(&f->eager);
+    const struct whatif_range *parts[] = {&f->compiles, &f->hits, &f->eager};
+
+    for (int i = 0; i < 3; i++)
+        if (!whatif_range_is_exact(parts[i]))
+            return false;
+    return true;
 }
 
 void whatif_range_add(struct whatif_range *sum, const struct whatif_range *more)
@@ -42,18 +46,22 @@ void ranges_add(struct whatif_function *sum, const struct whatif_function *more)
 
 void ranges_open(struct whatif_function *f)
 {
-    f->compiles.high = f->hits.high = WHATIF_NO_BOUND;
-    f->eager.high = f->misses.high = f->calls.high = WHATIF_NO_BOUND;
+    f->compiles.high = WHATIF_NO_BOUND;
+    f->hits.high = WHATIF_NO_BOUND;
+    f->eager.high = WHATIF_NO_BOUND;
+    f->misses.high = WHATIF_NO_BOUND;
+    f->calls.high = WHATIF_NO_BOUND;
 }
 
 char *whatif_range_text(char text[WHATIF_RANGE_TEXT], const struct whatif_range *range)
 {
-    if (whatif_range_is_exact(range))
-        snprintf(text, WHATIF_RANGE_TEXT, "%" PRId64, range->low);
-    else if (range->high == WHATIF_NO_BOUND)
-        snprintf(text, WHATIF_RANGE_TEXT, "%" PRId64 " or more", range->low);
-    else
-        snprintf(text, WHATIF_RANGE_TEXT, "%" PRId64 " to %" PRId64, range->low, range->high);
+    int bytes = snprintf(text, WHATIF_RANGE_TEXT, "%" PRId64, range->low);
+    size_t room = WHATIF_RANGE_TEXT - (size_t)bytes;
+
+    if (range->high == WHATIF_NO_BOUND)
+        snprintf(text + bytes, room, " or more");
+    else if (!whatif_range_is_exact(range))
+        snprintf(text + bytes, room, " to %" PRId64, range->high);
     return text;
 }
 
@@ -73,30 +81,40 @@ static bool is_counted(const struct bounds *b, uint32_t class_)
     return false;
 }
 
+/* May D be compiled, though it is not certain how it ends? */
+static bool may_compile(const struct bounds *b, const struct decided *d, bool recorded)
+{
+    if (!d->compilable || d->settled)
+        return false;
+    return !recorded || !is_counted(b, d->class_);
+}
+
 void bounds_call(struct bounds *b, struct decided *d)
 {
-    bool doubtful = b->open || b->lost, certain = !d->undecided && !d->trusting && !doubtful;
-    bool possible = !certain && d->compilable && !d->settled;
+    bool doubtful = b->open || b->lost;
+    bool certain = !d->undecided && !d->trusting && !doubtful;
     bool recorded = d->recorded && d->alike;
+    bool possible = !certain && may_compile(b, d, recorded);
     bool called = certain && d->outcome != WHATIF_GONE;
-    bool hits = called && d->outcome == OUTCOME_HIT, missed, runs, other;
+    bool hits = called && d->outcome == OUTCOME_HIT;
+    bool compiles = called && d->outcome == OUTCOME_COMPILED;
+    bool missed = called && outcome_facts[d->outcome].missed;
+    bool python = called && outcome_facts[d->outcome].python;
+    bool other = called && !hits && !compiles && !python;
 
-    if (possible && recorded && is_counted(b, d->class_))
-        possible = false;
-    if (recorded && (possible || (certain && d->outcome == OUTCOME_COMPILED)))
+    if (recorded && (possible || compiles))
         *list_add(&b->compiled) = d->class_;
-    missed = called && outcome_facts[d->outcome].missed;
-    runs = called && outcome_facts[d->outcome].python;
-    other = called && !hits && !runs && d->outcome != OUTCOME_COMPILED;
-    add(&b->calls, called || (d->called && !doubtful), !certain);
-    add(&b->hits, hits, !certain && (d->hittable || doubtful));
-    add(&b->misses, missed, !certain && !d->settled);
-    add(&b->compiles, called && d->outcome == OUTCOME_COMPILED, possible);
     d->certain = certain;
     d->fresh = d->trusting || (possible && !d->recorded);
     /* without code the function runs as Python */
-    d->eager = runs || (!certain && (d->runnable || d->limited || doubtful || d->fresh));
-    add(&b->eager, runs, d->eager);
+    d->eager = python;
+    if (!certain && (d->runnable || d->limited || doubtful || d->fresh))
+        d->eager = true;
+    add(&b->calls, called || (d->called && !doubtful), !certain);
+    add(&b->hits, hits, !certain && (d->hittable || doubtful));
+    add(&b->misses, missed, !certain && !d->settled);
+    add(&b->compiles, compiles, possible);
+    add(&b->eager, python, d->eager);
     b->others += other || (!certain && d->raising);
     b->open = b->open || d->fresh;
 }
@@ -126,15 +144,18 @@ static void raise_low(struct whatif_range *part, const struct whatif_range *call
 
 void bounds_end(struct bounds *b, int64_t most, struct whatif_function *f)
 {
+    struct whatif_function sum = {0};
+
     if (most >= b->compiles.low && most < b->compiles.high)
         b->compiles.high = most;
     raise_low(&b->hits, &b->calls, b->compiles.high + b->eager.high + b->others);
     raise_low(&b->compiles, &b->calls, b->hits.high + b->eager.high + b->others);
     raise_low(&b->eager, &b->calls, b->hits.high + b->compiles.high + b->others);
-    ranges_add(f, &(struct whatif_function){.compiles = b->compiles,
-                                            .hits = b->hits,
-                                            .eager = b->eager,
-                                            .misses = b->misses,
-                                            .calls = b->calls});
+    sum.compiles = b->compiles;
+    sum.hits = b->hits;
+    sum.eager = b->eager;
+    sum.misses = b->misses;
+    sum.calls = b->calls;
+    ranges_add(f, &sum);
     list_free(&b->compiled);
 }
