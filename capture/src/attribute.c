@@ -22,19 +22,19 @@ static enum ended push_attribute(struct watched *w, int slots, bool method, PyOb
 struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name,
                          PyObject *function, struct shadow *source, struct shadow *self)
 {
-    struct shadow *made = shadow_new(c, SHADOW_METHOD, 2);
+    struct shadow *made = shadow_new(c, SHADOW_METHOD, 0);
 
     if (made) {
-        made->parent = owner;
-        made->key = capture_keep(c, name);
+        made->method.owner = owner;
+        made->method.name = capture_keep(c, name);
         made->value = function ? capture_keep(c, function) : NULL;
-        made->items[0] = source;
-        made->items[1] = self;
+        made->method.source = source;
+        made->method.bound = self;
     }
     if (!function && owner->kind == SHADOW_SOURCE && value_is_array(owner->value))
         /* the plan reads it, which must do as little at each hit */
         value_type_known(c, owner->value, owner);
-    else if (!function && owner->kind == SHADOW_SOURCE && !owner->guarded)
+    else if (!function && owner->kind == SHADOW_SOURCE && !owner->source.guarded)
         guard_on(c, owner, "TYPE_MATCH", (PyObject *)Py_TYPE(owner->value));
     return made;
 }
@@ -214,8 +214,8 @@ bool lacks_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyOb
         return false;
     if (of->kind == SHADOW_OBJECT)
         return !object_has(of, name) && class_source(c, owner, of) &&
-               !guard_on(c, of->parent, "NO_HASATTR", name);
-    if (of->kind != SHADOW_SOURCE || !of->key || !value_type_known(c, owner, of) ||
+               !guard_on(c, of->object.of_class, "NO_HASATTR", name);
+    if (of->kind != SHADOW_SOURCE || !of->source.key || !value_type_known(c, owner, of) ||
         source_changed(of, '.', name) || find_attribute(owner, name, &value))
         return Py_XDECREF(value), false;
     return !guard_on(c, of, "NO_HASATTR", name);
@@ -408,7 +408,8 @@ static enum attribute_origin classify(struct capture *c, struct attribute_read *
 
 static struct shadow *read_super(struct capture *c, struct attribute_read *read)
 {
-    struct shadow *source = super_method(c, read->of->value, read->of->node, read->of, read->name);
+    struct shadow *source =
+        super_method(c, read->of->value, read->of->super.self, read->of, read->name);
 
     return source && read_value(read) ? source : NULL;
 }
@@ -421,7 +422,7 @@ static struct shadow *read_method(struct capture *c, struct attribute_read *read
     struct shadow *source;
 
     if (of->kind == SHADOW_OBJECT) {
-        source = source_read(c, of->parent, '.', read->name, function);
+        source = source_read(c, of->object.of_class, '.', read->name, function);
     } else {
         source = source_read(c, of, '.', read->name, NULL);
         if (source)
@@ -441,7 +442,7 @@ static struct shadow *read_found(struct capture *c, struct attribute_read *read)
     if (of->kind != SHADOW_OBJECT)
         return source_read(c, of, '.', read->name, read->value);
     own = object_has(of, read->name);
-    return own ? own : source_read(c, of->parent, '.', read->name, read->value);
+    return own ? own : source_read(c, of->object.of_class, '.', read->name, read->value);
 }
 
 static struct shadow *read_own_class(struct capture *c, struct attribute_read *read)

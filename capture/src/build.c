@@ -47,9 +47,9 @@ struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of)
 
     if (!of || of->kind == SHADOW_DICT)
         return of && PyDict_GET_SIZE(dict) == of->count ? of : NULL;
-    if (of->kind != SHADOW_SOURCE || c->foreign || of->changed || PyDict_GET_SIZE(dict) > 1000 ||
-        !value_type_known(c, dict, of) || !(made = shadow_new(c, SHADOW_DICT, 0)) ||
-        !(keys = PySequence_Tuple(dict)))
+    if (of->kind != SHADOW_SOURCE || c->foreign || of->source.changed ||
+        PyDict_GET_SIZE(dict) > 1000 || !value_type_known(c, dict, of) ||
+        !(made = shadow_new(c, SHADOW_DICT, 0)) || !(keys = PySequence_Tuple(dict)))
         return PyErr_Clear(), NULL;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); i++) {
         PyObject *key = PyTuple_GET_ITEM(keys, i),
@@ -58,9 +58,9 @@ struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of)
         if (!item || shadow_add(c, made, key, item))
             return NULL;
     }
-    if (!of->counted && guard_on(c, of, "DICT_ORDER", keys))
+    if (!of->source.listed && guard_on(c, of, "DICT_ORDER", keys))
         return NULL;
-    of->counted = true;
+    of->source.listed = true;
     return made;
 }
 
@@ -211,9 +211,9 @@ enum ended mirror_iterator(struct capture *c, struct watched *w, const struct ca
         struct shadow *of = call->shadows[i];
         const bool keyword = i >= call->count - named,
                    items = !keyword && (is_sequence(value) || PyDict_CheckExact(value));
-        if (of && of->kind == SHADOW_ITERATOR && of->how == ITERATES_MIRROR &&
-            of->at == of->child->at)
-            args[i] = Py_NewRef(of->node);
+        if (of && of->kind == SHADOW_ITERATOR && of->iterator.how == ITERATES_MIRROR &&
+            of->iterator.at == of->iterator.mirrored->iterator.at)
+            args[i] = Py_NewRef(of->iterator.mirror);
         else if (items ? of && shadow_change(c, of)
                        : keyword || value_is_simple(value)) /* keyword: fillvalue, an item */
             args[i] = mirror_of(c, value, of, items ? 's' : value_is_simple(value) ? 'k' : 'e');
@@ -224,10 +224,10 @@ enum ended mirror_iterator(struct capture *c, struct watched *w, const struct ca
             shadow_add(c, made, NULL, of);
         }
     }
-    if (made && i == call->count && (made->child = shadow_new(c, SHADOW_ITERATOR, 0)))
+    if (made && i == call->count && (made->iterator.mirrored = shadow_new(c, SHADOW_ITERATOR, 0)))
         mirror = PyObject_Vectorcall(call->callable, args, (size_t)(i - named), call->names);
     if (mirror)
-        made->node = capture_keep(c, mirror);
+        made->iterator.mirror = capture_keep(c, mirror);
     Py_XDECREF(mirror);
     for (i = 0; i < 8; i++)
         Py_XDECREF(args[i]);
@@ -238,8 +238,9 @@ enum ended mirror_iterator(struct capture *c, struct watched *w, const struct ca
 
 struct shadow *mirror_next(struct capture *c, struct shadow *of)
 {
-    OWNED PyObject *item =
-        of->at++ == of->child->at++ ? Py_TYPE(of->node)->tp_iternext(of->node) : NULL;
+    OWNED PyObject *item = of->iterator.at++ == of->iterator.mirrored->iterator.at++
+                               ? Py_TYPE(of->iterator.mirror)->tp_iternext(of->iterator.mirror)
+                               : NULL;
 
     PyErr_Clear();
     return item ? mirror_shadow(c, item) : NULL;
@@ -255,7 +256,7 @@ static struct shadow *view_shadow(struct capture *c, struct shadow *of, PyObject
     PyErr_Clear();
     if (!shadows || !values || !shadow_change(c, of))
         return NULL;
-    of->fixed = true;
+    of->frozen = true;
     return iterator_shadow(c, ITERATES_ITEMS, values, mirror_shadow(c, shadows));
 }
 
@@ -450,7 +451,7 @@ static enum ended get_item(struct capture *c, struct watched *w, const struct ca
     PyObject *container = call->args[0], *key = call->args[1], *value;
     struct shadow *of = call->shadows[0], *shadow = NULL;
     const bool number = PyLong_CheckExact(key),
-               shape = of && of->kind == SHADOW_SOURCE && of->varies == 3;
+               shape = of && of->kind == SHADOW_SOURCE && of->source.varies == VARIES_SHAPE;
     const bool at =
         number && (shape || (is_sequence(container) && value_type_known(c, container, of)));
     Py_ssize_t i;
@@ -458,11 +459,11 @@ static enum ended get_item(struct capture *c, struct watched *w, const struct ca
     if (!of || !value_known(c, key, call->shadows[1]))
         return break_at(c, "value", "an item of a %.200s that is not known",
                         Py_TYPE(container)->tp_name);
-    if (!at &&
-        !(PyDict_CheckExact(container) ? (number || PyUnicode_CheckExact(key)) &&
-                                             (of->changed || value_type_known(c, container, of))
-                                       : (value_is_simple(container) || PyTuple_Check(container)) &&
-                                             value_known(c, container, of)))
+    if (!at && !(PyDict_CheckExact(container)
+                     ? (number || PyUnicode_CheckExact(key)) &&
+                           (of->source.changed || value_type_known(c, container, of))
+                     : (value_is_simple(container) || PyTuple_Check(container)) &&
+                           value_known(c, container, of)))
         return break_at(c, "container", "an item of a %.200s", Py_TYPE(container)->tp_name);
     if (!(value = run_call(call)))
         return ENDED_RAISED;
@@ -492,7 +493,7 @@ static enum ended set_item(struct capture *c, struct watched *w, const struct ca
             c, "container",
             "an item is set that is not known, or whose key is no word or number that is known");
     if (PyDict_CheckExact(container) && of->kind == SHADOW_SOURCE &&
-        (of->changed || value_type_known(c, container, of)))
+        (of->source.changed || value_type_known(c, container, of)))
         return set_in_dict(c, w, call->slots - 1, of, key, value, of_value);
     if (value == container || !may_change(c, of, list ? SHADOW_LIST : SHADOW_DICT) ||
         PyObject_Size(container) != of->count)

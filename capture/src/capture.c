@@ -108,7 +108,7 @@ static bool capture_open(struct capture *c, PyThreadState *ts, PyObject *callbac
     for (int i = 0; i < 4; i++) {
         *tuples[i] = shadow_new(c, SHADOW_TUPLE, 0);
         if ((*roots[i] = shadow_new(c, SHADOW_SOURCE, 0)))
-            (*roots[i])->step = "LGBS"[i];
+            (*roots[i])->source.step = "LGBS"[i];
     }
     if (c->failed)
         return false;
@@ -138,10 +138,11 @@ static bool begin(struct capture *c, struct watched *w)
             return false;
     }
     for (Py_ssize_t i = 0; i < c->mortal->count; i++)
-        c->mortal->items[i]->at = 0;
+        c->mortal->items[i]->source.references = 0;
     for (Py_ssize_t i = 0; i < c->mortal->count; i++)
         for (Py_ssize_t j = 0; j < c->mortal->count; j++)
-            c->mortal->items[i]->at += c->mortal->items[i]->value == c->mortal->items[j]->value;
+            c->mortal->items[i]->source.references +=
+                c->mortal->items[i]->value == c->mortal->items[j]->value;
     c->closure = Py_XNewRef(compat_function(w->frame)->func_closure);
     return true;
 }
@@ -170,13 +171,13 @@ static PyObject *reason_text(const char *reason)
  * would raise, or do something else. */
 static void guard_unused(struct capture *c, struct shadow *of)
 {
-    for (struct shadow *one = of->child; one; one = one->next)
-        if (one->child)
+    for (struct shadow *one = of->source.child; one; one = one->source.next)
+        if (one->source.child)
             guard_unused(c, one);
-        else if (one->kind == SHADOW_SOURCE && !one->guarded && one->value &&
-                 (one->step == '.' ||
-                  (one->step == '[' && of->value && PyDict_CheckExact(of->value))))
-            guard_on(c, of, one->step == '.' ? "HASATTR" : "DICT_CONTAINS", one->key);
+        else if (one->kind == SHADOW_SOURCE && !one->source.guarded && one->value &&
+                 (one->source.step == '.' ||
+                  (one->source.step == '[' && of->value && PyDict_CheckExact(of->value))))
+            guard_on(c, of, one->source.step == '.' ? "HASATTR" : "DICT_CONTAINS", one->source.key);
 }
 
 /* Does one of the variables of W, which returns, have what is not quiet when it dies, and did not

@@ -33,88 +33,157 @@
 /* What the shim does for us: set when _dyntrace_capture is attached to it. */
 extern const struct shim_services *shim;
 
+/* What is known of a value: the tag of struct shadow. Containers are those from TUPLE to SLICE. */
 enum shadow_kind {
-    SHADOW_CONST,  /* value is the object, which nobody can change */
-    SHADOW_SOURCE, /* read from outside: step and key behind parent; value was there */
-    SHADOW_NODE,   /* a node of the graph gives it */
-    SHADOW_TUPLE,
+    SHADOW_CONST,  /* a constant: an object that nobody can change */
+    SHADOW_SOURCE, /* read from outside the function: a variable, a global, an attribute, an item */
+    SHADOW_NODE,   /* the result of a node of the graph */
+    SHADOW_TUPLE,  /* a container with known items; it was made here, or is a list that was read */
     SHADOW_LIST,
     SHADOW_DICT,
-    SHADOW_SLICE,  /* built here of items */
-    SHADOW_OBJECT, /* an instance made here of the class parent; items: its attributes keys */
-    /* an effect: items[0] is called with the others, which changes parent; or makes an object, and
-     * parent is itself */
-    SHADOW_CALL,
-    SHADOW_SUPER, /* super(), of items: a class, value, and an object, node */
-    /* attribute key of parent, a bound method; value: its function, or NULL; items: the source of
-     * that, and its self */
-    SHADOW_METHOD,
-    /* how it iterates: enum iteration. Over value, of parent; if that is of the graph, at number
-     * at */
-    SHADOW_ITERATOR,
-    /* value, of the function parent; items: variables, then its stack; child: what it gave last;
-     * counted: it is not followed */
-    SHADOW_GENERATOR,
-    /* made here, of the code key; items: cells of its closure; parent, next: its defaults, those of
-     * keywords, or NULL; child: its globals */
-    SHADOW_FUNCTION,
-    /* made here, or parent is its source; items[0]: what is in it, or NULL; value: that itself, to
-     * be compared only */
-    SHADOW_CELL,
-    SHADOW_CHANGED, /* child of a source: what was there has given way to value, of items[0] */
+    SHADOW_SLICE,
+    SHADOW_OBJECT,    /* an instance, made here, of a class of the program */
+    SHADOW_CALL,      /* an effect: a call that changes something or makes an object */
+    SHADOW_SUPER,     /* super() */
+    SHADOW_METHOD,    /* a bound method */
+    SHADOW_ITERATOR,  /* an iterator, or a view of a dict */
+    SHADOW_GENERATOR, /* a generator, made here */
+    SHADOW_FUNCTION,  /* a function, made here */
+    SHADOW_CELL,      /* the cell of a variable */
+    SHADOW_CHANGED,   /* a child of a source: the value that an effect has put in its place */
 };
 
-/* Where the next item of a SHADOW_ITERATOR comes from. */
+/* How much of a source a guard checks. */
+enum guarded {
+    GUARDED_NOT,   /* nothing yet */
+    GUARDED_TYPE,  /* its type, and the length of a tuple or list */
+    GUARDED_VALUE, /* its value */
+};
+
+/* Whether a number that was read is an input of the graph, because calls give different ones. */
+enum varying {
+    VARIES_UNKNOWN, /* nobody has asked yet */
+    VARIES_INPUT,   /* it is an input */
+    VARIES_NOT,     /* it is not */
+    VARIES_SHAPE,   /* a shape: `items` has the sizes that are inputs, and NULL for the others */
+};
+
+/* A value that was read, at `step` `key` behind `parent`. A root has no parent and no key. */
+struct source {
+    struct shadow *parent, *child, *next; /* child: the first that was read behind it */
+    PyObject *key;                        /* borrowed from the arena */
+    /* 'l' a variable, '.' an attribute, '[' an item, '!' a global that is missing, 'C' the cell of
+     * a free variable; of a root 'L' 'G' 'B' 'S': locals, globals, builtins, sys.modules */
+    char step;
+    unsigned char steps; /* how many lie between it and its root */
+    enum guarded guarded;
+    enum varying varies;
+    bool changed;          /* an effect has changed some of its children */
+    bool listed;           /* the order of a dict's keys, or a set's items, are guarded */
+    bool is_ordinary;      /* a class: it makes and finds attributes as object does, guarded */
+    bool is_new;           /* CHANGED: nothing was there before */
+    Py_ssize_t cell;       /* 'C': the number of the free variable */
+    Py_ssize_t references; /* in capture->mortal: how many references the capture holds */
+    Py_ssize_t apart;      /* it is another object than the first `apart` effects changed */
+    PyObject *path;        /* borrowed, or NULL: its path, once source_path() has made it */
+    PyObject *placeholder; /* borrowed, or NULL: the node of the graph's input */
+};
+
+/* The result of a node. */
+struct node {
+    PyObject *node;       /* borrowed */
+    PyObject *expression; /* a number: how it is calculated, for guards; borrowed, or NULL */
+    struct shadow *same;  /* the node returns this very object, or NULL */
+    unsigned char steps;  /* a number: operands in its expression */
+    bool is_number;       /* a number, calculated of the numbers `items` */
+    bool fixed;           /* its shape follows from the shapes of the inputs */
+    bool counted;         /* so do the number of its items and their shapes */
+};
+
+struct method {
+    struct shadow *owner;
+    PyObject *name;                /* borrowed */
+    struct shadow *source, *bound; /* of its function and its self; NULL: a method in C */
+};
+
+/* Where the next item of an iterator comes from. */
 enum iteration {
     ITERATES_ITEMS,     /* forwards, over a container, an array, or a dict's view */
     ITERATES_BACKWARDS, /* reversed(), over a tuple or list */
-    /* the mirror node (build.c), child->at items of which have been taken, gives capsules where it
-     * gives items */
-    ITERATES_MIRROR,
-    ITERATES_ZIP,       /* zip() of items, the iterators keys; and so do the next three */
-    ITERATES_ENUMERATE, /* enumerate() of one */
-    ITERATES_MAP,       /* map(), with the function value */
+    ITERATES_MIRROR,    /* the iterator `mirror` gives capsules of the items' shadows: build.c */
+    ITERATES_ZIP,       /* zip() of the iterators `keys`, which have the shadows `items` */
+    ITERATES_ENUMERATE, /* enumerate(), of one such */
+    ITERATES_MAP,       /* map(), of such, with the function `value` */
     ITERATES_FILTER,    /* filter(), likewise */
-    ITERATES_UNKNOWN,   /* it is not known how far it has come */
+    ITERATES_UNKNOWN,   /* nobody knows how far it has come */
+};
+
+struct iterator {
+    enum iteration how;
+    struct shadow *of; /* of `value`: what it iterates over, or its function */
+    Py_ssize_t at;     /* items that it has given: of a result of the graph, or mirrored */
+    PyObject *mirror;  /* borrowed */
+    /* shared by the copies of a mirrored iterator: its `at` counts the items that were taken */
+    struct shadow *mirrored;
+};
+
+/* `items` are its variables, then its stack. */
+struct generator {
+    struct shadow *function;
+    struct shadow *given; /* what it gave last */
+    bool has_begun;       /* its frame's cells have shadows */
+    bool lost;            /* it is not followed any more */
+};
+
+/* `items` are the cells of its closure. */
+struct function {
+    PyObject *code;                             /* borrowed; NULL: a polyfill's */
+    struct shadow *defaults, *keyword_defaults; /* or NULL */
+    struct shadow *globals;
+};
+
+/* `items` is its content, or NULL; `value` the object in it, only to be compared. */
+struct cell {
+    struct shadow *source; /* or NULL: it was made here */
+    bool is_outside;       /* another function has made it */
+};
+
+/* `items` are a callable and its arguments. */
+struct effect {
+    struct shadow *container; /* what the call changes; itself: it makes an object */
+    Py_ssize_t nodes;         /* how many nodes come before it */
 };
 
 struct shadow {
     enum shadow_kind kind;
-    /* of a source: behind its root; of a node that gives a number: operands that it is calculated
-     * of */
-    unsigned char steps;
-    union {
-        /* of a source: 'l' 'G' 'B' '.' '[', or 'C', the cell of a free variable, number at */
-        char step;
-        enum iteration how; /* of an iterator */
-    };
-    char guarded; /* a source: 1: its type (and length), 2: what it is is guarded */
-    bool changed; /* a source: some of its children are */
-    /* a source: 1: a number that is an input of the graph, 2: not, 3: a shape that has such (items;
-     * or NULL); a node: 1: it gives a number, of the numbers items */
-    char varies;
-    /* a node: its shape, or that of its arguments, follows from those of the inputs; fixed: a list
-     * or dict that is not changed here any more */
-    bool fixed, counted;
-    PyObject *told; /* borrowed from capture->arena: what plan_part() says of it; or NULL */
-    /* of a list, tuple or dict: those that have not come to their end (build.c) */
-    uint32_t mirrors;
-    /* kept: the serial of the frame that has put it aside to be able to change it */
-    uint32_t serial, kept;
-    /* a source: is another object than the first of the effects change; an effect: nodes before it;
-     * one of mortal; an iterator */
-    Py_ssize_t apart, at;
-    /* a list, dict or object that can be seen from outside: what it was when that began */
+    bool frozen;           /* a container that must not change any more */
+    uint32_t mirrors;      /* of a container: mirrored iterators over it that have not ended */
+    uint32_t serial, kept; /* kept: of the frame that has an undo for it */
+    PyObject *value;       /* the object, if it is known: borrowed from the arena; or NULL */
+    PyObject *told;        /* what plan_part() made of it: borrowed likewise; or NULL */
+    /* a list, dict or object that others can see: what it was when that began */
     struct shadow *origin;
-    struct shadow *parent, *child, *next; /* child: of a source, the first that was read from it */
-    /* of a source, if it was asked for; of a node that gives a number: for guards, or NULL:
-     * borrowed likewise */
-    PyObject *path;
-    /* borrowed from capture->arena; node: of a node, or a source's placeholder, or NULL */
-    PyObject *key, *value, *node;
     struct shadow **items;
-    PyObject **keys; /* of a dict, borrowed likewise */
+    PyObject **keys; /* borrowed likewise: of a dict, of an object's attributes */
     Py_ssize_t count, room;
+    /* By kind. `source` is that of CHANGED as well, of a list that was read, and all zero in
+     * constants and in other containers. */
+    union {
+        struct source source;
+        struct node node;
+        struct method method;
+        struct iterator iterator;
+        struct generator generator;
+        struct function function;
+        struct cell cell;
+        struct effect effect;
+        struct {
+            struct shadow *of_class;
+        } object; /* `keys` and `items` are its attributes */
+        struct {
+            PyObject *self; /* borrowed */
+        } super;            /* of the class `value`; `items` are the shadows of both */
+    };
 };
 
 /* A frame that is stepped. */
@@ -234,6 +303,19 @@ static inline bool value_is_plain(PyObject *value)
     return value_is_simple(value) || value_is_description(value) || is_plain_slice(value);
 }
 int value_register(PyObject *type);
+static inline bool is_kind(const struct shadow *shadow, enum shadow_kind kind)
+{
+    return shadow && shadow->kind == kind;
+}
+static inline bool is_source(const struct shadow *shadow)
+{
+    return is_kind(shadow, SHADOW_SOURCE);
+}
+/* A shape that was read, some of whose sizes are inputs of the graph? */
+static inline bool is_varying_shape(const struct shadow *shadow)
+{
+    return is_source(shadow) && shadow->source.varies == VARIES_SHAPE;
+}
 static inline bool is_container(const struct shadow *shadow)
 {
     return shadow && shadow->kind >= SHADOW_TUPLE && shadow->kind <= SHADOW_SLICE;

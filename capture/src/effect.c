@@ -25,11 +25,11 @@ static int escape(struct capture *c, struct shadow *shadow, int depth, bool insi
         return 0;
     if (shadow->kind <= SHADOW_NODE)
         return shadow->kind == SHADOW_NODE ||
-                       (shadow->kind == SHADOW_CONST ? shadow->value : shadow->key)
+                       (shadow->kind == SHADOW_CONST ? shadow->value : shadow->source.key)
                    ? 0
                    : -1;
     if (shadow->kind == SHADOW_METHOD)
-        return escape(c, shadow->parent, depth + 1, false);
+        return escape(c, shadow->method.owner, depth + 1, false);
     if (shadow->kind > SHADOW_CALL)
         return -1;
     for (Py_ssize_t i = 0; i < shadow->count; i++)
@@ -52,21 +52,21 @@ bool lets_go(struct capture *c, PyObject *old, struct shadow *shadow)
     if (!shadow || !value_dies_quietly(old) || PyTuple_Check(old) || PyList_Check(old) ||
         PyDict_Check(old))
         return false;
-    if (shadow->kind != SHADOW_SOURCE || shadow->guarded)
+    if (shadow->kind != SHADOW_SOURCE || shadow->source.guarded)
         return true;
     if (value_is_array(old) && strcmp(Py_TYPE(old)->tp_name, "Tensor"))
         return value_type_known(c, old, shadow); /* its items may be objects */
     guard_on(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(old));
-    shadow->guarded = !value_is_array(old);
+    shadow->source.guarded = value_is_array(old) ? GUARDED_NOT : GUARDED_TYPE;
     return !c->failed;
 }
 
 struct shadow *one_of(struct capture *c, struct shadow *shadow)
 {
     for (Py_ssize_t i = 0; shadow && shadow->kind == SHADOW_SOURCE && shadow->value &&
-                           shadow->key && i < c->effects->count;
+                           shadow->source.key && i < c->effects->count;
          i++) {
-        struct shadow *changed = c->effects->items[i]->parent;
+        struct shadow *changed = c->effects->items[i]->effect.container;
         PyObject *path = changed != shadow && changed->value == shadow->value && !c->foreign
                              ? source_path(c, changed)
                              : NULL;
@@ -82,8 +82,8 @@ bool is_apart(struct capture *c, struct shadow *shadow)
                           ? PyModule_GetDict(shadow->value)
                           : shadow->value;
 
-    for (; value && shadow->apart < c->effects->count; shadow->apart++) {
-        struct shadow *changed = c->effects->items[shadow->apart]->parent;
+    for (; value && shadow->source.apart < c->effects->count; shadow->source.apart++) {
+        struct shadow *changed = c->effects->items[shadow->source.apart]->effect.container;
         if (changed == shadow || !changed->value)
             continue;
         if (changed->value == value ||
@@ -128,8 +128,8 @@ static struct shadow *add_effect(struct capture *c, struct shadow *container,
     for (int i = 0; i < count; i++)
         made->items[1 + i] = args[i];
     made->count = count + 1;
-    made->parent = container ? container : made;
-    made->at = PyList_GET_SIZE(c->nodes);
+    made->effect.container = container ? container : made;
+    made->effect.nodes = PyList_GET_SIZE(c->nodes);
     return shadow_add(c, c->effects, NULL, made) ? NULL : made;
 }
 
@@ -148,7 +148,7 @@ bool may_change(struct capture *c, struct shadow *shadow, enum shadow_kind kind)
 {
     struct shadow *origin, *items;
 
-    if (!shadow || shadow->fixed || shadow->mirrors || !shadow_change(c, shadow))
+    if (!shadow || shadow->frozen || shadow->mirrors || !shadow_change(c, shadow))
         return false;
     if (shadow->kind != SHADOW_SOURCE || kind != SHADOW_LIST || !shadow->value ||
         !PyList_CheckExact(shadow->value))
@@ -199,19 +199,19 @@ enum ended set_place(struct capture *c, struct watched *w, int count, struct sha
     made = shadow_new(c, SHADOW_CHANGED, 1);
     if (!callable || !made || !shadow_change(c, of) || !add_effect(c, of, callable, 3, args))
         return not_ours(c, of->value);
-    made->step = step;
-    made->parent = of;
-    made->key = capture_keep(c, key);
+    made->source.step = step;
+    made->source.parent = of;
+    made->source.key = capture_keep(c, key);
     made->value = capture_keep(c, value);
     made->items[0] = of_value;
     made->count = 1;
-    made->counted = !old;
+    made->source.is_new = !old;
     if (step == '.' ? PyObject_SetAttr(of->value, key, value)
                     : PyObject_SetItem(of->value, key, value))
         return ENDED_RAISED;
-    made->next = of->child;
-    of->child = made;
-    of->changed = true;
+    made->source.next = of->source.child;
+    of->source.child = made;
+    of->source.changed = true;
     stack_drop(w, count);
     return ENDED_NOT;
 }
@@ -219,7 +219,7 @@ enum ended set_place(struct capture *c, struct watched *w, int count, struct sha
 bool class_changed(struct capture *c, const struct shadow *but, PyObject *name)
 {
     for (Py_ssize_t i = 0; i < c->effects->count; i++) {
-        const struct shadow *effect = c->effects->items[i], *of = effect->parent;
+        const struct shadow *effect = c->effects->items[i], *of = effect->effect.container;
         if (of != but && of->value && PyType_Check(of->value) && effect->count == 4 &&
             PyUnicode_Compare(effect->items[2]->value, name) == 0)
             return true;

@@ -89,7 +89,7 @@ bool node_arguments(struct capture *c, const struct call *call, bool sized, stru
 
     *first = *rest = false;
     *made = (struct operation){.op = call->bound ? "call_method" : "call_function",
-                               .target = call->bound ? call->of->key : call->callable,
+                               .target = call->bound ? call->of->method.name : call->callable,
                                .args = PyTuple_New(positional),
                                .keywords = named ? PyDict_New() : NULL,
                                .fixed = true};
@@ -220,15 +220,15 @@ enum ended array_call(struct capture *c, struct watched *w, const struct call *c
 static enum ended array_method(struct capture *c, struct watched *w, const struct call *call,
                                PyObject *self)
 {
-    const struct call whole = with_self(call, self, call->of->parent);
-    const char *name = PyUnicode_AsUTF8(call->of->key);
+    const struct call whole = with_self(call, self, call->of->method.owner);
+    const char *name = PyUnicode_AsUTF8(call->of->method.name);
     struct shadow *shape;
 
     if (is_in(name, "data"))
         return break_at(c, "data", "%.100s() of an array gives what depends on its data", name);
     if (!strcmp(name, "size") && !call->names && call->count < 2 &&
-        value_type_known(c, self, call->of->parent) &&
-        (shape = varying_shape(c, self, call->of->parent))) {
+        value_type_known(c, self, call->of->method.owner) &&
+        (shape = varying_shape(c, self, call->of->method.owner))) {
         const Py_ssize_t count = PyTuple_GET_SIZE(shape->value);
         Py_ssize_t i = call->count && PyLong_CheckExact(call->args[0]) &&
                                value_known(c, call->args[0], call->shadows[0])
@@ -271,8 +271,8 @@ static struct shadow *defaulted(struct capture *c, PyFunctionObject *function, s
         !value || !of ? NULL
         : of->kind != SHADOW_FUNCTION
             ? source_attribute(c, of, keyword ? "__kwdefaults__" : "__defaults__", all)
-        : keyword ? of->next
-                  : of->parent;
+        : keyword ? of->function.keyword_defaults
+                  : of->function.defaults;
 
     PyErr_Clear();
     return from && key ? value_part(c, all, from, key, value) : NULL;
@@ -359,7 +359,7 @@ static enum ended generator_made(struct capture *c, struct watched *w, const str
             "a generator that handles exceptions, or may keep what runs code when it dies");
     memcpy(made->items, shadows, sizeof *shadows * (size_t)count);
     made->count = code->co_nlocalsplus;
-    made->parent = of;
+    made->generator.function = of;
     result = run_call(call);
     made->value = result ? capture_keep(c, result) : NULL;
     if (result && (!PyGen_CheckExact(result) || shadow_add(c, c->generators, NULL, made)))
@@ -440,22 +440,22 @@ bool can_step(struct capture *c, PyObject *function, struct shadow *of)
     if ((code->co_flags & (needed | refused)) != needed)
         return false;
     if (of->kind == SHADOW_FUNCTION) /* its code can be set */
-        return !of->key || of->key == (PyObject *)code;
+        return !of->function.code || of->function.code == (PyObject *)code;
     if (of->kind != SHADOW_SOURCE ||
         !(is_nested(function) ? value_type_known(c, function, of) : value_known(c, function, of)) ||
         !(source = source_attribute(c, of, "__code__", (PyObject *)code)))
         return false;
-    if (!source->guarded)
+    if (!source->source.guarded)
         guard_on(c, of, "CLOSURE_MATCH", function);
     /* the code says what it does, with these */
-    for (int i = 0; i < 2 && of->guarded == 1 && !source->guarded; i++) {
+    for (int i = 0; i < 2 && of->source.guarded == GUARDED_TYPE && !source->source.guarded; i++) {
         PyObject *value = i ? ((PyFunctionObject *)function)->func_builtins
                             : ((PyFunctionObject *)function)->func_globals;
         struct shadow *part = source_attribute(c, of, i ? "__builtins__" : "__globals__", value);
         if (!part || guard_on(c, part, "ID_MATCH", value))
             return false;
     }
-    source->guarded = 2;
+    source->source.guarded = GUARDED_VALUE;
     return !c->failed;
 }
 
@@ -562,12 +562,13 @@ static enum ended dispatch(struct capture *c, struct watched *w, const struct ca
         PyCFunction_GET_SELF(callable) == shim->link_of(w->code))
         return enter(c, w, call);
     if (self && !of->value &&
-        (of->parent->kind == SHADOW_NODE || of->parent->kind == SHADOW_SOURCE) &&
-        is_graph(self, of->parent))
+        (of->method.owner->kind == SHADOW_NODE || of->method.owner->kind == SHADOW_SOURCE) &&
+        is_graph(self, of->method.owner))
         return array_method(c, w, call, self);
-    if (self && of->value && PyMethod_Check(callable) && can_step(c, of->value, of->items[0])) {
-        whole = with_self(call, self, of->items[1]);
-        return inlined(c, w, &whole, (PyFunctionObject *)of->value, of->items[0]);
+    if (self && of->value && PyMethod_Check(callable) &&
+        can_step(c, of->value, of->method.source)) {
+        whole = with_self(call, self, of->method.bound);
+        return inlined(c, w, &whole, (PyFunctionObject *)of->value, of->method.source);
     }
     if (of && of->kind == SHADOW_FUNCTION && can_step(c, callable, of))
         return inlined(c, w, call, (PyFunctionObject *)callable, of);

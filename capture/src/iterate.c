@@ -27,7 +27,8 @@ static struct shadow *item_node(struct capture *c, PyObject *value, struct shado
 static bool has_known_length(PyObject *value, const struct shadow *of)
 {
     return of && (of->kind == SHADOW_SOURCE ||
-                  (of->kind == SHADOW_NODE && (value_is_array(value) ? of->fixed : of->counted)));
+                  (of->kind == SHADOW_NODE &&
+                   (value_is_array(value) ? of->node.fixed : of->node.counted)));
 }
 
 /* ---- iterators ---- */
@@ -38,9 +39,9 @@ struct shadow *iterator_shadow(struct capture *c, enum iteration how, PyObject *
     struct shadow *made = shadow_new(c, SHADOW_ITERATOR, 0);
 
     if (made) {
-        made->how = how;
+        made->iterator.how = how;
         made->value = value ? capture_keep(c, value) : NULL;
-        made->parent = of;
+        made->iterator.of = of;
     }
     return made;
 }
@@ -71,7 +72,7 @@ enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, Py
     if (!itself && is_container(of) && c->mortal->count && !value_dies_quietly(value))
         return break_at(c, "value", "an iterator that may keep what runs code when it dies");
     *shadow = itself ? of
-              : view ? iterator_shadow(c, ITERATES_ITEMS, of->value, of->parent)
+              : view ? iterator_shadow(c, ITERATES_ITEMS, of->value, of->iterator.of)
                      : iterator_shadow(c, ITERATES_ITEMS, value, of);
     *iterator = *shadow ? PyObject_GetIter(value) : NULL;
     return *iterator ? ENDED_NOT : *shadow ? ENDED_RAISED : no_memory_at(c);
@@ -79,7 +80,7 @@ enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, Py
 
 static bool iterates(const struct shadow *of, enum iteration how)
 {
-    return of && of->kind == SHADOW_ITERATOR && of->how == how;
+    return of && of->kind == SHADOW_ITERATOR && of->iterator.how == how;
 }
 
 /* Does its next item come from CPython alone, and from generators? */
@@ -88,10 +89,10 @@ static bool is_native(const struct shadow *of)
     if (!of)
         return false;
     if (of->kind == SHADOW_GENERATOR)
-        return !of->counted;
+        return !of->generator.lost;
     if (of->kind != SHADOW_ITERATOR)
         return false;
-    switch (of->how) {
+    switch (of->iterator.how) {
     case ITERATES_ITEMS:
     case ITERATES_BACKWARDS:
     case ITERATES_MIRROR:
@@ -116,7 +117,7 @@ static struct shadow *given(struct capture *c, struct shadow *of, PyObject *iter
 /* The tuple ITEM that a zip() or, with a number first, an enumerate() has just given. */
 static struct shadow *given_tuple(struct capture *c, struct shadow *of, PyObject *item)
 {
-    const bool counts = of->how == ITERATES_ENUMERATE;
+    const bool counts = of->iterator.how == ITERATES_ENUMERATE;
     struct shadow *made;
 
     if (!PyTuple_CheckExact(item))
@@ -137,15 +138,15 @@ static struct shadow *given_item(struct capture *c, struct shadow *of, PyObject 
 {
     Py_ssize_t at;
 
-    if (is_graph(of->value, of->parent))
-        return item_node(c, of->value, of->parent, of->at++);
+    if (is_graph(of->value, of->iterator.of))
+        return item_node(c, of->value, of->iterator.of, of->iterator.at++);
     if (!is_sequence(of->value))
         return shadow_const(c, item);
     at = PyObject_LengthHint(iterator, 0);
     PyErr_Clear();
-    if (of->how != ITERATES_BACKWARDS)
+    if (of->iterator.how != ITERATES_BACKWARDS)
         at = PySequence_Fast_GET_SIZE(of->value) - at - 1;
-    return value_item(c, of->value, of->parent, at);
+    return value_item(c, of->value, of->iterator.of, at);
 }
 
 /* The shadow of ITEM, which ITERATOR, of OF, has just given. */
@@ -155,10 +156,10 @@ static struct shadow *given(struct capture *c, struct shadow *of, PyObject *iter
     if (!shadow_change(c, of))
         return NULL;
     if (of->kind == SHADOW_GENERATOR)
-        return of->child;
-    if (of->how == ITERATES_MIRROR)
+        return of->generator.given;
+    if (of->iterator.how == ITERATES_MIRROR)
         return mirror_next(c, of);
-    if (of->how == ITERATES_ENUMERATE || of->how == ITERATES_ZIP)
+    if (of->iterator.how == ITERATES_ENUMERATE || of->iterator.how == ITERATES_ZIP)
         return given_tuple(c, of, item);
     return given_item(c, of, iterator, item);
 }
@@ -170,7 +171,7 @@ static void iterator_forget_position(struct capture *c, struct shadow *of)
     c->failed |= !shadow_change(c, of);
     if (of->kind != SHADOW_ITERATOR)
         return;
-    while (of->how == ITERATES_MIRROR && of->count) {
+    while (of->iterator.how == ITERATES_MIRROR && of->count) {
         struct shadow *in = of->items[--of->count];
         c->failed |= !shadow_change(c, in);
         in->mirrors--;
@@ -180,9 +181,9 @@ static void iterator_forget_position(struct capture *c, struct shadow *of)
         iterator_forget_position(c, in);
         if (in->kind != SHADOW_ITERATOR)
             continue;
-        if (in->how == ITERATES_MIRROR || is_graph(in->value, in->parent)) {
+        if (in->iterator.how == ITERATES_MIRROR || is_graph(in->value, in->iterator.of)) {
             c->failed |= !shadow_change(c, in);
-            in->how = ITERATES_UNKNOWN;
+            in->iterator.how = ITERATES_UNKNOWN;
         }
     }
 }
@@ -192,8 +193,9 @@ static enum ended next_of_each(struct capture *c, struct watched *w, struct shad
 {
     OWNED PyObject *iterators = PyTuple_New(of->count);
     struct shadow *all = shadow_new(c, SHADOW_TUPLE, of->count);
-    struct operands operands = {{of->value ? of->value : Py_None, iterators},
-                                {of->parent ? of->parent : shadow_const(c, Py_None), all}};
+    struct operands operands = {
+        {of->value ? of->value : Py_None, iterators},
+        {of->iterator.of ? of->iterator.of : shadow_const(c, Py_None), all}};
 
     for (Py_ssize_t i = 0; iterators && all && i < of->count; i++) {
         PyTuple_SET_ITEM(iterators, i, Py_NewRef(of->keys[i]));
@@ -202,7 +204,7 @@ static enum ended next_of_each(struct capture *c, struct watched *w, struct shad
     if (!iterators || !all)
         return no_memory_at(c);
     return step_polyfill(
-        c, w, of->how == ITERATES_FILTER ? "_next_filter" : "_next_map",
+        c, w, of->iterator.how == ITERATES_FILTER ? "_next_filter" : "_next_map",
         &(struct call){
             .args = operands.values, .shadows = operands.of, .count = 2, .slots = slots});
 }
@@ -239,7 +241,7 @@ enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterato
         /* a dict's view has the shadow of an iterator and is none: next() of it raises */
         if (!is_native(of) || !PyIter_Check(iterator))
             return break_at(c, "container", "a loop over a %.200s", Py_TYPE(iterator)->tp_name);
-        if (iterates(of, ITERATES_ITEMS) && is_graph(of->value, of->parent) &&
+        if (iterates(of, ITERATES_ITEMS) && is_graph(of->value, of->iterator.of) &&
             (ended = may_operate(c, true)))
             return ended;
         c->inner_broke = false;
@@ -274,9 +276,10 @@ enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ss
                                 shadow_const(c, values[3])};
     enum ended ended = ENDED_NOT;
 
-    if (behind >= 0 || !(whole || (PyTuple_Check(items) && !is_graph(items, of) && of &&
-                                   ((of->kind == SHADOW_SOURCE && of->varies == 3) ||
-                                    value_known(c, items, of))))) {
+    if (behind >= 0 ||
+        !(whole || (PyTuple_Check(items) && !is_graph(items, of) && of &&
+                    ((of->kind == SHADOW_SOURCE && of->source.varies == VARIES_SHAPE) ||
+                     value_known(c, items, of))))) {
         ended = step_polyfill(
             c, w, "_unpack",
             &(struct call){.args = values, .shadows = shadows, .count = 4, .slots = 1});
@@ -312,6 +315,6 @@ enum ended iterate_call(struct capture *c, struct watched *w, const struct call 
     if (!is_sequence(value) || is_graph(value, of) || !value_type_known(c, value, of) ||
         !(shadow = iterator_shadow(c, ITERATES_BACKWARDS, value, of)) || !shadow_change(c, of))
         return ENDED_BEFORE;
-    of->fixed |= PyList_CheckExact(value); /* its items are those that the shadow has now */
+    of->frozen |= PyList_CheckExact(value); /* its items are those that the shadow has now */
     return stack_result(c, w, call->slots, run_call(call), shadow);
 }

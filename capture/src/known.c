@@ -163,13 +163,13 @@ static enum ended length(struct capture *c, struct watched *w, const struct call
             return stack_result(c, w, call->slots, Py_NewRef(PyTuple_GET_ITEM(shape->value, 0)),
                                 value_item(c, shape->value, shape, 0));
         c->shapes_read = true;
-    } else if (of && of->kind == SHADOW_SOURCE && of->varies == 3) {
+    } else if (of && of->kind == SHADOW_SOURCE && of->source.varies == VARIES_SHAPE) {
         /* its dimensions are guarded */
     } else if (PyDict_CheckExact(value) && of && of->kind == SHADOW_SOURCE && !c->foreign &&
-               (of->changed ? is_apart(c, of) : value_type_known(c, value, of))) {
+               (of->source.changed ? is_apart(c, of) : value_type_known(c, value, of))) {
         Py_ssize_t more = 0; /* keys that it did not have before */
-        for (const struct shadow *one = of->child; one; one = one->next)
-            more += one->kind == SHADOW_CHANGED && one->counted;
+        for (const struct shadow *one = of->source.child; one; one = one->source.next)
+            more += one->kind == SHADOW_CHANGED && one->source.is_new;
         guard_length(c, of, "DICT_LENGTH", PyDict_GET_SIZE(value) - more);
     } else if (!is_sequence(value) && !PyDict_CheckExact(value)
                    ? !((value_is_simple(value) || PyTuple_Check(value)) &&
@@ -334,8 +334,8 @@ enum ended step_polyfill(struct capture *c, struct watched *w, const char *name,
     if (!function || !polyfill("order") || !(instead.of = shadow_new(c, SHADOW_FUNCTION, 0)))
         return ENDED_BEFORE;
     instead.callable = function;
-    instead.of->parent = shadow_const(c, PyFunction_GET_DEFAULTS(function));
-    instead.of->next = shadow_const(c, PyFunction_GET_KW_DEFAULTS(function));
+    instead.of->function.defaults = shadow_const(c, PyFunction_GET_DEFAULTS(function));
+    instead.of->function.keyword_defaults = shadow_const(c, PyFunction_GET_KW_DEFAULTS(function));
     return inlined(c, w, &instead, (PyFunctionObject *)function, instead.of);
 }
 
@@ -479,7 +479,8 @@ static enum ended step_instead(struct capture *c, struct watched *w, const struc
         /* pairs */
         (!strcmp(builtin, "dict") && first &&
          !(of && of->kind == SHADOW_ITERATOR &&
-           ((of->how == ITERATES_ZIP && of->count == 2) || of->how == ITERATES_ENUMERATE))) ||
+           ((of->iterator.how == ITERATES_ZIP && of->count == 2) ||
+            of->iterator.how == ITERATES_ENUMERATE))) ||
         (!strcmp(builtin, "sum") && start && !PyLong_CheckExact(start) &&
          !PyFloat_CheckExact(start) && !value_is_array(start)))
         return ENDED_BEFORE;
@@ -553,27 +554,31 @@ enum ended call_known(struct capture *c, struct watched *w, const struct call *c
     struct call whole;
 
     if (of && of->kind == SHADOW_METHOD && !call->count && !PyMethod_Check(call->callable) &&
-        of->parent->kind == SHADOW_SUPER)
+        of->method.owner->kind == SHADOW_SUPER)
         return known_result(c, w, call->slots, run_call(call)); /* object.__init__() */
     if (of && of->kind == SHADOW_CALL)
         return call_made(c, w, call);
-    if (self && of->parent->kind == SHADOW_GENERATOR &&
-        !PyUnicode_CompareWithASCIIString(of->key, "send") && call->count == 1 && !call->names) {
+    if (self && of->method.owner->kind == SHADOW_GENERATOR &&
+        !PyUnicode_CompareWithASCIIString(of->method.name, "send") && call->count == 1 &&
+        !call->names) {
         c->sent = call;
         const enum ended ended = next_call(
             c, w,
-            &(struct call){.args = &self, .shadows = &of->parent, .count = 1, .slots = call->slots},
+            &(struct call){
+                .args = &self, .shadows = &of->method.owner, .count = 1, .slots = call->slots},
             "next");
         c->sent = NULL;
         return ended;
     }
-    if (self && (PyList_CheckExact(self) || PyDict_CheckExact(self) || is_set(self, of->parent))) {
-        whole = with_self(call, self, of->parent);
+    if (self &&
+        (PyList_CheckExact(self) || PyDict_CheckExact(self) || is_set(self, of->method.owner))) {
+        whole = with_self(call, self, of->method.owner);
         whole.bound = false;
-        whole.callable = _PyType_Lookup(Py_TYPE(self), of->key);
-        return whole.callable ? call_method(c, w, &whole, PyUnicode_AsUTF8(of->key)) : ENDED_BEFORE;
+        whole.callable = _PyType_Lookup(Py_TYPE(self), of->method.name);
+        return whole.callable ? call_method(c, w, &whole, PyUnicode_AsUTF8(of->method.name))
+                              : ENDED_BEFORE;
     }
-    if (self && value_is_simple(self) && value_known(c, self, of->parent) &&
+    if (self && value_is_simple(self) && value_known(c, self, of->method.owner) &&
         are_known(c, call, true))
         return known_result(c, w, call->slots, run_call(call));
     if (of && (of->kind == SHADOW_SOURCE || of->kind == SHADOW_CONST) &&

@@ -40,7 +40,7 @@ struct shadow *class_source(struct capture *c, PyObject *value, struct shadow *o
     PyObject *word = word_of("__class__");
 
     if (of && of->kind == SHADOW_OBJECT)
-        return of->parent;
+        return of->object.of_class;
     if (!of || of->kind != SHADOW_SOURCE || !is_plain_class(type) ||
         _PyType_Lookup(type, word) != _PyType_Lookup(&PyBaseObject_Type, word) ||
         !value_type_known(c, value, of))
@@ -85,18 +85,18 @@ bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of)
         type->tp_getattro != PyObject_GenericGetAttr || type->tp_finalize || type->tp_del ||
         !value_known(c, (PyObject *)type, of))
         return false;
-    for (int i = 0; i < 4 && !of->fixed; i++) {
+    for (int i = 0; i < 4 && !of->source.is_ordinary; i++) {
         PyObject *value = _PyType_Lookup(&PyBaseObject_Type, word_of(as_object[i]));
         struct shadow *source = source_attribute(c, of, as_object[i], value);
         if (!source || guard_on(c, source, "ID_MATCH", value))
             return false;
-        source->guarded = 2;
+        source->source.guarded = GUARDED_VALUE;
     }
-    for (int i = 0; i < 2 && !of->fixed; i++)
+    for (int i = 0; i < 2 && !of->source.is_ordinary; i++)
         if (_PyType_Lookup(type, word_of(none[i])) ||
             guard_on(c, of, "NO_HASATTR", word_of(none[i])))
             return false;
-    of->fixed = true;
+    of->source.is_ordinary = true;
     return true;
 }
 
@@ -112,7 +112,7 @@ enum ended construct(struct capture *c, struct watched *w, const struct call *ca
     if (!init || !is_ordinary(c, type, call->of) || !made)
         return ENDED_BEFORE;
     making.made = made;
-    made->parent = call->of;
+    made->object.of_class = call->of;
     function = function_of(type, "__init__");
     if (!function && init == _PyType_Lookup(&PyBaseObject_Type, word_of("__init__")) &&
         !call->count && (of = source_attribute(c, call->of, "__init__", init)) &&
@@ -181,7 +181,7 @@ static struct shadow *super_shadow(struct capture *c, struct shadow *of_type,
     if (!made)
         return NULL;
     made->value = capture_keep(c, type);
-    made->node = capture_keep(c, self);
+    made->super.self = capture_keep(c, self);
     made->items[0] = of_type;
     made->items[1] = of_self;
     made->count = 2;

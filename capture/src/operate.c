@@ -102,7 +102,7 @@ bool has_graph(struct capture *c, PyObject *value, const struct shadow *shadow)
 
 bool is_graph(PyObject *value, const struct shadow *shadow)
 {
-    return (shadow && shadow->kind == SHADOW_NODE && !shadow->varies) ||
+    return (shadow && shadow->kind == SHADOW_NODE && !shadow->node.is_number) ||
            (value && value_is_array(value));
 }
 
@@ -112,8 +112,9 @@ bool is_fixed(struct capture *c, PyObject *value, const struct shadow *shadow)
         if (!may_go_on(c) ||
             !is_fixed(c, shadow->items[i] ? shadow->items[i]->value : NULL, shadow->items[i]))
             return false;
-    return !is_graph(value, shadow) || (shadow && (shadow->kind == SHADOW_SOURCE ||
-                                                   (shadow->kind == SHADOW_NODE && shadow->fixed)));
+    return !is_graph(value, shadow) ||
+           (shadow &&
+            (shadow->kind == SHADOW_SOURCE || (shadow->kind == SHADOW_NODE && shadow->node.fixed)));
 }
 
 bool is_set(PyObject *value, const struct shadow *of)
@@ -129,10 +130,10 @@ bool set_known(struct capture *c, PyObject *value, struct shadow *of)
             ? PySequence_Tuple(value)
             : NULL;
 
-    if (items && value_is_simple(items) && !of->counted)
-        of->counted = !guard_on(c, of, "EQUALS_MATCH", value);
+    if (items && value_is_simple(items) && !of->source.listed)
+        of->source.listed = !guard_on(c, of, "EQUALS_MATCH", value);
     PyErr_Clear();
-    return is_set(value, of) || (items && of->counted && !c->failed);
+    return is_set(value, of) || (items && of->source.listed && !c->failed);
 }
 
 bool has_number(const struct shadow *shadow)
@@ -140,7 +141,9 @@ bool has_number(const struct shadow *shadow)
     for (Py_ssize_t i = 0; is_container(shadow) && i < shadow->count; i++)
         if (has_number(shadow->items[i]))
             return true;
-    return shadow && shadow->varies == 1;
+    if (is_kind(shadow, SHADOW_NODE))
+        return shadow->node.is_number;
+    return is_source(shadow) && shadow->source.varies == VARIES_INPUT;
 }
 
 PyObject *operator_named(const char *name)
@@ -263,7 +266,7 @@ static struct shadow *add_operation(struct capture *c, struct operation *operati
     if (!shadow)
         c->failed = true;
     else
-        shadow->parent = operation->same;
+        shadow->node.same = operation->same;
     return shadow;
 }
 
@@ -325,7 +328,7 @@ static PyObject *expression_of(struct capture *c, const struct call *call)
     for (int i = 0; made && i < call->count; i++) {
         struct shadow *of = call->shadows[i];
         PyObject *one = !of                             ? NULL
-                        : of->kind == SHADOW_NODE       ? Py_XNewRef(of->path)
+                        : of->kind == SHADOW_NODE       ? Py_XNewRef(of->node.expression)
                         : is_varying(c, of)             ? Py_BuildValue("(O)", source_path(c, of))
                         : value_known(c, of->value, of) ? Py_NewRef(of->value)
                                                         : NULL;
@@ -369,11 +372,12 @@ enum ended operate_graph(struct capture *c, struct watched *w, const char *name,
         OWNED PyObject *expression = NULL;
         for (int i = 0; i < call->count; i++) {
             shadow_add(c, shadow, NULL, call->shadows[i]);
-            shadow->steps += call->shadows[i]->kind == SHADOW_NODE ? call->shadows[i]->steps : 1;
+            shadow->node.steps +=
+                call->shadows[i]->kind == SHADOW_NODE ? call->shadows[i]->node.steps : 1;
         }
-        expression = shadow->steps < LONGEST ? expression_of(c, call) : NULL;
-        shadow->path = capture_keep(c, expression);
-        shadow->varies = 1;
+        expression = shadow->node.steps < LONGEST ? expression_of(c, call) : NULL;
+        shadow->node.expression = capture_keep(c, expression);
+        shadow->node.is_number = true;
         shadow->value = capture_keep(c, result);
         c->number_nodes++;
     }
@@ -550,8 +554,8 @@ static enum ended compare(struct capture *c, struct watched *w, struct compat_ac
 /* Behind operations that give back one of their arguments: that. */
 static struct shadow *object_of(struct shadow *shadow)
 {
-    while (shadow && shadow->kind == SHADOW_NODE && shadow->parent)
-        shadow = shadow->parent;
+    while (shadow && shadow->kind == SHADOW_NODE && shadow->node.same)
+        shadow = shadow->node.same;
     return shadow;
 }
 
@@ -581,7 +585,7 @@ static enum ended is_same(struct capture *c, struct watched *w, bool negated)
             Py_TYPE(a) != Py_TYPE(b) || ((single || (!value_is_simple(a) && !is_graph(a, of_a))) &&
                                          value_known(c, a, of_a) && value_known(c, b, of_b));
     if (!sure && of_a && of_b && of_a->kind == SHADOW_SOURCE && of_b->kind == SHADOW_SOURCE &&
-        of_b->key && !c->foreign && (path = source_path(c, of_b)))
+        of_b->source.key && !c->foreign && (path = source_path(c, of_b)))
         sure = !guard_on(c, of_a, a == b ? "ALIASING" : "NO_ALIASING", path);
     PyErr_Clear();
     if (!sure)
@@ -603,7 +607,7 @@ static enum ended contains(struct capture *c, struct watched *w)
         value_known(c, item, operands.of[1])) {
         known = of->kind == SHADOW_DICT ||
                 (of->kind == SHADOW_SOURCE && !c->foreign && is_apart(c, of) &&
-                 (of->changed || value_type_known(c, container, of)));
+                 (of->source.changed || value_type_known(c, container, of)));
         if (known && of->kind == SHADOW_SOURCE && !source_changed(of, '[', item))
             guard_on(c, of,
                      PyDict_Contains(container, item) == 1 ? "DICT_CONTAINS" : "DICT_NOT_CONTAINS",

@@ -16,45 +16,135 @@ static PyObject *part_if_any(struct capture *c, struct shadow *shadow)
     return shadow ? plan_part(c, shadow) : Py_False;
 }
 
+/* The names of kinds, as dyntrace._plan takes them. NULL: the kind cannot be made again. */
+static const char *const kind_names[] = {
+    [SHADOW_CONST] = "constant", [SHADOW_SOURCE] = "source", [SHADOW_NODE] = "node",
+    [SHADOW_TUPLE] = "tuple",    [SHADOW_LIST] = "list",     [SHADOW_DICT] = "dict",
+    [SHADOW_SLICE] = "slice",    [SHADOW_OBJECT] = "object", [SHADOW_CALL] = "call",
+    [SHADOW_SUPER] = "super",    [SHADOW_METHOD] = "method", [SHADOW_FUNCTION] = "function",
+    [SHADOW_CELL] = "cell",      [SHADOW_CHANGED] = NULL,
+};
+
+/* What dyntrace._plan gets of a shadow: the arguments of Plan.make(), borrowed. */
+struct part {
+    const char *what;
+    char step;
+    Py_ssize_t number;
+    PyObject *thing;  /* or NULL */
+    bool has_keys;    /* the names of its items are told as well */
+    Py_ssize_t count; /* items that are told */
+    struct shadow *parent, *keyword_defaults, *globals; /* or NULL */
+};
+
+/* Builtins and modules are constants of the plan; others are read again. */
+static bool is_plan_constant(const struct capture *c, const struct shadow *shadow)
+{
+    if (shadow->kind == SHADOW_CONST)
+        return true;
+    if (shadow->kind != SHADOW_SOURCE || !shadow->value)
+        return false;
+    return shadow->source.parent == c->builtins || shadow->source.parent == c->modules;
+}
+
+static struct part describe(const struct capture *c, struct shadow *shadow)
+{
+    struct part part = {.what = kind_names[shadow->kind]};
+
+    if (is_plan_constant(c, shadow)) {
+        part.what = "constant";
+        part.thing = shadow->value;
+        part.step = shadow->source.step;
+        return part;
+    }
+    switch (shadow->kind) {
+    case SHADOW_SOURCE:
+        part.step = shadow->source.step;
+        part.number = shadow->source.cell;
+        part.thing = shadow->source.key;
+        part.parent = shadow->source.parent;
+        break;
+    case SHADOW_NODE:
+        part.thing = shadow->node.node;
+        part.parent = shadow->node.same;
+        break;
+    case SHADOW_METHOD:
+        part.thing = shadow->method.name;
+        part.parent = shadow->method.owner;
+        break;
+    case SHADOW_OBJECT:
+        part.parent = shadow->object.of_class;
+        part.has_keys = true;
+        part.count = shadow->count;
+        break;
+    case SHADOW_DICT:
+        part.has_keys = true;
+        part.count = shadow->count;
+        break;
+    case SHADOW_TUPLE:
+    case SHADOW_LIST:
+    case SHADOW_SLICE:
+    case SHADOW_SUPER:
+        part.count = shadow->count;
+        break;
+    case SHADOW_CALL:
+        part.number = shadow->effect.nodes;
+        part.count = shadow->count;
+        break;
+    case SHADOW_FUNCTION:
+        part.thing = shadow->function.code;
+        part.count = shadow->count;
+        part.parent = shadow->function.defaults;
+        part.keyword_defaults = shadow->function.keyword_defaults;
+        part.globals = shadow->function.globals;
+        break;
+    case SHADOW_CELL:
+        part.count = shadow->items[0] ? 1 : 0;
+        part.parent = shadow->cell.source;
+        break;
+    case SHADOW_CONST:
+    case SHADOW_ITERATOR:
+    case SHADOW_GENERATOR:
+    case SHADOW_CHANGED:
+        break;
+    }
+    return part;
+}
+
+/* The first COUNT keys of SHADOW in a new tuple, or NULL. */
+static PyObject *keys_told(const struct shadow *shadow, Py_ssize_t count)
+{
+    PyObject *keys = PyTuple_New(count);
+
+    for (Py_ssize_t i = 0; keys && i < count; i++)
+        PyTuple_SET_ITEM(keys, i, Py_NewRef(shadow->keys[i]));
+    return keys;
+}
+
 /* (what, step, number, thing, keys, items, parent, defaults of keywords, globals), a new reference.
  * NULL: it cannot be made again. */
 static PyObject *told(struct capture *c, struct shadow *shadow)
 {
-    static const char *const words[] = {
-        [SHADOW_CONST] = "constant", [SHADOW_SOURCE] = "source", [SHADOW_NODE] = "node",
-        [SHADOW_TUPLE] = "tuple",    [SHADOW_LIST] = "list",     [SHADOW_DICT] = "dict",
-        [SHADOW_SLICE] = "slice",    [SHADOW_OBJECT] = "object", [SHADOW_CALL] = "call",
-        [SHADOW_SUPER] = "super",    [SHADOW_METHOD] = "method", [SHADOW_FUNCTION] = "function",
-        [SHADOW_CELL] = "cell",      [SHADOW_CHANGED] = NULL};
-    const enum shadow_kind kind = shadow->kind;
-    const bool function = kind == SHADOW_FUNCTION, source = kind == SHADOW_SOURCE && shadow->value,
-               builtin = source && shadow->parent == c->builtins;
-    const bool constant =
-        kind == SHADOW_CONST || builtin || (source && shadow->parent == c->modules);
-    const Py_ssize_t count = kind == SHADOW_CELL ? shadow->items[0] != NULL
-                             : function || (kind >= SHADOW_TUPLE && kind <= SHADOW_SUPER)
-                                 ? shadow->count
-                                 : 0;
-    PyObject *thing = constant ? shadow->value : kind == SHADOW_NODE ? shadow->node : shadow->key;
+    const bool is_constant = is_plan_constant(c, shadow);
+    const bool is_builtin = is_source(shadow) && shadow->source.parent == c->builtins;
     OWNED PyObject *keys = NULL, *items = NULL;
+    struct part part;
 
-    if (kind == SHADOW_CELL && shadow->guarded)
-        return Py_NewRef(plan_part(c, shadow->parent));
-    if (!words[kind] || (constant && !thing) ||
-        (builtin && shadow->guarded != 2 && guard_on(c, shadow, "ID_MATCH", thing)))
+    if (shadow->kind == SHADOW_CELL && shadow->cell.is_outside)
+        return Py_NewRef(plan_part(c, shadow->cell.source));
+    part = describe(c, shadow);
+    if (!part.what || (is_constant && !part.thing))
         return NULL;
-    items = plan_parts(c, count, shadow->items);
-    keys = PyTuple_New(kind == SHADOW_DICT || kind == SHADOW_OBJECT ? count : 0);
-    for (Py_ssize_t i = 0; keys && i < PyTuple_GET_SIZE(keys); i++)
-        PyTuple_SET_ITEM(keys, i, Py_NewRef(shadow->keys[i]));
-    return !keys || !items
-               ? NULL
-               : Py_BuildValue(
-                     "(sCnOOOOOO)", constant ? "constant" : words[kind], shadow->step, shadow->at,
-                     thing ? thing : Py_None, keys, items,
-                     part_if_any(c, constant || kind == SHADOW_CALL ? NULL : shadow->parent),
-                     part_if_any(c, function ? shadow->next : NULL),
-                     part_if_any(c, function ? shadow->child : NULL));
+    if (is_constant && is_builtin && shadow->source.guarded != GUARDED_VALUE &&
+        guard_on(c, shadow, "ID_MATCH", part.thing))
+        return NULL;
+    items = plan_parts(c, part.count, shadow->items);
+    keys = keys_told(shadow, part.has_keys ? part.count : 0);
+    if (!keys || !items)
+        return NULL;
+    return Py_BuildValue("(sCnOOOOOO)", part.what, part.step, part.number,
+                         part.thing ? part.thing : Py_None, keys, items,
+                         part_if_any(c, part.parent), part_if_any(c, part.keyword_defaults),
+                         part_if_any(c, part.globals));
 }
 
 PyObject *plan_part(struct capture *c, struct shadow *shadow)
@@ -102,7 +192,7 @@ static PyObject *variables_told(struct capture *c, const struct watched *w)
         PyObject *value = compat_local(w->frame, i);
         OWNED PyObject *made = NULL;
 
-        if (cell && (!shadow || shadow->kind != SHADOW_CELL || shadow->guarded))
+        if (cell && (!shadow || shadow->kind != SHADOW_CELL || shadow->cell.is_outside))
             continue; /* it is not ours to set */
         if (cell) {
             value = compat_cell_content(value);
@@ -127,7 +217,7 @@ PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *
         struct shadow *shadow = w->shadow[i];
         OWNED PyObject *own = Py_BuildValue("(sCi)", "own", 0, i);
         /* the frame's, as long as that goes on */
-        if (shadow && shadow->kind == SHADOW_CELL && !shadow->guarded && !shadow->told)
+        if (shadow && shadow->kind == SHADOW_CELL && !shadow->cell.is_outside && !shadow->told)
             shadow->told = capture_keep(c, own);
         PyTuple_SET_ITEM(
             cells, i,

@@ -15,7 +15,8 @@ static bool dies(const struct capture *c, PyObject *object, Py_ssize_t more)
 {
     for (Py_ssize_t i = 0; i < c->mortal->count; i++) {
         const struct shadow *one = c->mortal->items[i];
-        if ((!object || object == one->value) && Py_REFCNT(one->value) == one->at + more)
+        if ((!object || object == one->value) &&
+            Py_REFCNT(one->value) == one->source.references + more)
             return true;
     }
     return false;
@@ -41,7 +42,7 @@ static enum ended may_load(struct capture *c, const struct watched *w, uint32_t 
         c->failed |= !w->outer && !code_handles(w->code, w->bytes, w->unit);
         return unbound(c, w, variable);
     }
-    if (w->resumed && w->shadow[variable] && !w->shadow[variable]->guarded &&
+    if (w->resumed && is_source(w->shadow[variable]) && !w->shadow[variable]->source.guarded &&
         one_of(c, w->shadow[variable]) == w->shadow[variable] &&
         !value_type_known(c, value, w->shadow[variable]))
         return break_at(c, "value", "variable %.100s may have no value",
@@ -131,8 +132,8 @@ static struct shadow *cell_shadow(struct capture *c, struct shadow *content, PyO
     if (made) {
         shadow_add(c, made, NULL, content);
         made->value = compat_cell_content(cell);
-        made->parent = source;
-        made->guarded = outside;
+        made->cell.source = source;
+        made->cell.is_outside = outside;
     }
     return made;
 }
@@ -161,7 +162,7 @@ static struct shadow *free_cell(struct capture *c, struct watched *w, int i, PyO
     if (of && of->kind == SHADOW_FUNCTION && i < of->count)
         return of->items[i];
     if (!of && value && (source = source_read(c, c->locals, 'C', name, cell))) {
-        source->at = i;
+        source->source.cell = i;
         content = source_read(c, c->locals, 'l', name, value);
     } else if (of && value && number && of->kind == SHADOW_SOURCE &&
                (source = source_attribute(c, of, "__closure__", NULL)) &&
@@ -193,9 +194,9 @@ static struct shadow *cell_content(struct capture *c, struct shadow *of)
 
     if (!of || of->kind != SHADOW_CELL)
         return NULL;
-    if (!of->guarded || !of->parent || !c->effects->count)
+    if (!of->cell.is_outside || !of->cell.source || !c->effects->count)
         return of->items[0];
-    source = of->parent = one_of(c, of->parent);
+    source = of->cell.source = one_of(c, of->cell.source);
     changed = source ? source_changed(source, '.', word_of("cell_contents")) : NULL;
     return source && is_apart(c, source) ? one_of(c, changed ? changed->items[0] : of->items[0])
                                          : NULL;
@@ -218,10 +219,10 @@ static enum ended deref(struct capture *c, struct watched *w, uint32_t variable,
         stack_push(w, Py_NewRef(old), content);
         return ENDED_NOT;
     }
-    if (content && of->guarded && of->parent)
-        return set_place(c, w, 1, of->parent, '.', word_of("cell_contents"), old, stack_value(w, 0),
-                         stack_shadow(w, 0));
-    if (!of || of->kind != SHADOW_CELL || of->guarded || !shadow_change(c, of))
+    if (content && of->cell.is_outside && of->cell.source)
+        return set_place(c, w, 1, of->cell.source, '.', word_of("cell_contents"), old,
+                         stack_value(w, 0), stack_shadow(w, 0));
+    if (!of || of->kind != SHADOW_CELL || of->cell.is_outside || !shadow_change(c, of))
         return break_at(c, "mutation", "variable %.100s of another function is set",
                         PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable)));
     if (old && dies(c, old, 1))
@@ -247,7 +248,7 @@ static void take_part(struct watched *w, PyFunctionObject *function, struct shad
 
     if (what != CLOSURE) {
         *(what == DEFAULTS ? &function->func_defaults : &function->func_kwdefaults) = part;
-        *(what == DEFAULTS ? &shadow->parent : &shadow->next) = of;
+        *(what == DEFAULTS ? &shadow->function.defaults : &shadow->function.keyword_defaults) = of;
         return;
     }
     function->func_closure = part;
@@ -268,8 +269,8 @@ static enum ended make_function(struct capture *c, struct watched *w, struct com
         (action.arg & ~(unsigned)(CLOSURE | KEYWORDS | DEFAULTS)))
         return break_at(c, "instruction", "a function is made that has annotations");
     if (makes) {
-        shadow->key = capture_keep(c, stack_value(w, 0));
-        shadow->child = w->globals;
+        shadow->function.code = capture_keep(c, stack_value(w, 0));
+        shadow->function.globals = w->globals;
     }
     made = makes ? PyFunction_New(stack_value(w, 0), w->frame->f_globals)
                  : Py_NewRef(stack_value(w, 0));
@@ -304,9 +305,9 @@ static enum ended load_global(struct capture *c, struct watched *w, PyObject *na
             return break_at(c, "instruction", "global %.100s, which is not there",
                             PyUnicode_AsUTF8(name));
         }
-        if (!missing->guarded)
+        if (!missing->source.guarded)
             guard_on(c, w->globals, "DICT_NOT_CONTAINS", name);
-        missing->guarded = 2;
+        missing->source.guarded = GUARDED_VALUE;
         shadow =
             builtins == PyEval_GetBuiltins() ? source_read(c, c->builtins, '[', name, value) : NULL;
     }
@@ -662,7 +663,7 @@ static void find_globals(struct capture *c, struct watched *w)
     if (w->frame->f_globals == c->globals->value)
         w->globals = c->globals;
     else if (w->function && w->function->kind == SHADOW_FUNCTION)
-        w->globals = w->function->child;
+        w->globals = w->function->function.globals;
     else if (w->function)
         w->globals = source_attribute(c, w->function, "__globals__", w->frame->f_globals);
 }
@@ -674,14 +675,15 @@ static bool take_up(struct capture *c, struct watched *w, struct shadow *of)
     const struct call *sent = c->sent;
     int count;
 
-    w->function = of->parent;
+    w->function = of->generator.function;
     find_globals(c, w);
     w->next = compat_resumes_at(w->frame, &count);
     w->depth = count - w->variables;
     memcpy(w->shadow, of->items, sizeof *w->shadow * (size_t)of->count);
     w->shadow[count - 1] = sent ? sent->shadows[0] : shadow_const(c, Py_None);
     c->sent = NULL;
-    for (int32_t unit = 0; unit < w->next && !of->fixed; unit++) { /* what ran when it was made */
+    for (int32_t unit = 0; unit < w->next && !of->generator.has_begun;
+         unit++) { /* what ran when it was made */
         const int op = w->bytes[2 * unit], arg = w->bytes[2 * unit + 1];
         if (op == MAKE_CELL)
             w->shadow[arg] =
@@ -689,7 +691,7 @@ static bool take_up(struct capture *c, struct watched *w, struct shadow *of)
         else if (op == EXTENDED_ARG || (op == COPY_FREE_VARS && copy_free(c, w, arg)))
             return false;
     }
-    of->fixed = true;
+    of->generator.has_begun = true;
     return w->depth > 0 && compat_local(w->frame, count - 1) == (sent ? sent->args[0] : Py_None);
 }
 
@@ -732,7 +734,7 @@ PyObject *capture_step(struct capture *c, PyThreadState *ts, compat_frame *frame
         if (compat_frame_of(c->generators->items[i]->value) == frame)
             generator = c->generators->items[i];
     if (generator)
-        known = known && !generator->counted && shadow_change(c, generator);
+        known = known && !generator->generator.lost && shadow_change(c, generator);
     else
         c->awaited_code = NULL;
     if (!generator && c->awaited_call)
@@ -741,7 +743,7 @@ PyObject *capture_step(struct capture *c, PyThreadState *ts, compat_frame *frame
         known = compat_local(frame, i) == c->awaited_call->args[i];
     if (!known || watched_open(c, &w, frame)) {
         if (generator)
-            generator->counted = c->inner_broke = true;
+            generator->generator.lost = c->inner_broke = true;
         return shim->evaluate(ts, frame, 0);
     }
     c->inner_broke = false;
@@ -759,12 +761,12 @@ PyObject *capture_step(struct capture *c, PyThreadState *ts, compat_frame *frame
     }
     broke = ended != ENDED_RETURN && ended != ENDED_YIELD;
     if (generator && !broke) {
-        generator->child = c->returned_shadow;
+        generator->generator.given = c->returned_shadow;
         generator->count = w.variables + w.depth - 1;
         memcpy(generator->items, w.shadow,
                sizeof *w.shadow * (size_t)(ended == ENDED_YIELD ? generator->count : 0));
     } else if (generator) {
-        generator->counted = true;
+        generator->generator.lost = true;
     } else if (!broke) {
         result = c->stepped =
             Py_NewRef(w.op == RETURN_VALUE ? stack_value(&w, 0) : c->returned_shadow->value);

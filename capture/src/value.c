@@ -240,7 +240,7 @@ void *capture_room(struct capture *c, size_t size)
 void capture_holds(struct capture *c, PyObject *object)
 {
     for (Py_ssize_t i = 0; c->mortal && i < c->mortal->count; i++)
-        c->mortal->items[i]->at += c->mortal->items[i]->value == object;
+        c->mortal->items[i]->source.references += c->mortal->items[i]->value == object;
 }
 
 PyObject *capture_keep(struct capture *c, PyObject *object)
@@ -283,9 +283,9 @@ struct shadow *shadow_node(struct capture *c, PyObject *node, bool fixed, bool c
     struct shadow *made = shadow_new(c, SHADOW_NODE, 0);
 
     if (made) {
-        made->node = node;
-        made->fixed = fixed;
-        made->counted = counted;
+        made->node.node = node;
+        made->node.fixed = fixed;
+        made->node.counted = counted;
     }
     return made;
 }
@@ -307,7 +307,8 @@ bool shadow_fits(const struct shadow *shadow, PyObject *value)
     case SHADOW_SLICE:
         return PySlice_Check(value);
     case SHADOW_OBJECT: /* __class__ can be set */
-        return !shadow->parent->value || (PyObject *)type == shadow->parent->value;
+        return !shadow->object.of_class->value ||
+               (PyObject *)type == shadow->object.of_class->value;
     case SHADOW_GENERATOR:
         return value == shadow->value;
     case SHADOW_FUNCTION:
@@ -390,8 +391,9 @@ struct shadow *object_has(const struct shadow *object, PyObject *key)
 
 struct shadow *source_changed(const struct shadow *parent, char step, PyObject *key)
 {
-    for (struct shadow *one = parent->child; one; one = one->next)
-        if (one->kind == SHADOW_CHANGED && one->step == step && is_same(one->key, key))
+    for (struct shadow *one = parent->source.child; one; one = one->source.next)
+        if (one->kind == SHADOW_CHANGED && one->source.step == step &&
+            is_same(one->source.key, key))
             return one;
     return NULL;
 }
@@ -424,29 +426,29 @@ void shadows_back(struct capture *c, struct undo *mark)
 /* Can no code of the program's change what is read by STEP behind PARENT? */
 static bool is_settled(const struct shadow *parent, char step)
 {
-    return step == 'l' ||
-           (step == '[' && parent->step && parent->value && PyTuple_CheckExact(parent->value) &&
-            is_settled(parent->parent, parent->step));
+    return step == 'l' || (step == '[' && parent->source.step && parent->value &&
+                           PyTuple_CheckExact(parent->value) &&
+                           is_settled(parent->source.parent, parent->source.step));
 }
 
 /* Is VALUE, what SHADOW is a source of, as it was when the call began, or can be believed to be? */
 static bool is_believed(const struct capture *c, PyObject *value, const struct shadow *shadow)
 {
-    return !c->foreign || (is_settled(shadow->parent, shadow->step) && !PyList_CheckExact(value) &&
-                           !PyDict_CheckExact(value));
+    return !c->foreign || (is_settled(shadow->source.parent, shadow->source.step) &&
+                           !PyList_CheckExact(value) && !PyDict_CheckExact(value));
 }
 
 struct shadow *source_read(struct capture *c, struct shadow *parent, char step, PyObject *key,
                            PyObject *value)
 {
-    struct shadow *one, **last = &parent->child;
+    struct shadow *one, **last = &parent->source.child;
 
     /* Each step of a path has a guard: the cost of all grows with the cube. */
-    if (parent->steps == shim->deepest_path / 4 || (value && compat_is_lazy(value)) ||
+    if (parent->source.steps == shim->deepest_path / 4 || (value && compat_is_lazy(value)) ||
         (c->foreign && !is_settled(parent, step)) || !is_apart(c, parent))
         return NULL;
-    for (one = parent->child; one; last = &one->next, one = one->next)
-        if (one->step == step && is_same(one->key, key)) {
+    for (one = parent->source.child; one; last = &one->source.next, one = one->source.next)
+        if (one->source.step == step && is_same(one->source.key, key)) {
             if (one->kind == SHADOW_CHANGED) {
                 c->failed |= value && one->value != value;
                 return c->failed ? NULL : one_of(c, one->items[0]);
@@ -457,10 +459,10 @@ struct shadow *source_read(struct capture *c, struct shadow *parent, char step, 
     one = shadow_new(c, SHADOW_SOURCE, 0);
     if (!one)
         return NULL;
-    one->step = step;
-    one->steps = parent->steps + 1;
-    one->parent = parent;
-    one->key = capture_keep(c, key);
+    one->source.step = step;
+    one->source.steps = parent->source.steps + 1;
+    one->source.parent = parent;
+    one->source.key = capture_keep(c, key);
     one->value = capture_keep(c, value);
     *last = one;
     return c->failed ? NULL : one_of(c, one);
@@ -476,22 +478,26 @@ struct shadow *source_attribute(struct capture *c, struct shadow *parent, const 
 
 PyObject *source_path(struct capture *c, struct shadow *source)
 {
-    PyObject *before =
-        source->key && source->step != 'C' ? source_path(c, source->parent) : Py_None;
-    PyObject *key = source->step == 'S' ? capture_modules : source->key ? source->key : Py_None;
-    OWNED PyObject *made =
-        source->path || !before ? NULL : Py_BuildValue("(OCO)", before, source->step, key);
+    PyObject *before = source->source.key && source->source.step != 'C'
+                           ? source_path(c, source->source.parent)
+                           : Py_None;
+    PyObject *key = source->source.step == 'S' ? capture_modules
+                    : source->source.key       ? source->source.key
+                                               : Py_None;
+    OWNED PyObject *made = source->source.path || !before
+                               ? NULL
+                               : Py_BuildValue("(OCO)", before, source->source.step, key);
 
     if (made)
-        source->path = capture_keep(c, made);
-    return source->path;
+        source->source.path = capture_keep(c, made);
+    return source->source.path;
 }
 
 static bool is_rooted(const struct shadow *source)
 {
-    while (source->key)
-        source = source->parent;
-    return source->step != 0;
+    while (source->source.key)
+        source = source->source.parent;
+    return source->source.step != 0;
 }
 
 int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObject *value)
@@ -539,16 +545,16 @@ bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
     if (!shadow)
         return false;
     if (shadow->kind == SHADOW_METHOD)
-        return value_known(c, NULL, shadow->parent);
+        return value_known(c, NULL, shadow->method.owner);
     for (Py_ssize_t i = 0;
          (is_container(shadow) || shadow->kind == SHADOW_NODE) && i < shadow->count; i++)
         if (!may_go_on(c) || !value_known(c, NULL, shadow->items[i]))
             return false;
     if (shadow->kind != SHADOW_SOURCE) /* a number is known if those are that it was made of */
         return shadow->kind == SHADOW_CONST || is_container(shadow) ||
-               (shadow->kind == SHADOW_NODE && shadow->varies);
+               (shadow->kind == SHADOW_NODE && shadow->node.is_number);
     value = shadow->value;
-    if (shadow->guarded == 2)
+    if (shadow->source.guarded == GUARDED_VALUE)
         return true;
     if (!value || value_is_array(value) || !is_believed(c, value, shadow))
         return false;
@@ -565,7 +571,7 @@ bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
              : value_is_plain(value)                 ? "EQUALS_MATCH"
                                                      : "FUNCTION_MATCH",
              value);
-    shadow->guarded = 2;
+    shadow->source.guarded = GUARDED_VALUE;
     return !c->failed;
 }
 
@@ -583,10 +589,10 @@ bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
     if (shadow->kind != SHADOW_SOURCE)
         return true;
     value = shadow->value;
-    if (!value || !is_believed(c, value, shadow) || (shadow->changed && PyDict_CheckExact(value)) ||
-        !is_apart(c, shadow))
+    if (!value || !is_believed(c, value, shadow) ||
+        (shadow->source.changed && PyDict_CheckExact(value)) || !is_apart(c, shadow))
         return false;
-    if (shadow->guarded)
+    if (shadow->source.guarded)
         return true;
     if (!value_is_array(value) && !is_sequence(value) && !is_nested(value) &&
         !PyMethod_Check(value) /* made anew each time */ && value_known(c, value, shadow))
@@ -600,7 +606,7 @@ bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
     if (is_sequence(value))
         guard_length(c, shadow, PyTuple_CheckExact(value) ? "TUPLE_LENGTH" : "LIST_LENGTH",
                      PySequence_Fast_GET_SIZE(value));
-    shadow->guarded = 1;
+    shadow->source.guarded = GUARDED_TYPE;
     return !c->failed;
 }
 
@@ -610,15 +616,16 @@ struct shadow *value_part(struct capture *c, PyObject *value, struct shadow *of,
     Py_ssize_t i;
 
     if (of->kind == SHADOW_CONST ||
-        (of->kind == SHADOW_SOURCE && of->guarded == 2 && of->varies != 3))
+        (of->kind == SHADOW_SOURCE && of->source.guarded == GUARDED_VALUE &&
+         of->source.varies != VARIES_SHAPE))
         return shadow_const(c, item);
-    if (of->kind == SHADOW_SOURCE && of->varies != 3)
+    if (of->kind == SHADOW_SOURCE && of->source.varies != VARIES_SHAPE)
         return source_read(c, of, '[', key, item);
     if (of->kind == SHADOW_DICT)
         return PyDict_GET_SIZE(value) == of->count ? object_has(of, key) : NULL;
     i = PyLong_AsSsize_t(key);
     i += i < 0 ? PySequence_Fast_GET_SIZE(value) : 0;
-    if (of->varies == 3)
+    if (is_varying_shape(of))
         return of->items[i] ? of->items[i] : shadow_const(c, item);
     return (of->kind == SHADOW_TUPLE || of->kind == SHADOW_LIST) &&
                    of->count == PySequence_Fast_GET_SIZE(value)
@@ -662,36 +669,43 @@ bool is_varying(struct capture *c, struct shadow *shadow)
     const struct shadow *root = shadow;
     PyObject *path, *before;
 
-    if (!shadow || shadow->varies || shadow->kind != SHADOW_SOURCE || !shadow->value ||
-        !PyLong_CheckExact(shadow->value) || shadow->guarded == 2 || !c->numbers)
-        return shadow && shadow->varies == 1 && shadow->guarded != 2;
-    while (root->parent)
-        root = root->parent;
+    if (is_kind(shadow, SHADOW_NODE))
+        return shadow->node.is_number;
+    if (!is_source(shadow) || shadow->source.guarded == GUARDED_VALUE)
+        return false;
+    if (shadow->source.varies != VARIES_UNKNOWN)
+        return shadow->source.varies == VARIES_INPUT;
+    if (!shadow->value || !PyLong_CheckExact(shadow->value) || !c->numbers)
+        return false;
+    while (root->source.parent)
+        root = root->source.parent;
     if (root == c->locals && (path = source_path(c, shadow))) {
         before = PyDict_GetItemWithError(c->numbers, path);
-        shadow->varies =
-            before && PyObject_RichCompareBool(before, shadow->value, Py_EQ) != 1 ? 1 : 2;
-        PyDict_SetItem(c->numbers, path, shadow->varies == 1 ? Py_None : shadow->value);
+        shadow->source.varies =
+            before && PyObject_RichCompareBool(before, shadow->value, Py_EQ) != 1 ? VARIES_INPUT
+                                                                                  : VARIES_NOT;
+        PyDict_SetItem(c->numbers, path,
+                       shadow->source.varies == VARIES_INPUT ? Py_None : shadow->value);
     }
     PyErr_Clear();
-    return shadow->varies == 1;
+    return shadow->source.varies == VARIES_INPUT;
 }
 
 struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *of)
 {
-    PyObject *path = of && of->kind == SHADOW_SOURCE && of->key && c->numbers && !c->foreign
+    PyObject *path = of && of->kind == SHADOW_SOURCE && of->source.key && c->numbers && !c->foreign
                          ? source_path(c, of)
                          : NULL;
     OWNED PyObject *shape = path ? PyObject_GetAttr(value, word_of("shape")) : NULL;
     PyObject *before = shape && c->sizes ? PyDict_GetItemWithError(c->sizes, path) : NULL;
     const Py_ssize_t count = shape && PyTuple_Check(shape) ? PyTuple_GET_SIZE(shape) : 0;
     const bool seen = before && PyTuple_CheckExact(before) && PyTuple_GET_SIZE(before) == count;
-    struct shadow *made = count ? of->child : NULL,
+    struct shadow *made = count ? of->source.child : NULL,
                   **items = count ? capture_room(c, sizeof *items * (size_t)count) : NULL;
 
     PyErr_Clear();
-    while (made && (made->step != '.' || made->key != word_of("shape")))
-        made = made->next;
+    while (made && (made->source.step != '.' || made->source.key != word_of("shape")))
+        made = made->source.next;
     if (made)
         return PyObject_RichCompareBool(made->value, shape, Py_EQ) == 1 ? made : NULL;
     for (Py_ssize_t i = 0; items && i < count; i++) { /* as _sizes() in _capture.py */
@@ -704,8 +718,8 @@ struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *
         if (!number || (!made && !(made = source_attribute(c, of, "shape", shape))) ||
             !(items[i] = source_read(c, made, '[', number, size)))
             return NULL;
-        items[i]->varies = 1;
-        made->varies = 3;
+        items[i]->source.varies = VARIES_INPUT;
+        made->source.varies = VARIES_SHAPE;
         made->items = items;
     }
     return made;
@@ -718,8 +732,8 @@ static PyObject *placeholder(struct capture *c, struct shadow *source)
     PyObject *path = source_path(c, source);
     OWNED PyObject *node = NULL;
 
-    if (source->node)
-        return source->node;
+    if (source->source.placeholder)
+        return source->source.placeholder;
     node = path ? node_new(word_of("placeholder"), path, path, PyTuple_New(0), NULL) : NULL;
     if (!node || PyList_Append(c->placeholders, node) || PyList_Append(c->inputs, source->value) ||
         shadow_add(c, c->taken, NULL, source)) {
@@ -727,8 +741,8 @@ static PyObject *placeholder(struct capture *c, struct shadow *source)
         return NULL;
     }
     capture_holds(c, source->value); /* as an input */
-    c->foreign |= !source->varies && value_is_foreign(source->value);
-    return source->node = capture_keep(c, node);
+    c->foreign |= !source->source.varies && value_is_foreign(source->value);
+    return source->source.placeholder = capture_keep(c, node);
 }
 
 enum { MOST_NESTED = 8, MOST_GUARDS = 10000 };
@@ -766,7 +780,7 @@ PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shad
     case SHADOW_CONST:
         return Py_NewRef(shadow->value);
     case SHADOW_NODE:
-        return Py_XNewRef(shadow->node);
+        return Py_XNewRef(shadow->node.node);
     case SHADOW_SOURCE:
         value = shadow->value;
         if (!value)
@@ -774,9 +788,9 @@ PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shad
         if (value_is_array(value))
             return value_type_known(c, value, shadow) ? Py_XNewRef(placeholder(c, shadow)) : NULL;
         if (is_varying(c, shadow)) {
-            if (!shadow->guarded)
+            if (!shadow->source.guarded)
                 guard_on(c, shadow, "TYPE_MATCH", (PyObject *)&PyLong_Type);
-            shadow->guarded = 1;
+            shadow->source.guarded = GUARDED_TYPE;
             return Py_XNewRef(placeholder(c, shadow));
         }
         if (value_known(c, value, shadow))
