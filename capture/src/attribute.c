@@ -2,41 +2,11 @@
  * and imports. See capture.h. */
 #include "capture.h"
 
-enum ended push_callable(struct watched *w, bool null, PyObject *value, struct shadow *shadow)
-{
-    if (null && !COMPAT_CALLABLE_FIRST)
-        stack_push(w, NULL, NULL);
-    stack_push(w, value, shadow);
-    if (null && COMPAT_CALLABLE_FIRST)
-        stack_push(w, NULL, NULL);
-    return ENDED_NOT;
-}
-
 static enum ended push_attribute(struct watched *w, int slots, bool method, PyObject *value,
                                  struct shadow *shadow)
 {
     stack_drop(w, slots);
     return push_callable(w, method, value, shadow);
-}
-
-struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name,
-                         PyObject *function, struct shadow *source, struct shadow *self)
-{
-    struct shadow *made = shadow_new(c, SHADOW_METHOD, 0);
-
-    if (made) {
-        made->method.owner = owner;
-        made->method.name = capture_keep(c, name);
-        made->value = function ? capture_keep(c, function) : NULL;
-        made->method.source = source;
-        made->method.bound = self;
-    }
-    if (!function && owner->kind == SHADOW_SOURCE && value_is_array(owner->value))
-        /* the plan reads it, which must do as little at each hit */
-        value_type_known(c, owner->value, owner);
-    else if (!function && owner->kind == SHADOW_SOURCE && !owner->source.guarded)
-        guard_on(c, owner, "TYPE_MATCH", (PyObject *)Py_TYPE(owner->value));
-    return made;
 }
 
 /* Of an array, or of what an operation gave. */
@@ -649,4 +619,18 @@ enum ended import_module(struct capture *c, struct watched *w, PyObject *name)
                                           stack_value(w, 1), NULL);
     c->failed |= module && module != of->value;
     return stack_result(c, w, 2, module, of);
+}
+
+enum ended super_attribute(struct capture *c, struct watched *w, PyObject *name, bool method)
+{
+    PyObject *type = stack_value(w, 1), *self = stack_value(w, 0);
+    struct shadow *of = super_shadow(c, stack_shadow(w, 1), stack_shadow(w, 0), type, self);
+    OWNED PyObject *made = NULL;
+
+    if (!of || stack_value(w, 2) != (PyObject *)&PySuper_Type ||
+        !value_known(c, stack_value(w, 2), stack_shadow(w, 2)))
+        return break_at(c, "attribute", "attribute %.100s of super(), which is not known",
+                        PyUnicode_AsUTF8(name));
+    made = PyObject_CallFunctionObjArgs((PyObject *)&PySuper_Type, type, self, NULL);
+    return made ? read_attribute(c, w, 3, made, of, name, method) : ENDED_RAISED;
 }

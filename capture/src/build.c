@@ -4,13 +4,6 @@
  * it. */
 #include "capture.h"
 
-enum ended no_memory_at(struct capture *c)
-{
-    c->failed = true;
-    PyErr_Clear();
-    return break_at(c, "value", "no memory");
-}
-
 /* ---- built ---- */
 
 /* The COUNT values on top in a tuple: a new reference, and its shadow. NULL: no memory. */
@@ -551,4 +544,51 @@ static enum ended subscript(struct capture *c, struct watched *w, int op)
     if ((sets || deletes) && (ended == ENDED_NOT || ended == ENDED_BEHIND))
         stack_drop(w, 1);
     return ended;
+}
+
+/* ---- methods of containers ---- */
+
+enum ended set_call(struct capture *c, struct watched *w, const struct call *call)
+{
+    const Py_ssize_t size = is_set(call->args[0], call->shadows[0]) && !call->names && !c->foreign
+                                ? PySet_GET_SIZE(call->args[0])
+                                : -1;
+    PyObject *result;
+    struct shadow *made;
+    bool asks;
+
+    for (int i = 1; size >= 0 && i < call->count; i++)
+        if (!is_set(call->args[i], call->shadows[i]) &&
+            !are_known(
+                c, &(struct call){.args = call->args + i, .shadows = call->shadows + i, .count = 1},
+                true))
+            return ENDED_BEFORE;
+    if (size < 0 || !(result = run_call(call)))
+        return size < 0 ? ENDED_BEFORE : ENDED_RAISED;
+    /* and does nothing else */
+    asks = PyBool_Check(result) && PySet_GET_SIZE(call->args[0]) == size;
+    made = asks ? NULL : made_by(c, shadow_const(c, call->callable), call->count, call->shadows);
+    c->failed |= !asks && !made;
+    if (!PyAnySet_CheckExact(result))
+        return known_result(c, w, call->slots, result);
+    return stack_result(c, w, call->slots, result,
+                        result == call->args[0] ? call->shadows[0] : made);
+}
+
+enum ended call_method(struct capture *c, struct watched *w, const struct call *call,
+                       const char *name)
+{
+    struct shadow *of = call->shadows[0];
+    enum ended ended;
+
+    c->kind = NULL;
+    if (PyAnySet_CheckExact(call->args[0]))
+        return set_call(c, w, call);
+    if (!strcmp(name, "get") && of && of->kind == SHADOW_SOURCE && !call->names &&
+        call->count > 1 && call->count < 4 && PyUnicode_CheckExact(call->args[1]))
+        return step_polyfill(c, w, "_get", call);
+    ended = move(c, w, name, call);
+    return ended == ENDED_BEFORE && !c->kind && !strcmp(name, "extend") && call->count == 2
+               ? step_polyfill(c, w, "_extend", call)
+               : ended;
 }

@@ -9,26 +9,6 @@
 
 enum { MOST_VARIABLES = 10000 /* each is looked for among the others */ };
 
-/* ---- nodes ---- */
-
-PyObject *node_new(PyObject *op, PyObject *name, PyObject *target, PyObject *args,
-                   PyObject *keywords)
-{
-    static PyObject *module;
-    PyTypeObject *type = (PyTypeObject *)module_has(&module, "dyntrace.graph", "Node");
-    OWNED PyObject *arguments = args, *named = keywords ? keywords : PyDict_New(), *made = NULL;
-
-    if (!type || !PyType_Check((PyObject *)type) || !op || !args || !named)
-        return NULL;
-    if (!(made = type->tp_alloc(type, 0)) || PyObject_SetAttr(made, word_of("op"), op) ||
-        PyObject_SetAttr(made, word_of("name"), name ? name : Py_None) ||
-        PyObject_SetAttr(made, word_of("target"), target) ||
-        PyObject_SetAttr(made, word_of("args"), arguments) ||
-        PyObject_SetAttr(made, word_of("kwargs"), named))
-        return NULL;
-    return Py_NewRef(made);
-}
-
 /* ---- is it worth while? ---- */
 
 static bool is_package(PyObject *name)

@@ -525,6 +525,12 @@ struct shadow *made_by(struct capture *c, struct shadow *callable, int count,
                        struct shadow *const *args);
 /* Has an attribute NAME been set of a class, other than by the source BUT? */
 bool class_changed(struct capture *c, const struct shadow *but, PyObject *name);
+/* May CONTAINER's be changed as an effect, with COUNT VALUES? */
+bool may_have_effect(struct capture *c, struct shadow *container, int count,
+                     struct shadow *const *values);
+/* CALLABLE is called with COUNT ARGS, which changes CONTAINER; NULL: it makes something. */
+struct shadow *add_effect(struct capture *c, struct shadow *container, struct shadow *callable,
+                          int count, struct shadow *const *args);
 enum ended not_ours(struct capture *c, PyObject *container);
 /* STEP KEY behind OF, which has OLD or NULL, is VALUE from now on; COUNT values of the stack go. */
 enum ended set_place(struct capture *c, struct watched *w, int count, struct shadow *of, char step,
@@ -572,6 +578,14 @@ enum ended operate_special(struct capture *c, struct watched *w, const char *nam
  * tuples and dicts: their shadows are moved as well. ENDED_BEFORE without c->kind: it does not. */
 enum ended move(struct capture *c, struct watched *w, const char *name, const struct call *call);
 PyObject *run_call(const struct call *call);
+/* Are its arguments integers, one of which varies? */
+bool are_numbers(struct capture *c, const struct call *call);
+PyObject *expression_of(struct capture *c, const struct call *call);
+enum ended unknown_argument(struct capture *c, const struct call *call);
+const char *name_of(PyObject *callable, char *text, size_t room);
+enum ended array_method(struct capture *c, struct watched *w, const struct call *call,
+                        PyObject *self);
+enum ended array_function(struct capture *c, struct watched *w, const struct call *call);
 /* The CALL, as invoke() makes it, of a method of SELF. */
 struct call with_self(const struct call *call, PyObject *self, struct shadow *of_self);
 /* The arguments of MADE, a node for CALL; is there something of the graph in the FIRST and in the
@@ -591,6 +605,8 @@ enum ended array_call(struct capture *c, struct watched *w, const struct call *c
                       const char *name);
 /* Is NAME, of a module or a type, numpy, torch, or in one of them? NULL is not. */
 bool is_array_package(const char *name);
+/* Is it PACKAGE, or in it? */
+bool is_in_package(const char *name, const char *package);
 /* A function, type or ufunc of theirs? */
 bool is_array_function(PyObject *callable);
 
@@ -620,6 +636,8 @@ enum ended call_property(struct capture *c, struct watched *w, PyObject *name, P
 /* super() is called; ENDED_BEFORE: it is not known. Then the shadow of an attribute of it. */
 enum ended super_made(struct capture *c, struct watched *w, const struct call *call,
                       const char *name);
+struct shadow *super_shadow(struct capture *c, struct shadow *of_type, struct shadow *of_self,
+                            PyObject *type, PyObject *self);
 struct shadow *super_method(struct capture *c, PyObject *type, PyObject *self, struct shadow *of,
                             PyObject *name);
 enum ended super_attribute(struct capture *c, struct watched *w, PyObject *name, bool method);
@@ -703,7 +721,7 @@ int capture_call(PyThreadState *ts, PyObject *callback, compat_frame *frame, PyO
                  struct watched_answer *answer, struct watched_rest *rest);
 
 /* ---- module.c ---- */
-extern PyMethodDef capture_methods[];
+extern PyMethodDef graph_break_methods[];
 extern PyObject *capture_modules; /* a function that gives sys.modules, for guards */
 
 #endif

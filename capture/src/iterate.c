@@ -33,19 +33,6 @@ static bool has_known_length(PyObject *value, const struct shadow *of)
 
 /* ---- iterators ---- */
 
-struct shadow *iterator_shadow(struct capture *c, enum iteration how, PyObject *value,
-                               struct shadow *of)
-{
-    struct shadow *made = shadow_new(c, SHADOW_ITERATOR, 0);
-
-    if (made) {
-        made->iterator.how = how;
-        made->value = value ? capture_keep(c, value) : NULL;
-        made->iterator.of = of;
-    }
-    return made;
-}
-
 enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, PyObject **iterator,
                        struct shadow **shadow)
 {

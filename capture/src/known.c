@@ -2,123 +2,6 @@
  * by what they are. See capture.h. */
 #include "capture.h"
 
-bool is_in(const char *name, const char *set)
-{
-    OWNED PyObject *word = PyUnicode_FromString(name);
-    const bool is = word && polyfill(set) && PySet_Contains(polyfill(set), word) == 1;
-
-    PyErr_Clear();
-    return is;
-}
-
-bool keeps_shape(const char *name, int count, bool first, bool rest)
-{
-    if (!strcmp(name, "where"))
-        return count == 3;
-    return is_in(name, "elementwise") || (!rest && is_in(name, "shaped")) ||
-           (!first && !rest && is_in(name, "made_of_shape"));
-}
-
-/* Is VALUE a tensor, or has it one, whose dtype's name begins with NAME? */
-static bool has_dtype(PyObject *value, const char *name, int depth)
-{
-    OWNED PyObject *dtype = NULL, *text = NULL;
-    bool is;
-
-    if (depth && is_sequence(value))
-        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value) && i < 64; i++)
-            if (has_dtype(PySequence_Fast_GET_ITEM(value, i), name, depth - 1))
-                return true;
-    if (!value_is_theirs(value))
-        return false;
-    dtype = PyObject_GetAttr(value, word_of("dtype"));
-    text = dtype ? PyObject_Repr(dtype) : NULL;
-    is = text && !strncmp(PyUnicode_AsUTF8(text), name, strlen(name));
-    PyErr_Clear();
-    return is;
-}
-
-/* Is attribute NAME of VALUE, a tensor, one that torch warns of unless it has two dimensions? */
-static bool is_turned(PyObject *value, PyObject *name)
-{
-    OWNED PyObject *dimensions = NULL;
-    bool is = !PyUnicode_CompareWithASCIIString(name, "T") ||
-              !PyUnicode_CompareWithASCIIString(name, "H");
-
-    if (!is || !has_dtype(value, "torch.", 0))
-        return false;
-    dimensions = PyObject_GetAttr(value, word_of("ndim"));
-    is = !dimensions || PyLong_AsLong(dimensions) != 2;
-    PyErr_Clear();
-    return is;
-}
-
-bool torch_warns(const struct call *call, const char *name)
-{
-    const bool masks = is_in(name, "masks"), casts = is_in(name, "casts");
-    const bool is_padded = !strncmp(name, "conv", 4);
-
-    if (is_in(name, "warns"))
-        return true;
-    if (strstr(name, "softmax"))
-        return call->count < 2;
-    if (!strcmp(name, "getattr"))
-        return is_turned(call->args[0], call->args[1]);
-    for (int i = 0; i < call->count; i++) {
-        PyObject *value = call->args[i];
-
-        if ((masks && has_dtype(value, "torch.uint8", 2)) ||
-            (casts && has_dtype(value, "torch.complex", 0)) ||
-            (is_padded && PyUnicode_Check(value)))
-            return true;
-    }
-    return false;
-}
-
-/* ---- builtins ---- */
-
-PyObject *capture_builtins;
-
-PyObject *module_has(PyObject **module, const char *which, const char *name)
-{
-    /* the builtins of the program's frame may not know how to import it */
-    if (!*module && !(*module = PyImport_GetModule(word_of(which))))
-        *module = PyImport_ImportModule(which);
-    PyErr_Clear();
-    return *module ? PyDict_GetItemString(PyModule_GetDict(*module), name) : NULL;
-}
-
-/* Is VALUE what CPython has as NAME in builtins, and no other function that was put there? */
-static bool is_cpythons(PyObject *name, PyObject *value)
-{
-    if (PyCFunction_Check(value))
-        return PyUnicode_CompareWithASCIIString(name,
-                                                ((PyCFunctionObject *)value)->m_ml->ml_name) == 0;
-    if (!PyType_Check(value))
-        return false;
-    if (PyType_FastSubclass((PyTypeObject *)value, Py_TPFLAGS_BASE_EXC_SUBCLASS))
-        return true;
-    return !PyType_HasFeature((PyTypeObject *)value, Py_TPFLAGS_HEAPTYPE);
-}
-
-PyObject *builtins_as_cpython_made_them(void)
-{
-    PyObject *builtins = PyEval_GetBuiltins();
-    PyObject *found = PyDict_New();
-    PyObject *name, *value;
-    Py_ssize_t at = 0;
-
-    while (found && PyDict_Next(builtins, &at, &name, &value))
-        if (PyUnicode_Check(name) && is_cpythons(name, value) && PyDict_SetItem(found, name, value))
-            Py_CLEAR(found);
-    return found;
-}
-
-PyObject *builtin_named(const char *name)
-{
-    return PyDict_GetItemString(capture_builtins, name);
-}
-
 /* Is CALLABLE a function of MODULE's, in C? */
 static bool is_of(PyObject *callable, const char *module)
 {
@@ -126,25 +9,6 @@ static bool is_of(PyObject *callable, const char *module)
         PyCFunction_CheckExact(callable) ? ((PyCFunctionObject *)callable)->m_module : NULL;
 
     return of && PyUnicode_CheckExact(of) && !PyUnicode_CompareWithASCIIString(of, module);
-}
-
-bool are_known(struct capture *c, const struct call *call, bool deep)
-{
-    for (int i = 0; i < call->count; i++)
-        if (!value_is_plain(call->args[i]) && !(deep && is_sequence(call->args[i])))
-            return false;
-    for (int i = 0; i < call->count; i++) {
-        PyObject *value = call->args[i];
-        struct shadow *of = call->shadows[i];
-        const bool plain = value_is_plain(value);
-        if (!(plain ? value_known(c, value, of) : value_type_known(c, value, of)))
-            return false;
-        for (Py_ssize_t j = 0; !plain && j < PySequence_Fast_GET_SIZE(value); j++)
-            if (!value_is_simple(PySequence_Fast_GET_ITEM(value, j)) ||
-                !value_known(c, PySequence_Fast_GET_ITEM(value, j), value_item(c, value, of, j)))
-                return false;
-    }
-    return true;
 }
 
 static enum ended length(struct capture *c, struct watched *w, const struct call *call,
@@ -301,44 +165,6 @@ static enum ended by_name(struct capture *c, struct watched *w, const struct cal
     return stack_result(c, w, call->slots, Py_NewRef(other), NULL), ENDED_BEHIND;
 }
 
-/* ---- what is done in Python instead (python/dyntrace/_polyfills.py) ---- */
-
-PyObject *polyfill(const char *name)
-{
-    static PyObject *module;
-    PyObject *found = module_has(&module, "dyntrace._polyfills", name);
-
-    if (found && PyFunction_Check(found) &&
-        !compat_hides((PyCodeObject *)PyFunction_GET_CODE(found)))
-        compat_hide_code((PyCodeObject *)PyFunction_GET_CODE(found));
-    return found;
-}
-
-enum ended step_polyfill(struct capture *c, struct watched *w, const char *name,
-                         const struct call *call)
-{
-    const int from = !strcmp(name, "_unpack")                               ? 0
-                     : !strcmp(name, "_extend") || !strcmp(name, "_reduce") ? 1
-                                                                            : -1;
-    PyObject *function = polyfill(name);
-    struct call instead = *call;
-
-    for (int i = 0; i < call->count; i++)
-        /* CPython has words of its own for that */
-        if ((i == from && !Py_TYPE(call->args[i])->tp_iter && !PySequence_Check(call->args[i])) ||
-            (PyIter_Check(call->args[i]) &&
-             !(call->shadows[i] && (call->shadows[i]->kind == SHADOW_ITERATOR ||
-                                    call->shadows[i]->kind == SHADOW_GENERATOR))))
-            return break_at(c, "container", "a loop over a %.200s",
-                            Py_TYPE(call->args[i])->tp_name);
-    if (!function || !polyfill("order") || !(instead.of = shadow_new(c, SHADOW_FUNCTION, 0)))
-        return ENDED_BEFORE;
-    instead.callable = function;
-    instead.of->function.defaults = shadow_const(c, PyFunction_GET_DEFAULTS(function));
-    instead.of->function.keyword_defaults = shadow_const(c, PyFunction_GET_KW_DEFAULTS(function));
-    return inlined(c, w, &instead, (PyFunctionObject *)function, instead.of);
-}
-
 /* ---- objects of builtin classes, made here ---- */
 
 static const char *const callables[] = {"partial", "itemgetter", "methodcaller"};
@@ -397,33 +223,6 @@ static enum ended call_made(struct capture *c, struct watched *w, const struct c
     made.args = args;
     made.shadows = shadows;
     return step_polyfill(c, w, names[which], &made);
-}
-
-enum ended set_call(struct capture *c, struct watched *w, const struct call *call)
-{
-    const Py_ssize_t size = is_set(call->args[0], call->shadows[0]) && !call->names && !c->foreign
-                                ? PySet_GET_SIZE(call->args[0])
-                                : -1;
-    PyObject *result;
-    struct shadow *made;
-    bool asks;
-
-    for (int i = 1; size >= 0 && i < call->count; i++)
-        if (!is_set(call->args[i], call->shadows[i]) &&
-            !are_known(
-                c, &(struct call){.args = call->args + i, .shadows = call->shadows + i, .count = 1},
-                true))
-            return ENDED_BEFORE;
-    if (size < 0 || !(result = run_call(call)))
-        return size < 0 ? ENDED_BEFORE : ENDED_RAISED;
-    /* and does nothing else */
-    asks = PyBool_Check(result) && PySet_GET_SIZE(call->args[0]) == size;
-    made = asks ? NULL : made_by(c, shadow_const(c, call->callable), call->count, call->shadows);
-    c->failed |= !asks && !made;
-    if (!PyAnySet_CheckExact(result))
-        return known_result(c, w, call->slots, result);
-    return stack_result(c, w, call->slots, result,
-                        result == call->args[0] ? call->shadows[0] : made);
 }
 
 /* What does a call of a builtin function or type with LEAST to MOST arguments. */
@@ -525,24 +324,6 @@ static enum ended call_builtin(struct capture *c, struct watched *w, const struc
          (call->count > 1 && has_graph(c, call->args[1], call->shadows[1]))))
         return array_call(c, w, call, name);
     return steps ? step_instead(c, w, call, name) : ENDED_BEFORE;
-}
-
-enum ended call_method(struct capture *c, struct watched *w, const struct call *call,
-                       const char *name)
-{
-    struct shadow *of = call->shadows[0];
-    enum ended ended;
-
-    c->kind = NULL;
-    if (PyAnySet_CheckExact(call->args[0]))
-        return set_call(c, w, call);
-    if (!strcmp(name, "get") && of && of->kind == SHADOW_SOURCE && !call->names &&
-        call->count > 1 && call->count < 4 && PyUnicode_CheckExact(call->args[1]))
-        return step_polyfill(c, w, "_get", call);
-    ended = move(c, w, name, call);
-    return ended == ENDED_BEFORE && !c->kind && !strcmp(name, "extend") && call->count == 2
-               ? step_polyfill(c, w, "_extend", call)
-               : ended;
 }
 
 enum ended call_known(struct capture *c, struct watched *w, const struct call *call)

@@ -5,9 +5,7 @@
  * it: capture needs the shim, which exists in the main interpreter only. */
 #include "capture.h"
 
-const struct shim_services *shim;
 PyTypeObject *capture_type;
-PyObject *capture_modules;
 
 /* ---- a callback ---- */
 
@@ -29,11 +27,6 @@ static PyTypeObject *callback_type_new(void)
 }
 
 /* ---- functions ---- */
-
-static PyObject *graph_break(PyObject *module, PyObject *ignored)
-{
-    Py_RETURN_NONE;
-}
 
 static PyObject *register_array(PyObject *module, PyObject *type)
 {
@@ -70,10 +63,7 @@ static PyObject *begin_for_all(PyObject *module, PyObject *ignored)
     Py_RETURN_NONE;
 }
 
-PyMethodDef capture_methods[] = {
-    {"graph_break", graph_break, METH_NOARGS,
-     "graph_break($module, /)\n--\n\n"
-     "End the graph that is being captured here. Elsewhere it does nothing."},
+static PyMethodDef capture_methods[] = {
     {"_modules", modules, METH_NOARGS,
      "_modules($module, /)\n--\n\nsys.modules, as import sees it."},
     {"_register_array", register_array, METH_O,
@@ -105,6 +95,8 @@ static int prepare(PyObject *module)
 static int fill(PyObject *module)
 {
     if (PyModule_AddFunctions(module, capture_methods))
+        return -1;
+    if (PyModule_AddFunctions(module, graph_break_methods))
         return -1;
     if (!capture_modules && prepare(module))
         return -1;

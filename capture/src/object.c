@@ -5,16 +5,6 @@
  * is awaited (invoke.c). What is begun besides, or given back by more than that, breaks. */
 #include "capture.h"
 
-PyObject *word_of(const char *name)
-{
-    static PyObject *words; /* a set: they live on */
-    OWNED PyObject *word = PyUnicode_InternFromString(name);
-    const bool kept = word && (words || (words = PySet_New(NULL))) && !PySet_Add(words, word);
-
-    PyErr_Clear();
-    return kept ? word : Py_None; /* which nothing is called */
-}
-
 /* What TYPE has as NAME, if that is a Python function: borrowed. */
 static PyObject *function_of(PyTypeObject *type, const char *name)
 {
@@ -171,8 +161,8 @@ enum ended bool_of_object(struct capture *c, struct watched *w)
 /* ---- super() ---- */
 
 /* TYPE and SELF are super()'s. */
-static struct shadow *super_shadow(struct capture *c, struct shadow *of_type,
-                                   struct shadow *of_self, PyObject *type, PyObject *self)
+struct shadow *super_shadow(struct capture *c, struct shadow *of_type, struct shadow *of_self,
+                            PyObject *type, PyObject *self)
 {
     struct shadow *made = type && self && of_type && of_self && value_known(c, type, of_type)
                               ? shadow_new(c, SHADOW_SUPER, 2)
@@ -256,16 +246,22 @@ struct shadow *super_method(struct capture *c, PyObject *type, PyObject *self, s
     return method_of(c, of, name, NULL, NULL, NULL);
 }
 
-enum ended super_attribute(struct capture *c, struct watched *w, PyObject *name, bool method)
+enum ended operate_special(struct capture *c, struct watched *w, const char *name,
+                           const struct call *call)
 {
-    PyObject *type = stack_value(w, 1), *self = stack_value(w, 0);
-    struct shadow *of = super_shadow(c, stack_shadow(w, 1), stack_shadow(w, 0), type, self);
-    OWNED PyObject *made = NULL;
+    PyObject *object_ne = _PyType_Lookup(&PyBaseObject_Type, word_of("__ne__"));
+    struct shadow *of;
+    char text[24];
 
-    if (!of || stack_value(w, 2) != (PyObject *)&PySuper_Type ||
-        !value_known(c, stack_value(w, 2), stack_shadow(w, 2)))
-        return break_at(c, "attribute", "attribute %.100s of super(), which is not known",
-                        PyUnicode_AsUTF8(name));
-    made = PyObject_CallFunctionObjArgs((PyObject *)&PySuper_Type, type, self, NULL);
-    return made ? read_attribute(c, w, 3, made, of, name, method) : ENDED_RAISED;
+    snprintf(text, sizeof text, "__%s%.*s__", call->reflected ? "r" : "", (int)strcspn(name, "_"),
+             name);
+    if (!strcmp(text, "__ne__") && (of = class_source(c, call->args[0], call->shadows[0])) &&
+        object_ne &&
+        /* what __eq__ says, negated */
+        _PyType_Lookup(Py_TYPE(call->args[0]), word_of("__ne__")) == object_ne)
+        return (of = source_attribute(c, of, text, object_ne)) &&
+                       !guard_on(c, of, "ID_MATCH", object_ne)
+                   ? special(c, w, "__eq__", call)
+                   : ENDED_BEFORE;
+    return special(c, w, text, call);
 }

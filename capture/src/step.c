@@ -525,12 +525,6 @@ static bool variables_changed(const struct watched *w)
     return false;
 }
 
-void watched_put(struct watched *w)
-{
-    for (int i = 0; i < w->variables; i++)
-        w->put[i] = compat_local(w->frame, i);
-}
-
 enum ended watch(struct capture *c, struct watched *w)
 {
     bool in_call = false, make_bool;

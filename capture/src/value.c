@@ -423,6 +423,8 @@ void shadows_back(struct capture *c, struct undo *mark)
 
 /* ---- sources ---- */
 
+PyObject *capture_modules;
+
 /* Can no code of the program's change what is read by STEP behind PARENT? */
 static bool is_settled(const struct shadow *parent, char step)
 {
@@ -655,6 +657,24 @@ int shadow_add_items(struct capture *c, struct shadow *container, PyObject *valu
 
 /* ---- arguments of nodes ---- */
 
+PyObject *node_new(PyObject *op, PyObject *name, PyObject *target, PyObject *args,
+                   PyObject *keywords)
+{
+    static PyObject *module;
+    PyTypeObject *type = (PyTypeObject *)module_has(&module, "dyntrace.graph", "Node");
+    OWNED PyObject *arguments = args, *named = keywords ? keywords : PyDict_New(), *made = NULL;
+
+    if (!type || !PyType_Check((PyObject *)type) || !op || !args || !named)
+        return NULL;
+    if (!(made = type->tp_alloc(type, 0)) || PyObject_SetAttr(made, word_of("op"), op) ||
+        PyObject_SetAttr(made, word_of("name"), name ? name : Py_None) ||
+        PyObject_SetAttr(made, word_of("target"), target) ||
+        PyObject_SetAttr(made, word_of("args"), arguments) ||
+        PyObject_SetAttr(made, word_of("kwargs"), named))
+        return NULL;
+    return Py_NewRef(made);
+}
+
 bool numbers_may_vary(void)
 {
     PyObject *version = loaded("numpy", "__version__");
@@ -819,4 +839,77 @@ PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shad
     default:
         return NULL;
     }
+}
+
+/* ---- shadows of more ---- */
+
+struct shadow *iterator_shadow(struct capture *c, enum iteration how, PyObject *value,
+                               struct shadow *of)
+{
+    struct shadow *made = shadow_new(c, SHADOW_ITERATOR, 0);
+
+    if (made) {
+        made->iterator.how = how;
+        made->value = value ? capture_keep(c, value) : NULL;
+        made->iterator.of = of;
+    }
+    return made;
+}
+
+struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name,
+                         PyObject *function, struct shadow *source, struct shadow *self)
+{
+    struct shadow *made = shadow_new(c, SHADOW_METHOD, 0);
+
+    if (made) {
+        made->method.owner = owner;
+        made->method.name = capture_keep(c, name);
+        made->value = function ? capture_keep(c, function) : NULL;
+        made->method.source = source;
+        made->method.bound = self;
+    }
+    if (!function && owner->kind == SHADOW_SOURCE && value_is_array(owner->value))
+        /* the plan reads it, which must do as little at each hit */
+        value_type_known(c, owner->value, owner);
+    else if (!function && owner->kind == SHADOW_SOURCE && !owner->source.guarded)
+        guard_on(c, owner, "TYPE_MATCH", (PyObject *)Py_TYPE(owner->value));
+    return made;
+}
+
+bool is_set(PyObject *value, const struct shadow *of)
+{
+    return of && PyAnySet_CheckExact(value) &&
+           (of->kind == SHADOW_CALL || of->kind == SHADOW_CONST);
+}
+
+bool set_known(struct capture *c, PyObject *value, struct shadow *of)
+{
+    OWNED PyObject *items =
+        PyAnySet_CheckExact(value) && of && of->kind == SHADOW_SOURCE && !c->foreign
+            ? PySequence_Tuple(value)
+            : NULL;
+
+    if (items && value_is_simple(items) && !of->source.listed)
+        of->source.listed = !guard_on(c, of, "EQUALS_MATCH", value);
+    PyErr_Clear();
+    return is_set(value, of) || (items && of->source.listed && !c->failed);
+}
+
+bool are_known(struct capture *c, const struct call *call, bool deep)
+{
+    for (int i = 0; i < call->count; i++)
+        if (!value_is_plain(call->args[i]) && !(deep && is_sequence(call->args[i])))
+            return false;
+    for (int i = 0; i < call->count; i++) {
+        PyObject *value = call->args[i];
+        struct shadow *of = call->shadows[i];
+        const bool plain = value_is_plain(value);
+        if (!(plain ? value_known(c, value, of) : value_type_known(c, value, of)))
+            return false;
+        for (Py_ssize_t j = 0; !plain && j < PySequence_Fast_GET_SIZE(value); j++)
+            if (!value_is_simple(PySequence_Fast_GET_ITEM(value, j)) ||
+                !value_known(c, PySequence_Fast_GET_ITEM(value, j), value_item(c, value, of, j)))
+                return false;
+    }
+    return true;
 }

@@ -1,0 +1,172 @@
+/* capture/src/stack.c -- the stack of a watched frame, breaks and calls. See capture.h. */
+#include "capture.h"
+
+#include <stdarg.h>
+
+enum ended break_at(struct capture *c, const char *kind, const char *format, ...)
+{
+    va_list arguments;
+
+    if (c->failed) {
+        kind = "value";
+        format = "a value that was read has changed meanwhile, or there is no memory";
+    }
+    c->kind = kind;
+    va_start(arguments, format);
+    vsnprintf(c->reason, sizeof c->reason, format, arguments);
+    va_end(arguments);
+    return ENDED_BEFORE;
+}
+
+enum ended no_memory_at(struct capture *c)
+{
+    c->failed = true;
+    PyErr_Clear();
+    return break_at(c, "value", "no memory");
+}
+
+enum ended not_ours(struct capture *c, PyObject *container)
+{
+    return break_at(c, "mutation", "a %.200s is changed that was not made here",
+                    Py_TYPE(container)->tp_name);
+}
+
+enum ended unknown_operand(struct capture *c, const struct call *call, const char *what)
+{
+    for (int i = call->count; i-- > 0;)
+        if (!call->shadows[i])
+            return break_at(c, "value", "%s of a %.200s that is not known", what,
+                            Py_TYPE(call->args[i])->tp_name);
+    return break_at(c, "value", "%s of a %.200s", what, Py_TYPE(call->args[0])->tp_name);
+}
+
+/* ---- the stack ---- */
+
+PyObject *stack_value(const struct watched *w, int from_top)
+{
+    return compat_local(w->frame, w->variables + w->depth - 1 - from_top);
+}
+
+struct shadow *stack_shadow(const struct watched *w, int from_top)
+{
+    return w->shadow[w->variables + w->depth - 1 - from_top];
+}
+
+struct shadow shadow_of_null = {.kind = SHADOW_CONST};
+
+void stack_push(struct watched *w, PyObject *value, struct shadow *shadow)
+{
+    if (!value)
+        shadow = &shadow_of_null;
+    else if (shadow && !shadow_fits(shadow, value))
+        shadow = NULL;
+    w->shadow[w->variables + w->depth] = shadow;
+    compat_give_local(w->frame, w->variables + w->depth++, value);
+}
+
+void stack_drop(struct watched *w, int count)
+{
+    while (count--) {
+        PyObject *value = compat_take_local(w->frame, w->variables + --w->depth);
+        w->shadow[w->variables + w->depth] = NULL;
+        Py_XDECREF(value);
+    }
+}
+
+enum ended stack_result(struct capture *c, struct watched *w, int count, PyObject *result,
+                        struct shadow *shadow)
+{
+    if (!result)
+        return ENDED_RAISED;
+    stack_drop(w, count);
+    stack_push(w, result, shadow);
+    return ENDED_NOT;
+}
+
+enum ended known_result(struct capture *c, struct watched *w, int count, PyObject *result)
+{
+    const bool list = result && PyList_CheckExact(result);
+    struct shadow *shadow = list     ? shadow_new(c, SHADOW_LIST, 0)
+                            : result ? shadow_const(c, result)
+                                     : NULL;
+    bool is =
+        !result || list || value_is_simple(result) || PyType_Check(result) || PySlice_Check(result);
+
+    for (Py_ssize_t i = 0; list && shadow && i < PyList_GET_SIZE(result); i++) {
+        is &= value_is_simple(PyList_GET_ITEM(result, i));
+        shadow_add(c, shadow, NULL, shadow_const(c, PyList_GET_ITEM(result, i)));
+    }
+    if (is)
+        return stack_result(c, w, count, result, shadow);
+    break_at(c, "value", "a %.200s was made of known values", Py_TYPE(result)->tp_name);
+    stack_result(c, w, count, result, NULL);
+    return ENDED_BEHIND;
+}
+
+enum ended push_callable(struct watched *w, bool null, PyObject *value, struct shadow *shadow)
+{
+    if (null && !COMPAT_CALLABLE_FIRST)
+        stack_push(w, NULL, NULL);
+    stack_push(w, value, shadow);
+    if (null && COMPAT_CALLABLE_FIRST)
+        stack_push(w, NULL, NULL);
+    return ENDED_NOT;
+}
+
+void watched_put(struct watched *w)
+{
+    for (int i = 0; i < w->variables; i++)
+        w->put[i] = compat_local(w->frame, i);
+}
+
+/* ---- calls ---- */
+
+struct call operator_call(const char *name, int slots, int count, struct operands *operands)
+{
+    return (struct call){.callable = operator_named(name),
+                         .args = operands->values,
+                         .shadows = operands->of,
+                         .count = count,
+                         .slots = slots};
+}
+
+PyObject *run_call(const struct call *call)
+{
+    PyObject *turned[] = {call->reflected ? call->args[1] : NULL, call->args[0]};
+    const Py_ssize_t positional =
+        call->count - (call->names ? PyTuple_GET_SIZE(call->names) : 0) - call->bound;
+
+    return PyObject_Vectorcall(call->callable, call->reflected ? turned : call->args + call->bound,
+                               (size_t)positional, call->names);
+}
+
+struct call with_self(const struct call *call, PyObject *self, struct shadow *of_self)
+{
+    struct call made = *call;
+
+    made.args--;
+    made.shadows--;
+    made.count++;
+    made.args[0] = self;
+    made.shadows[0] = of_self;
+    made.bound = true;
+    return made;
+}
+
+struct attempt attempt_begin(const struct capture *c)
+{
+    return (struct attempt){PyList_GET_SIZE(c->nodes), c->number_nodes, c->effects->count, c->undo};
+}
+
+void attempt_undo(struct capture *c, const struct attempt *attempt)
+{
+    struct tracer_exception pending = tracer_exception_aside();
+
+    if (PyList_SetSlice(c->nodes, attempt->nodes, PyList_GET_SIZE(c->nodes), NULL) ||
+        PyList_SetSlice(c->places, attempt->nodes, PyList_GET_SIZE(c->places), NULL))
+        c->failed = true;
+    shadows_back(c, attempt->undo);
+    c->effects->count = attempt->effects;
+    c->number_nodes = attempt->number_nodes;
+    tracer_exception_back(&pending);
+}
