@@ -101,7 +101,8 @@ class Framed:
         self.put(1, "return forward", EARLY, first)
         made = {}
         exec(compile("\n".join(self.lines), "<%s>" % what, "exec"), made)
-        function = made["outer"](*scope.values())
+        # taken out: with its globals, it would be garbage that only a collection frees
+        function = made.pop("outer")(*scope.values())
         code = self.replaced(function.__code__)
         self.function = FunctionType(code, globals, "forward", None, function.__closure__)
         del self.lines, self.names, self.of, self.known

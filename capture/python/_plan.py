@@ -13,6 +13,7 @@ Runs in: the traced process.
 
 Its frames look like the program's: _framed.py.
 """
+import functools
 import operator
 import sys
 from types import CellType, FunctionType, TracebackType
@@ -184,13 +185,16 @@ class Plan:
 
     def call_of(self, run, source, placeholders):
         """The statement that calls what the backend made."""
-        scope = dict(run=run, checked=self.checked, type=type, tuple=tuple, len=len)
+        count = len(self.outputs)
+        # not a method: the function would keep itself alive until a collection
+        checked = functools.partial(_checked, self.name, count)
+        scope = dict(run=run, checked=checked, type=type, tuple=tuple, len=len)
         words = {name: source.of_global(value, name) for name, value in scope.items()}
         inputs = [node.name for node in placeholders]
         outputs = "".join(node.name + ", " for node in self.outputs.values())
         text = ("{given} = {run}({inputs}); ({outputs}) = {given} if {type}({given}) is {tuple} "
                 "and {len}({given}) == {count} else {checked}({given})").format(
-            given=source.names.name("given"), inputs=", ".join(inputs), count=len(self.outputs),
+            given=source.names.name("given"), inputs=", ".join(inputs), count=count,
             outputs=outputs, **words)
         return Statement(text, 0, (), None, inputs)
 
@@ -222,12 +226,6 @@ class Plan:
         for code, unit, globals, name in reversed(self.places[number]):
             found.append(Frame(code, unit, None if globals is True else self.of(globals).name))
         return found
-
-    def checked(self, given):
-        if type(given) is not list or len(given) != len(self.outputs):
-            raise TypeError("the backend's function for %s gave a %s, not the %d values that the graph gives: return a tuple of them"
-                            % (self.name, type(given).__name__, len(self.outputs)))
-        return given
 
     # ---- it has raised ----
 
@@ -274,6 +272,16 @@ class Plan:
                 lines.append(_line(source, node))
                 names.add(node.name)
         exec("\n".join(lines), {**source.globals, **known})
+
+
+def _checked(name, count, given):
+    """GIVEN, what the backend's function for the graph NAME gave, if it may be in place of a tuple
+    of COUNT values."""
+    if type(given) is not list or len(given) != count:
+        text = ("the backend's function for %s gave a %s, not the %d values that the graph gives: "
+                "return a tuple of them")
+        raise TypeError(text % (name, type(given).__name__, count))
+    return given
 
 
 def _line(source, node):

@@ -91,6 +91,66 @@ def test_nothing_is_kept(alone, record, python, tmp_path):
     assert trace.rows("SELECT c.qualname, count(*) FROM compile m JOIN code c USING (code_id) GROUP BY c.qualname HAVING count(*) > 2") == []
 
 
+GARBAGE = """
+import contextlib, gc, inspect, numpy as np, dyntrace
+gc.disable()
+class Thing:
+    def __init__(self, v): self.v = v
+def whole(x): return x * 2 + np.cos(x)
+def called(x): return whole(x) * 2
+def breaks(x):
+    with contextlib.nullcontext():
+        y = Thing(x * 2)
+        print(end="")
+        return y.v + 1
+def cells(x):
+    z = x
+    def inner(q):
+        nonlocal z
+        z = q
+        return q + x
+    return inner(x * 2) + z
+def divides(x): return 1 / np.zeros(4) + x
+def generator(x):
+    yield x * 2
+def changes(x):
+    y = x * 2
+    y[0] = 1
+    return {"a": [y, x]}
+def raises(x):
+    return called(x + np.ones(17))
+def warns(x):
+    return np.log(x - x)
+def fails(module, inputs): raise RuntimeError("no")
+def other(module, inputs): return lambda *args: module.forward(*args)
+def a_list(module, inputs): return lambda *args: list(module.forward(*args))
+def found(make):
+    gc.collect()
+    function = make()
+    for x in np.ones(4), np.ones(5), np.arange(4), np.ones((2, 2)):
+        with contextlib.suppress(ValueError, RuntimeError):
+            made = function(x)
+            if inspect.isgenerator(made):
+                list(made)
+    made = x = function = None
+    before = gc.collect()
+    dyntrace.reset()
+    return before, gc.collect()
+for f in whole, called, breaks, cells, divides, generator, changes, raises, warns:
+    plain = found(lambda: f)
+    for options in {}, {"dynamic": True}, *({"backend": one} for one in (fails, other, a_list)):
+        captured = found(lambda: dyntrace.compile(f, **options))
+        assert captured == plain, (f, options, plain, captured)
+    captured = found(lambda: dyntrace.explain(f))
+    assert captured == plain, (f, "explain", plain, captured)
+"""
+
+
+def test_captures_leave_no_garbage(alone):
+    """The collector finds no more than without: all that a capture drops dies by its count."""
+    alone(GARBAGE)
+
+
 METADATA = """
 import numpy as np, dyntrace
 kinds = [np.dtype("f8", metadata={"x": 1}), np.dtype("f8", metadata={"x": 2}), np.dtype("f8")]
