@@ -308,7 +308,8 @@ static const struct {
     {"SHAPE_DIVISIBLE", NULL, ABOUT_NUMBER}, {"SHAPE_EQUAL", NULL, ABOUT_EQUAL},
 };
 
-/* An operator before a bound: does it set the low end, the high end or both, and is the bound itself
+/* An operator before a bound: does it set the low end, the high end or both, and is the bound
+ * itself
  * allowed? */
 static const struct comparison {
     const char *words;

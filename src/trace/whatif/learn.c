@@ -116,7 +116,7 @@ static void learn_unseen(struct whatif *w, uint32_t lookup)
     }
 }
 
-/* Check C, of lookup K, was of an entry that forks handed on: was it in the process of its maker? */
+/* Check C of lookup K tried an entry that forks handed on: did its maker's process run it? */
 static void learn_seen(struct whatif *w, const struct replay_lookup *k,
                        const struct replay_check *c)
 {
