@@ -309,8 +309,7 @@ static const struct {
 };
 
 /* An operator before a bound: does it set the low end, the high end or both, and is the bound
- * itself
- * allowed? */
+ * itself allowed? */
 static const struct comparison {
     const char *words;
     bool low, high, allowed;
