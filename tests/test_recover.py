@@ -60,6 +60,22 @@ def test_collector_killed_while_it_records(dyntrace, python, tmp_path):
     assert kills
 
 
+def test_collector_killed_before_there_is_an_interpreter(dyntrace, python, tmp_path):
+    """The command lives, so another collector has taken the place: the trace is not said to be finished then."""
+    ready, go = tmp_path / "ready", tmp_path / "go"
+    script = f"touch {ready}; until [ -e {go} ]; do sleep 0.02; done; exec {python} -c 'def f(): pass\nf()'"
+    run = subprocess.Popen([dyntrace, "run", "-o", tmp_path / "t.db", "sh", "-c", script], stderr=subprocess.PIPE, text=True)
+    until(ready.exists, "the shell runs")
+    for _ in range(2):
+        killed = collector_of(run.pid)
+        kill(killed)
+        until(lambda: collector_of(run.pid) not in (None, killed), "another collector")
+    go.touch()
+    assert run.wait(60) == 0, run.stderr.read()
+    assert set(rows(tmp_path / "t.db", "SELECT events, cause FROM loss")) == {(0, REPLACED)}
+    assert rows(tmp_path / "t.db", "SELECT count(*) FROM frame JOIN code USING (code_id) WHERE qualname = 'f'") == [(1,)]
+
+
 def test_collector_killed_while_it_finishes(dyntrace, python, tmp_path):
     """The pages are written, the tree over them, the two files joined: a kill may come anywhere there."""
     random.seed(2)

@@ -703,8 +703,11 @@ static bool begin(struct collector *c, const char *argv)
 static void carry_on(struct run *run)
 {
     struct collector *c = &run->c;
+    const struct state_header *header = &c->state.file->header;
     uint64_t last_ns = c->decode.last_ns;
-    bool lives = false;
+    /* the command may not have begun, or have no interpreter in it yet */
+    bool lives =
+        header->command ? process_is(header->command, header->command_started) : run->orders >= 0;
 
     command_new(c);
     if (c->state.file->header.command)
