@@ -1,5 +1,5 @@
-"""build_facts.py NAME -- what the Makefile must know of the interpreter NAME. build_facts.py: what
-is supported.
+"""build_facts.py NAME -- facts about the interpreter NAME for the Makefile. build_facts.py:
+supported versions.
 
 Run by that interpreter. Prints one line: "ok SOABI SUFFIX -isystem DIR ...",
 or a sentence that says why no extension can be built for it. It must itself

@@ -1,13 +1,14 @@
-"""Loads dyntrace into an interpreter that `dyntrace run` started, then steps aside.
+"""Loads dyntrace into an interpreter started by `dyntrace run`, then makes room for the user's own
+sitecustomize.
 
 Runs in: the traced process, while site.py starts up. The directory inject/ of the installation,
-where this lies, is an entry of PYTHONPATH; DYNTRACE_SESSION names the session (src/inject.h).
-Everything that shows it is undone before the program runs: the entry in sys.path, the variables in
+where this lies, is an entry of PYTHONPATH; DYNTRACE_SESSION names the session (src/inject.h). All
+visible traces are removed before the program runs: the entry in sys.path, the variables in
 os.environ, this module in sys.modules. Then the user's own sitecustomize is imported in our place;
 if there is none, the ImportError is the one that site.py expects and ignores.
 
-Daemons start interpreters long after the session: then nothing else is done here, and nothing is
-said.
+Daemons start interpreters long after the session: then this file does nothing else, and prints
+nothing.
 
 Any Python version may read this file, so its syntax is as old as can be.
 """
@@ -60,7 +61,7 @@ def _extension_spec(name):
 
 
 def _load(spec):
-    """The extension of SPEC. None: there is none that this interpreter can load."""
+    """The extension of SPEC. None: this interpreter cannot load one."""
     if not spec:
         return None
     import _imp
@@ -108,8 +109,8 @@ def _start(inject, session):
 
 
 def _note(session, text):
-    """The parent reads this file and tells the user; the program just runs. Whether the directory
-    is what it was when the session was made is asked as in src/session_check.h."""
+    """The parent reads this file and tells the user; the program just runs. The directory is
+    checked as in src/session_check.h."""
     directory = os.open(session, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         status = os.fstat(directory)
@@ -147,9 +148,8 @@ def _hide(inject):
 
 
 def _uncache():
-    """Take our bytecode away again where it lies among the user's (-X pycache_prefix), or `pip
-    uninstall` would not know of it.
-    """
+    """Remove our bytecode if it is among the user's (-X pycache_prefix): `pip uninstall` would not
+    find it there."""
     cached = getattr(globals().get("__spec__"), "cached", None)
     if not cached:
         return

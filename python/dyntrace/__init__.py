@@ -6,8 +6,8 @@
     dyntrace.reset        forget every cache entry
     dyntrace.config       recompile_limit, accumulated_recompile_limit
 
-    dyntrace.eval_frame   set_eval_frame and what belongs to it, as in torch._C._dynamo.eval_frame
-    dyntrace.types        what callbacks get and return
+    dyntrace.eval_frame set_eval_frame and related functions, as in torch._C._dynamo.eval_frame
+    dyntrace.types        arguments and results of callbacks
     dyntrace.guards       guards that are built in Python and checked in C
     dyntrace.note         facts about a compile, for the trace
     dyntrace.resume       split a function in two, where compiled code ends and Python goes on
@@ -45,7 +45,7 @@ __all__ = [
     "reset",
 ]
 
-# The public modules that are loaded when they are first asked for.
+# Public modules, loaded at first use.
 _MODULES = ("bytecode", "capture", "eval_frame", "graph", "guards", "note", "resume", "types")
 
 

@@ -8,7 +8,7 @@ from .record import _program
 
 def main(words):
     if words[:1] == ["run"]:
-        words = ["run", "--python", sys.executable, *words[1:]]  # one that is given after it wins
+        words = ["run", "--python", sys.executable, *words[1:]]  # a later --python wins
     elif words == ["doctor"]:
         words = ["doctor", sys.executable]
     try:

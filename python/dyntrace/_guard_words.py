@@ -1,27 +1,26 @@
-"""What guards expect, and what was there instead, in words: for explain() and for the trace.
+"""Describes guards, their expected and actual values, for explain() and the trace.
 
 Runs in: the traced process; while it records, quietly: when an entry is made and before a compile.
 
-src/tracer/guards/ reads and compares, and says which guards do not hold. Here each kind of guard is
-a row of KINDS: how it is written, what it looks at, what the extension gets for it, and what is
-there when it does not hold.
+src/tracer/guards/ reads values, compares them and finds the guards that do not hold. Here each kind
+of guard is a row of KINDS: its expression, its aspect, the extension's arguments, and the text for
+an actual value.
 
 The values are the program's: a list of a million, a tensor that would be computed in order to be
-printed, a __repr__ that raises. So containers are cut before they are printed, arrays are summed
-up, and only the rest is given to repr(), whose failure is in the text. The texts keep no object
-of a guard alive.
+printed, a __repr__ that raises. So containers are cut before they are printed, arrays are
+summarised, and only other values go to repr(), whose failure is noted in the text. The texts keep
+no guarded object alive.
 
-A value that must not be in the trace (--values) never gets into shared memory: the text for it is
-not made. The text that stands for it says so, so that no reader can take it for a value:
+A value that must not be in the trace (--values) never gets into shared memory, because its text is
+not made. The text in its place names the option, so that no reader can mistake it for a value:
 
     all     L['x'] == 'abc'
     types   L['x'] == str: value not recorded (--values types)
     off     L['x'] == value not recorded (--values off)
 
-Names of the program's text are no values: of variables, attributes, functions, classes, files. Keys
-and indices in a guard's source are: L['d']['abc'] becomes L['d'][<str>]. _torch_private.py is the
-same for torch's.
-"""
+Names in the program's source (variables, attributes, functions, classes, files) are not values.
+Keys and indices in a guard's source are: L['d']['abc'] becomes L['d'][<str>]. _torch_private.py
+does the same for torch's guards."""
 
 from __future__ import annotations
 
@@ -171,16 +170,16 @@ def hidden(keep, name=None):
     return "%s: value not recorded (--values types)" % (name or "object")
 
 
-# ---- what the extension gets for a guard -----------------------------------
+# ---- the extension's arguments for a guard -----------------------------------
 #
-# Whether the guard may run the program's code; the objects that it names, and what is said when one
-# dies; what to compare with or call; two numbers.
+# (may the guard run the program's code; the objects that it names, with the reason when one dies;
+# the object to compare with or to call; two numbers)
 
 _SIMPLE = frozenset(map(id, (str, int, float, bool, bytes, complex, type(None))))
 
 
 def _is_simple(value, depth=100):
-    """Of types whose comparison runs no code of the program?"""
+    """Does comparing this value run no code of the program?"""
     if type(value) is tuple:
         return all(depth and _is_simple(item, depth - 1) for item in value)
     return id(type(value)) in _SIMPLE
@@ -256,7 +255,7 @@ def _builtin(leaf, function):
 
 
 def _alive(leaf, value=None):
-    """What is there already is a weak reference, or what calling one gave."""
+    """The stored value is a weak reference, or the result of calling one."""
     if issubclass(type(value), weakref.ref):
         value = weakref.ref.__call__(value)
     return False, () if value is None else (leaf.named(value),), None, 0, 0
@@ -311,10 +310,10 @@ def _tensor(leaf, value, wanted, check, words):
     return False, (leaf.named(type(value)),), (value, *wanted[:5], check), 0, 0
 
 
-# ---- what is there instead -------------------------------------------------
+# ---- texts for actual values -------------------------------------------------
 #
-# A text; or a tuple of it and, where they are more exact than the guard's, what was expected, the
-# aspect and the dimension.
+# A text; or a tuple of the text and the expected value, the aspect and the dimension, if these are
+# more exact than the guard's.
 
 
 def _actual_type(leaf, value):
@@ -384,7 +383,7 @@ def _actual_different(leaf, *values):
 
 
 def strides_of(value):
-    """What stride() or .strides gives; None: nothing."""
+    """The result of stride() or .strides; None: neither."""
     stride = getattr(value, "stride", None)
     return stride() if callable(stride) else getattr(value, "strides", None)
 
@@ -448,14 +447,14 @@ def tensor_differs(wanted, value):
 
 # ---- the kinds -------------------------------------------------------------
 
-# What a kind's texts reveal, for a trace without values: a value; what the kind's name says and
-# then a value; a type or the length of a container; a number that may be a tensor's size; what
-# differs of a tensor; nothing of any value.
+# What a kind's texts reveal in a trace without values: a value; the kind's name and then a value; a
+# type or a container's length; a number that may be a tensor's size; a tensor's difference; no
+# value.
 VALUE, KIND, TYPE, SIZE, TENSOR, NOTHING = range(6)
 
-# How it is written, of a source s and what is expected, e; what it looks at, as
-# recompile_cause.aspect, or None; what its texts reveal; the two functions; its check in
-# src/tracer/guards/kinds.c, if of another name; may it run the program's code?
+# Its expression, for a source s and an expected value e; its aspect (recompile_cause.aspect) or
+# None; what its texts reveal; the two functions; its check in src/tracer/guards/kinds.c, if under
+# another name; whether it may run the program's code.
 Kind = namedtuple("Kind", "words aspect reveals take actual check stays", defaults=(None, False))
 
 KINDS = {
@@ -544,7 +543,7 @@ class Leaf:
         self.expected = self.exact = self.type = self.tensor = None
 
     def taken(self, arguments):
-        """What the extension makes of it: src/tracer/guards/build.c."""
+        """The arguments for src/tracer/guards/build.c."""
         stays, *rest = self.kind.take(self, *arguments)
         return (
             self.kind.check or self.name,
@@ -567,9 +566,8 @@ class Leaf:
         return self.name, source, self.kind.words.format(s=source, e=self.wanted(keep))
 
     def shows(self, keep, values=()):
-        """May what the guard expects be recorded and, if it did not hold for VALUES, what was there
-        instead?
-        """
+        """May the guard's expected value be recorded and, if it failed for VALUES, the actual
+        value?"""
         reveals = NOTHING if keep == ALL else self.kind.reveals
         if reveals == SIZE:
             return keep == TYPES and self.are_shapes and all(type(value) is int for value in values)

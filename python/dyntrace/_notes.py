@@ -1,8 +1,7 @@
-"""What is noted of compiles, and of torch: each function makes one fact of src/facts.h.
+"""Records facts about compiles and torch: one function for each fact of src/facts.h.
 
 Runs in: the traced process. native._note(name, numbers, texts) takes the members of struct
-fact_NAME in their order. A compile is named by the id that the evaluator gave it.
-"""
+fact_NAME in their order. A compile is identified by its id from the evaluator."""
 
 from ._native import native
 
@@ -35,7 +34,8 @@ def graph(compile, name, nodes):
 
 
 def graph_break(compile, code, line, offset, reason, user_stack, resume):
-    """Where a graph ends. OFFSET and LINE -1, RESUME, the code that goes on, None: not known."""
+    """Where a graph ends. OFFSET and LINE -1: not known. RESUME: the resume function's code, or
+    None."""
     native._note(
         "BREAK",
         (compile, native._code_id(code), line, offset, native._code_id(resume)),

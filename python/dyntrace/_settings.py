@@ -1,15 +1,15 @@
-"""`dyntrace run --set SETTING`: which settings there are, and how each takes effect.
+"""`dyntrace run --set SETTING`: the settings, and how each takes effect.
 
 Runs in: the traced process; and in the program's interpreter before the program runs (refused()),
 where the module is executed by itself: so it imports nothing of dyntrace, and of torch nothing at
 all, at its top.
 
-A setting changes what torch is given, never torch: an argument of torch.compile(), of
-torch._dynamo's _optimize() or of the user's function becomes another when the call begins
-(src/tracer/torch/bridge.c), a name of a config module is forced, a stance is set. Whatever cannot
-be is refused, before the program runs where torch's sources show it, else by a fact (SETTING), and
-the program goes on without it. A setting that took effect is a fact too: one that never did is an
-error of `run` when the program has ended.
+A setting changes torch's inputs, never torch: an argument of torch.compile(), of torch._dynamo's
+_optimize() or of the user's function is replaced when the call begins (src/tracer/torch/bridge.c),
+a name of a config module is forced, a stance is set. An impossible setting is refused: before the
+program runs if torch's sources show it, else by a fact (SETTING), and the program continues without
+it. A setting that took effect is a fact, too; one that never did is an error of `run` when the
+program has ended.
 
     SETTING = NAME=VALUE or NAME=VALUE@FUNC
 """
@@ -64,7 +64,7 @@ class Sources:
         return not text or re.search(r"^def %s\(" % re.escape(name), text, re.M) is not None
 
     def parameters(self, file, name):
-        """Those of the last function NAME that FILE defines; None: not known."""
+        """The parameters of the last function NAME in FILE; None: not known."""
         import ast
 
         found = None
@@ -248,7 +248,7 @@ def names_code(function, code):
 
 
 def names_model(function, model):
-    """Whether FUNCTION names what torch.compile() was given: a function, a method, a module."""
+    """Whether FUNCTION names torch.compile()'s argument: a function, a method, a module."""
     for _ in range(8):
         kind = type(model)
         code = getattr(model, "__code__", None) if kind.__name__ == "function" else None
@@ -431,7 +431,7 @@ class Call:
 
 
 class Setting:
-    """NAME=VALUE for FUNCTION, or None: for all. What it does is its class."""
+    """NAME=VALUE for FUNCTION (None: all). Its class decides the effect."""
 
     def __init__(self, number, text, name, value, function):
         self.number, self.text, self.name, self.value, self.function = (
@@ -448,7 +448,7 @@ class Setting:
         """Understand VALUE."""
 
     def check(self, sources):
-        """Refuse what torch, of which these are the SOURCES, does not have."""
+        """Raise if the torch with these SOURCES does not have it."""
 
     def use(self):
         if not self.used:
@@ -487,7 +487,7 @@ class CompileArgument(Setting):
                 )
 
     def check_backend(self, sources):
-        """Before the program runs nobody can tell which it will register."""
+        """Not known before the program runs, because it may register backends."""
         names = sources.backends()
         registry = sys.modules.get("torch._dynamo.backends.registry")
         for known in "_BACKENDS", "_COMPILER_FNS":
@@ -810,7 +810,8 @@ class GuardFilter(Setting):
 
 
 class DropGuard(Setting):
-    """Guards of a kind on a source are left out. Unsafe: what they would notice runs wrong code."""
+    """Leave out guards of a kind on a source. Unsafe: a change that they would notice runs wrong
+    code."""
 
     def read(self, value):
         self.kind, _, source = value.partition(" ")
@@ -847,8 +848,8 @@ class Limit(Setting):
 
 
 class Trial(Setting):
-    """Of `dyntrace try`, which runs the program: about the calls of one function, and what they
-    return. VALUE ends in the function's qualified name, and FUNCTION is its file and line."""
+    """For `dyntrace try`: count the calls of one function, keep or compare their return values.
+    VALUE ends in the function's qualified name, and FUNCTION is its file and line."""
 
     def read(self, value):
         self.value, _, self.qualname = value.rpartition(" ")
@@ -901,7 +902,7 @@ def parse(number, text):
 
 
 def refused(texts, own):
-    """(number, why) of those that cannot be. OWN: this is the program's Python."""
+    """(number, reason) of impossible settings. OWN: this is the program's Python."""
     sources = _find_torch() if own else None
     for number, text in enumerate(texts):
         try:
@@ -982,7 +983,7 @@ def _say(number, why):
 
 
 def _each(settings, act):
-    """Have each of SETTINGS ACT; one that cannot is refused, the others act all the same."""
+    """Call ACT for each of SETTINGS. A setting that raises is refused; the others act all the same."""
     results = []
     for setting in settings:
         try:
@@ -1007,10 +1008,10 @@ def limits(code):
 
 
 def plan(code):
-    """What is to be done when CODE is called: (when, act), or None.
+    """The plan for calls of CODE: (when, act), (when, act, watch) or None.
 
-    With a third one, watch: watch() before each call, whatever torch does about it, gives None or
-    what is called with its value, or without one if it raised."""
+    watch() is called before each call, whether torch looks at the call or not. It returns None or a
+    callable, which gets the call's return value, or no argument if the call raised."""
     file, name = code.co_filename, code.co_qualname
     if name == "<module>":
         return (ALWAYS, _compiler_loads) if file.endswith("/torch/_dynamo/__init__.py") else None
@@ -1084,7 +1085,7 @@ class _Arguments:
 
 
 def _torch_skips(code):
-    """Whether torch's own rules turn CODE away unread."""
+    """Whether torch's own rules skip CODE unread."""
     try:
         return bool(sys.modules["torch._dynamo.trace_rules"].check(code))
     except Exception:
@@ -1116,7 +1117,7 @@ def _compile_called(locals, globals, function):
 
 
 def _wrapper_called(locals, globals, function):
-    """What torch.compile() has given is called."""
+    """A call of torch.compile()'s result."""
     model = function.__closure__[function.__code__.co_freevars.index("fn")].cell_contents
     wanted = [one for one in _of(Stance) if one.function is not None] + _of(SkipGuards)
     wanted = [one for one in wanted if one.function is None or names_model(one.function, model)]

@@ -1,16 +1,15 @@
-"""Puts torch.compile on dyntrace's evaluator, or hooks round torch's own.
+"""Runs torch.compile on dyntrace's evaluator, or observes torch's own.
 
-Runs in: the traced process. The extension calls attach() when the module code of torch._dynamo is
-about to run, so torch itself is loaded and its compiler is not: whoever imports a name from
-torch._C._dynamo.eval_frame later gets ours.
+Runs in: the traced process. The extension calls attach() just before the module code of
+torch._dynamo runs. Torch is loaded then, its compiler is not, so every later import from
+torch._C._dynamo.eval_frame gets our functions.
 
     shim      every attribute of that module that holds state is set to ours, in place
     observe   torch's stay; set_eval_frame is wrapped, so that hooks of ours lie above and below
               torch's (_torch_observe)
 
-Nothing here raises to the program or prints. What goes wrong is a row of the table `loss`, or the
-process's torch_note.
-"""
+Nothing here raises to the program or prints. Failures become rows of the table `loss`, or the
+process's torch_note."""
 
 import functools
 import operator
@@ -176,7 +175,7 @@ def _first(facts):
 
 
 def _bridge(torch, module):
-    """Give the extension what it asks about guards and compiles. Without a part it records less."""
+    """Pass the bridge's functions to the extension. Without one of them it records less."""
     parts = {
         part: getattr(module, name)
         for name, part in versions.ANSWERS.items()

@@ -1,9 +1,8 @@
-"""What a compile of torch's did: its outcome, graph breaks, graphs, listings and phases.
+"""Records torch's compiles: outcome, graph breaks, graphs, listings, phases.
 
-Runs in: the traced process, within torch's compiles. begin() and end() stand around each call of
-the callback that torch gave to set_eval_frame; prepare() sets the three hooks for what cannot be
-asked for afterwards. Nothing here raises, prints, or leaves a trace in what torch does: where
-something of ours goes wrong there is a loss row, and torch goes on.
+Runs in: the traced process, within torch's compiles. begin() and end() enclose each call of torch's
+set_eval_frame callback; prepare() sets three hooks for facts that are gone afterwards. Nothing here
+raises, prints or changes torch's behaviour: our own failures become loss rows, and torch continues.
 
 Where each fact comes from:
 
@@ -64,7 +63,7 @@ from ._native import native
 _BOUND = 2000  # characters of one node's arguments, one instruction's argument
 _REASON_BOUND = 16384  # characters of one reason
 _PLACES_BOUND = 16  # lines of the program behind one
-# per process: a fault of ours that is met at every compile is said often enough
+# per process: enough for a failure of ours that repeats at every compile
 _LOSSES_MAX = 20
 _GUARDS_MAX = 20000  # lines of one tree
 _EVENTS_MAX = 1000  # open phases on a thread; more means that torch does not report ends
@@ -76,7 +75,7 @@ _rank_known = False
 
 
 class _Thread(threading.local):
-    """What goes on on a thread."""
+    """A thread's open compiles."""
 
     def __init__(self):
         self.compiles = []  # _Compile, innermost last: a compile may run code that is compiled
@@ -88,9 +87,7 @@ _thread = _Thread()
 
 
 class _Compile:
-    """A compile from begin() to end(). Holds on to objects of torch's and the program's, but no
-    longer than that.
-    """
+    """A compile from begin() to end(). Holds objects of torch and the program only until end()."""
 
     __slots__ = (
         "id",
@@ -174,28 +171,24 @@ def prepare():
 
 
 def begin(compile, code):
-    """A frame's compile starts: COMPILE is our id for it, CODE what is compiled. Returns a token
-    for end().
-    """
+    """Start compile COMPILE (our id) of CODE. Returns a token for end()."""
     token = _Compile(compile, code, len(_thread.events))
     _thread.compiles.append(token)
     return token
 
 
 def end(token, result, error):
-    """It is over: RESULT is what the callback returned or None, ERROR the exception that left it or
-    None.
-    """
+    """End a compile. RESULT: the callback's result, or None. ERROR: its exception, or None."""
     if token is None:
         return
     state = _thread
-    # Whatever lies above was begun later and never ended.
+    # Compiles above it began later and never ended.
     while state.compiles and state.compiles.pop() is not token:
         pass
     del state.events[token.event_depth :]
     outcome = _try("outcome", _note_outcome, token, result, error)
     made = _made_code(result)
-    # A frame that was turned away unread costs as good as nothing: there may be thousands.
+    # Stay cheap for frames that torch skipped unread: there may be thousands.
     if token.label and outcome != "limit":
         _try("listing", _note_listings, token, result, made)
         caches.ended(token.label, token.id)
@@ -218,7 +211,7 @@ def _note_rank_given():
 
 
 def _note_rank():
-    """The rank is known from when the program joins its group."""
+    """The rank becomes known when the program joins its process group."""
     global _rank_known
     distributed = _torch.distributed
     _rank_known = True  # if this raises, once is enough
@@ -283,7 +276,7 @@ def _places(stack):
 
 
 def _places_of(token):
-    """Where the program was when torch met what it declined the frame for."""
+    """The program's stack at the operation for which torch declined the frame."""
     what = token.unsupported.partition("\n")[0]
     failure = _suppressed_failure(token)
     return _places(token.unsupported_at) if what and (what in failure or not failure) else []
@@ -345,8 +338,8 @@ def _outcome(token, result, error):
         said + (": " if said and failure else "") if private.whole() else ""
     ) + private.reason(failure)
     if action == "RUN_ONLY":
-        # Only a limit makes torch do this today; if the metrics are gone or say otherwise, tell
-        # what is known.
+        # Today torch does this only at a limit; if the metrics are missing or differ, report only
+        # known facts.
         return "limit", reason, sticky
     excluded = (
         (action == "SKIP" or said)
@@ -384,8 +377,8 @@ def _limit(failure):
 
 
 def _exception_text(error):
-    """Type and first line, of torch's own the whole: it explains and has hints. Only torch and
-    Python are asked for it: a program's __str__ is the program's code."""
+    """The exception's type and first line; for torch's own, the whole text with explanation and
+    hints. A program's __str__ is not called, because it is the program's code."""
     kind = type(error)
     if kind.__str__ is BaseException.__str__ or _of_torch(kind):
         lines = [line.strip() for line in str(error)[:_REASON_BOUND].splitlines() if line.strip()]
@@ -484,7 +477,7 @@ def _graph(token):
 
 
 def _render_graph(module, name, rows, lines, depth):
-    """ROWS gets the nodes of the graph itself, LINES a text of it and of the graphs within."""
+    """Append the graph's nodes to ROWS, and a text of it and its nested graphs to LINES."""
     lines.append("%s:" % name)
     at = where = None
     for node in module.graph.nodes:
@@ -529,9 +522,8 @@ _CALLS = ("call_function", "call_method")
 
 
 def _name(node):
-    """A node's name. Torch makes those of inputs and attributes from the keys by which the program
-    reaches them.
-    """
+    """A node's name. Torch makes names of inputs and attributes from the program's keys, which are
+    values."""
     names = _thread.names
     if names is None or node.op in _CALLS or node.op == "output":
         return node.name
@@ -539,9 +531,8 @@ def _name(node):
 
 
 def _annotation(node):
-    """The shape that torch found for a value. Only torch's stand-ins are asked: others may run the
-    program's code.
-    """
+    """The shape that torch found for a value. Reads only torch's fake tensors: other objects may
+    run the program's code."""
     value = node.meta.get("example_value", node.meta.get("val"))
     if private.kept() == "off":
         return ""
@@ -715,9 +706,8 @@ def _counted_break(error, frame):
 
 
 def _reasoned_break(reason, frame):
-    """Torch has written down why a graph ends: the reason of the break just counted, or of one that
-    it never counts.
-    """
+    """Called when torch records why a graph ends: the reason of the break just counted, or of one
+    that it never counts."""
     token = _thread.compiles[-1]
     counted, token.counted = token.counted, None
     if counted is not None and counted == reason.reason:
@@ -745,7 +735,7 @@ def _add_break(token, frame, reason, user_stack, counted):
         found.offset = _offset(found.code, translator.instructions, instruction)
         line = getattr(instruction.positions, "lineno", None) or getattr(translator, "lineno", None)
         found.line = line if isinstance(line, int) else -1
-        # Where it goes on: behind the instruction, or there and at the jump's target.
+        # Where the function resumes: after the instruction, or there and at the jump's target.
         instructions, position = translator.instructions, getattr(
             translator, "instruction_pointer", None
         )
@@ -878,8 +868,8 @@ def _note_listings(token, result, made):
 
 
 def _guards(root):
-    """The tree of guards: what each manager looks at, and its guards. str(manager) says little more
-    and takes four times as long."""
+    """The tree of guards: each manager's source and its guards. str(manager) has little more and
+    takes four times as long."""
     lines = []
     _guards_below(root, "", "", lines)
     epilogue = getattr(root, "get_epilogue_lambda_guards", None)

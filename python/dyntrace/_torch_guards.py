@@ -1,8 +1,8 @@
-"""What an entry of torch's cache asks of a call, which of it failed, and what it saw instead.
+"""An entry's guards in torch: which one failed, its expected and actual value.
 
 Runs in: the traced process, at the birth of an entry and after a check of it has failed. The shim
-calls it; it never prints, never calls check() (that counts and reorders), and never keeps an object
-of the program alive.
+calls it. It never prints, never calls check() (which counts and reorders), and keeps no object of
+the program alive.
 
     guards = Guards(entry.guard_manager)
     guards.rows                             [(kind, source, expression, user_stack), ...]
@@ -12,8 +12,8 @@ of the program alive.
     guards.explain(f_locals, f_globals)     [(ordinal, kind, source, expected, actual, aspect,
                                             dimension, text), ...]
 
-torch keeps an entry's guards as a tree. A manager stands for a value ("L['m'].weight"); it has leaf
-guards, which are asked first, and children, reached through accessors (.weight, ['a'], ...). A dict
+torch keeps an entry's guards as a tree. A manager stands for a value ("L['m'].weight"). Its leaf
+guards are checked first, then its children, reached through accessors (.weight, ['a'], ...). A dict
 whose order matters has managers for its keys and values instead. Guards of the whole call come last
 ("epilogue").
 
@@ -28,16 +28,15 @@ matters has another type or length (DICT_LENGTH), an attribute is gone (HASATTR)
 is gone (EXISTS). The last two have a row only where nothing below them has one; else the first row
 below stands for them.
 
-When guards fail, torch moves them forward among their siblings. So the place of a guard is looked
-up by what it says, in the tree as it is now. How many ran is counted in the order that the check
-had: _torch_order keeps that.
+When guards fail, torch moves them forward among their siblings. So a guard's place is looked up by
+its text in the current tree. The number of guards that ran is counted in the order of that check,
+which _torch_order keeps.
 
 Expected values are read from a guard's code (an expression), actual ones from the call, by walking
 the tree with the accessors that torch walks (_torch_values); _torch_kinds knows them kind by kind.
-What fails is asked of torch's leaves, one by one. Where hasattr() would run code of the program's,
-which it has run once in the check, nothing of torch's is asked again: which guard was first is not
-known then, and what else does not hold is.
-"""
+Failing guards are found by calling torch's leaves one by one. If hasattr() would run the program's
+code, which has run once in the check, no guard of torch's is called again: then the first failing
+guard is unknown, but the other failing guards are known."""
 
 import array
 import functools
@@ -81,7 +80,7 @@ MAX_KNOWN = 512  # remembered messages of one entry
 MAX_CACHE = 1024  # of each cache below
 # of processor time for what else would have failed; what decided is always looked at
 MAX_SECONDS = 0.1
-_CUT = -2  # in place of a guard's ordinal: the others were not all looked at
+_CUT = -2  # in place of a guard's ordinal: not all others were checked
 MAX_DICT = 100_000  # items walked to find a dict's n-th key
 MAX_FINALIZERS = 20_000  # looked through for the object that a guard names by its id
 
@@ -136,8 +135,8 @@ def _place(comment):
 
 
 def _whole_path(short):
-    """torch cuts off what a path has in common with torch's own folder, and one character more. The
-    line of source beside it came from linecache, which therefore knows the whole path."""
+    """torch cuts the prefix that a path shares with torch's own folder, and one character more. The
+    source line beside it came from linecache, which therefore has the whole path."""
     whole = _paths.get(short)
     if whole is None:
         if len(_paths) >= MAX_CACHE:
@@ -217,7 +216,7 @@ class _Step:
     def how(self):
         if type(self.index) is not int:
             return self.index
-        # listed once, and only when somebody asks
+        # listed at first use
         if self.parent.accessors is None:
             self.parent.accessors = self.parent.manager.get_accessors()
         return self.parent.accessors[self.index]
@@ -279,9 +278,8 @@ _ORDINARY = frozenset(("GuardManager", "RootGuardManager"))
 
 
 def _mark(guard):
-    """What a guard is known by while the tree is reordered. Two guards with the same mark ask the
-    same.
-    """
+    """A guard's identity, independent of the tree's order. Two guards with the same mark check the
+    same."""
     kind, source, parts, _ = guard
     return hash((kind, source)) if parts is None else hash((kind, source, *parts))
 
@@ -291,12 +289,12 @@ def _mark(guard):
 # Guards that relate several values.
 _RELATIONS = frozenset(("OBJECT_ALIASING", "STORAGE_OVERLAPPING", "SYMBOLIC_SHAPE_GUARD"))
 
-# After one of these nothing about the value can be asked that means anything.
+# After one of these fails, further guards on the value mean nothing.
 _TYPE_KINDS = frozenset(("TYPE_MATCH", "FAKE_SCRIPT_TYPE_MATCH", "NONE_MATCH", "NOT_NONE"))
 
 
 class _GuardLook:
-    """One guard beside the value that it looks at."""
+    """One guard with the value that it checks."""
 
     def __init__(self, look, guard, value):
         self.look, self.value = look, value
@@ -308,7 +306,7 @@ class _GuardLook:
             self.source = _ambient_source(self.kind, self.expression)
 
     def holds(self, code):
-        """True, False, or None when that cannot be said."""
+        """True, False, or None if unknown."""
         try:
             return bool(evaluate(code, self.look.scope))
         except Exception:
@@ -344,9 +342,7 @@ class _GuardLook:
 
 
 class _Look:
-    """A walk through the tree beside a call's values: what does not hold, in the order of
-    evaluation.
-    """
+    """Walks the tree with a call's values and lists failing guards in the order of evaluation."""
 
     def __init__(self, guards, manager, root, f_locals, f_globals):
         self.scope = Scope(manager, f_locals, f_globals)
@@ -379,9 +375,8 @@ class _Look:
         del self.causes[most:]
 
     def decide(self, ordinal):
-        """What the guard ORDINAL saw, which has ended the check: only what leads to it is read, so
-        no time is too short.
-        """
+        """The value that guard ORDINAL, which ended the check, saw. Reads only the path to it, so
+        it needs no time limit."""
         ordinals = self.guards._places()
         for step in _walk(self.root):
             found = [guard for guard in step.guards if ordinals.next(_mark(guard)) == ordinal]
@@ -479,9 +474,8 @@ class _Look:
         return kind in _TYPE_KINDS or kind == "DICT_LENGTH" and not issubclass(type(value), dict)
 
     def _relation(self, guard, value, ordinal):
-        """A guard that stands at several values and remembers those that it has seen. torch does
-        not let it be checked alone; its expression can be asked. The last place is the one where
-        torch notices."""
+        """A guard at several managers that remembers the values seen. torch cannot check it alone,
+        but its expression can be evaluated. It fails at the last manager reached."""
         kind, parts = guard[0], tuple(guard[2])
         if parts in self.relations:
             start, end = self.relations[parts]
@@ -511,9 +505,8 @@ class _Look:
         return found() if found is not None else None
 
     def _ordered_dict(self, step, value, ordinal):
-        """torch checks type and length of such a dict itself, and says what it wanted only when
-        that decided.
-        """
+        """torch checks type and length of such a dict itself, and tells the expected ones only if
+        they ended the check."""
         manager, kind, source = step.manager, type(value), step.source
         wanted = (
             manager.get_type_of_guarded_value()
@@ -595,9 +588,8 @@ class _Places:
 
 
 class Guards:
-    """The guards of one entry. Holds texts only: the entry's guard manager weakly, nothing of the
-    program.
-    """
+    """The guards of one entry. Holds only texts, and the guard manager weakly; no object of the
+    program."""
 
     __slots__ = (
         "rows",
@@ -667,10 +659,9 @@ class Guards:
         return _Places(self._marks)
 
     def _asks_program(self, scope):
-        """Would a guard that has been asked run code of the program's when it is asked once more, a
-        __getattr__, a property? Where classes are guarded first torch reads no such attribute;
-        hasattr() it asks of any object.
-        """
+        """Would checking a guard a second time run the program's code, such as a __getattr__ or a
+        property? If classes are guarded first, torch reads no such attribute; but it calls
+        hasattr() on any object."""
         return any(runs_program(code, scope) for code in self._hasattrs)
 
     def order(self):
@@ -738,8 +729,7 @@ class Guards:
             return None
 
     def _first(self, manager, root, info, f_locals, f_globals):
-        """The ordinal of the guard that ended the check that INFO is about, -1 if none is known,
-        and torch's count."""
+        """The ordinal of the guard that ended INFO's check (-1: unknown), and torch's count."""
         if info is None:  # torch's check raised
             parts, count = [], 0
         # by now it holds: something raised in the check, or what it looked at has changed
@@ -768,7 +758,7 @@ class Guards:
             known, key = self._known_tensors, (tensor, count)
         else:
             known, key = self._known, (message, count)
-        # A relation says the same wherever it stands.
+        # A relation has the same text at every manager.
         if message and found >= 0 and self.rows[found][0] not in RELATIONS:
             if len(known) >= MAX_KNOWN:
                 known.clear()
@@ -776,11 +766,11 @@ class Guards:
         return found, count
 
     def _locate(self, root, parts, count):
-        """Finds the guard that said PARTS after torch had counted COUNT leaves: (its ordinal, the
-        tensor's source), None where nothing fits.
+        """Find the guard that said PARTS after torch had counted COUNT leaves: (its ordinal, the
+        tensor's source), or None.
 
-        torch's count leaves out what is no leaf, and what an ordered dict has before its keys; so
-        it is counted along in the same way."""
+        torch's count leaves out everything that is not a leaf, and an ordered dict's own checks
+        before its keys; we count in the same way."""
         places, counted, message = self._places(), 0, parts[0] if parts else ""
         said, loosely, reached = None, [], None
         inside = {}  # ordered dicts: torch's count on entering
@@ -796,7 +786,7 @@ class Guards:
             for kind, source, texts, leaf in step.guards:
                 ordinal = places.next(_mark((kind, source, texts, leaf)))
                 for above, entered in pending:
-                    # Nothing of what ABOVE leads to was asked: it could not be reached, or its dict
+                    # No guard below ABOVE was checked: the value could not be reached, or its dict
                     # is another one.
                     if (
                         entered == count
@@ -948,12 +938,10 @@ class Guards:
         return made + others
 
     def _sorted(self, causes, first, parts):
-        """The deciding guard's rows first, with torch's sentence; the others with the code that
-        they are.
-        """
+        """The deciding guard's rows first, with torch's message; the others with their code."""
         if first < 0 and causes:
             first = causes[0][0]
-        # torch has found that those before it hold: what we could not find there is our fault
+        # torch has found that the guards before it hold, so drop the failures that we found there
         at = next((i for i, cause in enumerate(causes) if cause[0] == first), 0)
         causes = causes[at:]
         decided = [cause for cause in causes if cause[0] == first]

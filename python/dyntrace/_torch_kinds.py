@@ -1,4 +1,4 @@
-"""What a guard of torch's wanted and what it saw, kind by kind.
+"""Expected and actual values of torch's guards, kind by kind.
 
 Runs in: the traced process, when _torch_guards has found a guard that does not hold.
 
@@ -153,7 +153,7 @@ def _device_of(keys):
 
 
 def _numbers(text):
-    """ "3, None, s0" -> [3, None, None]: what is not a number was not asked."""
+    """ "3, None, s0" -> [3, None, None]: only numbers are checked."""
     return [
         int(n) if n.strip().lstrip("-").isdigit() else None for n in text.split(",") if n.strip()
     ]
@@ -371,7 +371,7 @@ def _flag_now(torch, name):
 
 
 def _state_text(guard):
-    """What a GlobalStateGuard of torch's compares with, JSON; None: this torch does not say."""
+    """The expected state of torch's GlobalStateGuard as JSON; None: this torch does not tell."""
     for name in ("__getstate__", "dump"):  # dump: torch 2.7 to 2.9
         said = getattr(guard, name, None)
         text = said() if said is not None else None
@@ -400,8 +400,8 @@ def _global_state(look):
         json.loads(_state_text(torch._C._dynamo.guards.GlobalStateGuard()))
     )
     names = [name for name in was if was[name] != now.get(name)]
-    # In the order in which torch compares them: whoever asks wants the first to be the one that
-    # decided. Up to torch 2.9 all of autocast is one name.
+    # In torch's order of comparison, so that the first difference is the deciding one. Up to torch
+    # 2.9 autocast is a single name.
     names = [
         name
         for said in changed
@@ -448,7 +448,7 @@ def _only_number(tree, sources):
 
 
 def _is_arithmetic(tree):
-    """Does it call nothing, but for what belongs to a source?"""
+    """Does it call nothing except the parts of a source?"""
     return all(node.id in ("L", "G") for node in ast.walk(tree) if isinstance(node, ast.Name))
 
 
@@ -456,9 +456,7 @@ _OF_SHAPE = re.compile(r"\.(size|stride)\(\)\[(\d+)\]$")
 
 
 def _expressions(look):
-    """Guards that are expressions over the whole call: those that are broken, and the values that
-    broke them.
-    """
+    """Guards that are expressions over the whole call: the failing ones, with the values in them."""
     rows, unknown = [], False
     for code in look.codes:
         if "saved_tensors_hooks ids == " in code:
@@ -512,9 +510,7 @@ def _hooks(code):
 
 
 def _overlapping(look):
-    """Which tensors share memory; torch's guard names those that should and those that should
-    not.
-    """
+    """Which tensors share memory; torch's guard names tensors that should and that should not."""
     try:
         call = ast.parse(look.expression, mode="eval").body
         should = [ast.unparse(node) for node in call.keywords[0].value.elts]

@@ -10,9 +10,8 @@ import _dyntrace
 
 
 def attach(module, late):
-    """MODULE is torch._C._dynamo.eval_frame. LATE: others have imported its functions by name
-    already.
-    """
+    """MODULE is torch._C._dynamo.eval_frame. LATE: other modules have already imported its
+    functions by name."""
     before = dict(vars(module))
     for name in ("_debug_get_cache_entry_list", "_PyInterpreterFrame"):
         _dyntrace._torch_bridge(name, getattr(module, name))

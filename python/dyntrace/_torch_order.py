@@ -1,11 +1,11 @@
-"""In which order torch tries an entry's guards, and how many of them ran in a check that failed.
+"""The order in which torch tries an entry's guards, and how many ran in a failed check.
 
 Runs in: the traced process, under the shim, after a check has failed (_torch_guards.Guards).
 
 torch moves failing guards forward: where a child failed that was not the first, its manager sorts
-its children by how often each has failed. check() does so before it returns. Whoever asks torch
-afterwards finds the order of the next check, not of the one that failed, so that order is kept
-here, as the last look left it.
+its children by how often each has failed. check() sorts before it returns, so torch then shows the
+order of the next check, not of the failed one. The order of the failed check is therefore kept
+here, from the last look.
 
     node     0  root                     rows 0, 1        _start[0] = 0
              1    L['d']                      2           _start[1] = 2     _parent[1] = 0
@@ -16,14 +16,13 @@ here, as the last look left it.
 Managers are numbered at birth, parents before children, and guards (rows) with them, so a subtree
 is a range. Only the nodes whose children have changed places have a list of them in `_moved`.
 
-torch counts each manager's failures. The root's count shows whether a check ran that nobody
-reported, while the recording paused or by the program's own hand: then the order of the check that
-failed is not known, and the order of the next one is read.
+torch counts each manager's failures. The root's count shows whether an unreported check ran, while
+recording was paused or by the program itself. Then the failed check's order is unknown, and the
+next order is read.
 
-A relation (NO_TENSOR_ALIASING, ...) stands at several managers and fails at the one that is reached
-last. Once these have changed places that is another one. So where there are relations and the order
-has changed, the manager that failed is the one whose count is higher than before.
-"""
+A relation (NO_TENSOR_ALIASING, ...) is at several managers and fails at the one reached last, which
+changes when managers change places. So if there are relations and the order has changed, the failed
+manager is the one whose count has risen."""
 
 import array
 import bisect
@@ -41,12 +40,12 @@ SORTED_STABLY = 16
 
 
 class Unread(Exception):
-    """The tree is not the one that was walked at birth."""
+    """The tree differs from the one walked at birth."""
 
 
 def key_of(parent, source, accessor):
-    """What a child is known by among its siblings: its SOURCE. A manager that is only there for
-    hasattr() has its PARENT's, and the attribute's name besides. ACCESSOR() gives the child's."""
+    """A child's identity among its siblings: its SOURCE. A manager for a hasattr() alone has its
+    PARENT's source, plus the attribute's name. ACCESSOR() gives the child's."""
     if source == parent:
         step = accessor()
         if type(step).__name__ == "GetAttrGuardAccessor":
@@ -156,7 +155,7 @@ class Order:
         return place + start[node]  # the epilogue comes after all else
 
     def ordinals(self):
-        """All of them in the order tried."""
+        """All guards in the order tried."""
         last = len(self._parent) - 1
         todo = [node for node in range(last, -1, -1) if self._parent[node] < 0]
         found, moved = [], sorted(self._moved)

@@ -1,7 +1,7 @@
-"""What of a program's values torch's bridge may put into the trace: the option --values.
+"""Removes values from torch's texts, as the option --values demands.
 
-Runs in: the traced process. The same as _guard_words.py, for texts of torch's making: those hold
-values in many places, so what is not known to hold none is left out.
+Runs in: the traced process. Like _guard_words.py, but for texts made by torch, which hold values in
+many places. A text that is not known to be free of values is left out.
 
     whole()                     everything may be shown
     source("L['d']['key']")     "L['d'][<str>]": keys are data
@@ -41,7 +41,7 @@ _TENSOR = re.compile(
 _TYPE = re.compile(r"type=<class '([\w.<>]+)'>$")
 _LENGTH = re.compile(r" == (\d+)$")
 
-# What a guard of these kinds wants follows from its kind.
+# The expected value of these kinds follows from the kind.
 _BY_KIND = {
     "NONE_MATCH": "None",
     "NOT_NONE": "not None",
@@ -69,8 +69,8 @@ def hidden():
 
 
 def source(text):
-    """A source without the keys and indices in it, but for those of sizes and strides. From the
-    first thing on that is not understood, nothing."""
+    """A source without its keys and indices, except those of sizes and strides. Cut at the first
+    part that is not understood."""
     shown, at = "", 0
     while at < len(text):
         if text[at] == "[" and (shown[-1:].isidentifier() or shown[-1:] in "])"):
@@ -136,7 +136,7 @@ def row(kind, where, expression, place):
 
 
 def _expression(kind, where, expression):
-    """What a guard of types and shapes asks; else ""."""
+    """The expression of a guard on types and shapes; else ""."""
     if kind == "TENSOR_MATCH":
         found = _TENSOR.search(expression)
         return "check_tensor(%s%s" % (where, found[0]) if found else ""

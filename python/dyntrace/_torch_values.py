@@ -1,8 +1,8 @@
-"""A call's values: short texts for them, and the ways in which the guards of torch reach them.
+"""A call's values: short texts for them, and torch's accessors to them.
 
 Runs in: the traced process. Nothing here keeps a value alive, and nothing runs code of the program
-for a text: no __repr__, __str__, __eq__ or __hash__, no property, no __torch_function__. Reading
-what a guard looks at does run what torch runs there at every check: attributes, items, __getattr__.
+for a text: no __repr__, __str__, __eq__ or __hash__, no property, no __torch_function__. Reading a
+guard's value runs the code that torch runs at every check: attributes, items, __getattr__.
 
     describe(value)                         "Tensor float32[4, 8] cpu requires_grad",
                                             "Linear(training)", "[1, 'a']"
@@ -139,9 +139,7 @@ def _describe(value, depth):
 
 
 def name_of(value, kind):
-    """A thing that is what it is: functions, classes, modules by name, other objects by their
-    type.
-    """
+    """Objects compared by identity: functions, classes and modules by name, others by type."""
     if issubclass(kind, type):
         return "class " + type_name(value)
     if kind is types.FunctionType:

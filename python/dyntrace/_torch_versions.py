@@ -1,8 +1,7 @@
-"""What the bridge to torch knows of versions: of CPython, which src/versions.h lists, and of torch.
+"""The versions of CPython (src/versions.h) and of torch that the bridge to torch knows.
 
-Runs in: the traced process, and ./dev, which asks for the torch to install. Only the standard
-library is imported.
-"""
+Runs in: the traced process, and ./dev, which reads the torch version to install. Only the standard
+library is imported."""
 
 import sys
 

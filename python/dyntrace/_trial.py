@@ -1,7 +1,7 @@
-"""`dyntrace try`: the calls of one function are counted, and what they return is kept or compared.
+"""`dyntrace try`: counts the calls of one function, and keeps or compares their return values.
 
 Runs in: the traced process, quietly, around calls of the function (src/tracer/torch/bridge.c). It
-changes nothing of the program; with --calls it ends it, which is what was asked for.
+does not change the program, except that --calls ends it.
 
 The unchanged run writes a line of JSON for each call into NAME.index, which describes the value,
 and the numbers of tensors and arrays into NAME.data. Another run reads these line by line and
@@ -23,7 +23,7 @@ _WIDER = {"float16": "float32", "bfloat16": "float32", "complex32": "complex64"}
 
 
 class Watch:
-    """What is done about the calls of a function in this process."""
+    """Counts, keeps or compares the calls of one function in this process."""
 
     def __init__(self):
         self.calls = self.values = self.against = None  # at most; folders
@@ -214,7 +214,7 @@ def describe(value, keep, depth=0):
 
 
 class Comparer:
-    """Compares what each call returns with what the unchanged run's call returned."""
+    """Compares each call's return value with that of the unchanged run."""
 
     def __init__(self, watch):
         self.name, self.file = _file_make(watch.values, ".verdict")

@@ -13,14 +13,13 @@ Runs in: the traced process.
     ], example=frame.f_locals, globals=frame.f_globals)
     return GuardedCode(code, tree)
 
-A source is written as the program would: L are the call's variables, G the globals of its function,
-B the builtins; attributes, items and calls without arguments are recorded and read anew at each
-check, each once. A source that finds nothing there (an unbound variable, a missing attribute or
-item) makes its guards fail; whatever else is raised while reading or comparing is an error, which
-the call sees.
+A source is a Python expression: L are the call's variables, G the globals of its function, B the
+builtins. Its attributes, items and calls without arguments are read anew, once each, at every
+check. If a source has no value (an unbound variable, a missing attribute or item), its guards fail;
+any other exception while reading or comparing is raised in the call.
 
-A guard whose value is left out takes it from the example: EQUALS_MATCH(L["n"]) is what L["n"] is
-now.
+A guard without a value takes it from the example: EQUALS_MATCH(L["n"]) expects the example's
+L["n"].
 
 Objects that a guard names (ID_MATCH, FUNCTION_MATCH, the classes of TYPE_MATCH and TENSOR_MATCH,
 ...) are held weakly where that is possible. When one dies, the cache entries that named it are
@@ -243,9 +242,7 @@ _EXAMPLE = type("_Example", (), {"__repr__": lambda self: "<from the example>"})
 
 
 class Guard:
-    """A condition on one source, or on several. Says what it wants of a value once GuardTree has
-    it.
-    """
+    """A condition on one source, or on several. GuardTree fills in the expected value."""
 
     __slots__ = ("kind", "sources", "value", "arguments")
 
@@ -270,7 +267,7 @@ class Guard:
         return "%s(%s)" % (self.kind, self.source)
 
     def _leaf(self, ordinal, example, globals):
-        """The guard in words, and what the extension gets of it."""
+        """The guard's words and the extension's arguments."""
         value = _read(self.sources[0], example, globals) if self.value is _EXAMPLE else self.value
         shapes = [_shape(path) for path in self.sources] or [(None, -1)]
         bare, are_shapes = ", ".join(map(_bare, self.sources)), all(name for name, _ in shapes)
@@ -316,8 +313,9 @@ def ID_MATCH(source: Source, value: Any = _EXAMPLE) -> Guard:
 
 
 def EQUALS_MATCH(source: Source, value: Any = _EXAMPLE) -> Guard:
-    """The source has the value's type and equals it; so do the items of tuples and lists. All nans are
-    equal.
+    """The source has the value's type and equals it; so do the items of tuples and lists.
+
+    All nans are equal.
     """
     return Guard("EQUALS_MATCH", [source], value, lambda value: (_frozen(value),))
 
@@ -368,17 +366,17 @@ def _length(kind, source, length):
 
 
 def DICT_LENGTH(source: Source, length: Any = _EXAMPLE) -> Guard:
-    """A dict of so many items."""
+    """A dict with this number of items."""
     return _length("DICT_LENGTH", source, length)
 
 
 def LIST_LENGTH(source: Source, length: Any = _EXAMPLE) -> Guard:
-    """A list of so many items."""
+    """A list with this number of items."""
     return _length("LIST_LENGTH", source, length)
 
 
 def TUPLE_LENGTH(source: Source, length: Any = _EXAMPLE) -> Guard:
-    """A tuple of so many items."""
+    """A tuple with this number of items."""
     return _length("TUPLE_LENGTH", source, length)
 
 
@@ -388,7 +386,7 @@ def SEQUENCE_LENGTH(source: Source, length: Any = _EXAMPLE) -> Guard:
 
 
 def DICT_KEYS(source: Source, keys: Any = _EXAMPLE) -> Guard:
-    """A dict with these keys and no others, in any order."""
+    """A dict with exactly these keys, in any order."""
     return Guard("DICT_KEYS", [source], keys, lambda value: (tuple(dict.fromkeys(value)),))
 
 
@@ -456,7 +454,8 @@ def TENSOR_MATCH(
     *,
     value: Any = _EXAMPLE,
 ) -> Guard:
-    """Class, dtype, device, requires_grad, dispatch key, ndim, sizes and strides are the value's.
+    """A tensor with the value's class, dtype, device, requires_grad, dispatch key, ndim, sizes and
+    strides.
 
     Parameters
     ----------
@@ -546,9 +545,8 @@ def _marked(which, count):
 
 
 def _depending(strides, any_size):
-    """Which strides depend on a dynamic size: those of the dimensions around the innermost of
-    them.
-    """
+    """The strides that depend on a dynamic size: those of the dimensions outside the innermost
+    dynamic one."""
     sizes = [(abs(strides[i]), -i) for i, any_ in enumerate(any_size) if any_]
     return [bool(sizes) and (abs(stride), -i) > min(sizes) for i, stride in enumerate(strides)]
 
@@ -633,7 +631,7 @@ def NO_ALIASING(sources: Iterable[Source]) -> Guard:
 
 
 def LAMBDA(check: Callable[..., object], expression: str | None = None, *sources: Source) -> Guard:
-    """A function of yours returns True.
+    """Your own function returns True.
 
     Parameters
     ----------

@@ -2,9 +2,8 @@
 
 A callback of dyntrace.eval_frame calls these functions while it compiles, on its own thread. The
 facts become rows of that compile, as those of torch's compiles do, so that `report`, `why`, `show`,
-`check` and the TUI print them. The functions do nothing where nothing is recorded, and outside of a
-compile. They raise TypeError for an argument of a wrong type, and nothing else.
-"""
+`check` and the TUI print them. The functions do nothing without a recording, and outside a compile.
+They raise TypeError for an argument of a wrong type, and nothing else."""
 
 from __future__ import annotations
 
@@ -80,7 +79,7 @@ def graph_break(
     hint: str | None = None,
     resume: types.FunctionType | types.CodeType | Split | None = None,
 ) -> None:
-    """Note where the code that is being compiled leaves the graph, and why.
+    """Record a graph break: where the compiled code leaves the graph, and why.
 
     Parameters
     ----------
@@ -93,8 +92,7 @@ def graph_break(
     hint
         How to avoid the break, in words.
     resume
-        The code that goes on from there: a function, its code, or what dyntrace.resume.split()
-        returned.
+        The resume function: a function, its code, or the result of dyntrace.resume.split().
     """
     _text(reason, "reason")
     if hint is not None:

@@ -46,7 +46,7 @@ def _program():
 
 
 def _in_python(errors):
-    """What the program said, its options as record() has them."""
+    """The program's options, as in record()."""
     said = (
         os.fsdecode(errors)
         .strip()

@@ -1,5 +1,4 @@
-"""A function split in two at an instruction: a prefix, and a resume function that goes on from
-there.
+"""Splits a function in two at an instruction: a prefix, and a resume function for the rest.
 
     prefix    the original up to the offset, where the stack goes into variables, and leave is
               called (src/tracer/resume/links.c)
@@ -9,8 +8,8 @@ there.
               an unbound variable depends on that
 
 A resume function that is split again goes on in the same resume function as the original, split
-there: its steps are the original's behind the prologue's. What was made of a code object is kept
-with its state, until a reset; nothing of it holds that code object.
+there: its steps are the original's behind the prologue's. A code object's splits are kept with its
+state, until a reset; they hold no reference to the code object.
 
 Runs in: the traced process. docs/resume.md has the rules.
 """
@@ -201,8 +200,8 @@ def _refused(code):
 
 
 class _Program:
-    """What is known of CODE: the ORIGIN, which is itself but for a resume function, STEPS of that,
-    and its own, PLACES, behind the PROLOGUE of a resume function."""
+    """Facts about CODE. ORIGIN: the split function's code, or CODE itself; STEPS: ORIGIN's steps;
+    PLACES: their numbers in CODE, after the PROLOGUE of a resume function."""
 
     def __init__(self, code):
         if not isinstance(code, types.CodeType):
@@ -354,9 +353,8 @@ class _Program:
         return Split(None, made, stack, locals_, begin, origin, _native._leave(made))
 
     def prefix(self, step, stack, leave):
-        """A resume function goes on where it begins, and leaves when it comes there once more, in a
-        loop.
-        """
+        """A resume function starts at its own split point, and leaves when a loop reaches that
+        point again."""
         code = self.code
         names = code.co_varnames + tuple(
             name

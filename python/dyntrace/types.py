@@ -1,4 +1,4 @@
-"""What a callback gets and returns, named as in torch._dynamo.types.
+"""Arguments and results of callbacks, named as in torch._dynamo.types.
 
 Runs in: the traced process.
 """
