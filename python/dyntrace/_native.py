@@ -1,5 +1,5 @@
-"""Finds the C extension: the one loaded by `dyntrace run`, or the one in this package's folder (pip)
-or beside it.
+"""Finds the C extension: the one loaded by `dyntrace run`, or the one in this package's folder
+(pip) or beside it.
 
     from ._native import native    loads it
 

@@ -983,7 +983,7 @@ def _say(number, why):
 
 
 def _each(settings, act):
-    """Call ACT for each of SETTINGS. A setting that raises is refused; the others act all the same."""
+    """Call ACT for each of SETTINGS. One that raises is refused; the others act all the same."""
     results = []
     for setting in settings:
         try:

@@ -456,7 +456,7 @@ _OF_SHAPE = re.compile(r"\.(size|stride)\(\)\[(\d+)\]$")
 
 
 def _expressions(look):
-    """Guards that are expressions over the whole call: the failing ones, with the values in them."""
+    """Guards that are expressions over the whole call: the failing ones, with their values."""
     rows, unknown = [], False
     for code in look.codes:
         if "saved_tensors_hooks ids == " in code:
