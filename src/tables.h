@@ -148,10 +148,8 @@ struct row_column {
     enum row_id id;
 };
 
-enum {
-    ROW_COLUMNS =
-        24 /* of a table at most, and one for the end: the compiler tells when that is too few */
-};
+/* The columns of the widest table, and one for the end. The compiler tells when it is too small. */
+enum { ROW_COLUMNS = 24 };
 
 static const struct row_table_facts {
     const char *name;

@@ -78,7 +78,7 @@ def test_changes(run, two, name):
     assert {k for k, n in found["counts"].items() if n} - {"lookup"} == kinds
 
 
-def test_noisy_kinds(run, two):
+def test_times_alone_are_no_difference_in_decisions(run, two):
     """Times differ between equal runs: `decisions` leaves them out, and a failure by them alone says so."""
     noise = "UPDATE guard_check SET duration_ns = 100000; UPDATE code_total SET self_ns = 90000000 WHERE code_id = 1;"
     a, b = two(noise)

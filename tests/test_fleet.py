@@ -362,7 +362,7 @@ def test_interrupted(dyntrace, hundreds, tmp_path, scratch, words):
             (tmp_path / "m.db").unlink(missing_ok=True)
 
 
-def test_killed(dyntrace, hundreds, scratch):
+def test_killed_report_leaves_no_merged_file(dyntrace, hundreds, scratch):
     """What the traces are merged into has no name: nothing of it is left by who cannot take it away."""
     with subprocess.Popen([dyntrace, "report", str(hundreds)], stdout=subprocess.DEVNULL) as child:
         opened = ["ls", "-l", f"/proc/{child.pid}/fd"]

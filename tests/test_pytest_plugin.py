@@ -147,7 +147,7 @@ def test_raises(dyntrace_record):
     assert "LimitsExceeded" in done.stdout and "KeyError: 'mine'" in done.stdout
 
 
-def test_its_own_failure_comes_first(suite):
+def test_the_tests_own_failure_is_shown_besides_the_limit(suite):
     done = suite("""
 @pytest.mark.dyntrace(max_compiles=0, reset=True)
 def test_fails():

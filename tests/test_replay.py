@@ -169,7 +169,7 @@ def test_tampering_is_found(replay, worked, tmp_path, what):
         assert {f["lookup_id"] for f in told["findings"]} & {hit, miss, swap}, told["findings"]
 
 
-def test_a_count_of_what_does_not_follow(replay, worked, tmp_path):
+def test_verify_counts_lookups_that_do_not_follow(replay, worked, tmp_path):
     path = tmp_path / "t.db"
     shutil.copy(worked, path)
     chosen = [at for at, in rows(path, "SELECT lookup_id FROM lookup WHERE outcome = 1 ORDER BY lookup_id")][10::60]

@@ -102,7 +102,7 @@ def test_empty_environment(both, python):
     both([STATE], python, env={})
 
 
-def test_state_of_a_shell_started_python(both, dyntrace, python, tmp_path):
+def test_python_started_by_a_shell_has_the_same_state(both, dyntrace, python, tmp_path):
     """The child of a child that is not Python."""
     both(["-c", "import subprocess, sys; sys.exit(subprocess.run(['sh', '-c', '\"$0\" \"$1\"', sys.executable, %r]).returncode)" % str(STATE)],
          python, env=environment())

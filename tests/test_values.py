@@ -76,7 +76,7 @@ def test_types_has_types_and_shapes(recorded):
     assert ("LIST_LENGTH", "1", "0") in causes
 
 
-def test_off_has_neither(recorded):
+def test_values_off_records_no_types_and_no_values(recorded):
     """Only what a cause is about."""
     trace = recorded["off"][0]
     assert rows(trace, "SELECT COUNT(*) FROM signature") == [(0,)]

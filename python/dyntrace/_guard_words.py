@@ -159,7 +159,7 @@ def text(value):
 
 
 def _sorted(keys):
-    """By their texts: equal sets have one text."""
+    """KEYS sorted by their texts, so that equal sets of keys get the same text."""
     return tuple(sorted(keys, key=text))
 
 

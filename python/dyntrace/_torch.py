@@ -49,7 +49,7 @@ def _attach(torch, wanted, late):
     if late and wanted != OBSERVE:
         why = "its compiler was loaded before the recording began"
     elif wanted != OBSERVE:
-        why = _why_not(version, module, wanted == SHIM) or _canary()
+        why = _why_not_our_evaluator(version, module, wanted == SHIM) or _canary()
     _bridge(torch, module)
     if wanted == OBSERVE or why:
         from . import _torch_observe
@@ -64,7 +64,7 @@ def _attach(torch, wanted, late):
     return version, "shim", ""
 
 
-def _why_not(version, module, asked):
+def _why_not_our_evaluator(version, module, asked):
     """Why torch cannot run on our evaluator; "" when it can. ASKED: even if the pair was never
     tested.
     """

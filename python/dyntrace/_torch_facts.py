@@ -108,7 +108,7 @@ class _Compile:
         self.id, self.code, self.event_depth = id, code, event_depth
         self.label = ""
         self.breaks = None  # list of _Break
-        self.places = None  # set of (code, offset) of those
+        self.places = None  # set of (id of the code, offset), one for each place with a break
         self.globals = None  # of the frame: there torch puts the resume functions
         self.counted = None  # reason of the break that add_to_stats has just counted
         self.unsupported = ""  # the last thing that torch said it cannot do

@@ -77,7 +77,8 @@ class Order:
 
     def __init__(self, root):
         self._parent, self._end, self._start, self._key = (array.array("q") for _ in range(4))
-        # 1: a key or value of a dict whose order matters. Those never move.
+        # 1: the node guards a key or a value of a dict whose order matters. A node of this kind
+        # never moves.
         self._pair = bytearray()
         # node -> its other children, in the order tried
         self._moved = {}

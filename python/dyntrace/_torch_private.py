@@ -150,28 +150,28 @@ def _expression(kind, where, expression):
 
 
 def cause(ordinal, kind, where, expected, actual, aspect, dimension, text):
-    """Why a guard did not hold. Torch's own sentence has values of the call in it: the other
-    columns say what may be shown.
-    """
+    """The columns of a cause (why a guard did not hold), as far as --values lets them be recorded.
+    Torch's own sentence, TEXT, contains values of the call: it is recorded only with `--values
+    all`."""
     if whole():
         return ordinal, kind, where, expected, actual, aspect, dimension, text
     return (
         ordinal,
         kind,
         source(where),
-        _wanted(kind, expected),
-        _said(kind, actual),
+        _expected_shown(kind, expected),
+        _value_shown(kind, actual),
         aspect,
         dimension,
         "",
     )
 
 
-def _wanted(kind, text):
-    return _BY_KIND.get(kind) or _said(kind, text)
+def _expected_shown(kind, text):
+    return _BY_KIND.get(kind) or _value_shown(kind, text)
 
 
-def _said(kind, text):
+def _value_shown(kind, text):
     if text in _NO_VALUES:
         return text
     if text.startswith("the same tensor as "):

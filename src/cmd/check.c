@@ -6,8 +6,8 @@
  * compiles and breaks, by schemas/check.sql.
  *
  * Numbers of compiles, breaks and the eager share are held against the limit for each process by
- * itself, so that a gate does not depend on how many ranks there were. The offending rows are all
- * of them: nobody can say which one was one too many. */
+ * itself, so that a gate does not depend on how many ranks there were. When a limit is exceeded,
+ * all rows that it counted are offending rows: nobody can say which row was one too many. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -321,7 +321,8 @@ static bool checks_run(struct check *check)
                   db_path(check->db));
         return false;
     }
-    if (!limits[REQUIRE].name && !is_decided(check)) /* not compiled is an answer */
+    if (!limits[REQUIRE].name &&
+        !is_decided(check)) /* for --require-compiled it is an answer that nothing was compiled */
         return false;
     for
         EACH_LIMIT(l)

@@ -91,7 +91,7 @@ static LIST(struct rule {
     const char *what;         /* what should hold */
     int64_t broken;           /* how many rows do not */
     const char *shown[SHOWN]; /* the first of them */
-}) rules;                     /* by rule_id, then the SQL rules */
+}) rules;                     /* those of enum rule_id, in its order; then the SQL rules */
 static struct arena texts;
 static LIST(const char *) damages; /* sentences about a damaged file */
 

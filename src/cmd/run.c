@@ -197,7 +197,7 @@ static int trace_begin(struct session *session, const char *name)
                   given.trace ? given.trace : name);
         return -1;
     }
-    if (given.trace && rank_is_apart(given.trace)) {
+    if (given.trace && output_is_per_rank(given.trace)) {
         apart = strdup(given.trace);
     } else if (given.trace) {
         snprintf(path, sizeof path, "%s%s%s", here, rooted ? "" : "/", given.trace);

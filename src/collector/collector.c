@@ -461,7 +461,8 @@ static void fail_to_join(const struct session *session, const struct recorder_en
     result->frames = 0;
 }
 
-/* The frames are there, FRAMES of them: the rest of the trace, and then it is whole. */
+/* All FRAMES frames are written. Write the rest of the trace, and join its files to the finished
+ * trace. */
 static void finish_trace(struct run *run, int64_t frames, struct collector_result *result)
 {
     struct collector *c = &run->c;

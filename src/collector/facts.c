@@ -30,7 +30,7 @@ static uint32_t note_id(struct traced *t, struct fact *shared, bool known)
     return known ? row_id(t, shared, &t->collector->state.file->header.next_note) : 0;
 }
 
-/* The row id of what process T calls LOCAL from now on; 0: no room. */
+/* Process T names a new thing LOCAL. Give the thing a row id, and return the row id; 0: no room. */
 static uint32_t new_id(struct traced *t, decode_ids *ids, int64_t local, struct fact *shared,
                        uint32_t *next)
 {
@@ -205,7 +205,8 @@ static void take_note(struct traced *t, enum fact_kind kind, const union fact_an
                      .kind = fact->ORIGIN.kind);
         break;
     case FACT_TORCH:
-        /* Without a version there is a torch all the same; NULL is none. */
+        /* A torch whose version is unknown has an empty text here: NULL would mean that there was
+         * no torch. */
         recorder_put(r, PROCESS_SAYS, .process_id = t->row.process_id,
                      .torch_version = fact->TORCH.version, .torch_mode = fact->TORCH.mode,
                      .torch_note = fact->TORCH.why);

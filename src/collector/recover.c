@@ -134,8 +134,8 @@ static void visit(const char *directory, void *context)
         r->found++;
         recover(r, &session, process);
     } else if (!process) {
-        /* The trace was deleted or replaced, or the session's file was written over: nothing that
-         * is not this recording's is touched. */
+        /* The trace was deleted or replaced, or the session's file was written over. Remove only
+         * the session's directory: a file at the trace's path is not this recording's. */
         session_remove(&session);
     }
     session_close(&session);

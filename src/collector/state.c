@@ -114,8 +114,9 @@ struct decode_place *collector_state_place(struct collector_state *s, const char
 {
     struct decode_place *place;
 
-    /* Only a resumed session has places that no decoder holds: they are found by
-     * name. A live one asks once for each ring. */
+    /* A resumed session has places that no decoder holds yet: find the ring's place by the name of
+     * its file. In a live session this search always fails, because each ring asks for its place
+     * once. */
     for (uint32_t n = 0; n < s->file->header.places; n++) {
         place = place_at(s, n);
         if (place && place->ring == ring && !strncmp(place->file, file, sizeof place->file))

@@ -18,8 +18,9 @@ int recorder_create(const char *path, const char *frames, bool force);
 /* Take away what is at PATH, for a trace that will be there. False: it is no file, or cannot be
  * taken away, which has been reported. */
 bool recorder_clear(const char *path);
-/* Where the pages of `frame` lie in FRAMES: `first` and `root`; and how many have been written
- * there. FRESH: it is as recorder_create() made it. False: it is none of ours. */
+/* Fill in WINDOW: `first` and `root`, where the pages that we write lie in FRAMES, and how many
+ * pages FRAMES has already. FRESH: FRAMES is as recorder_create() made it. False: FRAMES is not a
+ * file of ours. */
 bool recorder_window(const char *frames, bool fresh, struct frame_window *window);
 
 enum join_how {

@@ -30,7 +30,7 @@ void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_
     recorder_put(c->recorder, LOSS, .rowid = loss_id, .process_id = process_id,
                  .thread_id = thread_id, .at_ns = (int64_t)at_ns, .events = (int64_t)events,
                  .cause = fact_string(cause));
-    if (!c->in_words) { /* every decoder has committed what it said before */
+    if (!c->in_words) { /* no decoder is at work: each has committed its earlier rows */
         recorder_settle(c->recorder);
         c->state.file->header.sure[NEXT_LOSS] = c->state.file->header.next[NEXT_LOSS];
     }
@@ -419,7 +419,7 @@ void traced_status(struct traced *t, int status)
 }
 
 /* The row of `loss` whose id is kept in the file, so that it is said once. */
-static uint64_t row_of(struct collector *c, uint64_t *kept)
+static uint64_t loss_id_kept(struct collector *c, uint64_t *kept)
 {
     if (!*kept || *kept >= c->state.file->header.next[NEXT_LOSS])
         *kept = c->state.file->header.next[NEXT_LOSS]++;
@@ -458,7 +458,7 @@ static void report_losses(struct traced *t)
                 cause, sizeof cause,
                 "collector: it %s while the program ran on; frames from here on were not recorded",
                 c->resumed ? "was gone" : "took nothing");
-        collector_loss_row(c, row_of(c, &ring->lost_row), t->row.process_id,
+        collector_loss_row(c, loss_id_kept(c, &ring->lost_row), t->row.process_id,
                            t->rings.at[i].decoder.now.thread_id,
                            decode_ns(&c->decode, ring->lost_since), ring->lost, cause);
     }
@@ -468,7 +468,7 @@ static void report_losses(struct traced *t)
             cause, sizeof cause,
             "threads: no rings could be made for %llu of them (%s); their frames were not recorded",
             (unsigned long long)threads, strerror((int)atomic_load(&t->file->lost_error)));
-        collector_loss_row(c, row_of(c, &row[0]), t->row.process_id, 0, now,
+        collector_loss_row(c, loss_id_kept(c, &row[0]), t->row.process_id, 0, now,
                            atomic_load(&t->file->lost_frames), cause);
     }
     orphans = atomic_load(&t->file->orphans);
@@ -478,7 +478,7 @@ static void report_losses(struct traced *t)
                  "were not recorded",
                  (unsigned long long)orphans, orphans == 1 ? "" : "es",
                  strerror((int)atomic_load(&t->file->orphan_error)));
-        collector_loss_row(c, row_of(c, &row[1]), t->row.process_id, 0, now,
+        collector_loss_row(c, loss_id_kept(c, &row[1]), t->row.process_id, 0, now,
                            atomic_load(&t->file->orphan_frames), cause);
     }
 }

@@ -55,7 +55,7 @@ static void watch(char *path)
 }
 
 /* NULL when PATH may be written, else why not. */
-static const char *refused(const char *path, bool force)
+static const char *why_not_writable(const char *path, bool force)
 {
     struct stat st;
 
@@ -98,7 +98,7 @@ bool out_open(struct out_file *out, const char *path, bool force)
     *out = (struct out_file){.force = force, .file = stdout};
     if (!out_is_named(path))
         return true;
-    if ((why = refused(path, force))) {
+    if ((why = why_not_writable(path, force))) {
         say_error("%s: %s", path, why);
         return false;
     }

@@ -42,7 +42,8 @@ typedef LIST(char) text_list;
 struct reader {
     const char *text, *at; /* borrowed */
     text_list out;
-    bool ids;     /* the text calls a function that compares an id */
+    /* this line of the text calls a function that compares ids: long numbers after it are ids */
+    bool ids;
     bool version; /* ... or a dict's version, which counts changes of all dicts of the process */
 };
 

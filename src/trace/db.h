@@ -104,7 +104,7 @@ void query_bind_integer(struct query *query, int parameter, int64_t value);
 void query_bind_text(struct query *query, int parameter, const char *text);
 /* of FROM's row */
 void query_bind_column(struct query *query, int parameter, struct query *from, int column);
-/* its first columns, from PARAMETER on */
+/* bind the first COLUMNS columns of FROM's row to PARAMETER and the parameters after it */
 void query_bind_row(struct query *query, int parameter, struct query *from, int columns);
 
 /* Go to the next row; false at the end and on an error. */

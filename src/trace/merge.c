@@ -139,7 +139,8 @@ static void trace_undo(struct merge *merge)
     memcpy(merge->top, merge->base, sizeof merge->top);
     for (int i = 0; i < ROW_TABLES; i++) {
         const struct row_column *first = &row_tables[i].columns[0];
-        /* the others have rowids without gaps */
+        /* the other tables have no id of their own; their rowids have no gaps, so the number of
+         * rows kept is the last rowid to keep */
         bool by_id = first->holds == ROW_KEY || i == TABLE_graph_node;
         if (i != TABLE_signature)
             snprintf(sql, sizeof sql, "DELETE FROM %s WHERE %s > %" PRId64, row_tables[i].name,

@@ -34,7 +34,8 @@ static void text_print(struct page_text *page, struct query *query, const struct
     prose_lines(page->out, whole, indent, page->way == TEMPLATE_WHOLE ? -1 : most);
 }
 
-/* "show/guards {compile_id}" */
+/* Print the rows of another statement. TEXT has the statement's name and the column of ROW with the
+ * id: "show/guards {compile_id}". */
 static void nested_print(struct page_text *page, struct arena *arena, const struct row *row,
                          const char *text)
 {

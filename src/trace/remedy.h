@@ -39,13 +39,14 @@ struct remedy_facts {
     const char *stack;     /* the user's, of a break */
     const char *line_text; /* the program's line that needs the guard or breaks the graph */
     const struct remedy_case *cases; /* of a cause by why/about; up to one without `is`, or NULL */
-    const char *more, *setting;      /* a fact of the case that the rule tests with `is` */
-    bool limited;                    /* a limit was reached */
-    int64_t count;                   /* calls or recompiles concerned; */
-    int64_t refused;                 /* and compiles that gave no code */
-    int64_t needed;                  /* different inputs seen, 0 when not known */
-    int64_t line;                    /* of a break; 0 not known */
-    int64_t raised;                  /* a limit that is high enough for sure; 0: not known */
+    /* of the case that the rule asks for with `is`, or NULL: its facts */
+    const char *more, *setting;
+    bool limited;    /* a limit was reached */
+    int64_t count;   /* calls or recompiles concerned; */
+    int64_t refused; /* and compiles that gave no code */
+    int64_t needed;  /* different inputs seen, 0 when not known */
+    int64_t line;    /* of a break; 0 not known */
+    int64_t raised;  /* a limit that is high enough for sure; 0: not known */
     /* 213 for torch 2.13 (torch_version()), 0: the program has a compiler of its own */
     int torch;
 };

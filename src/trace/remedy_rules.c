@@ -158,7 +158,8 @@ static void conditions_read(struct remedy_rule *rule, char *line)
     }
 }
 
-/* "[torch cause] one rank" */
+/* Read the head of a rule: "[torch cause] one rank" is for torch, about a cause, and named "one
+ * rank". */
 static void head_read(struct remedy_rule *rule, char *line)
 {
     char *event = strchr(line, ' ');

@@ -16,9 +16,9 @@ struct sqlite3;
  * (trace/path.h): a log or a journal belongs to a name. */
 const char *swap_vfs(void);
 
-/* HANDLE, which runs no statement and has no transaction, releases its file; and reads the one at
- * PATH from here on, which can be locked (LOCKS, of struct path_facts) or not. False: that cannot
- * be opened. */
+/* swap_out(): HANDLE releases its file; it must run no statement and have no transaction.
+ * swap_in(): HANDLE reads the file at PATH from here on. LOCKS: this file can be locked (see struct
+ * path_facts). False: the file cannot be opened. */
 void swap_out(struct sqlite3 *handle);
 bool swap_in(struct sqlite3 *handle, const char *path, bool locks);
 

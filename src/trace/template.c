@@ -436,7 +436,8 @@ static void sql_put(FILE *out, const struct value *value)
         fputs("NULL", out);
 }
 
-/* A field, "name:count>9~noun|other words". */
+/* A field: "name:count>9~noun|other words" shows the column `name` in the format `count`, set right
+ * in 9 columns, with a noun after the number; "other words" stand for NULL. */
 struct field {
     const struct value *value; /* NULL: no such column */
     enum cell_format format;

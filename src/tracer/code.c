@@ -248,7 +248,7 @@ static uintptr_t mark_keep(PyCodeObject *code, uintptr_t mark)
     return mark;
 }
 
-/* ---- the mark ---- */
+/* ---- giving a code object its mark: an id, or that it is skipped ---- */
 
 static bool ends_in(const char *name, size_t bytes, const char *end)
 {

@@ -82,7 +82,7 @@ static int capture_begin(PyObject *module, PyObject *spec)
 static void leave(void)
 {
     tracer_close_session();
-    code_states_leave_trace();
+    code_states_session_ended();
     if (COMPAT_INIT_BYPASSES_HOOK)
         tracer_unfix_all_types();
 }

@@ -153,7 +153,7 @@ def test_outcomes_of_calls(parts, program, mode):
             assert observed(found, wanted) is None
 
 
-def test_what_is_never_compiled_is_told_alike(runs):
+def test_both_modes_record_the_same_skip_marks(runs):
     """Marks, and who asked for them, are the same in both modes."""
     marks = [sorted(runs("stances", mode).rows(
         "SELECT qualname, action, recursive_action, reason FROM code_mark JOIN code USING (code_id)"), key=str) for mode in MODES]

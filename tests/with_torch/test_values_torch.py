@@ -54,7 +54,7 @@ def test_no_secret_is_in_the_file(recorded, mode, kept):
 
 
 @pytest.mark.parametrize("mode", ["shim", "observe"])
-def test_what_is_told_instead(recorded, mode):
+def test_without_values_kinds_and_counts_are_recorded(recorded, mode):
     """Kinds, places and counts are those of a whole recording; types and shapes are there with `types`."""
     for kept in ("types", "off"):
         for sql in ("SELECT kind, COUNT(*) FROM guard GROUP BY 1 ORDER BY 1", "SELECT kind, COUNT(*) FROM recompile_cause GROUP BY 1 ORDER BY 1",

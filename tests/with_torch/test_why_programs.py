@@ -287,7 +287,7 @@ def test_slow_guards(why, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_never_seen(traces, dyntrace, mode):
+def test_why_for_a_function_without_recorded_calls(traces, dyntrace, mode):
     done = subprocess.run([dyntrace, "why", "size_g", traces[mode]], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and done.stdout == ""
     assert re.fullmatch(r"dyntrace: size_g: no such function in .*; nearest: .*size_f.*\n", done.stderr)

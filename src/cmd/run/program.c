@@ -176,7 +176,7 @@ struct asked interpreter_ask(const char *const *argv, bool errors)
     close(ends[1]);
     close(failure[1]);
     if (asked.pid > 0 && read(failure[0], &asked.error, sizeof asked.error) == 0)
-        asked.error = 0; /* it is executed */
+        asked.error = 0; /* execve() succeeded, which closed the pipe */
     close(failure[0]);
     asked.fd = ends[0];
     return asked;

@@ -26,7 +26,7 @@ static const char *letter_in(const char *name)
     return name;
 }
 
-bool rank_is_apart(const char *output)
+bool output_is_per_rank(const char *output)
 {
     const char *name = strrchr(output, '/');
 

@@ -102,7 +102,7 @@ void live_close(void);
 /* ---- a trace that is recorded apart from its place (rank.c) -------------- */
 
 /* Ends OUTPUT, of -o, in a slash, or has its name a %h, %r or %p? */
-bool rank_is_apart(const char *output);
+bool output_is_per_rank(const char *output);
 
 /* Can files be locked in the directory of PATH? SQLite writes none there otherwise. */
 bool rank_locks_work(const char *path);

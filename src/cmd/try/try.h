@@ -106,8 +106,8 @@ bool attempt_run(const struct plan *plan, const struct attempt_given *given, con
  * differs from BASELINE are ignored. With SORTED lines may be in any order. */
 bool output_same(const char *path, const char *baseline, const char *again, bool sorted);
 
-/* The first line that differs, in words: "'loss 3', unchanged 'loss 4'", in ARENA; NULL: none does
- * that is the same in BASELINE and AGAIN. */
+/* The first line that differs, in words: "'loss 3', unchanged 'loss 4'", in ARENA; NULL: no line
+ * differs. Lines in which AGAIN differs from BASELINE are ignored. */
 const char *output_difference(struct arena *arena, const char *path, const char *baseline,
                               const char *again, bool sorted);
 

@@ -195,7 +195,7 @@ int code_state_act(struct code_state *state, int64_t region, struct code_actions
     return 0;
 }
 
-void code_states_leave_trace(void)
+void code_states_session_ended(void)
 {
     struct code_state *state;
 

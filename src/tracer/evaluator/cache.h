@@ -183,7 +183,7 @@ struct cache_entry {
     uint32_t id;      /* in the trace; ENTRY_UNRECORDED: it is not there */
     uint32_t guards;  /* leaves of the tree; 1 for any other callable */
     uint64_t ordered; /* when they last changed, by the session's clock */
-    bool order_lost;  /* and the trace does not have that */
+    bool order_lost;  /* the guards' order changed, and the trace does not have the new order */
     uint32_t moves;   /* changes of its guards' order that the trace has */
     /* torch: entries of different regions do not see each other; -1: the common one */
     int64_t region;
@@ -231,7 +231,7 @@ void code_state_release(struct code_state *state);
 void code_state_reset(PyCodeObject *code);
 void code_state_reset_all(void);
 /* The session has ended: actions must be written again in the next session's trace. */
-void code_states_leave_trace(void);
+void code_states_session_ended(void);
 /* torch: drop the precompiled entries of STATE's code. */
 void code_state_drop_precompiled(struct code_state *state);
 /* For PyUnstable_Eval_RequestCodeExtraIndex: the code object is going away. */
@@ -355,7 +355,7 @@ void decision_outcome(struct tracer *t, enum outcome outcome);
 void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry);
 void decision_end(struct decision *d);
 /* Write, once, that calls of STATE's code are not compiled any more, for REASON (str, or NULL). */
-void decision_actions(struct code_state *state, int64_t region, PyObject *reason);
+void decision_write_actions(struct code_state *state, int64_t region, PyObject *reason);
 /* Collect the parts of ENTRY's facts for which the program's code may run, while only the caller
  * knows ENTRY: a new reference, or NULL. MARK is its code's; GUARD and BACKEND are its sources. */
 PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *guard,

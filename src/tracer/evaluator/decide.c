@@ -112,11 +112,12 @@ static void tell_hook(PyObject *hook, const struct cache_entry *entry,
         PyErr_WriteUnraisable(held);
 }
 
-/* Does the trace have the order in which ENTRY's guards were tried in a check of D's? It is found
- * by the time when the lookup began.
+/* Does the trace have the order in which a check of D's tried ENTRY's guards? Readers look for the
+ * last order before the lookup began.
  *
- * The order has changed since where a guard, another thread or the program itself checked the same
- * guards meanwhile. MOVED: changes that the check itself made. */
+ * The order may have changed since then: a guard, another thread or the program itself may have
+ * checked the same guards meanwhile. MOVED: how often this check itself changed the order, which
+ * does not matter. */
 static bool is_order_known(const struct cache_entry *entry, const struct cache_parts *parts,
                            const struct decision *d, uint32_t moved)
 {
@@ -667,7 +668,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         if (entered)
             decision_outcome(t, OUTCOME_SKIP);
         if (!actions.written)
-            decision_actions(state, region, NULL);
+            decision_write_actions(state, region, NULL);
         result = run(t, ts, frame, callback, under, NULL, NULL);
         code_state_release(state);
         return result;
@@ -711,7 +712,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     under = callback_under(callback, actions.callees);
     outcome = refused(state, &actions, callback, front);
     if (outcome != OUTCOME_COMPILED) {
-        decision_actions(state, region, NULL); /* actions that a guard has just set */
+        decision_write_actions(state, region, NULL); /* actions that a guard has just set */
         goto run;
     }
     if (callback_watches(callback) ? watch(ts, callback, state, &decision, &answer, &rest)
@@ -733,7 +734,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         answer.actions.limited = outcome == OUTCOME_LIMIT;
         if (!(state = state_now(state, code)) || code_state_act(state, region, answer.actions))
             goto err;
-        decision_actions(state, region, answer.reason);
+        decision_write_actions(state, region, answer.reason);
     }
 run:
     tracer_follow(t, ts, NULL);

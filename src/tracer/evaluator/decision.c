@@ -163,7 +163,7 @@ void decision_entry_ordinals(struct cache_entry *entry, PyObject *ordinals)
     PyErr_Clear();
 }
 
-void decision_actions(struct code_state *state, int64_t region, PyObject *reason)
+void decision_write_actions(struct code_state *state, int64_t region, PyObject *reason)
 {
     struct code_actions actions = code_state_actions(state, region);
     struct text words; /* large, so not initialised: this runs at each call of skipped code */

@@ -114,8 +114,8 @@ static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
 
 /* ---- objects that the tree names, and what becomes invalid when one dies ---- */
 
-/* What TREE guards is not valid any more, because the object of REF is dead; with REF NULL: if any
- * is dead. */
+/* Invalidate the objects that TREE guards, because the object of REF is dead; with REF NULL: if any
+ * object that TREE names is dead. */
 static void invalidate_bound(struct guard_tree *tree, PyObject *ref)
 {
     const struct guard_identity *dead = NULL;

@@ -194,8 +194,8 @@ struct guard_outcome guard_tree_check(PyObject *object, const struct guard_value
 
 /* ---- explaining a failure ---- */
 
-/* If the check could run the program's code, that code must not run a second time: QUIET is set,
- * and the failure is explained from the value that the check saw. */
+/* The explanation of a failed check. QUIET: the check may have run code of the program, and the
+ * explanation must not run it a second time, so it uses the value that the check saw. */
 struct explanation {
     const struct guard_tree *tree;
     struct guard_values values;

@@ -93,8 +93,8 @@ static PyObject *take(compat_frame *frame, PyCodeObject *resume, int i, int stac
 
 /* Those for COUNT of RESUME's variables from FIRST on, and then UNBOUND if it is MARKED: a new
  * tuple. The stack first: it may borrow from variables. */
-static PyObject *take_all(compat_frame *frame, PyCodeObject *resume, int first, int count,
-                          int stack, bool marked)
+static PyObject *variables_take(compat_frame *frame, PyCodeObject *resume, int first, int count,
+                                int stack, bool marked)
 {
     PyObject *taken = PyTuple_New(count + marked);
 
@@ -150,9 +150,9 @@ static PyObject *leave(PyObject *object, PyObject *ignored)
     if (!frame || !link || !find_constant(compat_code(frame), leave, object))
         return PyErr_Format(PyExc_RuntimeError, "only the first part of a function may call this");
     locals = (int)link_number(link, LINK_LOCALS);
-    if (!(cells = take_all(frame, resume, resume->co_nlocalsplus - cell_count, cell_count, INT_MAX,
-                           false)) ||
-        !(handed = take_all(frame, resume, 0, arguments, locals, true)) ||
+    if (!(cells = variables_take(frame, resume, resume->co_nlocalsplus - cell_count, cell_count,
+                                 INT_MAX, false)) ||
+        !(handed = variables_take(frame, resume, 0, arguments, locals, true)) ||
         !(made = PyFunction_New(object, frame->f_globals)) ||
         (named && !(keys = PyTuple_GetSlice(resume->co_localsplusnames, 0, named))))
         return NULL;

@@ -1,4 +1,4 @@
-/* tracer/resume/resume.c -- what python/dyntrace/resume.py splits functions with.
+/* tracer/resume/resume.c -- the C part of python/dyntrace/resume.py, which splits functions.
  *
  * Runs in: the traced process, under the GIL. */
 #include "tracer/resume/resume.h"
@@ -14,7 +14,7 @@ static PyObject *known_link(PyObject *module, PyObject *code)
     return Py_NewRef(found ? found : Py_None);
 }
 
-static PyObject *splits(PyObject *module, PyObject *code)
+static PyObject *splits_of_code(PyObject *module, PyObject *code)
 {
     OWNED PyObject *none = PyDict_New();
     struct code_state *state =
@@ -136,7 +136,7 @@ PyMethodDef resume_methods[] = {
      "_link($module, code, /)\n--\n\nA tuple or None: what _enter() was given, of a resume "
      "function, its prefix or "
      "a copy."},
-    {"_splits", splits, METH_O,
+    {"_splits", splits_of_code, METH_O,
      "_splits($module, code, /)\n--\n\nA dict. For what is made of CODE; kept with it until a "
      "reset."},
     {"_steps", steps, METH_VARARGS,

@@ -305,7 +305,7 @@ static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadSt
         answer.actions.limited = d->outcome == OUTCOME_LIMIT;
         if (code_state_act(p->state, d->region, answer.actions))
             PyErr_Clear();
-        decision_actions(p->state, d->region, answer.reason);
+        decision_write_actions(p->state, d->region, answer.reason);
     }
     Py_XDECREF(answer.guarded);
     Py_XDECREF(answer.reason);
@@ -339,11 +339,11 @@ static __attribute__((noinline)) void write_skip(compat_frame *frame)
     record_mark(frame);
     state = code_state_of(compat_code(frame), false);
     if (state)
-        decision_actions(state, state->region_count ? region : -1, NULL);
+        decision_write_actions(state, state->region_count ? region : -1, NULL);
 }
 
-/* RAN is about to run for P's frame: itself, or ENTRY's code, or, with ENTRY NULL, compiled code of
- * before we came. */
+/* The frame RAN is about to run for P's frame. RAN is P's frame itself, or runs ENTRY's compiled
+ * code, or (ENTRY NULL) code that torch compiled before we observed it. */
 static __attribute__((noinline)) void passed_on(struct tracer *t, struct pending *p,
                                                 const compat_frame *ran, struct cache_entry *entry)
 {
