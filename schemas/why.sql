@@ -141,7 +141,7 @@ ORDER BY k.recompiles + k.refused DESC, k.place LIMIT 1000;
 --   flags       a flag, True or False, changed with this number
 --   integers    other whole numbers changed with this one
 --   items       other items of the same list changed with this one
---   longer      a length was greater each time
+--   longer      a length of one and the same object was greater each time
 --   momentum    the momentum of an optimizer changed with this one
 WITH ours AS MATERIALIZED (
     SELECT compile_id, cache_entry_id, outcome, start_ns FROM compile WHERE code_id IN (SELECT value FROM json_each(?1)) LIMIT 10000),
@@ -150,8 +150,10 @@ mine AS MATERIALIZED (
     FROM ours m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
     WHERE COALESCE(r.source, '') = ?2 AND COALESCE(r.aspect, '') = ?3 AND COALESCE(r.dimension, -1) = ?4 LIMIT 10000),
 called AS MATERIALIZED (
-    SELECT l.text FROM ours m CROSS JOIN listing l ON l.compile_id = m.compile_id AND l.kind = 'called_as'
+    SELECT l.text, LAG(l.text) OVER (ORDER BY m.compile_id) AS before
+    FROM ours m CROSS JOIN listing l ON l.compile_id = m.compile_id AND l.kind = 'called_as'
     WHERE m.cache_entry_id IS NOT NULL OR m.outcome IN ('limit', 'failed', 'error')),
+objects AS MATERIALIZED (SELECT COUNT(*) AS compiles, COUNT(DISTINCT text) AS addresses, COALESCE(SUM(text = before), 0) AS same FROM called),
 sizes AS MATERIALIZED (
     SELECT r.compile_id, r.source, r.dimension FROM ours m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
     WHERE ?3 = 'size' AND r.aspect = 'size' AND r.source GLOB 'L*.size()[[]*' AND r.source NOT GLOB '*_parameters*'
@@ -240,10 +242,10 @@ constant AS MATERIALIZED (
 SELECT 'never' AS "is", NULL AS more, NULL AS setting WHERE EXISTS (
     SELECT 1 FROM mine a JOIN mine b ON b.older = a.cache_entry_id
     WHERE ?2 <> '' AND a.expected = b.expected AND a.actual = b.actual AND a.actual <> a.expected)
-UNION ALL SELECT 'many', (SELECT COUNT(*) FROM called), NULL WHERE
+UNION ALL SELECT 'many', (SELECT iif(addresses < compiles, 'at least ', '') || addresses FROM objects), NULL WHERE
     (replace(replace(replace(?2, 'len(', ''), 'dict(', ''), 'type(', '') GLOB 'L[[]''self''*'
      OR ?3 <> 'size' AND (SELECT COUNT(DISTINCT substr(text, 1, 30)) > 1 FROM called))
-    AND (SELECT COUNT(*) > 2 AND COUNT(*) = COUNT(DISTINCT text) FROM called)
+    AND EXISTS (SELECT 1 FROM objects WHERE compiles > 2 AND same = 0 AND addresses * 4 >= compiles * 3) -- of dead ones some come again
 UNION ALL SELECT * FROM (
     SELECT 'again', substr(expected, 1, instr(expected, ' at 0x') - 1), NULL FROM mine
     WHERE ?3 = 'type' AND instr(expected, ' at 0x') > 0 AND expected <> actual
@@ -272,7 +274,7 @@ UNION ALL SELECT 'numbers', (SELECT group_concat(source, ', ') FROM fraction), (
 UNION ALL SELECT 'flags', group_concat(source, ', '), NULL FROM flag HAVING COUNT(*) > 0
 UNION ALL SELECT 'integers', group_concat(source, ', '), NULL FROM integer HAVING COUNT(*) > 1
 UNION ALL SELECT 'items', MIN(substr(list, 1, length(list) - 1)), NULL FROM item HAVING COUNT(*) > 1
-UNION ALL SELECT 'longer', NULL, NULL FROM longer
+UNION ALL SELECT 'longer', NULL, NULL FROM longer WHERE (SELECT addresses <= 1 FROM objects)
 UNION ALL SELECT 'momentum', MIN(source), NULL FROM beside WHERE source GLOB '*[[]''betas'']*' OR source GLOB '*[[]''momentum'']'
     HAVING COUNT(*) > 0;
 
