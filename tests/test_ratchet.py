@@ -49,3 +49,19 @@ def test_comments_and_blank_lines_are_no_code(tmp_path, monkeypatch):
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "a.c").write_text('/* a comment\n * of two lines */\n\nint a = f("one token");\n// no\n')
     assert ratchet.density() == {"src": [8, 1]}
+
+
+@pytest.mark.parametrize("pattern, lines, code", [
+    ("comma", [2], "void f(void) {\n    a = 1, b = 2;\n    int c = 1, d = 2;\n    g(c, d);\n}"),
+    ("comma", [2], "void f(void) {\n    free(a), free(b);\n}"),
+    ("comma", [2], "void f(void) {\n    if ((a = g(1), a > 2))\n        h();\n}"),
+    ("comma", [3], "void f(void) {\n    if (a)\n        b = 1, c = 2;\n}"),
+    ("comma", [], "struct s x = {.a = 1, .b = 2};\nint y[] = {1, 2};"),
+    ("return", [2, 3], "int f(void) {\n    return a = 1;\n    return !(errno = g());\n    return a == 1 && b <= 2;\n}"),
+    ("return", [], "struct s f(void) {\n    return (struct s){.a = 1, .b = g(2)};\n}"),
+    ("condition", [2, 4], "void f(void) {\n    if (a && b && c)\n        g();\n    while (a || (b && c))\n        g();\n}"),
+    ("condition", [], "void f(void) {\n    bool all = a && b && c;\n    if (a && g(b && c && d))\n        h();\n}"),
+    ("condition", [], "/* if (a && b && c) */\nconst char *s = \"if (a && b && c)\";"),
+])
+def test_dense_patterns_are_found(pattern, lines, code):
+    assert [line for found, line in ratchet.dense(code) if found == pattern] == lines

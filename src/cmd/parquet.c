@@ -56,7 +56,8 @@ static bool writer_start(struct writer *writer, const char *python, const char *
         _exit(127);
     }
     close(ends[0]);
-    return (writer->to = fdopen(ends[1], "w"));
+    writer->to = fdopen(ends[1], "w");
+    return writer->to;
 }
 
 /* The end: the statements of schemas/engines/questions.sql, which become views. */

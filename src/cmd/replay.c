@@ -39,7 +39,9 @@ static struct named named(const struct replay *r, const struct replay_finding *f
 
 static void named_free(struct named *n)
 {
-    free(n->entry), free(n->wanted), free(n->code);
+    free(n->entry);
+    free(n->wanted);
+    free(n->code);
 }
 
 static void finding_print(const struct replay *r, const struct replay_finding *f)

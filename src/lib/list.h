@@ -186,7 +186,8 @@ struct arena {
 /* THING, which is the arena's from here on. */
 static inline void *arena_keep(struct arena *arena, void *thing)
 {
-    return *list_add(&arena->things) = thing;
+    *list_add(&arena->things) = thing;
+    return thing;
 }
 
 /* BYTES, zeroed. */

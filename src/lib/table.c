@@ -101,8 +101,10 @@ size_t text_room(const char *text, int most, int *width)
         unsigned long rune = 0;
         size_t length = json_rune((const unsigned char *)text + at, bytes - at, &rune);
         int columns = rune < 0x80 ? 1 : wcwidth((wchar_t)rune);
-        if (text[at] == '\x01' && text[at + 1])
-            length = 2, columns = 0;
+        if (text[at] == '\x01' && text[at + 1]) {
+            length = 2;
+            columns = 0;
+        }
         if (columns < 0)
             columns = 1;
         if (*width + columns > most)

@@ -20,10 +20,13 @@ void prose_text(FILE *out, const char *text, size_t width)
 {
     size_t bytes = text ? prose_cut(text, width) : 0;
 
-    if (!text)
+    if (!text) {
         putc('?', out);
-    else
-        say_escaped(out, text, bytes), fputs(text[bytes] ? "…" : "", out);
+        return;
+    }
+    say_escaped(out, text, bytes);
+    if (text[bytes])
+        fputs("…", out);
 }
 
 char *prose_ended(const char *ended)

@@ -39,7 +39,8 @@ static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
     }
     at = (uint32_t)tree->nodes.count;
     *list_add(&tree->nodes) = (struct node){.code_id = code_id, .parent = parent, .next = *head};
-    return *head = at;
+    *head = at;
+    return at;
 }
 
 /* Callers together, of each the longest first. */

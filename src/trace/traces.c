@@ -20,7 +20,8 @@ static struct arena names;
 
 size_t traces_left_out(size_t more)
 {
-    return left_out += more;
+    left_out += more;
+    return left_out;
 }
 
 bool traces_has(const char *path)

@@ -397,7 +397,8 @@ static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, str
 
     if (frame == p->frame)
         return run_for(t, p, ts, frame, NULL);
-    code = compat_code(frame), original = compat_code(p->frame);
+    code = compat_code(frame);
+    original = compat_code(p->frame);
     entry = entry_of(code);
     /* torch keeps name and place */
     if (t->open == p->open &&
