@@ -51,7 +51,8 @@ static int bucket_of(int64_t at_ns, int64_t span_ns)
  * differences can be taken. */
 static int64_t time_read(struct query *query, int column)
 {
-    int64_t ns = query_integer(query, column), most = INT64_MAX / 4;
+    int64_t ns = query_integer(query, column);
+    int64_t most = INT64_MAX / 4;
 
     if (ns > most)
         return most;
@@ -68,17 +69,31 @@ static void ids_add(struct ids *ids, int64_t id)
 
 static void lane_note(struct lane *lane, int from, int to)
 {
-    lane->first = from < lane->first ? from : lane->first;
-    lane->last = to > lane->last ? to : lane->last;
+    if (from < lane->first)
+        lane->first = from;
+    if (to > lane->last)
+        lane->last = to;
 }
 
 static int lane_find(const struct lanes_job *job, int64_t thread_id)
 {
-    int at = (int)job->lanes.count;
+    for (int at = (int)job->lanes.count; at-- > 0;)
+        if (job->lanes.at[at].thread_id == thread_id)
+            return at;
+    return -1;
+}
 
-    while (at-- > 0 && job->lanes.at[at].thread_id != thread_id)
-        ;
-    return at;
+/* The count of BUCKET that a lookup with OUTCOME belongs to. */
+static uint32_t *bucket_count(struct bucket *bucket, int64_t outcome)
+{
+    switch (outcome) {
+    case OUTCOME_HIT:
+        return &bucket->hits;
+    case OUTCOME_COMPILED:
+        return &bucket->misses;
+    default:
+        return &bucket->eager;
+    }
 }
 
 static void lookups_read(struct lanes_job *job, struct db *db)
@@ -87,18 +102,17 @@ static void lookups_read(struct lanes_job *job, struct db *db)
             job->job.most ? job->job.most : -1)
     {
         int at = lane_find(job, query_integer(row, 1));
-        int64_t outcome = query_integer(row, 3);
+        int place = bucket_of(query_integer(row, 2), job->span_ns);
+        struct lane *lane;
         struct bucket *bucket;
         if (at < 0)
             continue;
-        bucket = &job->lanes.at[at].buckets[bucket_of(query_integer(row, 2), job->span_ns)];
-        lane_note(&job->lanes.at[at], (int)(bucket - job->lanes.at[at].buckets),
-                  (int)(bucket - job->lanes.at[at].buckets));
-        *(outcome == OUTCOME_HIT        ? &bucket->hits
-          : outcome == OUTCOME_COMPILED ? &bucket->misses
-                                        : &bucket->eager) += 1;
+        lane = &job->lanes.at[at];
+        bucket = &lane->buckets[place];
+        lane->calls++;
+        lane_note(lane, place, place);
+        ++*bucket_count(bucket, query_integer(row, 3));
         ids_add(&bucket->lookups, query_integer(row, 0));
-        job->lanes.at[at].calls++;
     }
 }
 
@@ -120,23 +134,24 @@ static void frame_note(void *context, struct track *track)
 {
     struct lanes_job *job = context;
     const struct open_frame *frame = track_top(track);
-    int from = bucket_of(frame->start_ns, job->span_ns),
-        to = bucket_of(frame->end_ns, job->span_ns);
+    int from = bucket_of(frame->start_ns, job->span_ns);
+    int to = bucket_of(frame->end_ns, job->span_ns);
     int at = track->what ? (int)track->what - 1 : lane_find(job, track->thread_id);
-    struct bucket *buckets;
+    uint32_t depth = (uint32_t)track->stack.count;
+    struct lane *lane;
 
     if (at < 0)
         return;
     track->what = (uint32_t)at + 1;
-    job->lanes.at[at].ended_ns = track->ended_ns;
-    buckets = job->lanes.at[at].buckets;
-    lane_note(&job->lanes.at[at], from, to);
+    lane = &job->lanes.at[at];
+    lane->ended_ns = track->ended_ns;
+    lane_note(lane, from, to);
     for (int i = from; i <= to; i++)
-        if (buckets[i].depth < track->stack.count)
-            buckets[i].depth = (uint32_t)track->stack.count;
-    if (job->lanes.at[at].deepest < track->stack.count)
-        job->lanes.at[at].deepest = (uint32_t)track->stack.count;
-    ids_add(&buckets[from].frames, frame->id);
+        if (lane->buckets[i].depth < depth)
+            lane->buckets[i].depth = depth;
+    if (lane->deepest < depth)
+        lane->deepest = depth;
+    ids_add(&lane->buckets[from].frames, frame->id);
 }
 
 static void lanes_run(struct job *base, struct db *db)
@@ -159,14 +174,16 @@ static void lanes_run(struct job *base, struct db *db)
         lane->name = arena_keep(&job->names.arena, query_copy(row, 1));
     }
     lookups_read(job, db);
-    db_rows(row, db, schema_statement("tui/timeline-compiles"), job->span_ns) *
-        list_add(&job->compiles) =
-        (struct compile_mark){.id = query_integer(row, 0),
-                              .start_ns = time_read(row, 2),
-                              .end_ns = time_read(row, 3),
-                              .lane = lane_find(job, query_integer(row, 1)),
-                              .bad = query_integer(row, 4),
-                              .broke = query_integer(row, 5)};
+    db_rows(row, db, schema_statement("tui/timeline-compiles"), job->span_ns)
+    {
+        struct compile_mark *mark = list_add(&job->compiles);
+        mark->id = query_integer(row, 0);
+        mark->lane = lane_find(job, query_integer(row, 1));
+        mark->start_ns = time_read(row, 2);
+        mark->end_ns = time_read(row, 3);
+        mark->bad = query_integer(row, 4);
+        mark->broke = query_integer(row, 5);
+    }
     names_read(&job->names, db, "tui/code-names");
     stacks_walk(db, &stacks,
                 &(struct walk){.context = job, .tick = frames_tick, .push = frame_note});
@@ -197,8 +214,9 @@ struct lanes_job *lanes_ask(struct work *work, bool first)
 
 static int column_of(const struct detail_job *job, int64_t at_ns)
 {
-    double share =
-        ((double)at_ns - (double)job->from_ns) / ((double)job->to_ns - (double)job->from_ns);
+    double from = (double)job->from_ns;
+    double span = (double)job->to_ns - from;
+    double share = ((double)at_ns - from) / span;
 
     if (share < 0)
         return -1;
@@ -207,8 +225,30 @@ static int column_of(const struct detail_job *job, int64_t at_ns)
 
 typedef LIST(int64_t) frame_stack;
 
+/* Draw frame ID as a box on ROW, wherever it is the longest there. */
+static void box_put(struct detail_job *job, struct detail_cell box, int row, int64_t start_ns,
+                    int64_t end_ns)
+{
+    int from = column_of(job, start_ns);
+    int to = column_of(job, end_ns);
+
+    if (end_ns < job->from_ns || start_ns > job->to_ns)
+        return;
+    if (row >= job->depth)
+        job->depth = row < DETAIL_DEPTH ? row + 1 : DETAIL_DEPTH;
+    if (from < 0)
+        from = 0;
+    for (int x = from; x <= to && x < job->columns; x++) {
+        struct detail_cell *cell = row < DETAIL_DEPTH ? &job->cells[row][x] : NULL;
+        if (row >= job->stack[x])
+            job->stack[x] = row + 1;
+        if (cell && (!cell->frame_id || cell->ns < box.ns))
+            *cell = box;
+    }
+}
+
 /* The frames FIRST to LAST that STATEMENT asks for: each goes onto STACK above its parent, and on
- * that row of the picture wherever it is the longest. */
+ * that row of the picture. */
 static void boxes_put(struct detail_job *job, struct db *db, const char *statement, int64_t first,
                       int64_t last, frame_stack *stack)
 {
@@ -217,31 +257,42 @@ static void boxes_put(struct detail_job *job, struct db *db, const char *stateme
 
     db_rows(frame, db, schema_statement(statement), first, last, job->thread_id, ended_ns)
     {
-        int64_t id = query_integer(frame, 0), parent = query_integer(frame, 1),
-                code_id = query_integer(frame, 2);
-        int64_t start_ns = time_read(frame, 3), end_ns = time_read(frame, 4);
-        int from = column_of(job, start_ns), to = column_of(job, end_ns), row;
-        while (stack->count &&
-               (query_type(frame, 1) == QUERY_NULL || stack->at[stack->count - 1] != parent))
+        bool outermost = query_type(frame, 1) == QUERY_NULL;
+        int64_t parent = query_integer(frame, 1);
+        int64_t start_ns = time_read(frame, 3);
+        int64_t end_ns = time_read(frame, 4);
+        struct detail_cell box = {.frame_id = query_integer(frame, 0),
+                                  .code_id = query_integer(frame, 2),
+                                  .ns = end_ns - start_ns};
+        if (outermost)
+            stack->count = 0;
+        while (stack->count && stack->at[stack->count - 1] != parent)
             stack->count--;
-        row = (int)stack->count;
-        *list_add(stack) = id;
-        if (end_ns < job->from_ns || start_ns > job->to_ns)
-            continue;
-        if (row >= job->depth)
-            job->depth = row < DETAIL_DEPTH ? row + 1 : DETAIL_DEPTH;
-        for (int x = from < 0 ? 0 : from; x <= to && x < job->columns; x++) {
-            job->stack[x] = row >= job->stack[x] ? row + 1 : job->stack[x];
-            if (row < DETAIL_DEPTH &&
-                (!job->cells[row][x].frame_id || job->cells[row][x].ns < end_ns - start_ns))
-                job->cells[row][x] = (struct detail_cell){code_id, id, end_ns - start_ns};
-        }
+        box_put(job, box, (int)stack->count, start_ns, end_ns);
+        *list_add(stack) = box.frame_id;
     }
+}
+
+/* The mark of a lookup with this outcome. */
+static char outcome_mark(int64_t outcome)
+{
+    if (outcome == OUTCOME_HIT)
+        return '.';
+    if (outcome == OUTCOME_COMPILED)
+        return 'm';
+    return outcome == OUTCOME_LIMIT || outcome >= OUTCOME_GUARD_ERROR ? 'X' : 'e';
+}
+
+/* Does A hide B in a column? */
+static bool is_stronger(char a, char b)
+{
+    static const char order[] = ".meX";
+
+    return !b || strchr(order, a) > strchr(order, b);
 }
 
 static void detail_run(struct job *base, struct db *db)
 {
-    static const char order[] = {'.', 'm', 'e', 'X', 0};
     struct detail_job *job = (struct detail_job *)base;
     frame_stack stack = {0};
 
@@ -253,15 +304,11 @@ static void detail_run(struct job *base, struct db *db)
             job->lookups.last, job->thread_id)
     {
         int x = column_of(job, time_read(row, 0));
-        int64_t o = query_integer(row, 1);
-        char mark = o == OUTCOME_HIT                                 ? '.'
-                    : o == OUTCOME_COMPILED                          ? 'm'
-                    : o == OUTCOME_LIMIT || o >= OUTCOME_GUARD_ERROR ? 'X'
-                                                                     : 'e';
+        char mark = outcome_mark(query_integer(row, 1));
         if (x < 0 || x >= job->columns)
             continue;
         job->lookups_at[x]++;
-        if (!job->marks[x] || strchr(order, mark) > strchr(order, job->marks[x]))
+        if (is_stronger(mark, job->marks[x]))
             job->marks[x] = mark;
     }
 }
@@ -275,14 +322,16 @@ struct detail_job *detail_ask(struct work *work, const struct lanes_job *lanes, 
                               int64_t from_ns, int64_t to_ns, int columns)
 {
     const struct lane *lane = &lanes->lanes.at[at];
-    int first = bucket_of(from_ns, lanes->span_ns), last = bucket_of(to_ns, lanes->span_ns);
+    int first = bucket_of(from_ns, lanes->span_ns);
+    int last = bucket_of(to_ns, lanes->span_ns);
     struct detail_job *job = job_new(sizeof *job, detail_run, NULL, false);
 
     for (int i = first; i <= last; i++) {
-        ids_add(&job->frames, lane->buckets[i].frames.first);
-        ids_add(&job->frames, lane->buckets[i].frames.last);
-        ids_add(&job->lookups, lane->buckets[i].lookups.first);
-        ids_add(&job->lookups, lane->buckets[i].lookups.last);
+        const struct bucket *bucket = &lane->buckets[i];
+        ids_add(&job->frames, bucket->frames.first);
+        ids_add(&job->frames, bucket->frames.last);
+        ids_add(&job->lookups, bucket->lookups.first);
+        ids_add(&job->lookups, bucket->lookups.last);
     }
     if (ids_many(&job->frames) || ids_many(&job->lookups)) {
         free(job);

@@ -27,12 +27,13 @@ struct timeline {
     struct detail_job *detailing;
     struct lanes_job *lanes;
     struct detail_job *detail;
-    double from, to, at; /* ns: what is shown, and the cursor */
-    /* lane that is drawn; of view.count, view.at is the chosen one */
-    int first;
-    bool too_much, placed;
-    /* the cursor is to be brought into sight, near: and shown from near by */
-    bool sought, near;
+    double from, to; /* ns: the part that is shown */
+    double at;       /* ns: the cursor */
+    int first;       /* the first lane that is drawn; of view.count, view.at is the chosen one */
+    bool too_much;
+    bool placed;
+    bool sought; /* the cursor is to be brought into sight */
+    bool near;   /* and to be shown from near by */
     /* words in the names of the lanes that are shown, or NULL */
     const char *filter;
 };
@@ -40,6 +41,21 @@ struct timeline {
 static int lane_count(const struct timeline *t)
 {
     return t->lanes ? (int)t->lanes->lanes.count : 0;
+}
+
+static struct lane *lane_at(const struct timeline *t, int at)
+{
+    return &t->lanes->lanes.at[at];
+}
+
+static int chosen_at(const struct timeline *t)
+{
+    return (int)t->view.at;
+}
+
+static double span_of(const struct timeline *t)
+{
+    return t->lanes ? (double)t->lanes->span_ns : 1;
 }
 
 /* ---- the part that is shown ---------------------------------------------- */
@@ -54,15 +70,18 @@ static int64_t column_ns(const struct timeline *t, int column)
     return (int64_t)(t->from + column_wide(t) * column);
 }
 
-/* It is the chosen one, or has something in what is shown, and fits the filter. */
+/* Is a lane drawn? It is the chosen one, or has something in the part that is shown, and fits the
+ * filter. */
 static bool lane_shown(const struct timeline *t, int at)
 {
-    const struct lane *lane = &t->lanes->lanes.at[at];
-    double wide = (double)t->lanes->span_ns / BUCKETS;
+    const struct lane *lane = lane_at(t, at);
+    double wide = span_of(t) / BUCKETS;
+    double from = (lane->first + 0.0) * wide;
+    double to = (lane->last + 1.0) * wide;
 
-    if (at == (int)t->view.at)
+    if (at == chosen_at(t))
         return true;
-    if ((lane->first + 0.0) * wide > t->to || (lane->last + 1.0) * wide < t->from)
+    if (from > t->to || to < t->from)
         return false;
     return !t->filter || (lane->name && strcasestr(lane->name, t->filter));
 }
@@ -70,11 +89,10 @@ static bool lane_shown(const struct timeline *t, int at)
 /* The next lane that is shown in that direction, or the same. */
 static int lane_beside(const struct timeline *t, int by)
 {
-    int at = (int)t->view.at + by;
-
-    while (at >= 0 && at < lane_count(t) && !lane_shown(t, at))
-        at += by;
-    return at >= 0 && at < lane_count(t) ? at : (int)t->view.at;
+    for (int at = chosen_at(t) + by; at >= 0 && at < lane_count(t); at += by)
+        if (lane_shown(t, at))
+            return at;
+    return chosen_at(t);
 }
 
 /* The column of a moment, within the screen. */
@@ -100,7 +118,8 @@ static void cursor_set(struct timeline *t, int column)
 
 static void window_set(struct timeline *t, double from, double to)
 {
-    double span = t->lanes ? (double)t->lanes->span_ns : 1, wide = to - from;
+    double span = span_of(t);
+    double wide = to - from;
 
     if (wide < ZOOM_LEAST_NS)
         wide = ZOOM_LEAST_NS;
@@ -119,36 +138,70 @@ static void window_move(struct timeline *t, double by)
 
 static void zoom(struct timeline *t, double by)
 {
-    window_set(t, t->at - (t->at - t->from) * by, t->at + (t->to - t->at) * by);
+    double before = (t->at - t->from) * by;
+    double after = (t->to - t->at) * by;
+
+    window_set(t, t->at - before, t->at + after);
+}
+
+/* The busiest lane. */
+static int busiest_lane(const struct timeline *t)
+{
+    int busiest = chosen_at(t);
+
+    for (int i = 0; i < lane_count(t); i++)
+        if (lane_at(t, i)->calls > lane_at(t, busiest)->calls)
+            busiest = i;
+    return busiest;
+}
+
+/* The thread that the target is about. */
+static int64_t target_thread(const struct timeline *t)
+{
+    int64_t thread_id = t->view.target.id;
+
+    if (t->view.target.about != VIEW_CALL)
+        return thread_id;
+    db_rows(row, t->view.tui->db,
+            "SELECT thread_id FROM frame WHERE frame_id = ?1 UNION ALL SELECT thread_id FROM "
+            "lookup WHERE lookup_id = -?1",
+            thread_id)
+    {
+        thread_id = query_integer(row, 0);
+    }
+    return thread_id;
+}
+
+/* Choose the lane of the target, else the busiest: most people want to see that. */
+static void lane_place(struct timeline *t)
+{
+    enum view_kind about = t->view.target.about;
+    int64_t thread_id = target_thread(t);
+
+    t->view.at = busiest_lane(t);
+    if (about != VIEW_NONE && about != VIEW_CALL)
+        return;
+    for (int i = 0; i < lane_count(t); i++)
+        if (lane_at(t, i)->thread_id == thread_id)
+            t->view.at = i;
 }
 
 /* Begin where the target says: at a moment, on the lane where it was. */
 static void place(struct timeline *t)
 {
-    double at = (double)t->view.target.at_ns, wide = (double)t->lanes->span_ns / 40;
-    int64_t thread_id = t->view.target.id;
+    int64_t at_ns = t->view.target.at_ns;
+    double at = (double)at_ns;
+    double wide = span_of(t) / 40;
 
     t->placed = true;
-    window_set(t, 0, (double)t->lanes->span_ns);
-    for (int i = 0; i < lane_count(t); i++) /* the busiest lane is what one wants to see */
-        if (t->lanes->lanes.at[i].calls > t->lanes->lanes.at[t->view.at].calls)
-            t->view.at = i;
-    if (t->view.target.about == VIEW_CALL)
-        db_rows(row, t->view.tui->db,
-                "SELECT thread_id FROM frame WHERE frame_id = ?1 UNION ALL SELECT thread_id FROM "
-                "lookup WHERE lookup_id = -?1",
-                thread_id) thread_id = query_integer(row, 0);
-    for (int i = 0; i < lane_count(t) &&
-                    (t->view.target.about == VIEW_NONE || t->view.target.about == VIEW_CALL);
-         i++)
-        if (t->lanes->lanes.at[i].thread_id == thread_id)
-            t->view.at = i;
-    if (t->view.target.at_ns <= 0 || t->sought)
+    window_set(t, 0, span_of(t));
+    lane_place(t);
+    if (at_ns <= 0 || t->sought)
         return;
     for (size_t i = 0; i < t->lanes->compiles.count; i++) {
         const struct compile_mark *m = &t->lanes->compiles.at[i];
-        if (m->start_ns <= t->view.target.at_ns && m->end_ns >= t->view.target.at_ns &&
-            m->lane >= 0) {
+        bool during = m->start_ns <= at_ns && m->end_ns >= at_ns;
+        if (during && m->lane >= 0) {
             t->view.at = m->lane;
             wide = (double)(m->end_ns - m->start_ns) * 4;
         }
@@ -169,20 +222,37 @@ static void timeline_moment(struct view *view, int64_t at_ns, bool near)
 
 static void moment_settle(struct timeline *t)
 {
-    double wide = t->near ? (double)t->lanes->span_ns / 40 : t->to - t->from;
+    double shown = t->to - t->from;
+    double wide = t->near ? span_of(t) / 40 : shown;
+    bool in_sight = t->at >= t->from && t->at < t->to;
 
-    if (wide > t->to - t->from)
-        wide = t->to - t->from;
-    if (t->near || t->at < t->from || t->at >= t->to)
+    if (wide > shown)
+        wide = shown;
+    if (t->near || !in_sight)
         window_set(t, t->at - wide / 2, t->at + wide / 2);
-    t->near = t->sought = false;
-    t->at = t->at < t->to ? t->at : t->to;
+    t->near = false;
+    t->sought = false;
+    if (t->at > t->to)
+        t->at = t->to;
 }
 
 static bool detail_fits(const struct timeline *t, const struct detail_job *job)
 {
-    return job && job->lane == (int)t->view.at && job->columns == t->view.columns &&
-           job->from_ns == (int64_t)t->from && job->to_ns == (int64_t)t->to;
+    if (!job || job->lane != chosen_at(t) || job->columns != t->view.columns)
+        return false;
+    return job->from_ns == (int64_t)t->from && job->to_ns == (int64_t)t->to;
+}
+
+/* The calls of the chosen lane in the part that is shown; NULL: they are not there. */
+static const struct detail_job *detail_of(const struct timeline *t)
+{
+    return detail_fits(t, t->detail) ? t->detail : NULL;
+}
+
+/* The rows that DETAIL takes. */
+static int detail_depth(const struct detail_job *detail)
+{
+    return detail ? detail->depth : 0;
 }
 
 static void lanes_take(struct timeline *t)
@@ -207,57 +277,83 @@ static void detail_settle(struct timeline *t)
     if (detail_fits(t, t->detail) || detail_fits(t, t->detailing))
         return;
     work_drop(work, t->detailing);
-    t->detailing = detail_ask(work, t->lanes, (int)t->view.at, (int64_t)t->from, (int64_t)t->to,
-                              t->view.columns);
+    t->detailing =
+        detail_ask(work, t->lanes, chosen_at(t), (int64_t)t->from, (int64_t)t->to, t->view.columns);
     t->too_much = !t->detailing;
     if (t->too_much)
         work_drop(work, t->detail);
 }
 
+/* "filter: main  2 of 5 lanes  ", where not all are shown. */
+static void lanes_print(const struct timeline *t, char *made, size_t room)
+{
+    const char *format = t->filter ? "filter: %.30s  %d of %d lanes  " : "%.0s%d of %d lanes  ";
+    int shown = 0;
+
+    for (int i = 0; i < lane_count(t); i++)
+        shown += lane_shown(t, i);
+    made[0] = 0;
+    if (shown < lane_count(t))
+        snprintf(made, room, format, t->filter ? t->filter : "", shown, lane_count(t));
+}
+
+static void note_make(struct timeline *t)
+{
+    struct view *view = &t->view;
+    char wide[TABLE_HUMAN], lanes[80];
+
+    view->note[0] = 0;
+    if (t->asking && !view->tui->scripted) {
+        snprintf(view->note, sizeof view->note, "reading: %d %%", job_percent(&t->asking->job));
+    } else if (t->lanes) {
+        lanes_print(t, lanes, sizeof lanes);
+        table_duration(wide, (int64_t)(t->to - t->from));
+        snprintf(view->note, sizeof view->note, "%s%s", lanes, wide);
+    }
+}
+
 static void timeline_settle(struct view *view)
 {
     struct timeline *t = (struct timeline *)view;
-    char wide[TABLE_HUMAN], lanes[80] = "";
-    int shown = 0;
 
     lanes_take(t);
-    if (lane_count(t) && !t->placed)
-        place(t);
-    if (lane_count(t) && t->sought)
-        moment_settle(t);
-    for (int i = 0; i < lane_count(t); i++)
-        shown += lane_shown(t, i);
-    if (lane_count(t))
+    if (lane_count(t)) {
+        if (!t->placed)
+            place(t);
+        if (t->sought)
+            moment_settle(t);
         detail_settle(t);
-    view->note[0] = 0;
-    if (t->asking && !view->tui->scripted)
-        snprintf(view->note, sizeof view->note, "reading: %d %%", job_percent(&t->asking->job));
-    else if (t->lanes) {
-        if (shown < lane_count(t))
-            snprintf(lanes, sizeof lanes, "%s%.30s%s%d of %d lanes  ", t->filter ? "filter: " : "",
-                     t->filter ? t->filter : "", t->filter ? "  " : "", shown, lane_count(t));
-        snprintf(view->note, sizeof view->note, "%s%s", lanes,
-                 table_duration(wide, (int64_t)(t->to - t->from)));
     }
+    note_make(t);
 }
 
 /* ---- what is in a column ------------------------------------------------- */
 
+/* The bucket in which a column begins. */
+static int bucket_at(const struct timeline *t, int column)
+{
+    return (int)((double)column_ns(t, column) / span_of(t) * BUCKETS);
+}
+
 /* Sums of the buckets in a column. */
 static struct bucket column_sums(const struct timeline *t, int at, int column)
 {
-    const struct bucket *buckets = t->lanes->lanes.at[at].buckets;
-    double span = (double)t->lanes->span_ns;
-    int from = (int)((double)column_ns(t, column) / span * BUCKETS),
-        to = (int)((double)column_ns(t, column + 1) / span * BUCKETS);
+    const struct bucket *buckets = lane_at(t, at)->buckets;
+    int from = bucket_at(t, column);
+    int to = bucket_at(t, column + 1);
     struct bucket sums = {0};
 
-    for (int i = from < 0 ? 0 : from; i < BUCKETS && (i < to || i == from); i++) {
-        sums.hits += buckets[i].hits;
-        sums.misses += buckets[i].misses;
-        sums.eager += buckets[i].eager;
-        if (buckets[i].depth > sums.depth)
-            sums.depth = buckets[i].depth;
+    if (to <= from)
+        to = from + 1;
+    if (from < 0)
+        from = 0;
+    for (int i = from; i < BUCKETS && i < to; i++) {
+        const struct bucket *bucket = &buckets[i];
+        sums.hits += bucket->hits;
+        sums.misses += bucket->misses;
+        sums.eager += bucket->eager;
+        if (bucket->depth > sums.depth)
+            sums.depth = bucket->depth;
     }
     return sums;
 }
@@ -268,28 +364,53 @@ struct compiles {
     bool broke[SCREEN_MOST];
 };
 
+static int64_t compile_ns(const struct compile_mark *m)
+{
+    return m->end_ns - m->start_ns;
+}
+
+/* M is in the columns FROM to TO. */
+static void compile_add(struct compiles *found, const struct compile_mark *m, int from, int to)
+{
+    for (int x = from; x <= to; x++) {
+        const struct compile_mark *longest = found->longest[x];
+        if (m->broke)
+            found->broke[x] = true;
+        if (!longest || compile_ns(longest) < compile_ns(m))
+            found->longest[x] = m;
+    }
+}
+
 static struct compiles compiles_find(const struct timeline *t, int at)
 {
     struct compiles found = {0};
 
     for (size_t i = 0; i < t->lanes->compiles.count; i++) {
         const struct compile_mark *m = &t->lanes->compiles.at[i];
-        if (m->lane != at || (double)m->end_ns < t->from || (double)m->start_ns >= t->to)
-            continue;
-        for (int x = column_at(t, (double)m->start_ns); x <= column_at(t, (double)m->end_ns); x++) {
-            found.broke[x] = found.broke[x] || m->broke;
-            if (!found.longest[x] ||
-                found.longest[x]->end_ns - found.longest[x]->start_ns < m->end_ns - m->start_ns)
-                found.longest[x] = m;
-        }
+        double start = (double)m->start_ns;
+        double end = (double)m->end_ns;
+        if (m->lane == at && end >= t->from && start < t->to)
+            compile_add(&found, m, column_at(t, start), column_at(t, end));
     }
     return found;
 }
 
 /* ---- drawing ------------------------------------------------------------- */
 
-/* The mark of a column: what went wrong, else its compile, else its lookups one by one, or by its
- * sums. */
+/* The mark of a column's lookups by their sums; 0: there are none. */
+static char sums_mark(const struct bucket *sums)
+{
+    if (sums->misses)
+        return 'm';
+    if (sums->eager > sums->hits)
+        return 'e';
+    if (sums->eager)
+        return 'h';
+    return sums->hits ? '.' : 0;
+}
+
+/* The mark of a column: an error or a limit, else its compile, else its lookups one by one, or by
+ * its sums. */
 static const char *column_mark(const struct timeline *t, const struct compiles *compiles,
                                const struct bucket *sums, bool detailed, int x, int *style)
 {
@@ -302,13 +423,7 @@ static const char *column_mark(const struct timeline *t, const struct compiles *
         {'m', "m", STYLE_ACCENT}, {'e', "e", STYLE_WARN}, {'h', "▒", STYLE_WARN},
         {'.', "▪", STYLE_GOOD},   {0, " ", STYLE_NORMAL},
     };
-    char hits = sums->eager  ? 'h'
-                : sums->hits ? '.'
-                             : 0,
-         sum = sums->misses               ? 'm'
-               : sums->eager > sums->hits ? 'e'
-                                          : hits;
-    char mark = detailed ? t->detail->marks[x] : sum;
+    char mark = detailed ? t->detail->marks[x] : sums_mark(sums);
     int at = 0;
 
     if (mark != 'X' && compiles->longest[x])
@@ -319,121 +434,225 @@ static const char *column_mark(const struct timeline *t, const struct compiles *
     return marks[at].shown;
 }
 
-static void lane_draw(struct timeline *t, struct screen *screen, int at, int y, int last)
+/* ">MainThread [4711]  12 calls looked up" */
+static void label_draw(const struct timeline *t, struct screen *screen, int at, int y)
 {
-    const struct lane *lane = &t->lanes->lanes.at[at];
-    struct compiles compiles = compiles_find(t, at);
-    bool chosen = at == (int)t->view.at, detailed = chosen && detail_fits(t, t->detail);
-    int column = cursor_column(t);
+    const struct lane *lane = lane_at(t, at);
+    const char *format = lane->calls ? "%c%s  %s calls looked up" : "%c%s";
+    bool chosen = at == chosen_at(t);
     char calls[TABLE_HUMAN], label[200];
 
-    snprintf(label, sizeof label, lane->calls ? "%c%s  %s calls looked up" : "%c%s",
-             chosen ? '>' : ' ', lane->name ? lane->name : "?", table_count(calls, lane->calls));
+    table_count(calls, lane->calls);
+    snprintf(label, sizeof label, format, chosen ? '>' : ' ', lane->name ? lane->name : "?", calls);
     screen_put(screen, y, 0, t->view.columns, chosen ? STYLE_BOLD : STYLE_NORMAL, label);
+}
+
+static void lane_draw(struct timeline *t, struct screen *screen, int at, int y, int last)
+{
+    double deepest = lane_at(t, at)->deepest;
+    struct compiles compiles = compiles_find(t, at);
+    bool chosen = at == chosen_at(t);
+    bool detailed = chosen && detail_of(t);
+    int column = chosen ? cursor_column(t) : -1;
+
+    label_draw(t, screen, at, y);
     for (int x = 0; x < t->view.columns && y + 1 <= last; x++) {
         struct bucket sums = column_sums(t, at, x);
-        int selected = chosen && x == column ? STYLE_SELECTED : 0, style;
+        double depth = sums.depth ? sums.depth / deepest : 0;
+        int selected = x == column ? STYLE_SELECTED : 0;
+        int style;
         const char *mark = column_mark(t, &compiles, &sums, detailed, x, &style);
-        screen_put(screen, y + 1, x, 1, STYLE_DIM | selected,
-                   spark_glyph(sums.depth ? (double)sums.depth / lane->deepest : 0, " "));
+        screen_put(screen, y + 1, x, 1, STYLE_DIM | selected, spark_glyph(depth, " "));
         if (y + 2 <= last)
             screen_put(screen, y + 2, x, 1, style | selected, mark);
     }
 }
 
-static void detail_draw(struct timeline *t, struct screen *screen, int y, int last)
+/* A call at columns X to END of row Y. */
+static void call_draw(const struct timeline *t, struct screen *screen, int depth, int y, int x,
+                      int end)
 {
-    int column = cursor_column(t), deeper;
-    char words[40];
+    const struct detail_cell *cell = &t->detail->cells[depth][x];
+    int column = cursor_column(t);
+    bool here = column >= x && column < end;
+    int style = depth % 2 ? STYLE_ACCENT : STYLE_DIM;
 
-    if (t->too_much || !detail_fits(t, t->detail)) {
-        screen_put(screen, y, 1, t->view.columns - 2, STYLE_DIM,
-                   t->too_much ? "too many calls to draw: + zooms in" : "…");
-        return;
+    if (here)
+        style = STYLE_NORMAL;
+    style |= STYLE_SELECTED;
+    screen_fill(screen, y, x, end - x, style);
+    screen_put(screen, y, x, 1, style, "│");
+    if (end - x > 2) {
+        const char *name = name_find(&t->lanes->names, cell->code_id);
+        screen_put(screen, y, x + 1, end - x - 1, style, name);
     }
-    for (int depth = 0; depth < t->detail->depth && y + depth <= last; depth++)
-        for (int x = 0, end; x < t->view.columns; x = end) {
-            const struct detail_cell *cell = &t->detail->cells[depth][x];
-            bool here;
-            int style;
-            for (end = x + 1; cell->frame_id && end < t->view.columns &&
-                              cell[end - x].frame_id == cell->frame_id;
-                 end++)
-                ;
-            if (!cell->frame_id)
-                continue;
-            here = column >= x && column < end;
-            style = (here ? STYLE_NORMAL : depth % 2 ? STYLE_ACCENT : STYLE_DIM) | STYLE_SELECTED;
-            screen_fill(screen, y + depth, x, end - x, style);
-            screen_put(screen, y + depth, x, 1, style, "│");
-            if (end - x > 2)
-                screen_put(screen, y + depth, x + 1, end - x - 1, style,
-                           name_find(&t->lanes->names, cell->code_id));
-        }
-    deeper = t->detail->stack[column] -
-             (last - y + 1 < t->detail->depth ? last - y + 1 : t->detail->depth);
-    snprintf(words, sizeof words, " +%d deeper: v ", deeper);
-    if (deeper > 0)
-        screen_put(screen, last, t->view.columns - (int)strlen(words), (int)strlen(words),
-                   STYLE_HEAD, words);
 }
 
-/* What is under the cursor, in words. */
+/* The calls of DEPTH at row Y. */
+static void depth_draw(const struct timeline *t, struct screen *screen, int depth, int y)
+{
+    const struct detail_cell *cells = t->detail->cells[depth];
+
+    for (int x = 0, end; x < t->view.columns; x = end) {
+        end = x + 1;
+        if (!cells[x].frame_id)
+            continue;
+        while (end < t->view.columns && cells[end].frame_id == cells[x].frame_id)
+            end++;
+        call_draw(t, screen, depth, y, x, end);
+    }
+}
+
+/* The calls of the chosen lane. */
+static void detail_draw(const struct timeline *t, struct screen *screen, int y, int last)
+{
+    const struct detail_job *detail = detail_of(t);
+    int rows = last - y + 1;
+    int deeper, bytes;
+    char words[40];
+
+    if (t->too_much || !detail) {
+        const char *why = t->too_much ? "too many calls to draw: + zooms in" : "…";
+        screen_put(screen, y, 1, t->view.columns - 2, STYLE_DIM, why);
+        return;
+    }
+    if (rows > detail->depth)
+        rows = detail->depth;
+    for (int depth = 0; depth < rows; depth++)
+        depth_draw(t, screen, depth, y + depth);
+    deeper = detail->stack[cursor_column(t)] - rows;
+    bytes = snprintf(words, sizeof words, " +%d deeper: v ", deeper);
+    if (deeper > 0)
+        screen_put(screen, last, t->view.columns - bytes, bytes, STYLE_HEAD, words);
+}
+
+/* The compile under the cursor, in words. */
+static void compile_print(const struct compile_mark *compile, bool broke, FILE *out)
+{
+    char took[TABLE_HUMAN];
+
+    if (!compile)
+        return;
+    fprintf(out, "  compile, %s", table_duration(took, compile_ns(compile)));
+    if (broke)
+        fputs(", graph broke", out);
+    if (compile->bad)
+        fputs(", gave no code", out);
+}
+
+/* The lookups under the cursor, in words. */
+static void lookups_print(const struct timeline *t, int column, FILE *out)
+{
+    const struct detail_job *detail = detail_of(t);
+
+    if (!lane_at(t, chosen_at(t))->calls)
+        return;
+    if (detail) {
+        unsigned count = detail->lookups_at[column];
+        fprintf(out, "  %u lookup%s", count, count == 1 ? "" : "s");
+    } else {
+        struct bucket sums = column_sums(t, chosen_at(t), column);
+        fprintf(out, "  about here: %u hits, %u compiled, %u eager", sums.hits, sums.misses,
+                sums.eager);
+    }
+}
+
+/* The stack under the cursor, the innermost call first, from column X on. */
+static void stack_draw(const struct timeline *t, struct screen *screen, int y, int x)
+{
+    const struct detail_job *detail = detail_of(t);
+    int column = cursor_column(t);
+    int wide = t->view.columns;
+    const char *before = "  ";
+
+    for (int depth = detail_depth(detail); depth-- > 0;) {
+        const struct detail_cell *cell = &detail->cells[depth][column];
+        const char *name;
+        if (!cell->frame_id)
+            continue;
+        name = name_find(&t->lanes->names, cell->code_id);
+        x += screen_put(screen, y, x, wide - x, STYLE_DIM, before);
+        x += screen_put(screen, y, x, wide - x, STYLE_BOLD, name);
+        before = " < ";
+    }
+}
+
+/* The place of the cursor, in words. */
 static void foot_draw(struct timeline *t, struct screen *screen, int y)
 {
-    struct compiles compiles = compiles_find(t, (int)t->view.at);
-    int column = cursor_column(t), used, innermost = 0;
-    const struct compile_mark *compile = compiles.longest[column];
-    struct bucket sums = column_sums(t, (int)t->view.at, column);
-    char line[300], wide[TABLE_HUMAN], took[TABLE_HUMAN];
+    struct compiles compiles = compiles_find(t, chosen_at(t));
+    int column = cursor_column(t);
+    char line[300] = "", wide[TABLE_HUMAN];
+    FILE *out = fmemopen(line, sizeof line - 1, "w");
+    int used;
 
-    used = snprintf(line, sizeof line, "%.6f s (a column is %s)", t->at / 1e9,
-                    table_duration(wide, (int64_t)column_wide(t)));
-    if (compile)
-        used += snprintf(line + used, sizeof line - (size_t)used, "  compile, %s%s%s",
-                         table_duration(took, compile->end_ns - compile->start_ns),
-                         compiles.broke[column] ? ", graph broke" : "",
-                         compile->bad ? ", gave no code" : "");
-    if (detail_fits(t, t->detail))
-        snprintf(line + used, sizeof line - (size_t)used,
-                 t->lanes->lanes.at[t->view.at].calls ? "  %u lookup%s" : "",
-                 t->detail->lookups_at[column], t->detail->lookups_at[column] == 1 ? "" : "s");
-    else if (t->lanes->lanes.at[t->view.at].calls)
-        snprintf(line + used, sizeof line - (size_t)used,
-                 "  about here: %u hits, %u compiled, %u eager", sums.hits, sums.misses,
-                 sums.eager);
+    table_duration(wide, (int64_t)column_wide(t));
+    fprintf(out, "%.6f s (a column is %s)", t->at / 1e9, wide);
+    compile_print(compiles.longest[column], compiles.broke[column], out);
+    lookups_print(t, column, out);
+    fclose(out);
     used = screen_put(screen, y, 0, t->view.columns, STYLE_NORMAL, line);
-    /* the stack, the innermost first */
-    for (int depth = detail_fits(t, t->detail) ? t->detail->depth : 0; depth-- > 0;)
-        if (t->detail->cells[depth][column].frame_id) {
-            used += screen_put(screen, y, used, t->view.columns - used, STYLE_DIM,
-                               innermost++ ? " < " : "  ");
-            used +=
-                screen_put(screen, y, used, t->view.columns - used, STYLE_BOLD,
-                           name_find(&t->lanes->names, t->detail->cells[depth][column].code_id));
-        }
+    stack_draw(t, screen, y, used);
 }
 
 /* How many rows lane AT takes at row Y: the chosen one has its calls below it. */
 static int lane_rows(const struct timeline *t, int at, int y, int last)
 {
-    int below = 0, left = last - y - LANE_ROWS, rows;
+    const struct detail_job *detail = detail_of(t);
+    int left = last - y - LANE_ROWS;
+    int below = 0;
+    int rows;
 
-    if (at != (int)t->view.at)
+    if (at != chosen_at(t))
         return lane_shown(t, at) ? LANE_ROWS : 0;
     for (int other = at + 1; other < lane_count(t); other++)
-        below += lane_shown(t, other) ? LANE_ROWS : 0;
-    rows = left + 1 - (below < left / 2 ? below : left / 2);
-    if (detail_fits(t, t->detail) && t->detail->depth < rows)
-        rows = t->detail->depth;
-    return LANE_ROWS + (rows < 1 || t->too_much ? 1 : rows);
+        if (lane_shown(t, other))
+            below += LANE_ROWS;
+    if (below > left / 2)
+        below = left / 2;
+    rows = left + 1 - below;
+    if (detail && detail->depth < rows)
+        rows = detail->depth;
+    if (rows < 1 || t->too_much)
+        rows = 1;
+    return LANE_ROWS + rows;
+}
+
+/* The line above the lanes: the moments where the part that is shown begins and ends. */
+static void head_draw(const struct timeline *t, struct screen *screen)
+{
+    const struct view *view = &t->view;
+    char from[64], to[64];
+    int bytes = snprintf(to, sizeof to, "%.6f s", t->to / 1e9);
+
+    snprintf(from, sizeof from, "%.6f s", t->from / 1e9);
+    screen_fill(screen, view->y, 0, view->columns, STYLE_HEAD);
+    screen_put(screen, view->y, 0, view->columns, STYLE_HEAD, from);
+    screen_put(screen, view->y, view->columns - bytes, bytes, STYLE_HEAD, to);
+}
+
+/* The first lane that is drawn, with the chosen one in the upper half of ROOM lanes. */
+static int first_lane(const struct timeline *t, int room)
+{
+    int first = t->first;
+    int above = 0;
+
+    if (chosen_at(t) < first)
+        return chosen_at(t);
+    for (int at = chosen_at(t); at > first; at--) {
+        if (lane_shown(t, at - 1))
+            above++;
+        if (above > (room - 1) / 2)
+            return at;
+    }
+    return first;
 }
 
 static void timeline_draw(struct view *view, struct screen *screen)
 {
     struct timeline *t = (struct timeline *)view;
-    int y = view->y + 1, last = view->y + view->rows - 2, room = (last - y + 1) / LANE_ROWS;
-    char from[64], to[64];
+    int y = view->y + 1;
+    int last = view->y + view->rows - 2;
 
     if (view_empty(view, screen, t->lanes))
         return;
@@ -441,24 +660,15 @@ static void timeline_draw(struct view *view, struct screen *screen)
         view_words(view, screen, STYLE_DIM, "no thread was recorded");
         return;
     }
-    snprintf(from, sizeof from, "%.6f s", t->from / 1e9);
-    snprintf(to, sizeof to, "%.6f s", t->to / 1e9);
-    screen_fill(screen, view->y, 0, view->columns, STYLE_HEAD);
-    screen_put(screen, view->y, 0, view->columns, STYLE_HEAD, from);
-    screen_put(screen, view->y, view->columns - (int)strlen(to), (int)strlen(to), STYLE_HEAD, to);
-    /* The chosen lane has to be in sight, and what is left of the screen is its. */
-    if ((int)t->view.at < t->first)
-        t->first = (int)t->view.at;
-    for (int at = (int)t->view.at, above = 0; at > t->first; at--)
-        if (lane_shown(t, at - 1) && ++above > (room - 1) / 2)
-            t->first = at;
-    for (int at = t->first, rows; at < lane_count(t) && y <= last; at++, y += rows) {
-        rows = lane_rows(t, at, y, last);
-        if (!rows)
-            continue;
-        lane_draw(t, screen, at, y, last);
-        if (at == (int)t->view.at)
-            detail_draw(t, screen, y + LANE_ROWS, y + rows - 1 < last ? y + rows - 1 : last);
+    head_draw(t, screen);
+    t->first = first_lane(t, (last - y + 1) / LANE_ROWS);
+    for (int at = t->first; at < lane_count(t) && y <= last; at++) {
+        int rows = lane_rows(t, at, y, last);
+        if (rows)
+            lane_draw(t, screen, at, y, last);
+        y += rows;
+        if (at == chosen_at(t))
+            detail_draw(t, screen, y - rows + LANE_ROWS, y - 1 < last ? y - 1 : last);
     }
     foot_draw(t, screen, view->y + view->rows - 1);
 }
@@ -468,24 +678,30 @@ static void timeline_draw(struct view *view, struct screen *screen)
 /* At the edge of the screen the window moves, too. */
 static void cursor_move(struct timeline *t, int by)
 {
-    int to = cursor_column(t) + by, edge = to < 0 ? 0 : t->view.columns - 1;
+    int to = cursor_column(t) + by;
+    int edge = to < 0 ? 0 : t->view.columns - 1;
 
-    if (to < 0 || to > edge)
+    if (to < 0 || to > edge) {
         window_move(t, (to - edge) * column_wide(t));
-    cursor_set(t, to < 0 || to > edge ? edge : to);
+        to = edge;
+    }
+    cursor_set(t, to);
 }
 
 /* Choose the lane that is drawn at row Y. False: it was. */
 static bool lane_choose(struct timeline *t, int y)
 {
-    int last = t->view.y + t->view.rows - 2, top = t->view.y + 1;
+    int last = t->view.y + t->view.rows - 2;
+    int top = t->view.y + 1;
 
-    for (int at = t->first, rows; at < lane_count(t) && top <= last; at++, top += rows) {
-        rows = lane_rows(t, at, top, last);
-        if (y >= top && y < top + rows && at != (int)t->view.at) {
+    for (int at = t->first; at < lane_count(t) && top <= last; at++) {
+        int end = top + lane_rows(t, at, top, last);
+        bool here = y >= top && y < end;
+        if (here && at != chosen_at(t)) {
             t->view.at = at;
             return true;
         }
+        top = end;
     }
     return false;
 }
@@ -493,10 +709,14 @@ static bool lane_choose(struct timeline *t, int y)
 /* The innermost call under the cursor; 0: none is drawn. */
 static int64_t cursor_frame(const struct timeline *t)
 {
-    for (int depth = detail_fits(t, t->detail) ? t->detail->depth : 0, column = cursor_column(t);
-         depth-- > 0;)
-        if (t->detail->cells[depth][column].frame_id)
-            return t->detail->cells[depth][column].frame_id;
+    const struct detail_job *detail = detail_of(t);
+    int column = cursor_column(t);
+
+    for (int depth = detail_depth(detail); depth-- > 0;) {
+        int64_t frame_id = detail->cells[depth][column].frame_id;
+        if (frame_id)
+            return frame_id;
+    }
     return 0;
 }
 
@@ -504,63 +724,93 @@ static bool timeline_place(struct view *view, const char **file, int64_t *line)
 {
     struct timeline *t = (struct timeline *)view;
 
-    return lane_count(t) &&
-           view_source(view, &(struct target){.kind = VIEW_CALL, .id = cursor_frame(t)}, file,
-                       line);
+    struct target call = {.kind = VIEW_CALL, .id = lane_count(t) ? cursor_frame(t) : 0};
+
+    return lane_count(t) && view_source(view, &call, file, line);
 }
 
-/* What is under the cursor: its compile, else its lookups, else its innermost call. */
+/* Were there lookups in COLUMN? */
+static bool has_lookups(const struct timeline *t, int column)
+{
+    const struct detail_job *detail = detail_of(t);
+    struct bucket sums;
+
+    if (detail)
+        return detail->lookups_at[column] > 0;
+    sums = column_sums(t, chosen_at(t), column);
+    return sums.hits + sums.misses + sums.eager > 0;
+}
+
+/* The lookups in COLUMN, as a condition in ARENA. */
+static struct target lookups_target(const struct timeline *t, int column, struct arena *arena)
+{
+    const char *where = arena_print(
+        arena, "at >= %" PRId64 " AND at < %" PRId64 " AND thread = %" PRId64, column_ns(t, column),
+        column_ns(t, column + 1), lane_at(t, chosen_at(t))->thread_id);
+
+    return (struct target){.kind = VIEW_LEDGER, .title = "this moment", .where = where};
+}
+
+/* Where the cursor leads to: its compile, else its lookups, else its innermost call. */
 static void timeline_lead(struct view *view, struct arena *arena, struct target *target)
 {
     struct timeline *t = (struct timeline *)view;
     const struct compile_mark *compile;
-    struct bucket sums;
-    bool detailed = detail_fits(t, t->detail);
     int column = cursor_column(t);
+    int64_t frame_id;
 
     if (!lane_count(t) || t->sought)
         return;
     *target = (struct target){.kind = VIEW_CALL,
-                              .id = t->lanes->lanes.at[t->view.at].thread_id,
+                              .id = lane_at(t, chosen_at(t))->thread_id,
                               .at_ns = (int64_t)t->at,
                               .about = VIEW_TIMELINE};
     if (view->tui->split) /* the whole stack of the moment */
         return;
-    compile = compiles_find(t, (int)t->view.at).longest[column];
-    sums = column_sums(t, (int)t->view.at, column);
+    compile = compiles_find(t, chosen_at(t)).longest[column];
+    frame_id = cursor_frame(t); /* not that of the moment: of several in a column the longest */
     if (compile)
         *target = (struct target){.kind = VIEW_COMPILE, .id = compile->id};
-    else if (detailed ? t->detail->lookups_at[column] > 0
-                      : sums.hits + sums.misses + sums.eager > 0)
-        *target = (struct target){
-            .kind = VIEW_LEDGER,
-            .title = "this moment",
-            .where =
-                arena_print(arena, "at >= %" PRId64 " AND at < %" PRId64 " AND thread = %" PRId64,
-                            column_ns(t, column), column_ns(t, column + 1),
-                            t->lanes->lanes.at[t->view.at].thread_id)};
-    else if (cursor_frame(t)) /* not that of the moment: of several in a column the longest */
-        *target = (struct target){.kind = VIEW_CALL, .id = cursor_frame(t)};
+    else if (has_lookups(t, column))
+        *target = lookups_target(t, column, arena);
+    else if (frame_id)
+        *target = (struct target){.kind = VIEW_CALL, .id = frame_id};
+}
+
+/* The first compile of the chosen lane after the cursor, or the last before it; NULL: none. */
+static const struct compile_mark *compile_beside(const struct timeline *t, bool next)
+{
+    int column = cursor_column(t);
+    int64_t here = column_ns(t, column);
+    int64_t after = column_ns(t, column + 1);
+    const struct compile_mark *last = NULL;
+
+    for (size_t i = 0; i < t->lanes->compiles.count; i++) {
+        const struct compile_mark *m = &t->lanes->compiles.at[i];
+        if (m->lane != chosen_at(t))
+            continue;
+        if (next && m->start_ns >= after)
+            return m;
+        if (!next && m->start_ns < here)
+            last = m;
+    }
+    return last;
 }
 
 /* To the next compile of the lane, or the one before. */
 static void compile_seek(struct timeline *t, bool next)
 {
-    const struct compile_mark *to = NULL;
-    int64_t here = column_ns(t, cursor_column(t)), after = column_ns(t, cursor_column(t) + 1);
+    const struct compile_mark *compile = compile_beside(t, next);
+    double to;
 
-    for (size_t i = 0; i < t->lanes->compiles.count; i++) {
-        const struct compile_mark *m = &t->lanes->compiles.at[i];
-        if (m->lane == (int)t->view.at && (next ? m->start_ns >= after && !to : m->start_ns < here))
-            to = m;
-    }
-    if (!to) {
+    if (!compile) {
         tui_say(t->view.tui, "no compile there on this lane");
         return;
     }
-    if ((double)to->start_ns < t->from || (double)to->start_ns >= t->to)
-        window_move(t, (double)to->start_ns - (t->from + t->to) / 2);
-    t->at = (double)to->start_ns;
+    to = (double)compile->start_ns;
+    if (to < t->from || to >= t->to)
+        window_move(t, to - (t->from + t->to) / 2);
+    t->at = to;
 }
 
 static bool timeline_request(struct view *view, enum request request, const struct key *key)
@@ -602,7 +852,7 @@ static bool timeline_request(struct view *view, enum request request, const stru
         t->at = t->from;
         break;
     case REQUEST_END:
-        window_move(t, (double)t->lanes->span_ns - t->to);
+        window_move(t, span_of(t) - t->to);
         cursor_set(t, view->columns - 1);
         break;
     case REQUEST_WHEEL_UP:
@@ -614,7 +864,7 @@ static bool timeline_request(struct view *view, enum request request, const stru
         zoom(t, 2);
         break;
     case REQUEST_ZOOM_ALL:
-        window_set(t, 0, (double)t->lanes->span_ns);
+        window_set(t, 0, span_of(t));
         break;
     case REQUEST_CLICK:
         if (!lane_choose(t, key->y) && key->x == cursor_column(t))
