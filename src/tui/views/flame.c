@@ -50,13 +50,17 @@ static void stack_read(struct flame_job *job, struct db *db)
 {
     db_rows(thread, db, "SELECT thread_id FROM thread ORDER BY 1")
     {
-        int64_t thread_id = query_integer(thread, 0),
-                frame_id = job->stack.count ? 0 : frame_at(db, thread_id, job->moment_ns);
+        int64_t thread_id = query_integer(thread, 0);
+        int64_t frame_id = 0;
+        if (!job->stack.count)
+            frame_id = frame_at(db, thread_id, job->moment_ns);
         if (!frame_id)
             continue;
         *list_add(&job->stack) = thread_id;
-        db_rows(row, db, schema_statement("tui/timeline-callers"), frame_id) *
-            list_add(&job->stack) = query_integer(row, 2);
+        db_rows(row, db, schema_statement("tui/timeline-callers"), frame_id)
+        {
+            *list_add(&job->stack) = query_integer(row, 2);
+        }
     }
 }
 
@@ -99,11 +103,11 @@ static struct node *node_at(const struct flame *flame, uint32_t node)
 
 static const char *node_name(const struct flame *flame, uint32_t node)
 {
-    const struct names *names =
-        node_at(flame, node)->parent ? &flame->read->names : &flame->read->threads;
+    const struct node *n = node_at(flame, node);
 
-    return node && node_at(flame, node)->code_id ? name_find(names, node_at(flame, node)->code_id)
-                                                 : "all threads";
+    if (!node || !n->code_id)
+        return "all threads";
+    return name_find(n->parent ? &flame->read->names : &flame->read->threads, n->code_id);
 }
 
 /* The unfolded part of the tree below FOCUS, as lines, one of which is the chosen node's. */
@@ -112,7 +116,8 @@ static void rows_make(struct flame *flame)
     const struct node *nodes = flame->read->stacks.tree.nodes.at;
     uint32_t at = nodes[flame->focus].child;
 
-    flame->rows.count = flame->view.at = 0;
+    flame->rows.count = 0;
+    flame->view.at = 0;
     while (at && flame->rows.count < ROWS_MOST) {
         if (at == flame->chosen)
             flame->view.at = flame->rows.count;
@@ -132,11 +137,11 @@ static void rows_make(struct flame *flame)
 static void unfold_hot(struct flame *flame, uint32_t node)
 {
     for (int i = 0; node && i < 40; i++) {
-        uint32_t child = node_at(flame, node)->child;
-        node_at(flame, node)->open = true;
-        if (!child || node_at(flame, child)->total_ns * 10 < node_at(flame, node)->total_ns * 7)
+        struct node *n = node_at(flame, node);
+        n->open = true;
+        if (!n->child || node_at(flame, n->child)->total_ns * 10 < n->total_ns * 7)
             break;
-        node = child;
+        node = n->child;
     }
 }
 
@@ -172,6 +177,16 @@ static void ask(struct flame *flame, bool first)
     work_start(flame->view.tui->work, &flame->job->job);
 }
 
+/* The child of NODE with this code or thread, 0: none. */
+static uint32_t child_with(const struct flame *flame, uint32_t node, int64_t id)
+{
+    uint32_t child = node_at(flame, node)->child;
+
+    while (child && node_at(flame, child)->code_id != id)
+        child = node_at(flame, child)->sibling;
+    return child;
+}
+
 /* The node that PATH leads to, as far as there is one: a thread, or 0 for all, then code objects.
  * */
 static uint32_t path_follow(const struct flame *flame, const int64_t *path, size_t count)
@@ -179,9 +194,8 @@ static uint32_t path_follow(const struct flame *flame, const int64_t *path, size
     uint32_t node = 0;
 
     for (size_t i = 0; i < count; i++) {
-        uint32_t child = node_at(flame, node)->child;
-        while (child && node_at(flame, child)->code_id != (i || !flame->read->merge ? path[i] : 0))
-            child = node_at(flame, child)->sibling;
+        bool all = !i && flame->read->merge;
+        uint32_t child = child_with(flame, node, all ? 0 : path[i]);
         if (!child)
             break;
         node = child;
@@ -189,26 +203,37 @@ static uint32_t path_follow(const struct flame *flame, const int64_t *path, size
     return node;
 }
 
-/* What was unfolded, chosen and zoomed into of the tree WAS is so in the new one, as far as that
- * has it. */
+/* Where node AT of the tree WAS is in the new one, 0: nowhere. NOW: where its parent is. */
+static uint32_t node_carry(const struct flame *flame, const struct flame_job *was, uint32_t at,
+                           uint32_t now)
+{
+    const struct node *before = &was->stacks.tree.nodes.at[at];
+
+    if (before->parent && !now)
+        return 0;
+    /* threads became one, or came apart */
+    if (!before->parent && was->merge != flame->read->merge)
+        return node_at(flame, now)->child;
+    return child_with(flame, now, before->code_id);
+}
+
+/* Unfold, choose and zoom into the nodes of the new tree that were so in the tree WAS, as far as
+ * they are there. */
 static void state_carry(struct flame *flame, struct flame_job *was)
 {
     struct node *before = was->stacks.tree.nodes.at;
-    uint32_t *now = calloc(was->stacks.tree.nodes.count, sizeof *now), chosen = flame->chosen,
-             focus = flame->focus;
+    size_t count = was->stacks.tree.nodes.count;
+    uint32_t *now = calloc(count, sizeof *now);
+    uint32_t chosen = flame->chosen;
+    uint32_t focus = flame->focus;
 
     for (uint32_t at = before[chosen].parent; at; at = before[at].parent)
         before[at].open = true;
-    for (uint32_t at = 1; at < was->stacks.tree.nodes.count; at++) { /* callers come first */
-        uint32_t parent = before[at].parent,
-                 child = parent && !now[parent] ? 0 : node_at(flame, now[parent])->child;
+    for (uint32_t at = 1; at < count; at++) { /* callers come first */
         if (!before[at].open && at != chosen && at != focus)
             continue;
-        while (child && node_at(flame, child)->code_id != before[at].code_id &&
-               (parent || was->merge == flame->read->merge))
-            child = node_at(flame, child)->sibling;
-        now[at] = child;
-        node_at(flame, child)->open = before[at].open;
+        now[at] = node_carry(flame, was, at, now[before[at].parent]);
+        node_at(flame, now[at])->open = before[at].open;
     }
     while (chosen && !now[chosen])
         chosen = before[chosen].parent;
@@ -244,40 +269,59 @@ static void moment_take(struct flame *flame)
 {
     uint32_t node = path_follow(flame, flame->moment->stack.at, flame->moment->stack.count);
 
-    flame->focus = node ? 0 : flame->focus;
-    if (node)
+    if (node) {
+        flame->focus = 0;
         choose(flame, node);
+    }
     work_drop(flame->view.tui->work, flame->moment);
+}
+
+/* Is the answer there to which stack ran at a moment, and the tree to choose it in? */
+static bool is_moment_done(const struct flame *flame)
+{
+    bool ready = flame->moment && !flame->job && flame->read && flame->chosen;
+
+    return ready && work_done(flame->view.tui->work, &flame->moment->job);
+}
+
+static void note_make(struct flame *flame)
+{
+    struct view *view = &flame->view;
+    size_t room = sizeof view->note;
+
+    view->note[0] = 0;
+    if (flame->job && !view->tui->scripted) {
+        snprintf(view->note, room, "reading frames: %d %%", job_percent(&flame->job->job));
+    } else if (flame->read) {
+        const char *cut = flame->read->stacks.tree.cut ? "cut: too many stacks  " : "";
+        const char *other = flame->graph ? "tree" : "flame graph";
+        const char *out = flame->focus ? "  - zooms out" : "";
+        snprintf(view->note, room, "%s  Tab: %s%s", cut, other, out);
+    }
 }
 
 static void flame_settle(struct view *view)
 {
     struct flame *flame = (struct flame *)view;
+    bool zoomed;
 
     answer_take(flame);
-    if (flame->moment && !flame->job && flame->read && flame->chosen &&
-        work_done(view->tui->work, &flame->moment->job))
+    if (is_moment_done(flame))
         moment_take(flame);
     view->head = 1;
     view_choose(view, view->at);
-    view->note[0] = 0;
-    if (flame->job && !view->tui->scripted)
-        snprintf(view->note, sizeof view->note, "reading frames: %d %%",
-                 job_percent(&flame->job->job));
-    else if (flame->read)
-        snprintf(view->note, sizeof view->note, "%s  Tab: %s%s",
-                 flame->read->stacks.tree.cut ? "cut: too many stacks  " : "",
-                 flame->graph ? "tree" : "flame graph", flame->focus ? "  - zooms out" : "");
+    note_make(flame);
+    zoomed = flame->read && flame->focus;
     snprintf(view->title, sizeof view->title, "%.120s",
-             flame->read && flame->focus ? node_name(flame, flame->focus) : "");
+             zoomed ? node_name(flame, flame->focus) : "");
 }
 
 /* ---- drawing ------------------------------------------------------------- */
 
 static int heat(const struct flame *flame, uint32_t node)
 {
-    double all = (double)node_at(flame, 0)->total_ns,
-           self = node ? (double)node_at(flame, node)->self_ns : 0;
+    double all = (double)node_at(flame, 0)->total_ns;
+    double self = node ? (double)node_at(flame, node)->self_ns : 0;
 
     if (self * 5 > all)
         return STYLE_ALARM;
@@ -290,59 +334,136 @@ static void figures_print(const struct flame *flame, uint32_t at, int64_t all, c
 {
     char total[TABLE_HUMAN], self[TABLE_HUMAN], calls[TABLE_HUMAN];
     const struct node *node = node_at(flame, at);
+    double share = all > 0 ? 100.0 * (double)node->total_ns / (double)all : 0;
 
-    snprintf(made, room, format, all > 0 ? 100.0 * (double)node->total_ns / (double)all : 0,
-             table_duration(total, node->total_ns),
-             table_duration(self, node->self_ns > 0 ? node->self_ns : 0),
-             node->parent ? table_count(calls, node->calls) : "-");
+    table_duration(total, node->total_ns);
+    table_duration(self, node->self_ns > 0 ? node->self_ns : 0);
+    table_count(calls, node->calls);
+    snprintf(made, room, format, share, total, self, node->parent ? calls : "-");
+}
+
+/* How deep AT lies below the focus. */
+static int node_depth(const struct flame *flame, uint32_t at)
+{
+    return (int)(node_at(flame, at)->depth - node_at(flame, flame->focus)->depth - 1);
+}
+
+/* How many columns, in steps, to indent a line of DEPTH. FITS steps leave room for a name: the lines
+ * move left until the name at the cursor is in sight. *MOVED: then the depth does not show. */
+static int indent_of(const struct flame *flame, int depth, int fits, bool *moved)
+{
+    int hidden = node_depth(flame, flame->chosen) - fits;
+    int steps = hidden > 0 ? depth - hidden : depth;
+
+    *moved = hidden > 0 || depth > fits;
+    if (steps < 0)
+        return 0;
+    return steps > fits ? fits : steps;
+}
+
+static const char *fold_mark(const struct node *node)
+{
+    if (!node->child)
+        return " ";
+    return node->open ? "▾" : "▸";
 }
 
 static void node_draw(struct flame *flame, struct screen *screen, uint32_t at, int y)
 {
     struct view *view = &flame->view;
-    const struct node *node = node_at(flame, at), *focus = node_at(flame, flame->focus);
-    int selected = view_row(view, screen, y, at == flame->chosen),
-        style = (node->parent ? STYLE_NORMAL : STYLE_BOLD) | selected, x;
-    bool narrow = view->columns < NARROW;
-    int step = view->columns < 70 ? 1 : 2, used = narrow ? 21 : 40,
-        fits = (view->columns - used - NAME_LEAST) / step;
-    int depth = (int)(node->depth - focus->depth - 1),
-        cursor = (int)(node_at(flame, flame->chosen)->depth - focus->depth - 1);
-    int left = cursor > fits ? depth - (cursor - fits) : depth; /* the cursor's name is in sight */
+    const struct node *node = node_at(flame, at);
+    int wide = view->columns;
+    int selected = view_row(view, screen, y, at == flame->chosen);
+    int style = (node->parent ? STYLE_NORMAL : STYLE_BOLD) | selected;
+    bool narrow = wide < NARROW;
+    int step = wide < 70 ? 1 : 2;
+    int figures = narrow ? 21 : 40;
+    int depth = node_depth(flame, at);
+    bool moved;
+    int steps = indent_of(flame, depth, (wide - figures - NAME_LEAST) / step, &moved);
+    const char *format = narrow ? "%5.1f %% %9s" : "%5.1f %% %9s %10s %8s";
     char line[400] = "";
+    int x;
 
-    figures_print(flame, at, focus->total_ns, line, sizeof line,
-                  narrow ? "%5.1f %% %9s" : "%5.1f %% %9s %10s %8s");
-    x = screen_put(screen, y, 1, view->columns - 1, heat(flame, at) | selected, line) + 3;
-    x += (left < 0 ? 0 : left > fits ? fits : left) * step;
-    screen_put(screen, y, x, 2, STYLE_DIM | selected, !node->child ? " " : node->open ? "▾" : "▸");
-    snprintf(line, sizeof line, left != depth || depth > fits ? "[%d] " : "", depth);
-    x += 2 + screen_put(screen, y, x + 2, view->columns - x - 2, style, line);
-    screen_put(screen, y, x, view->columns - x, style, node_name(flame, at));
+    figures_print(flame, at, node_at(flame, flame->focus)->total_ns, line, sizeof line, format);
+    x = 3 + screen_put(screen, y, 1, wide - 1, heat(flame, at) | selected, line);
+    x += steps * step;
+    screen_put(screen, y, x, 2, STYLE_DIM | selected, fold_mark(node));
+    x += 2;
+    if (moved) {
+        snprintf(line, sizeof line, "[%d] ", depth);
+        x += screen_put(screen, y, x, wide - x, style, line);
+    }
+    screen_put(screen, y, x, wide - x, style, node_name(flame, at));
 }
 
 static void tree_draw(struct flame *flame, struct screen *screen)
 {
     struct view *view = &flame->view;
+    bool narrow = view->columns < NARROW;
+    const char *format = narrow ? " %6s %10s" : " %6s %10s %10s %8s  function";
     char line[80];
 
     screen_fill(screen, view->y, 0, view->columns, STYLE_HEAD);
-    snprintf(line, sizeof line,
-             view->columns < NARROW ? " %6s %10s" : " %6s %10s %10s %8s  function", "share",
-             "total", "self", "calls");
+    snprintf(line, sizeof line, format, "share", "total", "self", "calls");
     screen_put(screen, view->y, 0, view->columns, STYLE_HEAD, line);
-    for (int i = 0; i < view->rows - 1 && view->top + (size_t)i < flame->rows.count; i++)
-        node_draw(flame, screen, flame->rows.at[view->top + (size_t)i], view->y + 1 + i);
+    for (int i = 1; i < view->rows; i++) {
+        size_t at = view->top + (size_t)i - 1;
+        if (at < flame->rows.count)
+            node_draw(flame, screen, flame->rows.at[at], view->y + i);
+    }
+}
+
+static int box_style(const struct flame *flame, uint32_t node)
+{
+    int style = heat(flame, node);
+
+    if (node == flame->chosen)
+        style = STYLE_MATCH;
+    else if (style == STYLE_NORMAL)
+        style = STYLE_ACCENT;
+    return style | STYLE_SELECTED;
+}
+
+static void boxes_draw(struct flame *flame, struct screen *screen, uint32_t node, int y, int x,
+                       int width, int last);
+
+/* Where PART of TOTAL ends in WIDTH columns. */
+static int edge_at(int64_t part, int64_t total, int width)
+{
+    return (int)((double)part / (double)total * width + 0.5);
+}
+
+/* The boxes of NODE's callees at row Y, below its own at X. */
+static void callees_draw(struct flame *flame, struct screen *screen, uint32_t node, int y, int x,
+                         int width, int last)
+{
+    int64_t total = node_at(flame, node)->total_ns;
+    int64_t before = 0;
+    int from = x;
+
+    if (total <= 0)
+        return;
+    for (uint32_t child = node_at(flame, node)->child; child;
+         child = node_at(flame, child)->sibling) {
+        int64_t own = node_at(flame, child)->total_ns;
+        int to;
+        before += own < total - before ? own : total - before;
+        to = x + edge_at(before, total, width);
+        if (to <= from && child == flame->chosen)
+            to = from + 1;
+        if (to > from)
+            boxes_draw(flame, screen, child, y, from, to - from, last);
+        else if ((double)own * width * 2 < (double)total)
+            break; /* those after it are smaller still */
+        from = x + edge_at(before, total, width);
+    }
 }
 
 static void boxes_draw(struct flame *flame, struct screen *screen, uint32_t node, int y, int x,
                        int width, int last)
 {
-    int64_t total = node_at(flame, node)->total_ns, before = 0;
-    int style = node == flame->chosen
-                    ? STYLE_MATCH | STYLE_SELECTED
-                    : (heat(flame, node) == STYLE_NORMAL ? STYLE_ACCENT : heat(flame, node)) |
-                          STYLE_SELECTED;
+    int style = box_style(flame, node);
 
     if (y > last || width < 1)
         return;
@@ -350,32 +471,21 @@ static void boxes_draw(struct flame *flame, struct screen *screen, uint32_t node
     screen_put(screen, y, x, 1, style, "│");
     if (width > 2)
         screen_put(screen, y, x + 1, width - 2, style, node_name(flame, node));
-    for (uint32_t child = node_at(flame, node)->child; child && total > 0;
-         child = node_at(flame, child)->sibling) {
-        int from = x + (int)((double)before / (double)total * width + 0.5);
-        before += node_at(flame, child)->total_ns < total - before ? node_at(flame, child)->total_ns
-                                                                   : total - before;
-        int to = x + (int)((double)before / (double)total * width + 0.5);
-        if (to <= from && child == flame->chosen)
-            to = from + 1;
-        if (to > from)
-            boxes_draw(flame, screen, child, y + 1, from, to - from, last);
-        else if ((double)node_at(flame, child)->total_ns * width * 2 < (double)total)
-            break; /* those after it are smaller still */
-    }
+    callees_draw(flame, screen, node, y + 1, x, width, last);
 }
 
 static void graph_draw(struct flame *flame, struct screen *screen)
 {
     struct view *view = &flame->view;
+    int wide = view->columns;
+    int last = view->y + view->rows - 1;
     char line[400];
 
-    boxes_draw(flame, screen, flame->focus, view->y, 0, view->columns, view->y + view->rows - 3);
-    screen_put(screen, view->y + view->rows - 2, 0, view->columns, STYLE_BOLD,
-               node_name(flame, flame->chosen));
+    boxes_draw(flame, screen, flame->focus, view->y, 0, wide, last - 2);
+    screen_put(screen, last - 1, 0, wide, STYLE_BOLD, node_name(flame, flame->chosen));
     figures_print(flame, flame->chosen, node_at(flame, 0)->total_ns, line, sizeof line,
                   "%.1f %% of all, total %s, self %s, calls %s");
-    screen_put(screen, view->y + view->rows - 1, 0, view->columns, STYLE_NORMAL, line);
+    screen_put(screen, last, 0, wide, STYLE_NORMAL, line);
 }
 
 static void flame_draw(struct view *view, struct screen *screen)
@@ -398,22 +508,44 @@ static void flame_refresh(struct view *view);
 
 /* ---- requests ------------------------------------------------------------ */
 
-/* In the graph: the box beside, above or below. */
-static void graph_move(struct flame *flame, enum request request)
+/* The sibling before NODE, or NODE if it is the first. */
+static uint32_t node_before(const struct flame *flame, uint32_t node)
 {
-    uint32_t node = flame->chosen, up = node_at(flame, node)->parent;
+    uint32_t up = node_at(flame, node)->parent;
+    uint32_t at = node_at(flame, up)->child;
 
-    if (request == REQUEST_DOWN && node_at(flame, node)->child)
-        flame->chosen = node_at(flame, node)->child;
-    else if (request == REQUEST_UP && node != flame->focus && up && up != flame->focus)
-        flame->chosen = up;
-    else if (request == REQUEST_RIGHT && node_at(flame, node)->sibling)
-        flame->chosen = node_at(flame, node)->sibling;
-    else if (request == REQUEST_LEFT)
-        for (uint32_t at = node_at(flame, up)->child; at && at != node;
-             at = node_at(flame, at)->sibling)
-            if (node_at(flame, at)->sibling == node)
-                flame->chosen = at;
+    if (at == node)
+        return node;
+    while (at && node_at(flame, at)->sibling != node)
+        at = node_at(flame, at)->sibling;
+    return at ? at : node;
+}
+
+/* In the graph: choose the box beside, above or below. False: REQUEST is another one. */
+static bool graph_move(struct flame *flame, enum request request)
+{
+    const struct node *node = node_at(flame, flame->chosen);
+    bool has_caller = flame->chosen != flame->focus && node->parent;
+
+    switch (request) {
+    case REQUEST_DOWN:
+        if (node->child)
+            flame->chosen = node->child;
+        return true;
+    case REQUEST_UP:
+        if (has_caller && node->parent != flame->focus)
+            flame->chosen = node->parent;
+        return true;
+    case REQUEST_RIGHT:
+        if (node->sibling)
+            flame->chosen = node->sibling;
+        return true;
+    case REQUEST_LEFT:
+        flame->chosen = node_before(flame, flame->chosen);
+        return true;
+    default:
+        return false;
+    }
 }
 
 static bool flame_request(struct view *view, enum request request, const struct key *key)
@@ -424,9 +556,7 @@ static bool flame_request(struct view *view, enum request request, const struct 
 
     if (!flame->read || !flame->chosen)
         return false;
-    if (flame->graph && (request == REQUEST_UP || request == REQUEST_DOWN ||
-                         request == REQUEST_LEFT || request == REQUEST_RIGHT)) {
-        graph_move(flame, request);
+    if (flame->graph && graph_move(flame, request)) {
         rows_make(flame);
         return true;
     }
@@ -493,8 +623,8 @@ static bool flame_search(struct view *view, const char *text, int direction)
     uint32_t count = flame->read ? (uint32_t)flame->read->stacks.tree.nodes.count - 1 : 0;
 
     for (uint32_t i = 1; i <= count; i++) {
-        uint32_t node = direction > 0 ? (flame->chosen - 1 + i) % count + 1
-                                      : (flame->chosen - 1 + count - i) % count + 1;
+        uint32_t by = direction > 0 ? i : count - i;
+        uint32_t node = (flame->chosen - 1 + by) % count + 1;
         if (strcasestr(node_name(flame, node), text)) {
             flame->focus = 0;
             choose(flame, node);
@@ -507,10 +637,10 @@ static bool flame_search(struct view *view, const char *text, int direction)
 static void flame_subject(struct view *view, struct target *subject)
 {
     struct flame *flame = (struct flame *)view;
+    const struct node *chosen = flame->read ? node_at(flame, flame->chosen) : NULL;
 
-    if (flame->read && node_at(flame, flame->chosen)->parent)
-        *subject =
-            (struct target){.kind = VIEW_FUNCTION, .id = node_at(flame, flame->chosen)->code_id};
+    if (chosen && chosen->parent)
+        *subject = (struct target){.kind = VIEW_FUNCTION, .id = chosen->code_id};
 }
 
 /* For speedscope.app: all of it, or what is zoomed into. */
