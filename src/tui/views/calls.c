@@ -49,7 +49,8 @@ static void group_add(struct groups *groups, int64_t code_id, const struct open_
                       bool within)
 {
     size_t before = groups->at.count;
-    int64_t *at = map_put(&groups->at, code_id), ns = times_span(frame->start_ns, frame->end_ns);
+    int64_t *at = map_put(&groups->at, code_id);
+    int64_t ns = times_span(frame->start_ns, frame->end_ns);
     struct group *group;
 
     if (groups->at.count > before) {
@@ -71,7 +72,8 @@ static void group_add(struct groups *groups, int64_t code_id, const struct open_
 
 static int group_order(const void *a, const void *b)
 {
-    const struct group *x = a, *y = b;
+    const struct group *x = a;
+    const struct group *y = b;
 
     return x->ns != y->ns ? list_order(y->ns, x->ns) : list_order(x->first_id, y->first_id);
 }
@@ -118,12 +120,12 @@ static struct query *probe_open(struct db *db, int64_t thread_id)
  * steps that grow until it is passed, then by halves. */
 static int64_t frame_before(struct query *probe, int64_t from, int64_t at_ns, int64_t guess)
 {
-    int64_t low = from, high = INT64_MAX;
+    int64_t low = from;
+    int64_t high = INT64_MAX;
 
     for (int64_t step = guess; high - low > 1;) {
-        int64_t half = low + (high - low) / 2, middle = step > half - low   ? half
-                                                        : high == INT64_MAX ? low + step
-                                                                            : high - step;
+        int64_t half = low + (high - low) / 2;
+        int64_t middle = step > half - low ? half : high == INT64_MAX ? low + step : high - step;
         query_reset(probe);
         query_bind_integer(probe, 1, middle);
         if (query_step(probe) && query_integer(probe, 0) < high &&
@@ -151,11 +153,13 @@ static void inside_read(struct doc *doc, struct db *db, const struct open_frame 
                  thread_id);
     struct query *probe = probe_open(db, thread_id);
     struct open_frame callee = {.id = frame->id};
-    int within = 0, left = doc->whole ? INT_MAX : QUICK_FRAMES;
+    int within = 0;
+    int left = doc->whole ? INT_MAX : QUICK_FRAMES;
     int64_t apart = 0; /* the last two callees */
 
     while (left > 0 && !atomic_load(&doc->job.cancelled) && query_step(walk)) {
-        int64_t id = query_integer(walk, 0), parent = query_integer(walk, 1);
+        int64_t id = query_integer(walk, 0);
+        int64_t parent = query_integer(walk, 1);
         left -= left < INT_MAX;
         if (query_type(walk, 1) == QUERY_NULL || parent < frame->id)
             break;
@@ -209,14 +213,44 @@ static bool stack_only(const struct doc *doc)
     return doc->aside && doc->target.about == VIEW_TIMELINE;
 }
 
+/* Group G of the calls inside FRAME, which took TOOK ns. */
+static void inside_line(struct doc *doc, struct db *db, const struct open_frame *frame,
+                        const struct group *g, int64_t took)
+{
+    bool wide = doc->columns >= SIDE_BY_SIDE;
+    double share = took > 0 ? (double)g->ns / (double)took : 0;
+    const char *place;
+    const char *name = code_name(doc, db, g->code_id, &place);
+    const char *shown = doc_fit(doc, name, wide ? doc->columns / 4 : 18);
+    const char *calls;
+    char bar[CELL_TEXT];
+
+    doc_line(doc,
+             "  " MARK "a%s" MARK "n%8s x " MARK "b%s" MARK "n %9s  first %.6f s, longest %s  " MARK
+             "d%s",
+             wide ? bar_print(bar, share, BAR) : "", doc_count(doc, g->calls), shown,
+             doc_time(doc, g->ns), (double)g->first_ns / 1e9, doc_time(doc, g->longest_ns),
+             wide ? place : "");
+    if (g->calls == 1) {
+        doc_leads(doc, VIEW_CALL, g->longest_id, NULL, NULL);
+        return;
+    }
+    calls = doc_print(doc,
+                      "parent_id = %" PRId64 " AND code_id = %" PRId64
+                      " AND frame_id BETWEEN %" PRId64 " AND %" PRId64,
+                      frame->id, g->code_id, g->first_id, g->last_id);
+    doc_leads(doc, VIEW_FRAMES, 0, calls, name);
+}
+
 void part_inside(struct doc *doc, struct db *db, struct query *unused)
 {
     struct groups inside = {0};
     struct open_frame frame;
-    int64_t thread_id, calls = 0, ns = 0, took;
-    bool wide = doc->columns >= SIDE_BY_SIDE;
-    char bar[CELL_TEXT];
-    const char *place;
+    int64_t thread_id;
+    int64_t calls = 0;
+    int64_t ns = 0;
+    int64_t took, more;
+    const char *own;
 
     if (stack_only(doc) || !frame_read(doc, db, &frame, &thread_id))
         return;
@@ -226,34 +260,16 @@ void part_inside(struct doc *doc, struct db *db, struct query *unused)
         calls += inside.all.at[i].calls;
         ns = times_sum(ns, inside.all.at[i].ns);
     }
+    own = doc->cut ? "..." : doc_time(doc, took > ns ? took - ns : 0);
     doc_part(doc, "Inside: %s%s, %s" MARK "n; %s its own",
              doc->cut ? "as far as it was read, " : "",
-             calls ? doc_counted(doc, calls, "call") : "no calls", doc_time(doc, ns),
-             doc->cut ? "..." : doc_time(doc, took > ns ? took - ns : 0));
+             calls ? doc_counted(doc, calls, "call") : "no calls", doc_time(doc, ns), own);
     list_sort(&inside.all, group_order);
-    for (size_t i = 0; i < inside.all.count && i < GROUPS_MOST; i++) {
-        const struct group *g = &inside.all.at[i];
-        const char *name = code_name(doc, db, g->code_id, &place);
-        doc_line(doc,
-                 "  " MARK "a%s" MARK "n%8s x " MARK "b%s" MARK
-                 "n %9s  first %.6f s, longest %s  " MARK "d%s",
-                 wide ? bar_print(bar, took > 0 ? (double)g->ns / (double)took : 0, BAR) : "",
-                 doc_count(doc, g->calls), doc_fit(doc, name, wide ? doc->columns / 4 : 18),
-                 doc_time(doc, g->ns), (double)g->first_ns / 1e9, doc_time(doc, g->longest_ns),
-                 wide ? place : "");
-        if (g->calls == 1)
-            doc_leads(doc, VIEW_CALL, g->longest_id, NULL, NULL);
-        else
-            doc_leads(doc, VIEW_FRAMES, 0,
-                      doc_print(doc,
-                                "parent_id = %" PRId64 " AND code_id = %" PRId64
-                                " AND frame_id BETWEEN %" PRId64 " AND %" PRId64,
-                                frame.id, g->code_id, g->first_id, g->last_id),
-                      name);
-    }
-    if (inside.all.count > GROUPS_MOST)
-        doc_line(doc, "  " MARK "d+ %s",
-                 doc_counted(doc, (int64_t)inside.all.count - GROUPS_MOST, "function"));
+    for (size_t i = 0; i < inside.all.count && i < GROUPS_MOST; i++)
+        inside_line(doc, db, &frame, &inside.all.at[i], took);
+    more = (int64_t)inside.all.count - GROUPS_MOST;
+    if (more > 0)
+        doc_line(doc, "  " MARK "d+ %s", doc_counted(doc, more, "function"));
     groups_free(&inside);
 }
 
@@ -286,14 +302,17 @@ static int bucket_of(int64_t ns)
     return power ? power * FINE + (int)(ns >> (power - 1) & (FINE - 1)) : (int)ns;
 }
 
-/* Its middle. */
+/* The middle of a bucket. */
 static int64_t bucket_ns(int bucket)
 {
     int power = bucket / FINE;
+    int64_t wide, first;
 
-    return power
-               ? ((int64_t)(FINE + bucket % FINE) << (power - 1)) + ((int64_t)1 << (power - 1)) / 2
-               : bucket;
+    if (!power)
+        return bucket;
+    wide = (int64_t)1 << (power - 1);
+    first = FINE + bucket % FINE;
+    return first * wide + wide / 2;
 }
 
 static bool spread_tick(void *context, int64_t frame_id)
@@ -313,55 +332,83 @@ static bool before(struct near a, struct near b)
  * is open stands in the stack, from 1. */
 enum { CALL_OF_IT = 1 << 30 };
 
-/* Below FRAME another call of the function is open that came from the same place; CALLEE: or that
- * called the same. */
+/* The code object of place AT in the stack of TRACK, from 1; 0: it is not in it. */
+static int64_t code_at(const struct track *track, uint32_t at)
+{
+    return at ? track->stack.at[at - 1].code_id : 0;
+}
+
+/* Is, below FRAME, another call of the function open that came from the same place; CALLEE: or that
+ * called the same? */
 static bool is_within(const struct track *track, const struct open_frame *frame, bool callee)
 {
-    const struct open_frame *first = track->stack.at, *call = callee ? frame - 1 : frame;
-    uint32_t at = call->what & ~CALL_OF_IT;
-    int64_t other = callee ? frame->code_id : frame > first ? frame[-1].code_id : 0;
+    const struct open_frame *first = track->stack.at;
+    uint32_t place = (uint32_t)(frame - first); /* of the caller, from 1 */
+    int64_t other = callee ? frame->code_id : code_at(track, place);
+    uint32_t at = first[callee ? place - 1 : place].what & ~CALL_OF_IT;
 
-    while (at && (callee ? first[at].code_id : at > 1 ? first[at - 2].code_id : 0) != other)
+    while (at && code_at(track, callee ? at + 1 : at - 1) != other)
         at = first[at - 1].what & ~CALL_OF_IT;
     return at;
+}
+
+/* CALL takes its place among the slowest. */
+static void slowest_add(struct spread *spread, struct near call)
+{
+    struct near *slowest = spread->slowest;
+    int at = SLOWEST;
+
+    while (at > 0 && (!slowest[at - 1].id || before(call, slowest[at - 1]))) {
+        if (at < SLOWEST)
+            slowest[at] = slowest[at - 1];
+        at--;
+    }
+    if (at < SLOWEST)
+        slowest[at] = call;
+}
+
+/* Where CALL stands to the one that was asked for. */
+static void asked_note(struct spread *spread, struct near call)
+{
+    struct near *slower = &spread->slower;
+    struct near *faster = &spread->faster;
+
+    if (before(call, spread->asked)) {
+        spread->longer++;
+        if (!slower->id || before(*slower, call))
+            *slower = call;
+    } else if (call.id != spread->asked.id && (!faster->id || before(call, *faster))) {
+        *faster = call;
+    }
 }
 
 static void call_note(struct spread *spread, const struct track *track)
 {
     const struct open_frame *frame = track_top(track);
-    struct near call = {times_span(frame->start_ns, frame->end_ns), frame->id, frame->start_ns},
-                asked = spread->asked;
-    int at = SLOWEST;
+    int64_t caller = code_at(track, (uint32_t)track->stack.count - 1);
+    struct near call = {times_span(frame->start_ns, frame->end_ns), frame->id, frame->start_ns};
 
     spread->calls++;
     spread->buckets[bucket_of(call.ns)]++;
-    for (; at > 0 && (!spread->slowest[at - 1].id || before(call, spread->slowest[at - 1])); at--)
-        if (at < SLOWEST)
-            spread->slowest[at] = spread->slowest[at - 1];
-    if (at < SLOWEST)
-        spread->slowest[at] = call;
-    if (!asked.id) {
-        group_add(&spread->callers, track->stack.count > 1 ? frame[-1].code_id : 0, frame,
-                  is_within(track, frame, false));
-    } else if (before(call, asked)) {
-        spread->longer++;
-        if (!spread->slower.id || before(spread->slower, call))
-            spread->slower = call;
-    } else if (call.id != asked.id && (!spread->faster.id || before(call, spread->faster))) {
-        spread->faster = call;
-    }
+    slowest_add(spread, call);
+    if (spread->asked.id)
+        asked_note(spread, call);
+    else
+        group_add(&spread->callers, caller, frame, is_within(track, frame, false));
 }
 
 static void frame_note(void *context, struct track *track)
 {
     struct spread *spread = context;
     struct open_frame *frame = track_top(track);
-    uint32_t callers = (uint32_t)track->stack.count - 1, before = callers ? frame[-1].what : 0;
+    uint32_t callers = (uint32_t)track->stack.count - 1;
+    uint32_t before = callers ? frame[-1].what : 0;
 
-    frame->what = (before & CALL_OF_IT ? callers : before) |
-                  (list_has(&spread->codes, frame->code_id) ? CALL_OF_IT : 0);
-    if (frame->what & CALL_OF_IT)
+    frame->what = before & CALL_OF_IT ? callers : before;
+    if (list_has(&spread->codes, frame->code_id)) {
+        frame->what |= CALL_OF_IT;
         call_note(spread, track);
+    }
     if (!spread->asked.id && before & CALL_OF_IT)
         group_add(&spread->callees, frame->code_id, frame, is_within(track, frame, true));
 }
@@ -372,16 +419,23 @@ static struct spread *spread_read(struct doc *doc, struct db *db, int64_t code_i
                                   struct near asked)
 {
     struct spread *spread = calloc(1, sizeof *spread);
+    struct walk walk = {.context = spread, .tick = spread_tick, .push = frame_note};
     struct stacks stacks = {0};
+    const char *at;
 
     spread->doc = doc;
     spread->asked = asked;
     spread->list = page_codes(doc, db, code_id);
-    for (char *at = (char *)spread->list + 1, *end; strtoll(at, &end, 10) && end > at;
-         at = end + strspn(end, ", "))
-        *list_add(&spread->codes) = strtoll(at, NULL, 10);
-    stacks_walk(db, &stacks,
-                &(struct walk){.context = spread, .tick = spread_tick, .push = frame_note});
+    at = spread->list + 1;
+    for (;;) {
+        char *end;
+        int64_t code = strtoll(at, &end, 10);
+        if (!code || end == at)
+            break;
+        *list_add(&spread->codes) = code;
+        at = end + strspn(end, ", ");
+    }
+    stacks_walk(db, &stacks, &walk);
     stacks_free(&stacks);
     return spread;
 }
@@ -394,62 +448,102 @@ static void spread_free(struct spread *spread)
     free(spread);
 }
 
-/* Which of the calls of its function it is. */
+/* "; p: 12 ms" of a call beside the one that was asked for, or nothing. */
+static const char *beside_words(struct doc *doc, const char *key, const struct near *call)
+{
+    return call->id ? doc_print(doc, "; %s: %s", key, doc_time(doc, call->ns)) : "";
+}
+
+/* The rank of a call among those of its function. */
 void part_rank(struct doc *doc, struct db *db, struct query *unused)
 {
     struct open_frame frame;
+    struct near asked = {0};
     struct spread *spread;
     int64_t thread_id;
 
     if (stack_only(doc) || !frame_read(doc, db, &frame, &thread_id))
         return;
-    spread = spread_read(doc, db, frame.code_id,
-                         (struct near){times_span(frame.start_ns, frame.end_ns), frame.id, 0});
+    asked.ns = times_span(frame.start_ns, frame.end_ns);
+    asked.id = frame.id;
+    spread = spread_read(doc, db, frame.code_id, asked);
     if (spread->slower.id)
         doc->previous = (struct target){.kind = VIEW_CALL, .id = spread->slower.id};
     if (spread->faster.id)
         doc->next = (struct target){.kind = VIEW_CALL, .id = spread->faster.id};
-    doc_line(
-        doc, "by time    %s of %s, the slowest first%s%s%s%s", doc_count(doc, spread->longer + 1),
-        doc_count(doc, spread->calls), spread->slower.id ? "; p: " : "",
-        spread->slower.id ? doc_time(doc, spread->slower.ns) : "", spread->faster.id ? "; n: " : "",
-        spread->faster.id ? doc_time(doc, spread->faster.ns) : "");
+    doc_line(doc, "by time    %s of %s, the slowest first%s%s", doc_count(doc, spread->longer + 1),
+             doc_count(doc, spread->calls), beside_words(doc, "p", &spread->slower),
+             beside_words(doc, "n", &spread->faster));
     spread_free(spread);
 }
 
-/* Which duration SHARE of the calls do not exceed, to a part in a hundred. */
+/* The duration that SHARE of the calls do not exceed, to a part in a hundred. */
 static int64_t share_ns(const struct spread *spread, double share)
 {
-    int64_t wanted = (int64_t)ceil(share * (double)spread->calls);
-    int bucket = 0;
+    int64_t left = (int64_t)ceil(share * (double)spread->calls);
+    int64_t longest = spread->slowest[0].ns;
+    int64_t ns = 0;
 
-    while (bucket < 64 * FINE - 1 && (wanted -= spread->buckets[bucket]) > 0)
-        bucket++;
-    return bucket_ns(bucket) < spread->slowest[0].ns ? bucket_ns(bucket) : spread->slowest[0].ns;
+    for (int bucket = 0; bucket < 64 * FINE; bucket++) {
+        ns = bucket_ns(bucket);
+        left -= spread->buckets[bucket];
+        if (left <= 0)
+            break;
+    }
+    return ns < longest ? ns : longest;
+}
+
+enum { DECADES = 20 };
+
+/* How many calls are in each power of ten. Returns the largest count. */
+static int64_t decades_count(const struct spread *spread, int64_t counts[DECADES])
+{
+    int64_t most = 0;
+
+    memset(counts, 0, DECADES * sizeof *counts);
+    for (int bucket = 0; bucket < 64 * FINE; bucket++)
+        if (spread->buckets[bucket]) {
+            double ns = (double)bucket_ns(bucket);
+            counts[(int)log10(ns + 0.5)] += spread->buckets[bucket];
+        }
+    for (int decade = 0; decade < DECADES; decade++)
+        if (counts[decade] > most)
+            most = counts[decade];
+    return most;
+}
+
+/* A line for the COUNT calls that took FROM to TO ns; SHARE of the bar is full. */
+static void decade_put(struct doc *doc, const struct spread *spread, const char *name, int64_t from,
+                       int64_t to, int64_t count, double share)
+{
+    char bar[CELL_TEXT];
+
+    doc_line(doc, "  %8s .. %-8s " MARK "a%s" MARK "n %8s", doc_time(doc, from), doc_time(doc, to),
+             bar_print(bar, share, BAR * 2), doc_count(doc, count));
+    if (count) {
+        const char *calls =
+            doc_print(doc, "code_id IN %s AND call >= %" PRId64 " AND call < %" PRId64,
+                      spread->list, from, to);
+        doc_leads(doc, VIEW_FRAMES, 0, calls, name);
+    }
 }
 
 /* A line for each power of ten, from the fastest call to the slowest. */
 static void decades_put(struct doc *doc, const struct spread *spread, const char *name)
 {
-    int64_t counts[20] = {0}, most = 0, left = spread->calls, from = 0, to = 10;
-    char bar[CELL_TEXT];
+    int64_t counts[DECADES];
+    int64_t most = decades_count(spread, counts);
+    int64_t left = spread->calls;
+    int64_t from = 0;
+    int64_t to = 10;
 
-    for (int bucket = 0; bucket < 64 * FINE; bucket++)
-        if (spread->buckets[bucket])
-            counts[(int)log10((double)bucket_ns(bucket) + 0.5)] += spread->buckets[bucket];
-    for (int decade = 0; decade < 20; decade++)
-        most = counts[decade] > most ? counts[decade] : most;
-    for (int decade = 0; left; from = to, to = ++decade < 18 ? to * 10 : INT64_MAX) {
-        if ((left -= counts[decade]) == spread->calls) /* none yet */
-            continue;
-        doc_line(doc, "  %8s .. %-8s " MARK "a%s" MARK "n %8s", doc_time(doc, from),
-                 doc_time(doc, to), bar_print(bar, (double)counts[decade] / (double)most, BAR * 2),
-                 doc_count(doc, counts[decade]));
-        if (counts[decade])
-            doc_leads(doc, VIEW_FRAMES, 0,
-                      doc_print(doc, "code_id IN %s AND call >= %" PRId64 " AND call < %" PRId64,
-                                spread->list, from, to),
-                      name);
+    for (int decade = 0; left; decade++) {
+        int64_t count = counts[decade];
+        left -= count;
+        if (left < spread->calls) /* the fastest call was there */
+            decade_put(doc, spread, name, from, to, count, (double)count / (double)most);
+        from = to;
+        to = decade + 1 < 18 ? to * 10 : INT64_MAX;
     }
 }
 
@@ -457,63 +551,93 @@ static void decades_put(struct doc *doc, const struct spread *spread, const char
 static const char *group_line(struct doc *doc, struct db *db, const struct groups *groups, size_t i,
                               int columns, struct target *target)
 {
-    const struct group *g = i < groups->all.count ? &groups->all.at[i] : NULL;
-    const char *place, *name = g ? code_name(doc, db, g->code_id, &place) : NULL;
+    bool narrow = columns < 60;
+    const struct group *g;
+    const char *name, *place;
 
-    *target = (struct target){.kind = g && g->code_id ? VIEW_FUNCTION : VIEW_NONE,
-                              .id = g ? g->code_id : 0};
-    return !g ? ""
-              : doc_print(doc, "%8s x %s %9s  " MARK "d%s", doc_count(doc, g->calls),
-                          doc_fit(doc, name, columns < 60 ? columns - 24 : 30),
-                          doc_time(doc, g->ns), columns < 60 ? "" : place);
+    *target = (struct target){0};
+    if (i >= groups->all.count)
+        return "";
+    g = &groups->all.at[i];
+    if (g->code_id)
+        *target = (struct target){.kind = VIEW_FUNCTION, .id = g->code_id};
+    name = code_name(doc, db, g->code_id, &place);
+    return doc_print(doc, "%8s x %s %9s  " MARK "d%s", doc_count(doc, g->calls),
+                     doc_fit(doc, name, narrow ? columns - 24 : 30), doc_time(doc, g->ns),
+                     narrow ? "" : place);
 }
 
-/* Callers, and beside them callees, where there is room for both. */
+/* Callers or callees below TITLE. */
+static void groups_put(struct doc *doc, struct db *db, const struct groups *groups,
+                       const char *title)
+{
+    doc_part(doc, "%s", title);
+    for (size_t i = 0; i < GROUPS_MOST && i < groups->all.count; i++) {
+        struct target target;
+        doc_add(doc, group_line(doc, db, groups, i, doc->columns - 2, &target));
+        doc_target(doc, target);
+    }
+    if (!groups->all.count)
+        doc_line(doc, "  " MARK "dnothing");
+}
+
+/* Callers, and beside them callees, in COLUMNS each. */
+static void groups_beside(struct doc *doc, struct db *db, const struct spread *spread, int columns)
+{
+    size_t callers = spread->callers.all.count;
+    size_t callees = spread->callees.all.count;
+    size_t most = callers > callees ? callers : callees;
+
+    doc_part(doc, "%s   %s", doc_fit(doc, "Called from", columns), "Calls");
+    for (size_t i = 0; i < GROUPS_MOST && i < most; i++) {
+        struct target left, right;
+        const char *caller = group_line(doc, db, &spread->callers, i, columns, &left);
+        const char *callee = group_line(doc, db, &spread->callees, i, columns, &right);
+        doc_beside(doc, caller, columns, callee, right);
+        doc_target(doc, left);
+    }
+    if (!most)
+        doc_line(doc, "  " MARK "dnothing");
+}
+
+/* Callers and callees, beside each other where there is room for both. */
 static void neighbours_put(struct doc *doc, struct db *db, struct spread *spread)
 {
-    int half = doc->columns >= SIDE_BY_SIDE ? (doc->columns - 4) / 2 : 0;
-    struct groups *sides[] = {&spread->callers, &spread->callees};
-    static const char *const titles[] = {"Called from", "Calls"};
-    struct target left, right;
+    list_sort(&spread->callers.all, group_order);
+    list_sort(&spread->callees.all, group_order);
+    if (doc->columns >= SIDE_BY_SIDE) {
+        groups_beside(doc, db, spread, (doc->columns - 4) / 2);
+        return;
+    }
+    groups_put(doc, db, &spread->callers, "Called from");
+    groups_put(doc, db, &spread->callees, "Calls");
+}
 
-    for (int side = 0; side < 2; side++)
-        list_sort(&sides[side]->all, group_order);
-    for (int side = 0; side < (half ? 1 : 2); side++) {
-        size_t i = 0;
-        doc_part(doc, "%s%s%s", half ? doc_fit(doc, titles[0], half) : titles[side],
-                 half ? "   " : "", half ? titles[1] : "");
-        for (; i < GROUPS_MOST && (i < sides[side]->all.count || (half && i < sides[1]->all.count));
-             i++) {
-            const char *line =
-                group_line(doc, db, sides[side], i, half ? half : doc->columns - 2, &left);
-            if (half)
-                doc_beside(doc, line, half, group_line(doc, db, sides[1], i, half, &right), right);
-            else
-                doc_add(doc, line);
-            doc_target(doc, left);
-        }
-        if (!i)
-            doc_line(doc, "  " MARK "dnothing");
+static void slowest_put(struct doc *doc, const struct spread *spread)
+{
+    doc_part(doc, "Slowest calls: p shows the first");
+    doc->previous = (struct target){.kind = VIEW_CALL, .id = spread->slowest[0].id};
+    for (int i = 0; i < SLOWEST; i++) {
+        const struct near *call = &spread->slowest[i];
+        if (!call->id)
+            break;
+        doc_line(doc, "  %9s  at %.6f s", doc_time(doc, call->ns), (double)call->at_ns / 1e9);
+        doc_leads(doc, VIEW_CALL, call->id, NULL, NULL);
     }
 }
 
 void part_spread(struct doc *doc, struct db *db, struct query *unused)
 {
     struct spread *spread = spread_read(doc, db, doc->target.id, (struct near){0});
-    const char *place, *name = code_name(doc, db, doc->target.id, &place);
+    const char *place;
+    const char *name = code_name(doc, db, doc->target.id, &place);
 
     if (spread->calls) {
         doc_part(doc, "Durations of %s: p50 ~%s, p95 ~%s, longest %s",
                  doc_counted(doc, spread->calls, "call"), doc_time(doc, share_ns(spread, 0.5)),
                  doc_time(doc, share_ns(spread, 0.95)), doc_time(doc, spread->slowest[0].ns));
         decades_put(doc, spread, name);
-        doc_part(doc, "Slowest calls: p shows the first");
-        doc->previous = (struct target){.kind = VIEW_CALL, .id = spread->slowest[0].id};
-        for (int i = 0; i < SLOWEST && spread->slowest[i].id; i++) {
-            doc_line(doc, "  %9s  at %.6f s", doc_time(doc, spread->slowest[i].ns),
-                     (double)spread->slowest[i].at_ns / 1e9);
-            doc_leads(doc, VIEW_CALL, spread->slowest[i].id, NULL, NULL);
-        }
+        slowest_put(doc, spread);
         neighbours_put(doc, db, spread);
     }
     spread_free(spread);
@@ -542,8 +666,11 @@ void part_origin(struct doc *doc, struct db *db, struct query *row)
 static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first, int64_t last)
 {
     const char *name = query_text(row, 4, NULL);
-    int64_t id = query_integer(row, 1), line = query_integer(row, 2), after = 0;
-    int64_t self = query_integer(row, 5), all = query_integer(row, 7);
+    int64_t id = query_integer(row, 1);
+    int64_t line = query_integer(row, 2);
+    int64_t after = 0;
+    int64_t self = query_integer(row, 5);
+    int64_t all = query_integer(row, 7);
     struct gutter gutter = {
         .line = line, .id = id, .kind = line == first ? VIEW_NONE : VIEW_FUNCTION};
 
@@ -573,7 +700,8 @@ static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first
 void part_function_source(struct doc *doc, struct db *db, struct query *row)
 {
     struct source source = source_read(query_text(row, 0, NULL));
-    int64_t first = query_integer(row, 1), last = source.text ? source_end(&source, first) : first;
+    int64_t first = query_integer(row, 1);
+    int64_t last = source.text ? source_end(&source, first) : first;
     struct gutter gutter[GUTTERS];
     size_t count = 0;
 
@@ -591,7 +719,8 @@ void part_function_source(struct doc *doc, struct db *db, struct query *row)
 int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns)
 {
     struct query *probe = probe_open(db, thread_id);
-    int64_t frame_id = frame_before(probe, 0, times_sum(at_ns, 1), PASS_OVER), found = 0;
+    int64_t frame_id = frame_before(probe, 0, times_sum(at_ns, 1), PASS_OVER);
+    int64_t found = 0;
 
     query_close(probe);
     while (frame_id && !found) {
