@@ -90,13 +90,48 @@ static bool is_cancelled(void *job)
 /* The job's commands, "next miss". */
 static void moves_make(struct replay_job *job, struct cursor *c, struct db *db)
 {
-    if (job->function &&
-        cursor_filter(c, function_name(&job->page, db, "function ", job->function)))
-        strcpy(job->said, "this function alone; f and Enter end that");
+    if (job->function) {
+        const char *filter = function_name(&job->page, db, "function ", job->function);
+        if (cursor_filter(c, filter))
+            strcpy(job->said, "this function alone; f and Enter end that");
+    }
     for (size_t i = 0; i < job->moves.things.count && !is_cancelled(job); i++) {
-        char *rest, *name = strtok_r(job->moves.things.at[i], " ", &rest);
+        char *rest;
+        char *name = strtok_r(job->moves.things.at[i], " ", &rest);
         cursor_do(c, name, rest);
     }
+}
+
+/* A cursor for JOB, at the beginning of DB. NULL: the error has been reported. */
+static struct cursor *cursor_make(struct db *db)
+{
+    struct replay *replay = replay_open(db, false);
+    struct cursor *c;
+
+    if (!replay)
+        return NULL;
+    c = calloc(1, sizeof *c);
+    cursor_begin(c, db, replay, NULL);
+    c->interrupted = is_cancelled;
+    return c;
+}
+
+/* Make the job's commands. Their output, in JOB->said the last line, is returned; the caller frees
+ * it. */
+static char *moves_said(struct replay_job *job, struct db *db)
+{
+    struct cursor *c = job->cursor;
+    char *said, *rest, *line;
+    size_t bytes;
+
+    c->out = open_memstream(&said, &bytes);
+    moves_make(job, c, db);
+    fclose(c->out);
+    rest = strdup(said);
+    for (char *next = rest; (line = strsep(&next, "\n")) && next;)
+        snprintf(job->said, sizeof job->said, "%s", line);
+    free(rest);
+    return said;
 }
 
 static void replay_run(struct job *base, struct db *db)
@@ -106,25 +141,20 @@ static void replay_run(struct job *base, struct db *db)
     char *said, *text;
     size_t bytes;
 
-    if (!c) {
-        struct replay *replay = replay_open(db, false);
-        if ((job->failed = !replay))
-            return;
-        c = job->cursor = calloc(1, sizeof *c);
-        cursor_begin(c, db, replay, NULL);
-        c->interrupted = is_cancelled;
-    }
+    if (!c)
+        c = cursor_make(db);
+    job->cursor = c;
+    job->failed = !c;
+    if (!c)
+        return;
     /* Each job may be in another thread, with another connection. */
-    c->db = c->r->db = db;
+    c->db = db;
+    c->r->db = db;
     c->context = job;
-    c->out = open_memstream(&said, &bytes);
-    moves_make(job, c, db);
-    fclose(c->out);
+    said = moves_said(job, db);
     c->out = open_memstream(&text, &bytes);
     if (base->error) /* a name fits several functions: these */
         fputs(said, c->out);
-    for (char *rest = said, *line; (line = strsep(&rest, "\n")) && rest;) /* the last of them */
-        snprintf(job->said, sizeof job->said, "%s", line);
     free(said);
     if (c->r->events.count)
         replay_page(c);
@@ -179,57 +209,98 @@ static void moves_start(struct replay_view *r)
     work_start(r->view.tui->work, &job->job);
 }
 
+/* Is the job done, or will it be in a moment? */
+static bool is_answered(struct replay_view *r)
+{
+    struct work *work = r->view.tui->work;
+    struct job *job = &r->job->job;
+
+    return work_done(work, job) || work_wait(work, job, r->shown ? SETTLE_MS : 0);
+}
+
+/* Show what the job found. */
+static void answer_take(struct replay_view *r)
+{
+    const struct replay_job *job = r->job;
+
+    if (job->job.error && !job->failed)
+        tui_alarm(r->view.tui, "%s", job->job.error);
+    else if (job->said[0])
+        tui_say(r->view.tui, "%s", job->said);
+    work_drop(r->view.tui->work, r->shown);
+    r->shown = r->job;
+    r->job = NULL;
+}
+
+/* "filtered  by miss  12/90" */
+static void note_make(struct replay_view *r)
+{
+    const struct replay_job *shown = r->shown;
+    struct view *view = &r->view;
+
+    view->note[0] = 0;
+    if (!shown)
+        return;
+    snprintf(view->note, sizeof view->note, "%s%sby %s  %zu/%zu",
+             shown->filtered ? "filtered  " : "", shown->stops ? "stops  " : "",
+             cursor_whats[r->unit], shown->events ? shown->event + 1 : 0, shown->events);
+}
+
 static void replay_settle(struct view *view)
 {
     struct replay_view *r = (struct replay_view *)view;
-    struct work *work = view->tui->work;
 
-    if (r->job && (work_done(work, &r->job->job) ||
-                   work_wait(work, &r->job->job, r->shown ? SETTLE_MS : 0))) {
-        if (r->job->job.error && !r->job->failed)
-            tui_alarm(view->tui, "%s", r->job->job.error);
-        else if (r->job->said[0])
-            tui_say(view->tui, "%s", r->job->said);
-        work_drop(work, r->shown);
-        r->shown = r->job;
-        r->job = NULL;
-    }
+    if (r->job && is_answered(r))
+        answer_take(r);
     if (!r->job && r->moves.things.count && !r->shown->failed)
         moves_start(r);
-    view->note[0] = 0;
-    if (r->shown)
-        snprintf(view->note, sizeof view->note, "%s%sby %s  %zu/%zu",
-                 r->shown->filtered ? "filtered  " : "", r->shown->stops ? "stops  " : "",
-                 cursor_whats[r->unit], r->shown->events ? r->shown->event + 1 : 0,
-                 r->shown->events);
+    note_make(r);
+}
+
+/* Words in place of the page that is not there. */
+static void instead_draw(struct replay_view *r, struct screen *screen)
+{
+    const char *words = "… reading the decisions";
+
+    if (r->shown) {
+        const char *error = r->shown->job.error;
+        words = error ? error : "cancelled";
+    }
+    view_words(&r->view, screen, r->shown ? STYLE_ALARM : STYLE_DIM, words);
+}
+
+/* A line with a mark: where the event is among all. */
+static void progress_draw(const struct replay_view *r, struct screen *screen, int y)
+{
+    int wide = r->view.columns;
+
+    for (int x = 0; x < wide; x++)
+        screen_put(screen, y, x, 1, STYLE_DIM, "─");
+    if (r->shown->events) {
+        double share = (double)r->shown->event / (double)r->shown->events;
+        screen_put(screen, y, (int)(share * (wide - 1)), 1, STYLE_MATCH, "◆");
+    }
 }
 
 static void replay_draw(struct view *view, struct screen *screen)
 {
     struct replay_view *r = (struct replay_view *)view;
-    int last = view->y + view->rows - 2;
     size_t count = r->shown ? r->shown->page.lines.count : 0;
+    size_t line;
 
     if (!r->shown || r->shown->failed) {
-        view_words(view, screen, r->shown ? STYLE_ALARM : STYLE_DIM,
-                   r->shown ? r->shown->job.error ? r->shown->job.error : "cancelled"
-                            : "… reading the decisions");
+        instead_draw(r, screen);
         return;
     }
     if (view->top >= count)
         view->top = count ? count - 1 : 0;
-    for (int y = view->y; y <= last && view->top + (size_t)(y - view->y) < count; y++) {
-        size_t line = view->top + (size_t)(y - view->y);
-        screen_text(screen, y, 1, view->columns - 1, 0, line ? STYLE_NORMAL : STYLE_BOLD,
-                    r->shown->page.lines.at[line].text, true);
+    line = view->top;
+    for (int i = 0; i < view->rows - 1 && line < count; i++, line++) {
+        const char *text = r->shown->page.lines.at[line].text;
+        int style = line ? STYLE_NORMAL : STYLE_BOLD;
+        screen_text(screen, view->y + i, 1, view->columns - 1, 0, style, text, true);
     }
-    /* Where it is in the whole. */
-    for (int x = 0; x < view->columns; x++)
-        screen_put(screen, last + 1, x, 1, STYLE_DIM, "─");
-    if (r->shown->events)
-        screen_put(screen, last + 1,
-                   (int)((double)r->shown->event / (double)r->shown->events * (view->columns - 1)),
-                   1, STYLE_MATCH, "◆");
+    progress_draw(r, screen, view->y + view->rows - 1);
 }
 
 static bool replay_request(struct view *view, enum request request, const struct key *key)

@@ -9,7 +9,8 @@ static const char names[] = ".queries"; /* the query for those */
 static void query_show(struct view *view, const char *text)
 {
     struct list *list = (struct list *)view;
-    char *named = sql_named(text), *sql = arena_keep(&view->arena, named ? named : strdup(text));
+    char *named = sql_named(text);
+    char *sql = arena_keep(&view->arena, named ? named : strdup(text));
 
     for (char *end = sql + strlen(sql); end > sql && strchr("; \t\r\n", end[-1]); end--)
         end[-1] = 0;
@@ -44,9 +45,9 @@ static void sql_open(struct view *view)
 static void sql_lead(struct view *view, struct arena *arena, struct target *target)
 {
     struct list *list = (struct list *)view;
-    const struct value *row = row_at(list, view->at),
-                       *chosen =
-                           row && list->column < column_count(list) ? row + list->column : NULL;
+    const struct value *row = row_at(list, view->at);
+    const struct value *chosen =
+        row && list->column < column_count(list) ? row + list->column : NULL;
 
     if (row && row->type == QUERY_TEXT &&
         (!view->target.where || !strcmp(view->target.where, names)))
