@@ -38,7 +38,8 @@ struct target id_target(const char *name, int64_t id)
 
 struct target row_target(struct arena *arena, const struct row *row, const char *text)
 {
-    const char *lead = strstr(text, "=> "), *where, *title, *at;
+    const char *lead = strstr(text, "=> ");
+    const char *where, *title, *at;
     struct target target = {0};
     size_t name;
 

@@ -60,19 +60,38 @@ static int natural_width(const struct list *list, const struct screen *screen, i
     return width;
 }
 
+/* Give texts that want more than they have a column of *ROOM each. False: none does. */
+static bool widen(struct layout *layout, const int natural[], int *room)
+{
+    bool wider = false;
+
+    for (int i = 0; i<layout->count && * room> 0; i++) {
+        if (layout->at[i].width >= natural[i])
+            continue;
+        layout->at[i].width++;
+        --*room;
+        wider = true;
+    }
+    return wider;
+}
+
 /* The columns that fit, from `scroll` on, after the first, which stays. Texts share what is left.
  * */
 static struct layout layout_make(const struct list *list, const struct screen *screen)
 {
     struct layout layout = {0};
-    int room = list->view.columns - 1, left, natural[LAYOUT_MOST];
+    int room = list->view.columns - 1;
+    int natural[LAYOUT_MOST];
+    int x = 1;
 
     for (int i = 0; i < column_count(list) && layout.count < LAYOUT_MOST; i++) {
         const struct list_column *c = column_at(list, i);
-        int width, gap = layout.count ? GAP : 0;
+        int width;
+        int gap = layout.count ? GAP : 0;
         if (!column_shown(list, i) || (i > 0 && i < list->scroll))
             continue;
-        width = natural[layout.count] = natural_width(list, screen, i);
+        width = natural_width(list, screen, i);
+        natural[layout.count] = width;
         if (is_text(c) && width > c->width)
             width = c->width;
         /* the first leaves room for others, and takes what they leave */
@@ -82,16 +101,12 @@ static struct layout layout_make(const struct list *list, const struct screen *s
             break;
         room -= width + gap;
         layout.at[layout.count].column = i;
-        layout.at[layout.count++].width = width;
+        layout.at[layout.count].width = width;
+        layout.count++;
     }
-    /* What is left goes to texts, a column each in turn, until they have all they want. */
-    for (left = 1; room > 0 && left > 0;) {
-        left = 0;
-        for (int i = 0; i < layout.count && room > 0; i++)
-            if (layout.at[i].width < natural[i])
-                layout.at[i].width++, room--, left++;
-    }
-    for (int i = 0, x = 1; i < layout.count; i++) {
+    while (room > 0 && widen(&layout, natural, &room))
+        ;
+    for (int i = 0; i < layout.count; i++) {
         layout.at[i].x = x;
         x += layout.at[i].width + GAP;
     }
@@ -123,8 +138,10 @@ static void difference_print(char made[CELL_TEXT], const struct list *list,
                              const struct screen *screen, const struct value *row, int column,
                              int width)
 {
-    const char *text = made, *other = NULL;
-    size_t same = 0, room;
+    const char *text = made;
+    const char *other = NULL;
+    size_t same = 0;
+    size_t room;
     int used;
 
     for (int i = 0; i < column_count(list); i++)
@@ -144,39 +161,54 @@ static void difference_print(char made[CELL_TEXT], const struct list *list,
 
 static void head_draw(struct list *list, struct screen *screen, const struct layout *layout)
 {
-    screen_fill(screen, list->view.y, 0, list->view.columns, STYLE_HEAD);
+    int y = list->view.y;
+
+    screen_fill(screen, y, 0, list->view.columns, STYLE_HEAD);
     for (int i = 0; i < layout->count; i++) {
         int c = layout->at[i].column;
+        int selected = c == list->column ? STYLE_SELECTED : 0;
+        bool right = !is_text(column_at(list, c));
         char text[160];
-        cell_draw(screen, list->view.y, layout->at[i].x, layout->at[i].width,
-                  c == list->column ? STYLE_HEAD | STYLE_SELECTED : STYLE_HEAD,
-                  heading(text, list, c), !is_text(column_at(list, c)));
+        heading(text, list, c);
+        cell_draw(screen, y, layout->at[i].x, layout->at[i].width, STYLE_HEAD | selected, text,
+                  right);
     }
+}
+
+/* VALUE, of ROW and column C, at X of row Y, in WIDTH columns. */
+static void value_draw(const struct list *list, struct screen *screen, const struct value *row,
+                       int c, int y, int x, int width, int selected)
+{
+    const struct list_column *column = column_at(list, c);
+    const struct value *value = &row[c];
+    const char *searched = list->view.tui->searched;
+    bool chosen = selected && c == list->column;
+    bool right = !is_text(column) || value->type != QUERY_TEXT;
+    char made[CELL_TEXT];
+    int style;
+
+    value_print(made, value, column->format, column->width);
+    if (column->format == AS_DIFFER)
+        difference_print(made, list, screen, row, c, width);
+    style = cell_style(column, value, made);
+    if (chosen || (searched[0] && strcasestr(made, searched)))
+        style = STYLE_MATCH;
+    cell_draw(screen, y, x, width, style | selected, made, right);
 }
 
 static void row_draw(struct list *list, struct screen *screen, const struct layout *layout,
                      size_t at, int y)
 {
     const struct value *row = row_at(list, at);
-    const char *searched = list->view.tui->searched;
     int selected = view_row(&list->view, screen, y, at == list->view.at);
-    char made[CELL_TEXT];
 
     for (int i = 0; i < layout->count; i++) {
-        int c = layout->at[i].column, style;
-        const struct list_column *column = column_at(list, c);
-        if (!row) {
-            screen_put(screen, y, layout->at[i].x, 1, STYLE_DIM | selected, "…");
-            continue;
-        }
-        value_print(made, &row[c], column->format, column->width);
-        if (column->format == AS_DIFFER)
-            difference_print(made, list, screen, row, c, layout->at[i].width);
-        style = (selected && c == list->column) || (searched[0] && strcasestr(made, searched))
-                    ? STYLE_MATCH
-                    : cell_style(column, &row[c], made);
-        cell_draw(screen, y, layout->at[i].x, layout->at[i].width, style | selected, made,
-                  !is_text(column) || row[c].type != QUERY_TEXT);
+        int x = layout->at[i].x;
+        if (row)
+            value_draw(list, screen, row, layout->at[i].column, y, x, layout->at[i].width,
+                       selected);
+        else
+            screen_put(screen, y, x, 1, STYLE_DIM | selected, "…");
     }
 }
 
@@ -286,7 +318,8 @@ static void list_subject(struct view *view, struct target *subject)
 static void click(struct list *list, const struct key *key)
 {
     struct layout layout = layout_make(list, list->view.tui->screen);
-    bool heading = key->y == list->view.y, again = false;
+    bool heading = key->y == list->view.y;
+    bool again = false;
     int column = -1;
 
     for (int i = 0; i < layout.count; i++)
@@ -387,7 +420,8 @@ static const char *condition_make(const struct list *list, struct arena *arena, 
             length++;
         if (isdigit((unsigned char)*text)) {
             char *end;
-            double number = strtod(text, &end), factor;
+            double number = strtod(text, &end);
+            double factor;
             size_t letters = 0;
             length = (size_t)(end - text);
             while (isalnum((unsigned char)end[letters]) || end[letters] == '_')
@@ -469,21 +503,24 @@ static void column_read(struct list *list, char *name)
 static void list_open(struct view *view)
 {
     struct list *list = (struct list *)view;
+    struct question *q = &list->q;
+    const struct template_block *block;
 
     view_template_open(&list->template, view_name(view->target.kind), NULL);
-    list->block = &list->template.blocks.at[0];
-    list->q =
-        (struct question){.sql = text_with(&view->arena, list->block->sql, "$quick", "0"),
-                          .key = block_word(list->block, "window"),
-                          .where = view->target.where,
-                          .quick = strstr(list->block->sql, "$quick")
-                                       ? text_with(&view->arena, list->block->sql, "$quick", "1")
-                                       : NULL};
-    for (size_t i = 0; i < list->block->lines.count; i++)
-        if (!strcmp(list->block->lines.at[i].word, "|"))
-            column_read(list, list->block->lines.at[i].rest);
-    list->q.sort = column_named(list, list->q.key);
-    list->q.id = list->q.key ? list->q.key : block_word(list->block, "id");
+    block = &list->template.blocks.at[0];
+    list->block = block;
+    *q = (struct question){.where = view->target.where};
+    q->sql = text_with(&view->arena, block->sql, "$quick", "0");
+    if (strstr(block->sql, "$quick"))
+        q->quick = text_with(&view->arena, block->sql, "$quick", "1");
+    q->key = block_word(block, "window");
+    q->id = q->key ? q->key : block_word(block, "id");
+    for (size_t i = 0; i < block->lines.count; i++) {
+        const struct template_line *line = &block->lines.at[i];
+        if (!strcmp(line->word, "|"))
+            column_read(list, line->rest);
+    }
+    q->sort = column_named(list, q->key);
     view->head = 1;
     rows_ask(list);
 }

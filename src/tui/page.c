@@ -14,8 +14,10 @@ const char *page_codes(struct doc *doc, struct db *db, int64_t code_id)
 {
     const char *codes = "(NULL)";
 
-    db_rows(row, db, schema_statement("tui/codes"), code_id) codes =
-        doc_print(doc, "%s", query_whole(row, 0, NULL));
+    db_rows(row, db, schema_statement("tui/codes"), code_id)
+    {
+        codes = doc_print(doc, "%s", query_whole(row, 0, NULL));
+    }
     return codes;
 }
 
@@ -45,8 +47,9 @@ static const char *field_whole(struct query *query, const struct row *row, const
 {
     const struct value *value = row_field(row, text);
 
-    return value && value->type == QUERY_TEXT ? query_whole(query, (int)(value - row->values), NULL)
-                                              : NULL;
+    if (!value || value->type != QUERY_TEXT)
+        return NULL;
+    return query_whole(query, (int)(value - row->values), NULL);
 }
 
 static void part_put(struct doc *doc, struct db *db, struct query *row, const char *name)
@@ -56,7 +59,7 @@ static void part_put(struct doc *doc, struct db *db, struct query *row, const ch
             part->put(doc, db, row);
 }
 
-/* What `o` opens on the last line, which is of ROW. */
+/* The last line is of ROW: `o` opens the place of its code. */
 static void place_put(struct doc *doc, const struct row *row)
 {
     struct doc_line *last = &doc->lines.at[doc->lines.count - 1];
@@ -74,6 +77,63 @@ static bool fills(const struct template_block *block, int number)
     return least && number > strtol(least, NULL, 10);
 }
 
+/* A heading, where it is another one than that of the row before. */
+static void heading_put(struct doc *doc, struct arena *arena, const struct row *row,
+                        const char *text, int number)
+{
+    const char *made = row_print(arena, row, text, TEMPLATE_MARKED);
+    bool same = number && doc->heading && made && !strcmp(made, doc->heading);
+
+    if (!made || same)
+        return;
+    doc->heading = doc_print(doc, "%s", made);
+    line_put(doc, arena, row, text, true);
+}
+
+/* A line of a row. False: it wraps, and there is room for its first line only. FILLING: the row is
+ * shown only where there is room. */
+static bool filled_put(struct doc *doc, struct arena *arena, const struct row *row,
+                       const char *text, bool filling)
+{
+    size_t before = doc->lines.count;
+
+    line_put(doc, arena, row, text, false);
+    if (filling && (int)doc->lines.count > doc->rows - 1) {
+        doc->lines.count = before;
+        return false;
+    }
+    if (doc->lines.count > before)
+        place_put(doc, row);
+    return true;
+}
+
+/* The whole of a field, at most MOST bytes: as lines of its own, or as one behind the words before
+ * the field in REST. */
+static void whole_put(struct doc *doc, struct query *query, const struct row *row, const char *rest,
+                      size_t most, bool wrap)
+{
+    const char *text = field_whole(query, row, rest);
+    const char *safe;
+    int words = (int)strcspn(rest, "{");
+
+    if (!text)
+        return;
+    if (!wrap) {
+        doc_text(doc, text, 2, most);
+        return;
+    }
+    safe = doc_safe(doc, text, most);
+    doc_wrap(doc, doc_print(doc, "%.*s%s", words, rest, safe), row_target(&doc->arena, row, rest));
+}
+
+static void title_put(struct doc *doc, struct arena *arena, const struct row *row, const char *text)
+{
+    const char *made = row_print(arena, row, text, TEMPLATE_PLAIN);
+    size_t room = sizeof doc->title;
+
+    snprintf(doc->title, room, "%s", made ? text_safe(arena, made, room - 4) : "");
+}
+
 /* Row NUMBER of a block. False: the last that is shown. */
 static bool row_put(struct doc *doc, struct db *db, struct arena *arena,
                     const struct template_block *block, struct query *query, const struct row *row,
@@ -85,49 +145,29 @@ static bool row_put(struct doc *doc, struct db *db, struct arena *arena,
         const struct template_line *line = &block->lines.at[i];
         char *rest = line->rest;
         long most = strtol(rest, &rest, 10);
-        const char *text;
         rest += *rest == ' ';
         if (is(line, "more") && number == most) {
             line_put(doc, arena, row, rest, false);
             return false;
         }
-        doc->fills = doc->fills || is(line, "fill");
+        if (is(line, "fill"))
+            doc->fills = true;
         if (filling && !i && (int)doc->lines.count + 1 >= doc->rows)
             return false;
-        if (is(line, "#")) { /* a heading, where it is another one than that of the row before */
-            text = row_print(arena, row, line->rest, TEMPLATE_MARKED);
-            if (text && (!number || !doc->heading || strcmp(text, doc->heading))) {
-                doc->heading = doc_print(doc, "%s", text);
-                line_put(doc, arena, row, line->rest, true);
-            }
-        } else if (is(line, "|")) {
-            size_t before = doc->lines.count;
-            line_put(doc, arena, row, line->rest, false);
-            /* it wraps, and there is room for its first line only */
-            if (filling && (int)doc->lines.count > doc->rows - 1) {
-                doc->lines.count = before;
-                return false;
-            }
-            if (doc->lines.count > before)
-                place_put(doc, row);
-        } else if (is(line, "text") && (text = field_whole(query, row, rest))) {
-            doc_text(doc, text, 2, (size_t)most);
-        } else if (is(line, "wrap") && (text = field_whole(query, row, rest))) {
-            doc_wrap(doc,
-                     doc_print(doc, "%.*s%s", (int)strcspn(rest, "{"), rest,
-                               doc_safe(doc, text, (size_t)most)),
-                     row_target(&doc->arena, row, rest));
-        } else if (is(line, "call")) {
+        if (is(line, "#"))
+            heading_put(doc, arena, row, line->rest, number);
+        else if (is(line, "|") && !filled_put(doc, arena, row, line->rest, filling))
+            return false;
+        else if (is(line, "text") || is(line, "wrap"))
+            whole_put(doc, query, row, rest, (size_t)most, is(line, "wrap"));
+        else if (is(line, "call"))
             part_put(doc, db, query, line->rest);
-        } else if (is(line, "title")) {
-            text = row_print(arena, row, line->rest, TEMPLATE_PLAIN);
-            snprintf(doc->title, sizeof doc->title, "%s",
-                     text ? text_safe(arena, text, sizeof doc->title - 4) : "");
-        } else if (is(line, "subject")) {
+        else if (is(line, "title"))
+            title_put(doc, arena, row, line->rest);
+        else if (is(line, "subject"))
             doc->subject = row_target(&doc->arena, row, line->rest);
-        } else if (is(line, "start") && !doc->start) {
+        else if (is(line, "start") && !doc->start)
             doc->start = doc->lines.count;
-        }
     }
     return true;
 }
@@ -148,7 +188,8 @@ static void instead_put(struct doc *doc, const struct template_block *block, con
 static void block_put(struct doc *doc, struct db *db, const struct template_block *block)
 {
     struct query *query = *block->sql ? db_asked(db, block->sql, doc->target.id) : NULL;
-    int number = 0, columns = query_columns(query);
+    int number = 0;
+    int columns = query_columns(query);
     struct value values[columns + 1];
     const char *names[columns + 1];
     struct arena arena = {0}; /* of a row */
@@ -269,7 +310,8 @@ void source_put(struct doc *doc, struct db *db, const struct source *source, int
                       "wthe source file was changed after this was recorded: lines may have moved");
     for (int64_t line = from; line <= to && line <= (int64_t)source->count; line++) {
         const struct gutter *mark = NULL;
-        const char *note = NULL, *left = line == at ? MARK "r-->" MARK "n" : "";
+        const char *note = NULL;
+        const char *left = line == at ? MARK "r-->" MARK "n" : "";
         for (size_t i = 0; i < gutters; i++)
             if (gutter[i].line == line) {
                 mark = mark ? mark : &gutter[i];

@@ -17,8 +17,8 @@ static bool beside(const struct screen *screen)
 static void view_fit(const struct places *places, struct view *view, bool aside)
 {
     const struct screen *screen = places->tui->screen;
-    int rows = screen->rows > 3 + places->tui->below ? screen->rows - 2 - places->tui->below : 1,
-        half = beside(screen) ? screen->columns / 2 : rows / 2;
+    int rows = screen->rows > 3 + places->tui->below ? screen->rows - 2 - places->tui->below : 1;
+    int half = beside(screen) ? screen->columns / 2 : rows / 2;
 
     view->x = 0;
     view->y = 1;
@@ -74,7 +74,8 @@ bool place_is(const struct target *target)
 
 static bool target_same(const struct target *a, const struct target *b)
 {
-    const char *was = a->where ? a->where : "", *is = b->where ? b->where : "";
+    const char *was = a->where ? a->where : "";
+    const char *is = b->where ? b->where : "";
 
     return a->kind == b->kind && a->id == b->id && a->at_ns == b->at_ns && a->about == b->about &&
            !strcmp(was, is);
@@ -96,8 +97,8 @@ static void leave_to(struct places *places, int depth)
 
 bool places_go(struct places *places, const struct target *target)
 {
-    struct view **kept = place_is(target) ? &places->kept[target->kind] : NULL,
-                *view = kept ? *kept : NULL;
+    struct view **kept = place_is(target) ? &places->kept[target->kind] : NULL;
+    struct view *view = kept ? *kept : NULL;
     int at = 0;
 
     if (!view_of(places->tui, target->kind))
@@ -212,94 +213,141 @@ static void view_show(struct places *places, struct view *view)
     screen_window(screen, 0, screen->columns);
 }
 
-void places_draw(struct places *places)
+/* "│" to the left of the view that stands beside the one on top, and the words above it. */
+static void edge_draw(const struct places *places, const struct view *edge)
 {
     struct screen *screen = places->tui->screen;
-    struct view *aside = places->aside, edge = {0};
-    char words[220];
+    const struct view *aside = places->aside;
+    char words[220] = " this line leads nowhere further ";
+    int above = edge->y - 1;
+
+    if (aside) {
+        bool busy = aside->busy && !places->tui->scripted;
+        snprintf(words, sizeof words, " %s %.160s%s", view_name(aside->target.kind), aside->title,
+                 busy ? " ..." : "");
+    }
+    for (int y = above; edge->x && y < edge->y + edge->rows; y++)
+        screen_put(screen, y, edge->x - 1, 1, STYLE_DIM, "│");
+    screen_fill(screen, above, edge->x, edge->columns, STYLE_BAR);
+    screen_put(screen, above, edge->x, edge->columns, STYLE_BAR, words);
+}
+
+void places_draw(struct places *places)
+{
+    struct view edge = {0};
 
     view_show(places, places_top(places));
     if (!places->tui->split)
         return;
     view_fit(places, &edge, true);
-    if (aside)
-        view_show(places, aside);
-    for (int y = edge.y - 1; edge.x && y < edge.y + edge.rows; y++)
-        screen_put(screen, y, edge.x - 1, 1, STYLE_DIM, "│");
-    screen_fill(screen, edge.y - 1, edge.x, edge.columns, STYLE_BAR);
-    snprintf(words, sizeof words, " %s %.160s%s",
-             aside ? view_name(aside->target.kind) : "this line leads nowhere further",
-             aside ? aside->title : "",
-             aside && aside->busy && !places->tui->scripted ? " ..." : "");
-    screen_put(screen, edge.y - 1, edge.x, edge.columns, STYLE_BAR, words);
+    if (places->aside)
+        view_show(places, places->aside);
+    edge_draw(places, &edge);
+}
+
+/* The note of the view on top, at the right. Returns the columns that are left beside it. */
+static int note_draw(const struct places *places, const struct view *view)
+{
+    struct screen *screen = places->tui->screen;
+    int note = screen_width(screen, view->note, screen->columns / 2);
+    int left = screen->columns - note;
+
+    screen_put(screen, 0, left - 1, note, STYLE_BAR, view->note);
+    if (view->busy && !places->tui->scripted)
+        screen_put(screen, 0, left - 5, 3, STYLE_BAR, "...");
+    return left - 6;
+}
+
+/* The names of as many of the last views as fit into WIDE columns from X on, and where each is. */
+static void path_draw(struct places *places, int x, int wide)
+{
+    struct screen *screen = places->tui->screen;
+    const char *title = places_top(places)->title;
+    char path[160 + PLACES_DEEP * 44]; /* " > functions > function scale" */
+    char *end = path;
+    const char *starts[PLACES_DEEP];
+    int last = places->depth - 1;
+    int from = 0;
+    int used;
+
+    for (int i = 0; i <= last; i++) {
+        starts[i] = end;
+        end += sprintf(end, " > %.40s", view_name(places->stack[i]->target.kind));
+    }
+    sprintf(end, "%s%s", *title ? " " : "", title);
+    while (from < last && screen_width(screen, starts[from], SCREEN_MOST) > wide)
+        from++;
+    used = screen_put(screen, 0, x, wide, STYLE_BAR, starts[from]);
+    memset(places->crumbs, 0, sizeof places->crumbs);
+    for (int i = from; i <= last; i++)
+        places->crumbs[i] = x + (int)(starts[i] - starts[from]);
+    places->crumbs[places->depth] = x + used;
 }
 
 /* The trace, as many of the last views as there is room for, and the note of the one on top. */
 void places_bar_draw(struct places *places, const char *name, const char *state)
 {
     struct screen *screen = places->tui->screen;
-    struct view *view = places_top(places);
-    int note = screen_width(screen, view->note, screen->columns / 2),
-        room = screen->columns - note - 6, x = 1, from = 0, wide;
-    char path[160 + PLACES_DEEP * 44], *end = path; /* " > functions > function scale" */
-    const char *starts[PLACES_DEEP];
+    int room;
+    int x = 1;
 
     screen_fill(screen, 0, 0, screen->columns, STYLE_BAR);
-    screen_put(screen, 0, screen->columns - note - 1, note, STYLE_BAR, view->note);
-    if (view->busy && !places->tui->scripted)
-        screen_put(screen, 0, screen->columns - note - 5, 3, STYLE_BAR, "...");
+    room = note_draw(places, places_top(places));
     x += screen_put(screen, 0, x, room / 3, STYLE_BAR, name);
     x += screen_put(screen, 0, x, room - x, STYLE_BAR, state);
-    for (int i = 0; i < places->depth; i++) {
-        starts[i] = end;
-        end += sprintf(end, " > %.40s", view_name(places->stack[i]->target.kind));
-    }
-    sprintf(end, "%s%s", view->title[0] ? " " : "", view->title);
-    while (from < places->depth - 1 && screen_width(screen, starts[from], SCREEN_MOST) > room - x)
-        from++;
-    wide = screen_put(screen, 0, x, room - x, STYLE_BAR, starts[from]);
-    memset(places->crumbs, 0, sizeof places->crumbs);
-    for (int i = from; i < places->depth; i++)
-        places->crumbs[i] = x + (int)(starts[i] - starts[from]);
-    places->crumbs[places->depth] = x + wide;
+    path_draw(places, x, room - x);
 }
 
 void places_hint_draw(struct places *places)
 {
     struct screen *screen = places->tui->screen;
-    const char *own = view_op(places_top(places)->ops, keys), *at, *words;
-    char all[SCREEN_MOST], line[SCREEN_MOST] = "";
+    size_t wide = (size_t)screen->columns;
+    const char *own = view_op(places_top(places)->ops, keys);
+    const char *at, *words;
+    char all[SCREEN_MOST];
+    char line[SCREEN_MOST] = "";
+    size_t used = 0;
     int bytes;
 
     snprintf(all, sizeof all, "%s  %s  %s%s%s  %s  %s", bindings[REQUEST_BACK].foot,
              bindings[REQUEST_HELP].foot, own ? own : "", own ? "  " : "",
              bindings[REQUEST_VIEW_1].foot, bindings[REQUEST_COMMAND].foot,
              bindings[REQUEST_QUIT].foot);
-    for (at = all; (words = view_keys(&at, &bytes));) /* as far as there is room */
-        if (strlen(line) + (size_t)bytes + 2 < (size_t)screen->columns)
-            sprintf(line + strlen(line), "%s%.*s", *line ? "  " : "", bytes, words);
+    at = all;
+    while ((words = view_keys(&at, &bytes)))
+        if (used + (size_t)bytes + 2 < wide) /* as far as there is room */
+            used += (size_t)sprintf(line + used, "%s%.*s", used ? "  " : "", bytes, words);
     screen_put(screen, screen->rows - 1, 0, screen->columns, STYLE_DIM, line);
+}
+
+/* The view whose name is at column X of the first line; -1: none. */
+static int crumb_at(const struct places *places, int x)
+{
+    if (x >= places->crumbs[places->depth])
+        return -1;
+    for (int i = places->depth; i-- > 0;)
+        if (places->crumbs[i] && x >= places->crumbs[i])
+            return i;
+    return -1;
 }
 
 bool places_click(struct places *places, struct key *key)
 {
-    const struct view *view = places_top(places), *aside = places->aside;
+    const struct view *view = places_top(places);
+    const struct view *aside = places->aside;
+    bool beside = key->y >= view->y + view->rows || key->x >= view->columns;
 
-    if (key->y == 0) { /* the way here */
-        for (int i = places->depth; i-- > 0;)
-            if (places->crumbs[i] && key->x >= places->crumbs[i] &&
-                key->x < places->crumbs[places->depth]) {
-                leave_to(places, i + 1);
-                break;
-            }
+    if (key->y == 0) {
+        int crumb = crumb_at(places, key->x);
+        if (crumb >= 0)
+            leave_to(places, crumb + 1);
         return false;
     }
-    if (places->tui->split && (key->y >= view->y + view->rows || key->x >= view->columns)) {
-        if (aside && key->y < places->tui->screen->rows - 1)
-            tui_go(places->tui, &aside->target);
-        return false;
-    }
-    return true;
+    if (!places->tui->split || !beside)
+        return true;
+    if (aside && key->y < places->tui->screen->rows - 1)
+        tui_go(places->tui, &aside->target);
+    return false;
 }
 
 void places_close(struct places *places)

@@ -11,7 +11,8 @@ enum { PAST_LINES = 1000 };
  * it. */
 static void replace(struct prompt *prompt, size_t from, size_t to, const char *text)
 {
-    size_t length = strlen(text), after = strlen(prompt->text + to) + 1;
+    size_t length = strlen(text);
+    size_t after = strlen(prompt->text + to) + 1;
 
     if (from + length + after > sizeof prompt->text)
         return;
@@ -69,7 +70,9 @@ static void past_add(struct prompt *prompt)
 /* BY lines up in those with this label. */
 static void past_move(struct prompt *prompt, int by)
 {
-    size_t back = prompt->back + (size_t)by, left = back, label = strlen(prompt->label);
+    size_t back = prompt->back + (size_t)by;
+    size_t left = back;
+    size_t label = strlen(prompt->label);
     const char *line = "";
     HistEvent event;
 
@@ -138,7 +141,9 @@ static void complete(struct prompt *prompt)
 
 bool tui_prompt_key(struct prompt *prompt, const struct key *key)
 {
-    size_t at = prompt->at, end = strlen(prompt->text), last = at;
+    size_t at = prompt->at;
+    size_t end = strlen(prompt->text);
+    size_t last = at;
 
     while (last > 0 && prompt->text[last - 1] == ' ')
         last--; /* spaces after a word */
@@ -210,11 +215,12 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
 /* As far to the left as the cursor needs it. */
 void tui_prompt_draw(struct prompt *prompt, struct screen *screen)
 {
-    int y = screen->rows - 1,
-        x = screen_put(screen, y, 0, screen->columns / 2, STYLE_BOLD, prompt->label);
+    int y = screen->rows - 1;
+    int x = screen_put(screen, y, 0, screen->columns / 2, STYLE_BOLD, prompt->label);
     char *before = strndup(prompt->text, prompt->at);
-    int room = screen->columns - x - 1, at = screen_width(screen, before, PROMPT_BYTES),
-        skip = at > room ? at - room : 0;
+    int room = screen->columns - x - 1;
+    int at = screen_width(screen, before, PROMPT_BYTES);
+    int skip = at > room ? at - room : 0;
 
     screen_text(screen, y, x, room + 1, skip, STYLE_NORMAL, prompt->text, false);
     screen->cursor_y = y;

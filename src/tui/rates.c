@@ -37,8 +37,8 @@ static void compiling_look(struct rates *rates, struct db *db)
 
 void rates_look(struct rates *rates, struct db *db)
 {
-    int64_t now_ms = clock_monotonic_ms(),
-            sums[RATES] = {[HITS] = rates->sums[HITS], [RECOMPILES] = rates->sums[RECOMPILES]};
+    int64_t now_ms = clock_monotonic_ms();
+    int64_t sums[RATES] = {[HITS] = rates->sums[HITS], [RECOMPILES] = rates->sums[RECOMPILES]};
     double seconds = (double)(now_ms - rates->at_ms) / 1e3;
 
     sums[CALLS] = db_integer(db, 0, "SELECT SUM(calls) FROM code_total");

@@ -230,7 +230,9 @@ static void view_command(struct loop *loop, enum view_kind kind, const char *res
 static void command(struct loop *loop, char *text)
 {
     const struct view_ops *ops = loop_top(loop)->ops;
-    char *name = text + strspn(text, " :"), *rest = name + strcspn(name, " "), *end;
+    char *name = text + strspn(text, " :");
+    char *rest = name + strcspn(name, " ");
+    char *end;
     long number = strtol(name, &end, 10);
     int64_t ns;
     enum view_kind kind = view_named(name, (size_t)(rest - name));

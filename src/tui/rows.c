@@ -23,7 +23,8 @@ enum {
 /* Each word must be in some text column. */
 static void words_put(FILE *out, const struct question *q)
 {
-    const char *words = q->filter, *between = "";
+    const char *words = q->filter;
+    const char *between = "";
 
     while (*(words += strspn(words, " "))) {
         size_t length = strcspn(words, " ");
@@ -43,11 +44,44 @@ static void words_put(FILE *out, const struct question *q)
     }
 }
 
+/* " WHERE ..." of what is shown. FILTER: with the filter. False: all rows. */
+static bool where_put(FILE *out, const struct question *q, bool filter)
+{
+    if (q->where)
+        fprintf(out, " WHERE (%s)", q->where);
+    if (!filter)
+        return q->where;
+    fputs(q->where ? " AND (" : " WHERE (", out);
+    if (q->condition)
+        fprintf(out, "%s\n", q->condition);
+    else
+        words_put(out, q);
+    putc(')', out);
+    return true;
+}
+
+static void order_put(FILE *out, const struct question *q)
+{
+    const char *by = q->columns.at[q->sort].name;
+
+    fputs(" ORDER BY ", out);
+    text_quote(out, by, strlen(by), '"');
+    if (q->descending)
+        fputs(" DESC", out);
+    if (q->key && strcmp(q->key, by))
+        fprintf(out, ", %s", q->key);
+}
+
 char *question_sql(const struct question *q, enum ask what, bool first)
 {
-    bool filter = q->filter && (q->condition || q->key || q->cut || what == ASK_MOMENT);
+    bool by_sql = q->condition || q->key || q->cut || what == ASK_MOMENT;
+    bool filter = q->filter && by_sql;
+    bool sorted = q->sort >= 0 && (what != ASK_ROWS || q->typed || q->cut);
+    bool quick = what == ASK_ROWS && first && q->quick;
+    bool ids = what == ASK_IDS || what == ASK_MOMENT;
     char *made = NULL;
     size_t bytes;
+    bool part;
     FILE *out;
 
     if (q->typed && !filter && q->sort < 0)
@@ -55,32 +89,13 @@ char *question_sql(const struct question *q, enum ask what, bool first)
     if (what == ASK_WINDOW || what == ASK_SEEK)
         return say_print("SELECT * FROM (%s\n) WHERE %s = ?1", q->sql, q->key);
     out = open_memstream(&made, &bytes);
-    fprintf(out, "SELECT %s FROM (%s\n)", what == ASK_IDS || what == ASK_MOMENT ? q->id : "*",
-            what == ASK_ROWS && first && q->quick ? q->quick : q->sql);
-    if (q->where)
-        fprintf(out, " WHERE (%s)", q->where);
-    if (filter) {
-        fputs(q->where ? " AND (" : " WHERE (", out);
-        if (q->condition)
-            fprintf(out, "%s\n", q->condition);
-        else
-            words_put(out, q);
-        putc(')', out);
-    }
-    if (what == ASK_MOMENT) { /* only of those that are shown */
-        fprintf(out, "%s at <= ?1 ORDER BY at DESC, %s DESC LIMIT 1",
-                q->where || filter ? " AND" : " WHERE", q->id);
-        fclose(out);
-        return made;
-    }
-    if (q->sort >= 0 && (what != ASK_ROWS || q->typed || q->cut)) {
-        const char *by = q->columns.at[q->sort].name;
-        fputs(" ORDER BY ", out);
-        text_quote(out, by, strlen(by), '"');
-        fputs(q->descending ? " DESC" : "", out);
-        if (q->key && strcmp(q->key, by))
-            fprintf(out, ", %s", q->key);
-    }
+    fprintf(out, "SELECT %s FROM (%s\n)", ids ? q->id : "*", quick ? q->quick : q->sql);
+    part = where_put(out, q, filter);
+    if (what == ASK_MOMENT) /* only of those that are shown */
+        fprintf(out, "%s at <= ?1 ORDER BY at DESC, %s DESC LIMIT 1", part ? " AND" : " WHERE",
+                q->id);
+    else if (sorted)
+        order_put(out, q);
     if (what == ASK_IDS)
         fprintf(out, " LIMIT %d", first ? FIRST_IDS : IDS_MOST + 1);
     fclose(out);
@@ -133,7 +148,8 @@ static int64_t job_id(const struct list_job *job, size_t at)
 static void ask_ids(struct list_job *ask, struct query *query)
 {
     while (!ask->cut && query_step(query)) {
-        int64_t id = query_integer(query, 0), more = 0;
+        int64_t id = query_integer(query, 0);
+        int64_t more = 0;
         ask->base = ask->id_count ? ask->base : id;
         ask->cut = ask->id_count == IDS_MOST || __builtin_sub_overflow(id, ask->base, &more) ||
                    more != (int32_t)more;
@@ -248,7 +264,8 @@ static struct list_job *job_make(struct list *list, struct list_job **held, enum
     ask->what = what;
     ask->first = first;
     ask->sql = question_sql(q, what, first);
-    return *held = ask;
+    *held = ask;
+    return ask;
 }
 
 /* ---- the rows that are there --------------------------------------------- */
@@ -292,7 +309,8 @@ static void place_restore(struct list *list)
 /* Every word of the filter is somewhere in the row. */
 static bool row_fits(const struct list *list, const struct value *row)
 {
-    char *words = list->q.filter ? strdupa(list->q.filter) : NULL, *word;
+    char *words = list->q.filter ? strdupa(list->q.filter) : NULL;
+    char *word;
 
     while ((word = strsep(&words, " ")))
         if (*word && !row_has(&list->q.columns, row, word, true))
@@ -304,8 +322,10 @@ static int order_compare(const void *a, const void *b, void *context)
 {
     const struct list *list = context;
     const struct list_job *read = list->read;
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    size_t width = (size_t)read->width, sort = (size_t)list->q.sort;
+    uint32_t x = *(const uint32_t *)a;
+    uint32_t y = *(const uint32_t *)b;
+    size_t width = (size_t)read->width;
+    size_t sort = (size_t)list->q.sort;
     int less =
         value_compare(&read->values.at[x * width + sort], &read->values.at[y * width + sort]);
 
@@ -419,28 +439,47 @@ void rows_forget(struct list *list)
 
 /* ---- taking what was found ----------------------------------------------- */
 
+static const struct value *value_at(const struct list_job *job, size_t row, int column)
+{
+    return &job->values.at[row * (size_t)job->width + (size_t)column];
+}
+
 /* A column of SQL that no template describes, by its values. */
 static struct list_column column_guess(const char *name, const struct list_job *job, int column)
 {
     struct list_column made = {.name = name, .format = AS_INTEGER, .width = 4};
 
     for (size_t row = 0; row < job->row_count; row++)
-        if (job->values.at[row * (size_t)job->width + (size_t)column].type == QUERY_TEXT)
-            made.format = AS_TEXT, made.width = 8;
+        if (value_at(job, row, column)->type == QUERY_TEXT) {
+            made.format = AS_TEXT;
+            made.width = 8;
+        }
     return made;
 }
 
-/* Which columns have nothing in any row of a whole answer. */
+static bool is_empty(const struct value *value)
+{
+    return value->type == QUERY_NULL || (value->type == QUERY_INTEGER && !value->integer);
+}
+
+/* Is there nothing in any row of COLUMN? */
+static bool is_column_empty(const struct list_job *job, int column)
+{
+    for (size_t row = 0; row < job->row_count; row++)
+        if (!is_empty(value_at(job, row, column)))
+            return false;
+    return job->row_count;
+}
+
+/* Hide the columns that have nothing in any row of a WHOLE answer. */
 static void empty_find(struct list *list, const struct list_job *job, bool whole)
 {
-    for (int i = 0; i < job->width && !windowed(list); i++) {
-        bool empty = whole && list->block && job->row_count;
-        for (size_t row = 0; row < job->row_count && empty; row++) {
-            const struct value *value = &job->values.at[row * (size_t)job->width + (size_t)i];
-            empty = value->type == QUERY_NULL || (value->type == QUERY_INTEGER && !value->integer);
-        }
-        column_at(list, i)->empty = empty;
-    }
+    bool hides = whole && list->block;
+
+    if (windowed(list))
+        return;
+    for (int i = 0; i < job->width; i++)
+        column_at(list, i)->empty = hides && is_column_empty(job, i);
 }
 
 /* What is wrong with JOB's answer, or NULL. Columns that it has after those of the template are
@@ -454,12 +493,12 @@ static const char *answer_fault(struct list *list, const struct list_job *job)
         struct list_column hidden = {.name = name, .format = AS_HIDDEN};
         *list_add(&list->q.columns) = list->block ? hidden : column_guess(name, job, i);
     }
-    return job->width == column_count(list) || job->what == ASK_IDS
-               ? NULL
-               : "the columns are others than before";
+    if (job->width == column_count(list) || job->what == ASK_IDS)
+        return NULL;
+    return "the columns are others than before";
 }
 
-/* What a condition may be about, behind why it failed. */
+/* Add the columns that a condition may name to the reason why it failed. */
 static void columns_name(struct list *list)
 {
     for (int i = 0; i < column_count(list); i++) {
@@ -469,12 +508,46 @@ static void columns_name(struct list *list)
     }
 }
 
-/* What asking found becomes what is shown. */
+/* Show the rows of JOB. WHOLE: there are no more of them. */
+static void rows_take(struct list *list, struct list_job *job, bool whole)
+{
+    int columns = column_count(list);
+
+    list->read = job;
+    if (job->cut && !windowed(list))
+        list->q.cut = true;
+    list->view.count = job->id_count;
+    list->order = calloc(job->row_count + 1, sizeof *list->order);
+    if (list->q.sort >= columns)
+        list->q.sort = -1;
+    if (list->column >= columns)
+        list->column = 0;
+    list->id = column_named(list, block_word(list->block, "id"));
+    empty_find(list, job, whole);
+}
+
+/* Order the rows that are there. WHOLE as in rows_take(). */
+static void places_take(struct list *list, bool whole)
+{
+    if (windowed(list)) {
+        if (whole) /* with more to come the wanted place may be among the rows still missing */
+            place_restore(list);
+        return;
+    }
+    order_make(list);
+    if (!whole && list->view.at > 0)
+        list->wanted_id = id_at(list, list->view.at);
+}
+
+/* Show the answer. */
 static void answer_take(struct list *list)
 {
     struct list_job *job = list->asking;
-    bool cancelled = atomic_load(&job->job.cancelled), more, again = false;
+    bool cancelled = atomic_load(&job->job.cancelled);
+    bool was_cut = list->q.cut;
+    bool again = false;
     const char *fault;
+    bool more;
 
     list->asking = NULL;
     if (!list->block && !job->job.error) {
@@ -485,31 +558,21 @@ static void answer_take(struct list *list)
     snprintf(list->failed, sizeof list->failed, "%s", fault ? fault : "");
     if (fault && strstr(fault, "no such column"))
         columns_name(list);
-    more = job->first && !fault && !cancelled && (!windowed(list) || job->id_count >= FIRST_IDS);
-    if (!fault || !list->ready || !cancelled) /* else what was shown is still true */
+    more = job->first && !fault && !cancelled;
+    if (windowed(list) && job->id_count < FIRST_IDS)
+        more = false;
+    if (!fault || !list->ready || !cancelled) /* else the rows that are shown are still true */
         rows_forget(list);
     list->ready = true;
     if (fault) {
         work_drop(list->view.tui->work, job);
     } else {
-        list->read = job;
-        again =
-            job->cut && !windowed(list) && !list->q.cut && (list->q.sort >= 0 || list->q.filter);
-        list->q.cut = list->q.cut || (job->cut && !windowed(list));
-        list->view.count = job->id_count;
-        list->order = calloc(job->row_count + 1, sizeof *list->order);
-        list->q.sort = list->q.sort < column_count(list) ? list->q.sort : -1;
-        list->column = list->column < column_count(list) ? list->column : 0;
-        list->id = column_named(list, block_word(list->block, "id"));
-        empty_find(list, job, !more);
+        bool ordered = list->q.sort >= 0 || list->q.filter;
+        rows_take(list, job, !more);
+        /* by an order or a filter that came while it was not known that SQLite has to do it */
+        again = !was_cut && list->q.cut && ordered;
     }
-    if (!windowed(list))
-        order_make(list);
-    else if (!more) /* with more to come the wanted place may be among the rows still missing */
-        place_restore(list);
-    if (!windowed(list) && more && list->view.at > 0)
-        list->wanted_id = id_at(list, list->view.at);
-    /* again: by an order or a filter that came while it was not known that SQLite has to do it */
+    places_take(list, !more);
     if (more || again)
         ask(list, false);
 }
@@ -531,21 +594,32 @@ static void window_take(struct list *list)
     work_drop(list->view.tui->work, job);
 }
 
+/* Has the window the rows FROM to TO? */
+static bool has_window(const struct list *list, size_t from, size_t to)
+{
+    const struct list_job *window = list->window;
+
+    return window && window->from <= from && to <= window->from + window->row_count;
+}
+
 /* Windowed lists: see that the rows on the screen are there, or asked for. */
 static void window_settle(struct list *list)
 {
     struct work *work = list->view.tui->work;
-    size_t top = list->view.top, last = top + (size_t)list->view.rows;
-    size_t from = top > WINDOW_MARGIN ? top - WINDOW_MARGIN : 0, to = last + WINDOW_MARGIN;
+    size_t top = list->view.top;
+    size_t last = top + (size_t)list->view.rows;
+    size_t from = top > WINDOW_MARGIN ? top - WINDOW_MARGIN : 0;
+    size_t to = last + WINDOW_MARGIN;
 
     if (to > list->view.count)
         to = list->view.count;
+    if (last > to)
+        last = to;
     if (list->fetching && work_done(work, &list->fetching->job))
         window_take(list);
     if (list->failed[0] || from >= to || !list->view.rows)
         return;
-    if (list->window && list->window->from <= top &&
-        (last < to ? last : to) <= list->window->from + list->window->row_count)
+    if (has_window(list, top, last))
         return;
     if (list->fetching && list->fetching->from == from)
         return;
@@ -578,34 +652,47 @@ static void note_make(struct list *list)
     fclose(out);
 }
 
+/* A search, or a moment that was asked for, was found or not. */
+static void seek_take(struct list *list)
+{
+    const struct list_job *seek = list->seeking;
+
+    if (seek->what == ASK_MOMENT) {
+        list->wanted_id = seek->base;
+        place_restore(list);
+    } else if (seek->found) {
+        view_choose(&list->view, seek->from);
+    } else if (!atomic_load(&seek->job.cancelled)) {
+        tui_alarm(list->view.tui, "%s: not found", seek->text);
+    }
+    work_drop(list->view.tui->work, list->seeking);
+}
+
+/* A file was written, or not. */
+static void export_take(struct list *list)
+{
+    const struct list_job *export = list->exporting;
+    const char *error = export->job.error;
+    const char *plural = export->row_count == 1 ? "" : "s";
+
+    if (export->found)
+        tui_say(list->view.tui, "%s: %zu row%s written", export->text, export->row_count, plural);
+    else
+        tui_alarm(list->view.tui, "not exported: %s", error ? error : "cancelled");
+    work_drop(list->view.tui->work, list->exporting);
+}
+
 void list_settle(struct view *view)
 {
     struct list *list = (struct list *)view;
     struct work *work = view->tui->work;
-    const struct list_job *seek = list->seeking, *export = list->exporting;
 
     if (list->asking && work_done(work, &list->asking->job))
         answer_take(list);
-    if (seek && work_done(work, &list->seeking->job)) {
-        if (seek->what == ASK_MOMENT) {
-            list->wanted_id = seek->base;
-            place_restore(list);
-        } else if (seek->found) {
-            view_choose(view, seek->from);
-        } else if (!atomic_load(&seek->job.cancelled)) {
-            tui_alarm(view->tui, "%s: not found", seek->text);
-        }
-        work_drop(work, list->seeking);
-    }
-    if (export && work_done(work, &list->exporting->job)) {
-        if (export->found)
-            tui_say(view->tui, "%s: %zu row%s written", export->text, export->row_count,
-                    export->row_count == 1 ? "" : "s");
-        else
-            tui_alarm(view->tui, "not exported: %s",
-                      export->job.error ? export->job.error : "cancelled");
-        work_drop(work, list->exporting);
-    }
+    if (list->seeking && work_done(work, &list->seeking->job))
+        seek_take(list);
+    if (list->exporting && work_done(work, &list->exporting->job))
+        export_take(list);
     if (list->ready)
         view_choose(view, view->at);
     moment_settle(list);

@@ -119,7 +119,8 @@ static void cell_join(struct screen *screen, int y, int x, wchar_t rune)
 int screen_text(struct screen *screen, int y, int x, int width, int skip, int style,
                 const char *text, bool marked)
 {
-    int used = 0, base = style;
+    int used = 0;
+    int base = style;
     wchar_t made[GLYPH];
 
     if (x < 0 || y < 0 || y >= screen->rows || x >= screen->wide)
@@ -268,7 +269,8 @@ static void signals_take(void)
                                  SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGXCPU};
     struct sigaction action = {.sa_handler = on_deadly_signal,
                                .sa_flags = SA_RESETHAND | SA_NODEFER | SA_ONSTACK};
-    struct sigaction resize = {.sa_handler = on_resize}, stop;
+    struct sigaction resize = {.sa_handler = on_resize};
+    struct sigaction stop;
 
     stoppable = sigaction(SIGTSTP, NULL, &stop) == 0 && stop.sa_handler != SIG_IGN;
     for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) {
@@ -598,7 +600,8 @@ struct key screen_key(struct screen *screen)
 
 void screen_copy(struct screen *screen, const char *text)
 {
-    size_t bytes = strlen(text), room = (bytes + 2) / 3 * 4 + 1;
+    size_t bytes = strlen(text);
+    size_t room = (bytes + 2) / 3 * 4 + 1;
     char *made = malloc(room);
 
     if (screen->terminal && b64_ntop((const unsigned char *)text, bytes, made, room) >= 0)

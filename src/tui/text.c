@@ -56,11 +56,14 @@ void doc_beside(struct doc *doc, const char *left, int columns, const char *righ
 
 void doc_wrap(struct doc *doc, const char *text, struct target target)
 {
-    int indent = (int)strspn(text, " "), width = doc->columns > 40 ? doc->columns - 2 : 38, used;
+    int indent = (int)strspn(text, " ");
+    int width = doc->columns > 40 ? doc->columns - 2 : 38;
+    int used;
     char style = 'n';
 
     for (;;) {
-        size_t room = text_room(text, width, &used), cut = room;
+        size_t room = text_room(text, width, &used);
+        size_t cut = room;
         while (text[room] && cut && text[cut] != ' ')
             cut--;
         if (!text[room])
@@ -224,40 +227,58 @@ static void answer_take(struct text *text)
         ask(text, doc->cut, true);
 }
 
+/* Is the text made for another size of the screen? Lines are as wide as it. */
+static bool is_resized(const struct text *text)
+{
+    const struct view *view = &text->view;
+    const struct doc *doc = text->doc;
+
+    if (!doc || view->ops->slow)
+        return false;
+    return doc->columns != view->columns || (doc->fills && doc->rows != view->rows);
+}
+
 static void text_settle(struct view *view)
 {
     struct text *text = (struct text *)view;
+    const char *format;
 
     if (text->asked && work_done(view->tui->work, &text->asked->job))
         answer_take(text);
-    else if (!text->asked && !view->ops->slow && text->doc &&
-             (text->doc->columns != view->columns ||
-              (text->doc->fills && text->doc->rows != view->rows)))
-        ask(text, false, true); /* lines are as wide as the screen */
+    else if (!text->asked && is_resized(text))
+        ask(text, false, true);
     view_choose(view, view->at);
-    snprintf(view->note, sizeof view->note, view->count > (size_t)view->rows ? "%zu/%zu" : "",
-             view->at + 1, view->count);
+    format = view->count > (size_t)view->rows ? "%zu/%zu" : "";
+    snprintf(view->note, sizeof view->note, format, view->at + 1, view->count);
+}
+
+static void line_draw(const struct text *text, struct screen *screen, size_t at)
+{
+    const struct view *view = &text->view;
+    const struct doc_line *line = &text->doc->lines.at[at];
+    const char *searched = view->tui->searched;
+    int y = view->y + (int)(at - view->top);
+    int selected = view_row(view, screen, y, at == view->at);
+    bool found = searched[0] && strcasestr(line->text, searched);
+    int style = (found ? STYLE_MATCH : STYLE_NORMAL) | selected;
+    int half = line->half - text->skip; /* the column where the right half begins */
+
+    screen_text(screen, y, 1, view->columns - 1, text->skip, style, line->text, true);
+    if (selected && text->right && half > 0) {
+        screen_put(screen, y, 0, 1, style, " ");
+        screen_put(screen, y, half, 1, style, ">");
+    }
 }
 
 static void text_draw(struct view *view, struct screen *screen)
 {
     struct text *text = (struct text *)view;
-    const char *searched = view->tui->searched;
+    size_t end = view->top + (size_t)view->rows;
 
     if (!view_empty(view, screen, text->doc) && text->doc->job.error && !view->count)
         view_words(view, screen, STYLE_ALARM, text->doc->job.error);
-    for (size_t at = view->top; at < view->top + (size_t)view->rows && at < view->count; at++) {
-        const char *line = text->doc->lines.at[at].text;
-        int y = view->y + (int)(at - view->top),
-            selected = view_row(view, screen, y, at == view->at);
-        int style = searched[0] && strcasestr(line, searched) ? STYLE_MATCH : STYLE_NORMAL;
-        screen_text(screen, y, 1, view->columns - 1, text->skip, style | selected, line, true);
-        if (selected && text->right && text->doc->lines.at[at].half > text->skip) {
-            screen_put(screen, y, 0, 1, style | selected, " ");
-            screen_put(screen, y, text->doc->lines.at[at].half - text->skip, 1, style | selected,
-                       ">");
-        }
-    }
+    for (size_t at = view->top; at < end && at < view->count; at++)
+        line_draw(text, screen, at);
 }
 
 static bool line_has(struct view *view, size_t at, const char *wanted)

@@ -19,7 +19,8 @@ static const char *const view_names[VIEW_KINDS] = {VIEWS(X)};
 
 const char *view_keys(const char **at, int *bytes)
 {
-    const char *from = *at, *end = from ? strstr(from, "  ") : NULL;
+    const char *from = *at;
+    const char *end = from ? strstr(from, "  ") : NULL;
 
     if (!from || !*from)
         return NULL;
@@ -120,8 +121,10 @@ const char *target_words(struct tui *tui, struct arena *arena, const struct targ
 void view_edit(struct view *view)
 {
     const struct view_ops *ops = view->ops;
-    struct target leads = {0}, about = {0};
-    const char *file, *editor = prose_filled(getenv("VISUAL"));
+    struct target leads = {0};
+    struct target about = {0};
+    const char *file;
+    const char *editor = prose_filled(getenv("VISUAL"));
     char *path, line[32];
     int64_t number = 0;
     struct stat st;
@@ -170,8 +173,8 @@ bool moment_read(const char *text, bool sure, int64_t from_ns, int64_t *ns)
 
 void view_choose(struct view *view, size_t at)
 {
-    size_t shown = view->rows > view->head ? (size_t)(view->rows - view->head) : 1,
-           count = view->count;
+    size_t shown = view->rows > view->head ? (size_t)(view->rows - view->head) : 1;
+    size_t count = view->count;
 
     view->at = at < count ? at : count ? count - 1 : 0;
     if (view->at < view->top)
@@ -184,7 +187,10 @@ void view_choose(struct view *view, size_t at)
 
 bool view_move(struct view *view, enum request request)
 {
-    long height = view->rows - view->head, page = height > 1 ? height - 1 : 1, by = 0, scroll = 0;
+    long height = view->rows - view->head;
+    long page = height > 1 ? height - 1 : 1;
+    long by = 0;
+    long scroll = 0;
 
     switch (request) {
     case REQUEST_UP:
@@ -257,7 +263,8 @@ void view_words(struct view *view, struct screen *screen, int style, const char 
     int used;
 
     for (int y = view->y + view->head + 1; *words && y < view->y + view->rows; y++) {
-        size_t room = text_room(words, view->columns - 4, &used), cut = room;
+        size_t room = text_room(words, view->columns - 4, &used);
+        size_t cut = room;
         while (words[room] && cut && words[cut] != ' ')
             cut--;
         cut = cut ? cut : room ? room : strlen(words);
