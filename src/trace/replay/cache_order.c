@@ -70,8 +70,10 @@ const struct cached *cache_walk_next(struct cache_walk *w)
             w->at = o->pinned;
         for (; w->at < end; w->at++) {
             int64_t region = o->at[w->at].region;
-            if (region == (w->pass == 1 ? w->own : w->common) || (!w->pass && region == w->own))
-                return &o->at[w->at++];
+            if (region == (w->pass == 1 ? w->own : w->common) || (!w->pass && region == w->own)) {
+                w->at++;
+                return &o->at[w->at - 1];
+            }
         }
         w->at = 0;
     }

@@ -48,8 +48,8 @@ static bool marked(const bool *marks, uint32_t index)
 static bool passes(const struct cursor *c, const struct replay_event *e)
 {
     const struct replay_subject s = replay_about(c->r, e->kind, e->index);
-    const uint32_t lookup = e->kind == REPLAY_LOOKUP ? e->index : REPLAY_NONE,
-                   by[FILTERS] = {s.code, s.thread, lookup, lookup};
+    const uint32_t lookup = e->kind == REPLAY_LOOKUP ? e->index : REPLAY_NONE;
+    const uint32_t by[FILTERS] = {s.code, s.thread, lookup, lookup};
 
     for (int i = 0; i < FILTERS; i++)
         if (c->filters[i] && !marked(c->filters[i], by[i]))
@@ -202,7 +202,8 @@ bool cursor_what(const char *word, enum cursor_what *what)
 static int64_t time_from(const char *word, int64_t all)
 {
     char *end;
-    double value = strtod(word, &end), unit_ns = times_unit(end, strlen(end));
+    double value = strtod(word, &end);
+    double unit_ns = times_unit(end, strlen(end));
 
     if (!strcmp(end, "%") && value <= 100)
         unit_ns = (double)all / 100;
@@ -271,7 +272,9 @@ static bool *codes_named(struct cursor *c, const char *name)
 static bool *ids_marked(struct cursor *c, struct query *query, const char *text,
                         const struct map *map, size_t count)
 {
-    bool *marks = calloc(count + 1, sizeof *marks), any = false, failed;
+    bool *marks = calloc(count + 1, sizeof *marks);
+    bool any = false;
+    bool failed;
 
     while (query_step(query)) {
         int64_t id = query_integer(query, 0);
@@ -374,7 +377,10 @@ static bool *filter_marks(struct cursor *c, const char *kind, char *text, int *f
 
 bool cursor_filter(struct cursor *c, const char *by)
 {
-    char *text = strdup(by), *rest, *kind = strtok_r(text, " \t", &rest), *before = c->filtered;
+    char *text = strdup(by);
+    char *rest;
+    char *kind = strtok_r(text, " \t", &rest);
+    char *before = c->filtered;
     bool *marks = NULL;
     int filter;
 
@@ -426,7 +432,9 @@ bool cursor_stop_add(struct cursor *c, const char *text)
     } verbs[] = {{"recompiles", NEXT_RECOMPILE}, {"compiles", NEXT_COMPILE}, {"misses", NEXT_MISS},
                  {"called", NEXT_LOOKUP},        {"hit", NEXT_HIT},          {"dies", NEXT_DEATH}};
     struct cursor_stop stop = {.when = NEXT_KINDS};
-    char *copy = strdup(text), *rest, *subject = NULL;
+    char *copy = strdup(text);
+    char *rest;
+    char *subject = NULL;
     bool entry = false;
 
     for (char *word = strtok_r(copy, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {

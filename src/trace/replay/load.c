@@ -149,33 +149,41 @@ struct lookups {
     int64_t rows;
 };
 
+/* A column of a lookup that is larger than its field. */
+static uint16_t checked_of(int64_t entries_checked)
+{
+    bool fits = entries_checked >= 0 && entries_checked <= UINT16_MAX;
+
+    return fits ? (uint16_t)entries_checked : UINT16_MAX;
+}
+
 static bool lookup_row(void *context, const int64_t *values, unsigned nulls)
 {
     const struct row_lookup *row = (const void *)values;
     struct lookups *reading = context;
     struct replay *r = reading->r;
-    uint32_t thread = replay_index(&r->thread_ids, (int64_t)row->thread_id),
-             process = process_of(r, thread);
-    bool known = !row_null(nulls, lookup, outcome) && row->outcome >= 0 && row->outcome < OUTCOMES,
-         named = !row_null(nulls, lookup, cache_entry_id);
+    uint32_t thread = replay_index(&r->thread_ids, (int64_t)row->thread_id);
+    uint32_t process = process_of(r, thread);
+    uint32_t code = code_index(r, (int64_t)row->code_id);
+    bool has_outcome = !row_null(nulls, lookup, outcome);
+    bool named = !row_null(nulls, lookup, cache_entry_id);
     struct replay_lookup *l = list_add(&r->lookups);
 
     if (r->lookups.count >= REPLAY_NONE)
         bounds_memory_over();
-    *l = (struct replay_lookup){
-        .id = (int64_t)row->lookup_id,
-        .start_ns = time_of(row->start_ns),
-        .end_ns = time_of(row->start_ns) + time_of(row->duration_ns),
-        .signature = (int64_t)row->signature_id,
-        .cache = cache_index(r, code_index(r, (int64_t)row->code_id), process),
-        .thread = thread,
-        .entry = named ? replay_index(&r->entry_ids, (int64_t)row->cache_entry_id) : REPLAY_NONE,
-        .checked = row->entries_checked < 0 || row->entries_checked > UINT16_MAX
-                       ? UINT16_MAX
-                       : (uint16_t)row->entries_checked,
-        .outcome = known ? (uint8_t)row->outcome : REPLAY_OUTCOME_UNKNOWN,
-        .observed = row_null(nulls, lookup, entries_checked),
-        .named = named};
+    l->id = (int64_t)row->lookup_id;
+    l->start_ns = time_of(row->start_ns);
+    l->end_ns = l->start_ns + time_of(row->duration_ns);
+    l->signature = (int64_t)row->signature_id;
+    l->cache = cache_index(r, code, process);
+    l->thread = thread;
+    l->named = named;
+    l->entry = named ? replay_index(&r->entry_ids, (int64_t)row->cache_entry_id) : REPLAY_NONE;
+    l->observed = row_null(nulls, lookup, entries_checked);
+    l->checked = checked_of(row->entries_checked);
+    l->outcome = REPLAY_OUTCOME_UNKNOWN;
+    if (has_outcome && row->outcome >= 0 && row->outcome < OUTCOMES)
+        l->outcome = (uint8_t)row->outcome;
     if (l->outcome == OUTCOME_COMPILED)
         made_in(r, l->entry, process);
     if (!(r->lookups.count & (TICK_ROWS - 1)))
@@ -224,41 +232,65 @@ static bool guard_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
+/* The columns of a check. */
+enum { C_LOOKUP, C_ENTRY, C_RESULT, C_FAILED, C_POSITION, C_GUARDS, C_NS };
+
+static bool is_null(unsigned nulls, int column)
+{
+    return nulls & 1u << column;
+}
+
+/* Is the guard that failed in row V none of ENTRY's, or did none fail? */
+static bool is_failed_wrong(const struct check_reader *c, const int64_t *v, uint32_t entry)
+{
+    return v[C_RESULT] == CHECK_PASS || replay_index(&c->owners, v[C_FAILED]) != entry;
+}
+
+/* Add the time of a check of ENTRY. */
+static void check_time(struct replay_times *times, int64_t result, int64_t ns)
+{
+    times->ns[result] += ns < INT32_MAX ? ns : INT32_MAX; /* so that no sum overflows */
+    times->count[result]++;
+}
+
 static bool check_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct check_reader *c = context;
-    uint32_t entry = replay_index(&c->r->entry_ids, v[1]);
-    bool known = entry != REPLAY_NONE, named = !(nulls & 1 << 3);
+    uint32_t entry = replay_index(&c->r->entry_ids, v[C_ENTRY]);
+    bool known = entry != REPLAY_NONE;
+    bool failed = !is_null(nulls, C_FAILED);
     int64_t *before = c->lookups.count ? &c->lookups.at[c->lookups.count - 1] : NULL;
-    int64_t allowed = known ? c->r->entries.at[entry].guards : -1, ns = time_of(v[6]);
+    int64_t guards = known ? c->r->entries.at[entry].guards : -1;
+    bool none_ran = !v[C_GUARDS] && !is_null(nulls, C_GUARDS);
+    struct replay_check check = {.entry = known ? entry : REPLAY_CHECK_NONE,
+                                 .result = (unsigned)v[C_RESULT] & 7,
+                                 .failed = v[C_FAILED]};
 
-    if (before && *before > v[0]) {
+    if (before && *before > v[C_LOOKUP]) {
         c->unsorted = true;
         return false;
     }
-    if (!before || *before != v[0])
+    if (!before || *before != v[C_LOOKUP])
         c->position = 0;
-    *list_add(&c->checks) = (struct replay_check){
-        .entry = known ? entry : REPLAY_CHECK_NONE,
-        .result = (unsigned)v[2] & 7,
-        .bad_guard = (named && (replay_index(&c->owners, v[3]) != entry || v[2] == CHECK_PASS)) ||
-                     (allowed >= 0 && v[5] > allowed),
-        .misplaced = v[4] != c->position++ || nulls & 1 << 4,
-        .failed = v[2] == CHECK_PASS && allowed > 0 && !v[5] && !(nulls & 1 << 5) ? REPLAY_IN_PART
-                                                                                  : v[3]};
-    *list_add(&c->lookups) = v[0];
-    if (known && v[2] <= CHECK_PASS && !(nulls & 1 << 6)) {
-        /* so that no trace makes the sum overflow */
-        c->times[entry].ns[v[2]] += ns < INT32_MAX ? ns : INT32_MAX;
-        c->times[entry].count[v[2]]++;
-    }
+    check.bad_guard = failed && is_failed_wrong(c, v, entry);
+    if (guards >= 0 && v[C_GUARDS] > guards)
+        check.bad_guard = true;
+    check.misplaced = v[C_POSITION] != c->position || is_null(nulls, C_POSITION);
+    c->position++;
+    if (v[C_RESULT] == CHECK_PASS && guards > 0 && none_ran)
+        check.failed = REPLAY_IN_PART;
+    *list_add(&c->checks) = check;
+    *list_add(&c->lookups) = v[C_LOOKUP];
+    if (known && v[C_RESULT] <= CHECK_PASS && !is_null(nulls, C_NS))
+        check_time(&c->times[entry], v[C_RESULT], time_of(v[C_NS]));
     return true;
 }
 
 /* Checks and lookups are both in the order of lookup ids. */
 static void checks_join(struct check_reader *c, struct replay *r)
 {
-    size_t at = 0, kept = 0;
+    size_t at = 0;
+    size_t kept = 0;
 
     for (size_t i = 0; i < c->checks.count; i++) {
         struct replay_lookup *l;
@@ -283,7 +315,8 @@ static void checks_join(struct check_reader *c, struct replay *r)
 /* All of it into R, whose lookups are known. */
 static void checks_read(struct replay *r)
 {
-    struct check_reader reader = {.r = r}, *c = &reader;
+    struct check_reader reader = {.r = r};
+    struct check_reader *c = &reader;
     size_t times = (r->entries.count + 1) * sizeof *c->times;
 
     c->times = calloc(1, times);
@@ -350,6 +383,12 @@ static void find_shared(struct replay *r)
     }
 }
 
+/* The cache that LOOKUP asked. */
+static struct replay_cache *cache_of(const struct replay *r, size_t lookup)
+{
+    return &r->caches.at[r->lookups.at[lookup].cache];
+}
+
 /* Give each cache its lookups. */
 static void fill_lookups(struct replay *r)
 {
@@ -357,28 +396,56 @@ static void fill_lookups(struct replay *r)
 
     r->cache_lookups = malloc((r->lookups.count + 1) * sizeof *r->cache_lookups);
     for (size_t i = 0; i < r->lookups.count; i++)
-        r->caches.at[r->lookups.at[i].cache].count++;
+        cache_of(r, i)->count++;
     for (size_t i = 0; i < r->caches.count; i++) {
-        r->caches.at[i].lookups = r->cache_lookups + at;
-        at += r->caches.at[i].count;
-        r->caches.at[i].count = 0;
+        struct replay_cache *cache = &r->caches.at[i];
+        cache->lookups = r->cache_lookups + at;
+        at += cache->count;
+        cache->count = 0;
     }
     for (size_t i = 0; i < r->lookups.count; i++) {
-        struct replay_cache *cache = &r->caches.at[r->lookups.at[r->order[i]].cache];
-        cache->lookups[cache->count++] = r->order[i];
+        uint32_t lookup = r->order[i];
+        struct replay_cache *cache = cache_of(r, lookup);
+        cache->lookups[cache->count] = lookup;
+        cache->count++;
     }
 }
 
 /* The cache of the same code in the nearest process that forked towards CACHE's and has one. */
 static uint32_t parent_cache(const struct replay *r, const struct replay_cache *cache)
 {
-    uint32_t process = cache->process, parent = REPLAY_NONE;
+    uint32_t process = cache->process;
 
-    for (int generation = 0;
-         process != REPLAY_NONE && generation < FORKS_MAX && parent == REPLAY_NONE; generation++)
-        if ((process = r->processes.at[process].parent) != REPLAY_NONE)
-            parent = replay_index(&r->cache_ids, replay_cache_key(cache->code, process));
-    return parent;
+    for (int generation = 0; process != REPLAY_NONE && generation < FORKS_MAX; generation++) {
+        uint32_t parent = r->processes.at[process].parent;
+        uint32_t found = REPLAY_NONE;
+        if (parent != REPLAY_NONE)
+            found = replay_index(&r->cache_ids, replay_cache_key(cache->code, parent));
+        if (found != REPLAY_NONE)
+            return found;
+        process = parent;
+    }
+    return REPLAY_NONE;
+}
+
+typedef LIST(uint32_t) index_list;
+
+/* Add the entries that CACHE has at times to ALL. BY_CODE: all entries, by code and birth. */
+static void add_entries(struct replay *r, struct replay_cache *cache, const uint32_t *by_code,
+                        index_list *all)
+{
+    const size_t count = r->entries.count;
+    size_t next = sorted_count(count, k, r->entries.at[by_code[k]].code < cache->code);
+
+    for (; next < count; next++) {
+        const struct replay_entry *e = &r->entries.at[by_code[next]];
+        if (e->code != cache->code)
+            break;
+        if (inherits(r, cache->process, e->process, e->born_ns)) {
+            *list_add(all) = by_code[next];
+            cache->entry_count++;
+        }
+    }
 }
 
 /* Give each cache its entries, and its parent. */
@@ -386,7 +453,7 @@ static void fill_entries(struct replay *r)
 {
     const size_t count = r->entries.count;
     uint32_t *by_code = malloc((count + 1) * sizeof *by_code);
-    LIST(uint32_t) all = {0};
+    index_list all = {0};
     size_t at = 0;
 
     for (size_t i = 0; i < count; i++)
@@ -394,60 +461,78 @@ static void fill_entries(struct replay *r)
     qsort_r(by_code, count, sizeof *by_code, replay_by_birth, r->entries.at);
     for (size_t i = 0; i < r->caches.count; i++) {
         struct replay_cache *cache = &r->caches.at[i];
-        size_t next = sorted_count(count, k, r->entries.at[by_code[k]].code < cache->code);
-        for (; next < count && r->entries.at[by_code[next]].code == cache->code; next++) {
-            const struct replay_entry *e = &r->entries.at[by_code[next]];
-            if (inherits(r, cache->process, e->process, e->born_ns)) {
-                *list_add(&all) = by_code[next];
-                cache->entry_count++;
-            }
-        }
+        add_entries(r, cache, by_code, &all);
         cache->parent = parent_cache(r, cache);
     }
+    free(by_code);
     r->cache_entries = all.at;
     r->cache_deaths = malloc((all.count + 1) * sizeof *r->cache_deaths);
-    for (size_t i = 0; i < r->caches.count && all.count; at += r->caches.at[i++].entry_count) {
+    if (!all.count)
+        return;
+    memcpy(r->cache_deaths, all.at, all.count * sizeof *all.at);
+    for (size_t i = 0; i < r->caches.count; i++) {
         struct replay_cache *cache = &r->caches.at[i];
         cache->entries = r->cache_entries + at;
         cache->deaths = r->cache_deaths + at;
-        memcpy(cache->deaths, cache->entries, cache->entry_count * sizeof *cache->deaths);
         qsort_r(cache->deaths, cache->entry_count, sizeof *cache->deaths, by_death, r->entries.at);
+        at += cache->entry_count;
     }
-    free(by_code);
+}
+
+typedef LIST(struct replay_event) event_list;
+
+/* Add the events of KIND, COUNT rows, to FEW. */
+static void add_events(const struct replay *r, enum replay_kind kind, size_t count, event_list *few)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t at_ns = replay_about(r, kind, i).at_ns;
+        if (at_ns != REPLAY_NEVER)
+            *list_add(few) = (struct replay_event){at_ns, i, kind};
+    }
+}
+
+/* Fill the events with the lookups by time, and FEW others, which are sorted. */
+static void merge_events(struct replay *r, const event_list *few)
+{
+    size_t lookups = 0;
+    size_t others = 0;
+
+    for (size_t i = 0; i < r->events.count; i++) {
+        const struct replay_event *other = NULL;
+        struct replay_event *event = &r->events.at[i];
+        if (others < few->count)
+            other = &few->at[others];
+        if (lookups < r->lookups.count) {
+            uint32_t lookup = r->order[lookups];
+            *event = (struct replay_event){r->lookups.at[lookup].start_ns, lookup, REPLAY_LOOKUP};
+        }
+        if (lookups == r->lookups.count || (other && replay_by_moment(other, event) < 0)) {
+            *event = *other;
+            others++;
+        } else {
+            lookups++;
+        }
+    }
 }
 
 /* Lookups are sorted already: the few others are, and then both are merged. */
 static void make_events(struct replay *r)
 {
-    const size_t counts[REPLAY_KINDS] = {0, r->compiles.count, r->breaks.count, r->entries.count};
-    LIST(struct replay_event) few = {0};
-    size_t at = 0, other = 0;
+    event_list few = {0};
     int64_t span = db_meta_integer(r->db, "span_ns", 0);
+    size_t count;
 
-    for (uint32_t kind = REPLAY_COMPILE; kind < REPLAY_KINDS; kind++)
-        for (uint32_t i = 0; i < counts[kind]; i++) {
-            int64_t at_ns = replay_about(r, kind, i).at_ns;
-            if (at_ns != REPLAY_NEVER)
-                *list_add(&few) = (struct replay_event){at_ns, i, kind};
-        }
-    if (few.count)
-        qsort(few.at, few.count, sizeof *few.at, replay_by_moment);
-    if (few.count + r->lookups.count)
-        list_add_many(&r->events, few.count + r->lookups.count);
-    for (size_t i = 0; i < r->events.count; i++) {
-        struct replay_event next = {0};
-        if (at < r->lookups.count)
-            next = (struct replay_event){r->lookups.at[r->order[at]].start_ns, r->order[at],
-                                         REPLAY_LOOKUP};
-        if (at == r->lookups.count ||
-            (other < few.count && replay_by_moment(&few.at[other], &next) < 0))
-            r->events.at[i] = few.at[other++];
-        else
-            r->events.at[i] = next, at++;
-    }
+    add_events(r, REPLAY_COMPILE, r->compiles.count, &few);
+    add_events(r, REPLAY_BREAK, r->breaks.count, &few);
+    add_events(r, REPLAY_DEATH, r->entries.count, &few);
+    list_sort(&few, replay_by_moment);
+    count = few.count + r->lookups.count;
+    if (count)
+        list_add_many(&r->events, count);
+    merge_events(r, &few);
     list_free(&few);
-    if (r->events.count)
-        r->last_ns = r->events.at[r->events.count - 1].at_ns;
+    if (count)
+        r->last_ns = r->events.at[count - 1].at_ns;
     if (span > r->last_ns && span < REPLAY_NEVER / 4)
         r->last_ns = span;
 }

@@ -60,10 +60,11 @@ struct walk {
 static bool optional(const struct walk *w, uint32_t entry)
 {
     const struct replay_entry *e = &w->r->entries.at[entry];
-    int64_t start = w->l->start_ns, end = w->end;
+    int64_t start = w->l->start_ns;
+    bool born = e->born_ns >= start && e->born_ns <= w->end;
+    bool died = e->died_ns <= w->end && (e->died_ns >= start || e->shared);
 
-    return (e->born_ns >= start && e->born_ns <= end) ||
-           (e->died_ns >= start && e->died_ns <= end) || (e->shared && e->died_ns <= end);
+    return born || died;
 }
 
 /* Why ENTRY, which the lookup tried or ran, is not among what it could see; NULL: it can be. */
@@ -83,18 +84,26 @@ static const char *fault_of_entry(const struct walk *w, uint32_t entry)
     return replay_place(w->r, w->cache, entry) < w->cache->entry_count ? NULL : other_code;
 }
 
-/* What ended the lookup's checks, if one did: its place, else the number of checks. */
+/* Did check I of the lookup end it? Guards that passed while their own entry died are no hit. */
+static bool is_end(const struct walk *w, uint32_t i)
+{
+    const struct replay_check *k = &w->checks[i];
+
+    if (k->result == CHECK_ERROR)
+        return true;
+    if (k->result != CHECK_PASS)
+        return false;
+    return i + 1 == w->l->check_count || k->entry == REPLAY_CHECK_NONE || !optional(w, k->entry);
+}
+
+/* The place of the check that ended the lookup, else the number of checks. */
 static uint32_t end_of_checks(const struct walk *w)
 {
-    for (uint32_t i = 0; i < w->l->check_count; i++) {
-        const struct replay_check *k = &w->checks[i];
-        /* Guards that passed while their own entry died are no hit. */
-        if (k->result == CHECK_ERROR ||
-            (k->result == CHECK_PASS && (i + 1 == w->l->check_count ||
-                                         k->entry == REPLAY_CHECK_NONE || !optional(w, k->entry))))
-            return i;
-    }
-    return w->l->check_count;
+    uint32_t i = 0;
+
+    while (i < w->l->check_count && !is_end(w, i))
+        i++;
+    return i;
 }
 
 /* Check I of the lookup, by itself. */
@@ -122,55 +131,93 @@ static const char *fault_of_check(struct walk *w, uint32_t i, struct replay_find
     return NULL;
 }
 
-/* The lookup's own rows, order aside. */
-static const char *fault_of_rows(struct walk *w, struct replay_finding *f)
+/* All checks of the lookup, each by itself. */
+static const char *fault_of_checks(struct walk *w, struct replay_finding *f)
 {
     const struct replay_lookup *l = w->l;
-    const char *fault;
     uint32_t counted = 0;
 
-    if (l->outcome == REPLAY_OUTCOME_UNKNOWN)
-        return "its outcome is not one of the vocabulary";
     for (uint32_t i = 0; i < l->check_count; i++)
         if (w->checks[i].misplaced)
             return "its guard checks are not numbered 0, 1, 2 and so on";
     for (uint32_t i = 0; i < l->check_count; i++) {
-        if ((fault = fault_of_check(w, i, f)))
+        const char *fault = fault_of_check(w, i, f);
+        if (fault)
             return fault;
         counted += w->checks[i].result != CHECK_BACKEND_MISMATCH;
     }
     f->entry = REPLAY_NONE;
     if (!l->observed && counted != l->checked)
         return "it has other guard checks than entries_checked says";
-    f->entry = l->entry;
-    if (l->named && l->entry == REPLAY_NONE)
-        return no_entry;
-    if (l->entry != REPLAY_NONE) {
-        const struct replay_entry *e = &w->r->entries.at[l->entry];
-        if (l->outcome != OUTCOME_HIT && l->outcome != OUTCOME_COMPILED)
-            return no_pass;
-        if ((fault = fault_of_entry(w, l->entry)))
-            return fault;
-        if (l->outcome == OUTCOME_COMPILED && e->born_ns < l->start_ns)
-            return "the entry that it made was not born while it compiled";
-        if (l->outcome == OUTCOME_COMPILED && w->region < 0)
-            w->region = e->region;
-    }
-    w->stop = end_of_checks(w);
-    f->entry = w->stop < l->check_count ? w->checks[w->stop].entry : l->entry;
+    return NULL;
+}
+
+/* The entry that the lookup names. */
+static const char *fault_of_named(struct walk *w)
+{
+    const struct replay_lookup *l = w->l;
+    const struct replay_entry *e;
+    const char *fault;
+
+    if (l->entry == REPLAY_NONE)
+        return l->named ? no_entry : NULL;
+    e = &w->r->entries.at[l->entry];
+    if (l->outcome != OUTCOME_HIT && l->outcome != OUTCOME_COMPILED)
+        return no_pass;
+    fault = fault_of_entry(w, l->entry);
+    if (fault || l->outcome == OUTCOME_HIT)
+        return fault;
+    if (e->born_ns < l->start_ns)
+        return "the entry that it made was not born while it compiled";
+    if (w->region < 0)
+        w->region = e->region;
+    return NULL;
+}
+
+/* The lookup, which check END ended. */
+static const char *fault_of_end(const struct walk *w, const struct replay_check *end)
+{
+    const struct replay_lookup *l = w->l;
+
     if (w->stop + 1 < l->check_count)
         return "it tried entries after the one that ended it";
-    if (w->stop < l->check_count && w->checks[w->stop].result == CHECK_ERROR)
+    if (end->result == CHECK_ERROR)
         return l->outcome == OUTCOME_GUARD_ERROR ? NULL : "a guard raised, and it went on";
     if (l->outcome == OUTCOME_GUARD_ERROR && !l->observed)
         return "it ended in a guard's error, and no guard raised";
-    if (w->stop < l->check_count && l->outcome != OUTCOME_HIT) /* passed */
-        return optional(w, w->checks[w->stop].entry)
-                   ? NULL
-                   : "an entry's guards passed, and it did not run that entry";
-    if (w->stop < l->check_count && l->named && l->entry != w->checks[w->stop].entry)
+    if (l->outcome != OUTCOME_HIT) { /* passed */
+        bool maybe = optional(w, end->entry);
+        return maybe ? NULL : "an entry's guards passed, and it did not run that entry";
+    }
+    if (l->named && l->entry != end->entry)
         return "it ran another entry than the one whose guards passed";
-    return w->stop == l->check_count && l->outcome == OUTCOME_HIT && l->named ? no_pass : NULL;
+    return NULL;
+}
+
+/* The lookup's own rows, order aside. */
+static const char *fault_of_rows(struct walk *w, struct replay_finding *f)
+{
+    const struct replay_lookup *l = w->l;
+    const char *fault;
+
+    if (l->outcome == REPLAY_OUTCOME_UNKNOWN)
+        return "its outcome is not one of the vocabulary";
+    fault = fault_of_checks(w, f);
+    if (fault)
+        return fault;
+    f->entry = l->entry;
+    fault = fault_of_named(w);
+    if (fault)
+        return fault;
+    w->stop = end_of_checks(w);
+    if (w->stop < l->check_count) {
+        const struct replay_check *end = &w->checks[w->stop];
+        f->entry = end->entry;
+        return fault_of_end(w, end);
+    }
+    if (l->outcome == OUTCOME_GUARD_ERROR && !l->observed)
+        return "it ended in a guard's error, and no guard raised";
+    return l->outcome == OUTCOME_HIT && l->named ? no_pass : NULL;
 }
 
 /* Were the entries that it tried those that it should have, in order? */
@@ -212,50 +259,69 @@ static const char *fault_of_order(struct walk *w, struct replay_finding *f)
     return NULL;
 }
 
-/* When lookup INDEX had ended for certain. What the recorder did in between is not in its duration,
- * and the next lookup of that thread is after it. */
+/* When the compile of L, which made an entry, ended; 0: it is not known. */
+static int64_t compile_end(const struct replay *r, const struct replay_lookup *l)
+{
+    uint32_t compile;
+
+    if (l->entry == REPLAY_NONE)
+        return 0;
+    compile = replay_index(&r->compile_ids, r->entries.at[l->entry].compile_id);
+    return compile == REPLAY_NONE ? 0 : r->compiles.at[compile].end_ns;
+}
+
+/* When lookup INDEX had ended for certain. Its duration leaves out the time of the recorder, and
+ * the next lookup of that thread is after it. */
 static int64_t window_end(const struct replay *r, uint32_t index)
 {
     const struct replay_lookup *l = &r->lookups.at[index];
-    int64_t end = l->end_ns + 1, latest = l->end_ns + SLACK_NS;
+    int64_t end = l->end_ns + 1;
+    int64_t latest = l->end_ns + SLACK_NS;
 
     if (l->outcome == OUTCOME_COMPILED) { /* older recorders took that time out of these as well */
-        uint32_t compile = l->entry == REPLAY_NONE
-                               ? REPLAY_NONE
-                               : replay_index(&r->compile_ids, r->entries.at[l->entry].compile_id);
-        return compile != REPLAY_NONE && r->compiles.at[compile].end_ns > end
-                   ? r->compiles.at[compile].end_ns
-                   : end;
+        int64_t compiled = compile_end(r, l);
+        return compiled > end ? compiled : end;
     }
     if (l->check_count <= (l->outcome == OUTCOME_HIT))
         return end;
-    for (size_t i = index + 1; i < r->lookups.count && i - index < THREADS_MAX; i++)
-        if (r->lookups.at[i].thread == l->thread && r->lookups.at[i].start_ns >= l->end_ns) {
-            int64_t next = r->lookups.at[i].start_ns - 1;
-            return next > latest ? latest : next >= end ? next : end;
-        }
+    for (size_t i = index + 1; i < r->lookups.count && i - index < THREADS_MAX; i++) {
+        const struct replay_lookup *after = &r->lookups.at[i];
+        int64_t next = after->start_ns - 1;
+        if (after->thread != l->thread || after->start_ns < l->end_ns)
+            continue;
+        if (next > latest)
+            return latest;
+        return next >= end ? next : end;
+    }
     return latest;
 }
 
-/* Entries that lookups moved while lookup number RANK of the cache, the one that is decided, went
- * on are marked in `wild`: they may have been in their old place or in front. */
+/* The entry that L moved is marked in `wild`: it may have been in its old place or in front. */
+static void mark_moved(struct walk *w, const struct replay_lookup *l)
+{
+    if (l->entry != REPLAY_NONE)
+        w->moved[l->entry].wild = w->index + 1;
+}
+
+/* Mark the entries that lookups moved while lookup number RANK of the cache, the one that is
+ * decided, went on. */
 static void mark_wild(struct walk *w, uint32_t rank)
 {
     const uint32_t *lookups = w->cache->lookups;
+    int64_t start_ns = w->l->start_ns;
 
     for (uint32_t i = rank; i-- > 0 && rank - i < NEAR_LOOKUPS;) {
-        const struct replay_lookup *o = &w->r->lookups.at[lookups[i]];
-        if (o->start_ns < w->l->start_ns - w->longest)
+        const struct replay_lookup *before = &w->r->lookups.at[lookups[i]];
+        if (before->start_ns < start_ns - w->longest)
             break;
-        if (o->entry != REPLAY_NONE && window_end(w->r, lookups[i]) >= w->l->start_ns)
-            w->moved[o->entry].wild = w->index + 1;
+        if (window_end(w->r, lookups[i]) >= start_ns)
+            mark_moved(w, before);
     }
     for (uint32_t i = rank + 1; i < w->cache->count && i - rank < NEAR_LOOKUPS; i++) {
-        const struct replay_lookup *o = &w->r->lookups.at[lookups[i]];
-        if (o->start_ns > w->end)
+        const struct replay_lookup *after = &w->r->lookups.at[lookups[i]];
+        if (after->start_ns > w->end)
             break;
-        if (o->entry != REPLAY_NONE)
-            w->moved[o->entry].wild = w->index + 1;
+        mark_moved(w, after);
     }
 }
 
@@ -265,36 +331,62 @@ static bool anywhere(const struct walk *w, uint32_t entry)
     return w->moved[entry].wild == w->index + 1 || optional(w, entry);
 }
 
+/* Did the lookup try ENTRY in one of its first COUNT checks? */
+static bool was_tried(const struct walk *w, uint32_t entry, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (w->checks[i].entry == entry)
+            return true;
+    return false;
+}
+
+/* Are X and Y in one part of the list, so that the time when they moved orders them? */
+static bool are_ordered(const struct walk *w, uint32_t x, uint32_t y)
+{
+    const struct replay_entry *a = &w->r->entries.at[x];
+    const struct replay_entry *b = &w->r->entries.at[y];
+
+    return x != y && a->pinned == b->pinned && a->region == b->region;
+}
+
+/* May X have stood before Y? */
+static bool may_precede(const struct walk *w, uint32_t x, uint32_t y)
+{
+    if (w->live.order.policy == ORDER_FIFO)
+        return w->moved[y].low > w->moved[x].low;
+    return w->moved[y].low <= w->moved[x].high;
+}
+
+/* May check I have come before the checks after it, and before entries that were not tried? */
+static bool check_possible(const struct walk *w, uint32_t i)
+{
+    const struct replay_entry *entries = w->r->entries.at;
+    uint32_t x = w->checks[i].entry;
+    bool first = entries[x].pinned || entries[x].region >= 0;
+
+    for (uint32_t k = 0; k < w->live.order.count; k++) {
+        uint32_t y = w->live.order.at[k].id;
+        if (!are_ordered(w, x, y) || was_tried(w, y, i) || anywhere(w, y))
+            continue;
+        if (!may_precede(w, x, y))
+            return false;
+    }
+    /* A region's own come before the common ones. */
+    for (uint32_t k = i + 1; k < w->l->check_count && !first; k++)
+        if (entries[w->checks[k].entry].region >= 0)
+            return false;
+    return true;
+}
+
 /* Can the order in which lookup number RANK tried its entries be, with what is known of when they
  * moved? */
 static bool order_possible(struct walk *w, uint32_t rank)
 {
-    const struct replay_entry *entries = w->r->entries.at;
-    uint32_t count = w->l->check_count;
-    bool possible = true;
-
     mark_wild(w, rank);
-    for (uint32_t i = 0; i < count && possible; i++) {
-        uint32_t x = w->checks[i].entry;
-        if (anywhere(w, x))
-            continue;
-        /* tried later, or not at all */
-        for (uint32_t k = 0; k < w->live.order.count && possible; k++) {
-            uint32_t y = w->live.order.at[k].id, at = 0;
-            while (at < i && w->checks[at].entry != y)
-                at++;
-            if (at < i || y == x || entries[y].pinned != entries[x].pinned ||
-                entries[y].region != entries[x].region || anywhere(w, y))
-                continue;
-            possible = w->live.order.policy == ORDER_FIFO ? w->moved[y].low > w->moved[x].low
-                                                          : w->moved[y].low <= w->moved[x].high;
-        }
-        /* A region's own come before the common ones. */
-        for (uint32_t k = i + 1; k < count && possible; k++)
-            possible = entries[x].pinned || entries[x].region >= 0 ||
-                       entries[w->checks[k].entry].region < 0;
-    }
-    return possible;
+    for (uint32_t i = 0; i < w->l->check_count; i++)
+        if (!anywhere(w, w->checks[i].entry) && !check_possible(w, i))
+            return false;
+    return true;
 }
 
 /* Believe the trace: what the lookup tried goes before the others, in that order. */
@@ -339,15 +431,51 @@ static void explain_miss(const struct walk *w, struct replay_verdict *v)
         v->by_false++;
 }
 
+/* Count a lookup that follows, by how much of it was decided. */
+static void count_decided(const struct replay_lookup *l, struct replay_verdict *v)
+{
+    if (l->observed)
+        v->observed++;
+    else if (l->outcome == OUTCOME_HIT && !l->named)
+        v->before++;
+    else
+        v->whole++;
+}
+
+/* The lookup hit: its entry moves to the front. */
+static void move_hit(struct walk *w)
+{
+    const struct replay_lookup *l = w->l;
+    struct moved *moved = &w->moved[l->entry];
+
+    if (w->end > moved->high)
+        moved->high = w->end;
+    /* else another thread made it meanwhile: it is hit after its birth */
+    if (w->r->entries.at[l->entry].born_ns < l->start_ns) {
+        replay_live_hit(&w->live, l->entry);
+        moved->low = l->start_ns;
+    }
+}
+
+/* Does the lookup move the entry that it ran? */
+static bool moves_entry(const struct walk *w)
+{
+    const struct replay_lookup *l = w->l;
+
+    if (l->outcome != OUTCOME_HIT || l->entry == REPLAY_NONE)
+        return false;
+    return w->live.order.policy == ORDER_MRU && !w->r->entries.at[l->entry].pinned;
+}
+
 /* Lookup number RANK of the cache. */
 static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct replay_verdict *v)
 {
     const struct replay *r = w->r;
-    const struct replay_lookup *l = w->l = &r->lookups.at[w->cache->lookups[rank]];
-    const struct replay_entry *ran = l->entry == REPLAY_NONE ? NULL : &r->entries.at[l->entry];
+    const struct replay_lookup *l = &r->lookups.at[w->cache->lookups[rank]];
     struct replay_finding found = {l, NULL, REPLAY_NONE, REPLAY_NONE};
 
     w->index = w->cache->lookups[rank];
+    w->l = l;
     w->checks = r->checks.at + l->checks;
     w->stop = l->check_count;
     w->end = window_end(r, w->index);
@@ -358,24 +486,15 @@ static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct
     if (!found.why && !l->observed)
         found.why = fault_of_order(w, &found);
     if (!found.why)
-        (l->observed                              ? v->observed++
-         : l->outcome == OUTCOME_HIT && !l->named ? v->before++
-                                                  : v->whole++);
+        count_decided(l, v);
     else if (l->start_ns >= lost_ns || (found.why == other_order && order_possible(w, rank)))
         v->unsure++;
     else
         *list_add(&v->findings) = found;
     if (found.why == other_order)
         resync(w);
-    if (l->outcome == OUTCOME_HIT && ran && w->live.order.policy == ORDER_MRU && !ran->pinned) {
-        struct moved *moved = &w->moved[l->entry];
-        moved->high = w->end > moved->high ? w->end : moved->high;
-        /* else another thread made it meanwhile: it is hit after its birth */
-        if (ran->born_ns < l->start_ns) {
-            replay_live_hit(&w->live, l->entry);
-            moved->low = l->start_ns;
-        }
-    }
+    if (moves_entry(w))
+        move_hit(w);
     if (w->end - l->start_ns > w->longest)
         w->longest = w->end - l->start_ns;
 }
@@ -407,7 +526,8 @@ static void verify_process(struct walk *w, uint32_t process, enum order_policy p
 
 static int by_lookup(const void *a, const void *b)
 {
-    const struct replay_finding *x = a, *y = b;
+    const struct replay_finding *x = a;
+    const struct replay_finding *y = b;
 
     return list_order(x->lookup->start_ns, y->lookup->start_ns)
                ?: (x->lookup > y->lookup) - (x->lookup < y->lookup);
