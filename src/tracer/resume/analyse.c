@@ -32,13 +32,16 @@ static bool lead(struct program *p, const unsigned char *now, int32_t step, int3
     return true;
 }
 
-/* STEP raises. */
-static bool raises(struct program *p, int32_t step)
+/* STEP raises: follow it to its handler. */
+static bool follow_raise(struct program *p, int32_t step)
 {
-    if (p->steps[step].span < 0)
+    const int32_t number = p->steps[step].span;
+
+    if (number < 0)
         return true;
-    const struct span *span = &p->spans[p->steps[step].span];
-    const int32_t depth = (int32_t)(span->depth >> 1), pushed = 1 + (int32_t)(span->depth & 1);
+    const struct span *span = &p->spans[number];
+    const int32_t depth = (int32_t)(span->depth >> 1);
+    const int32_t pushed = 1 + (int32_t)(span->depth & 1);
     unsigned char *now;
 
     if (depth > p->depth[step] || depth + pushed > p->width - p->variables)
@@ -52,13 +55,29 @@ static bool raises(struct program *p, int32_t step)
 static bool follow(struct program *p, int32_t at, bool jump)
 {
     const struct step *step = &p->steps[at];
-    int64_t depth =
-        (int64_t)p->depth[at] + PyCompile_OpcodeStackEffectWithJump(step->op, (int)step->arg, jump);
+    const int32_t before = p->depth[at];
+    const int effect = PyCompile_OpcodeStackEffectWithJump(step->op, (int)step->arg, jump);
+    const int64_t depth = (int64_t)before + effect;
     unsigned char *now = slots_now(p, at);
+    unsigned char *stack = now + p->variables;
 
-    return depth >= 0 && depth <= p->width - p->variables &&
-           compat_run(step->op, step->arg, now, now + p->variables, p->depth[at], (int)depth) &&
-           lead(p, now, jump ? step->to : at + 1, (int32_t)depth);
+    if (depth < 0 || depth > p->width - p->variables)
+        return false;
+    if (!compat_run(step->op, step->arg, now, stack, before, (int)depth))
+        return false;
+    return lead(p, now, jump ? step->to : at + 1, (int32_t)depth);
+}
+
+/* Follow STEP wherever it leads. */
+static bool follow_all(struct program *p, int32_t at)
+{
+    const struct step *step = &p->steps[at];
+
+    if (!follow_raise(p, at))
+        return false;
+    if (step->to >= 0 && !follow(p, at, true))
+        return false;
+    return compat_ops[step->op].ends || follow(p, at, false);
 }
 
 static bool walk(struct program *p)
@@ -73,28 +92,42 @@ static bool walk(struct program *p)
                 continue;
             again = true;
             step->due = false;
-            if (!raises(p, i) || (step->to >= 0 && !follow(p, i, true)) ||
-                (!compat_ops[step->op].ends && !follow(p, i, false)))
+            if (!follow_all(p, i))
                 return false;
         }
     }
     return true;
 }
 
-/* Arguments have values, free variables cells. */
+/* How many of CODE's variables are arguments. */
+static int argument_count(const PyCodeObject *code)
+{
+    int count = code->co_argcount + code->co_kwonlyargcount;
+
+    if (code->co_flags & CO_VARARGS)
+        count++;
+    if (code->co_flags & CO_VARKEYWORDS)
+        count++;
+    return count;
+}
+
+/* What variable I of CODE holds at the beginning: arguments have values, free variables cells. */
+static unsigned char first_slot(const PyCodeObject *code, int32_t i)
+{
+    if (i < argument_count(code))
+        return SLOT_VALUE;
+    return _PyLocals_GetKind(code->co_localspluskinds, i) & CO_FAST_FREE ? SLOT_CELL : SLOT_NULL;
+}
+
+/* Walk from the beginning, then, if FIRST is not there, from FIRST alone. */
 static bool walk_all(struct program *p, int32_t first)
 {
-    const PyCodeObject *code = p->code;
-    const int arguments = code->co_argcount + code->co_kwonlyargcount +
-                          !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
     unsigned char *now = slots_now(p, 0);
     int32_t depth;
 
     memset(p->depth, -1, sizeof *p->depth * (size_t)p->count);
     for (int32_t i = 0; i < p->variables; i++)
-        now[i] = i < arguments                                                   ? SLOT_VALUE
-                 : _PyLocals_GetKind(code->co_localspluskinds, i) & CO_FAST_FREE ? SLOT_CELL
-                                                                                 : SLOT_NULL;
+        now[i] = first_slot(p->code, i);
     if (!lead(p, now, 0, 0) || !walk(p))
         return false;
     if (!first)

@@ -65,9 +65,10 @@ static bool is_cell(PyCodeObject *code, int variable)
  * stack. A cell is taken for a free variable. */
 static PyObject *take(compat_frame *frame, PyCodeObject *resume, int i, int stack)
 {
-    PyObject *name = PyTuple_GET_ITEM(resume->co_localsplusnames, i), *value;
-    int kind = _PyLocals_GetKind(resume->co_localspluskinds, i),
-        at = find(compat_code(frame), name, kind & (CO_FAST_CELL | CO_FAST_FREE));
+    PyObject *name = PyTuple_GET_ITEM(resume->co_localsplusnames, i);
+    PyObject *value;
+    int kind = _PyLocals_GetKind(resume->co_localspluskinds, i);
+    int at = find(compat_code(frame), name, kind & (CO_FAST_CELL | CO_FAST_FREE));
 
     if (at < 0)
         return PyErr_Format(PyExc_RuntimeError,
@@ -139,7 +140,8 @@ static PyObject *leave(PyObject *object, PyObject *ignored)
     compat_frame *frame = compat_current_frame(ts);
     PyObject *const link = link_of(resume);
     /* all, or none */
-    const int named = resume->co_kwonlyargcount, arguments = resume->co_argcount + named;
+    const int named = resume->co_kwonlyargcount;
+    const int arguments = resume->co_argcount + named;
     const int cell_count = resume->co_nfreevars;
     int locals;
     OWNED PyObject *cells = NULL, *handed = NULL, *made = NULL, *keys = NULL;
@@ -223,7 +225,8 @@ static PyObject *enter(PyObject *link, PyObject *ignored)
 {
     compat_frame *frame = compat_current_frame(PyThreadState_Get());
     PyCodeObject *code = frame ? compat_code(frame) : NULL;
-    const Py_ssize_t locals = link_number(link, LINK_LOCALS), depth = link_number(link, LINK_DEPTH);
+    const Py_ssize_t locals = link_number(link, LINK_LOCALS);
+    const Py_ssize_t depth = link_number(link, LINK_DEPTH);
     const char *filled = PyBytes_AS_STRING(PyTuple_GET_ITEM(link, LINK_FILLED));
     bool lacks = false;
 

@@ -1,5 +1,6 @@
-/* tracer/resume/program.c -- see program.h. What is read was made by a program, perhaps by hand:
- * nothing in it is believed. */
+/* tracer/resume/program.c -- reads and writes bytecode. See program.h.
+ *
+ * A program made the code, perhaps by hand: nothing in it is believed. */
 #include "tracer/resume/program.h"
 
 #include "tracer/tracer.h"
@@ -21,7 +22,8 @@ static bool read_step(struct program *p, const unsigned char *bytes, int32_t *un
 {
     struct step *step = &p->steps[p->count];
     const struct compat_op *is;
-    int32_t at = *unit, size;
+    int32_t at = *unit;
+    int32_t size;
     int64_t to;
     uint32_t arg = 0;
     int op;
@@ -37,10 +39,14 @@ static bool read_step(struct program *p, const unsigned char *bytes, int32_t *un
     size = at - *unit;
     at += compat_caches(op);
     to = is->jumps ? at + (int64_t)is->jumps * arg : -1; /* a unit for now */
-    if (at > p->units || !op || arg > INT32_MAX || size > 4 ||
-        (is->jumps && (to <= 0 || to >= p->units)))
+    if (at > p->units || !op)
         return false;
-    p->step_at[*unit] = p->count++;
+    if (arg > INT32_MAX || size > 4)
+        return false;
+    if (is->jumps && (to <= 0 || to >= p->units))
+        return false;
+    p->step_at[*unit] = p->count;
+    p->count++;
     *step = (struct step){.op = (uint8_t)op,
                           .size = (uint8_t)size,
                           .starts = true,
@@ -62,27 +68,43 @@ static bool read_step(struct program *p, const unsigned char *bytes, int32_t *un
 /* The step at UNIT; the end of the code has one, too. */
 static int32_t step_of(const struct program *p, int64_t unit)
 {
-    return unit == p->units ? p->count : unit < p->units ? p->step_at[unit] : -1;
+    if (unit > p->units)
+        return -1;
+    return unit == p->units ? p->count : p->step_at[unit];
+}
+
+/* The four numbers of a row of the exception table, at *AT, which moves on. */
+static bool read_row(const unsigned char **at, const unsigned char *end, uint32_t numbers[4])
+{
+    for (int i = 0; i < 4; i++)
+        if (!compat_read_number(at, end, &numbers[i]))
+            return false;
+    return true;
 }
 
 static bool read_spans(struct program *p)
 {
-    const unsigned char *at = (const unsigned char *)PyBytes_AS_STRING(p->code->co_exceptiontable);
-    const unsigned char *end = at + PyBytes_GET_SIZE(p->code->co_exceptiontable);
-    uint32_t first, length, to, depth;
-    int32_t done = 0, spans = 0;
+    PyObject *table = p->code->co_exceptiontable;
+    const unsigned char *at = (const unsigned char *)PyBytes_AS_STRING(table);
+    const unsigned char *end = at + PyBytes_GET_SIZE(table);
+    uint32_t numbers[4]; /* first unit, units, handler, depth */
+    int32_t done = 0;
+    int32_t spans = 0;
 
     while (at < end) {
-        if (!compat_read_number(&at, end, &first) || !compat_read_number(&at, end, &length) ||
-            !compat_read_number(&at, end, &to) || !compat_read_number(&at, end, &depth))
+        if (!read_row(&at, end, numbers))
             return false;
-        const int32_t begin = step_of(p, first), behind = step_of(p, (int64_t)first + length),
-                      handler = step_of(p, to);
-        if (begin < done || behind < begin || handler < 0 || handler >= p->count)
+        const int32_t begin = step_of(p, numbers[0]);
+        const int32_t behind = step_of(p, (int64_t)numbers[0] + numbers[1]);
+        const int32_t handler = step_of(p, numbers[2]);
+        if (begin < done || behind < begin)
+            return false;
+        if (handler < 0 || handler >= p->count)
             return false;
         for (done = begin; done < behind; done++)
             p->steps[done].span = spans;
-        p->spans[spans++] = (struct span){handler, depth};
+        p->spans[spans] = (struct span){handler, numbers[3]};
+        spans++;
     }
     return true;
 }
@@ -93,11 +115,51 @@ int program_is_none(void)
     return -1;
 }
 
+/* Memory for the program of CODE, whose bytecode has P->units. */
+static bool take_memory(struct program *p, const PyCodeObject *code)
+{
+    const size_t units = (size_t)p->units + 1;
+    /* a byte for each number */
+    const size_t spans = (size_t)PyBytes_GET_SIZE(code->co_exceptiontable) + 1;
+
+    p->steps = malloc(sizeof *p->steps * 2 * units);
+    p->spans = malloc(sizeof *p->spans * spans);
+    p->step_at = malloc(sizeof *p->step_at * units);
+    if (!p->steps || !p->spans || !p->step_at) {
+        PyErr_NoMemory();
+        return false;
+    }
+    memset(p->step_at, -1, sizeof *p->step_at * units);
+    return true;
+}
+
+/* Make the jump of STEP lead to a step instead of a unit. False: STEP makes no sense. */
+static bool join_step(struct program *p, struct step *step)
+{
+    if (step->to >= 0) {
+        step->to = p->step_at[step->to];
+        if (step->to < 0)
+            return false;
+    }
+    return !compat_ops[step->op].has_variable || step->arg < (uint32_t)p->variables;
+}
+
+static bool read_steps(struct program *p, const unsigned char *bytes)
+{
+    int32_t unit = 0;
+
+    while (unit < p->units)
+        if (!read_step(p, bytes, &unit))
+            return false;
+    for (int32_t i = 0; i < p->count; i++)
+        if (!join_step(p, &p->steps[i]))
+            return false;
+    return p->count && read_spans(p);
+}
+
 int program_read(struct program *p, PyCodeObject *code)
 {
     OWNED PyObject *bytes = PyCode_GetCode(code);
-    int32_t unit = 0;
-    bool good = true;
 
     *p = (struct program){.code = code,
                           .variables = code->co_nlocalsplus,
@@ -105,23 +167,11 @@ int program_read(struct program *p, PyCodeObject *code)
     if (!bytes)
         return -1;
     p->units = (int32_t)(PyBytes_GET_SIZE(bytes) / 2);
-    p->steps = malloc(sizeof *p->steps * (2 * (size_t)p->units + 1));
-    /* a byte for each number */
-    p->spans = malloc(sizeof *p->spans * (size_t)(PyBytes_GET_SIZE(code->co_exceptiontable) + 1));
-    p->step_at = malloc(sizeof *p->step_at * (size_t)(p->units + 1));
-    if (!p->steps || !p->spans || !p->step_at) {
-        PyErr_NoMemory();
+    if (!take_memory(p, code))
         return -1;
-    }
-    memset(p->step_at, -1, sizeof *p->step_at * (size_t)(p->units + 1));
-    while (good && unit < p->units)
-        good = read_step(p, (const unsigned char *)PyBytes_AS_STRING(bytes), &unit);
-    for (int32_t i = 0; i < p->count && good; i++) {
-        struct step *step = &p->steps[i];
-        good = (step->to < 0 || (step->to = p->step_at[step->to]) >= 0) &&
-               (!compat_ops[step->op].has_variable || step->arg < (uint32_t)p->variables);
-    }
-    return good && p->count && read_spans(p) ? 0 : program_is_none();
+    if (!read_steps(p, (const unsigned char *)PyBytes_AS_STRING(bytes)))
+        return program_is_none();
+    return 0;
 }
 
 /* ---- writing ---- */
@@ -134,12 +184,17 @@ struct step *program_put(struct program *p, int op, uint32_t arg, int32_t from)
     if (p->made_count == p->made_room) {
         const int32_t room = 2 * p->made_room + 64;
         struct step *more = realloc(p->made, sizeof *more * (size_t)room);
-        p->failed |= !more;
-        p->made = more ? more : p->made;
-        p->made_room = more ? room : p->made_room;
+        if (more) {
+            p->made = more;
+            p->made_room = room;
+        } else {
+            p->failed = true;
+        }
     }
-    if (!p->failed)
-        step = &p->made[p->made_count++];
+    if (!p->failed) {
+        step = &p->made[p->made_count];
+        p->made_count++;
+    }
     *step =
         (struct step){.op = (uint8_t)op, .size = 1, .arg = arg, .to = -1, .span = -1, .from = from};
     return step;
@@ -155,6 +210,23 @@ struct step *program_keep(struct program *p, int32_t step)
     return kept;
 }
 
+/* Each step gets its place. */
+static void place_steps(struct program *p)
+{
+    p->units = 0;
+    for (int32_t i = 0; i < p->made_count; i++) {
+        struct step *step = &p->made[i];
+        step->at = p->units;
+        p->units += step->size + compat_caches(step->op);
+    }
+}
+
+/* The unit of the new code where the step TO, which was read, stands now. */
+static int32_t unit_of(const struct program *p, int32_t to)
+{
+    return p->made[p->steps[to].at].at;
+}
+
 /* Each step gets its place, and jumps their arguments. */
 static void arrange(struct program *p)
 {
@@ -162,17 +234,12 @@ static void arrange(struct program *p)
 
     while (grown) {
         grown = false;
-        p->units = 0;
+        place_steps(p);
         for (int32_t i = 0; i < p->made_count; i++) {
             struct step *step = &p->made[i];
-            step->at = p->units;
-            p->units += step->size + compat_caches(step->op);
-        }
-        for (int32_t i = 0; i < p->made_count; i++) {
-            struct step *step = &p->made[i];
+            const int32_t behind = step->at + step->size + compat_caches(step->op);
             if (step->to >= 0)
-                step->arg = (uint32_t)abs(p->made[p->steps[step->to].at].at - step->at -
-                                          step->size - compat_caches(step->op));
+                step->arg = (uint32_t)abs(unit_of(p, step->to) - behind);
             for (; step->size < 4 && step->arg >> 8 * step->size; grown = true)
                 step->size++;
         }
@@ -197,14 +264,17 @@ static void write_number(uint32_t number, int flag, FILE *out)
 {
     for (int shift = 30; shift >= 0; shift -= 6)
         if (!shift || number >> shift) {
-            putc_unlocked((int)(number >> shift & 63) | (shift ? 64 : 0) | flag, out);
+            const int bits = (int)(number >> shift & 63);
+            const int more = shift ? 64 : 0;
+            putc_unlocked(bits | more | flag, out);
             flag = 0;
         }
 }
 
 static void write_spans(const struct program *p, FILE *out)
 {
-    int32_t span = -1, first = 0;
+    int32_t span = -1;
+    int32_t first = 0;
 
     for (int32_t i = 0; i <= p->made_count; i++) {
         const struct step *step = i < p->made_count ? &p->made[i] : NULL;
@@ -212,10 +282,11 @@ static void write_spans(const struct program *p, FILE *out)
         if (step && step->span == span)
             continue;
         if (span >= 0) {
+            const struct span *row = &p->spans[span];
             write_number((uint32_t)first, 128, out);
             write_number((uint32_t)(at - first), 0, out);
-            write_number((uint32_t)p->made[p->steps[p->spans[span].to].at].at, 0, out);
-            write_number(p->spans[span].depth, 0, out);
+            write_number((uint32_t)unit_of(p, row->to), 0, out);
+            write_number(row->depth, 0, out);
         }
         span = step ? step->span : -1;
         first = at;
@@ -230,36 +301,69 @@ static void write_low(uint32_t number, FILE *out)
     putc_unlocked((int)number, out);
 }
 
-/* A place in the source is line, last line, column, last column; -1: none. A RESUME that was put
- * has that of a function's beginning. */
+/* A place in the source; -1: none. */
+struct place {
+    int line;
+    int last_line;
+    int column;
+    int last_column;
+};
+
+/* Number I of POSITION, one of co_positions(); -1: None. */
+static int position_number(PyObject *position, int i)
+{
+    PyObject *number = PyTuple_GET_ITEM(position, i);
+
+    return number == Py_None ? -1 : (int)PyLong_AsLong(number);
+}
+
+static struct place place_of(PyObject *position)
+{
+    return (struct place){.line = position_number(position, 0),
+                          .last_line = position_number(position, 1),
+                          .column = position_number(position, 2),
+                          .last_column = position_number(position, 3)};
+}
+
+/* UNITS of code, 8 at most, are of PLACE. LINE: that of the units before. */
+static void write_place(int units, const struct place *place, int line, FILE *out)
+{
+    const int kind = place->line < 0 ? 15 : 14;
+    const int down = place->line - line;
+
+    putc_unlocked(128 | kind << 3 | (units - 1), out);
+    if (place->line < 0)
+        return;
+    write_low(down < 0 ? (uint32_t)-down << 1 | 1 : (uint32_t)down << 1, out);
+    write_low(place->last_line < place->line ? 0 : (uint32_t)(place->last_line - place->line), out);
+    write_low((uint32_t)(place->column + 1), out);
+    write_low((uint32_t)(place->last_column + 1), out);
+}
+
+/* A RESUME that was put has the place of a function's beginning. */
 static void write_lines(const struct program *p, FILE *out)
 {
-    OWNED PyObject *places = PyObject_CallMethod((PyObject *)p->code, "co_positions", NULL),
-                   *place = NULL;
-    int32_t unit = -1, line = p->code->co_firstlineno;
+    OWNED PyObject *positions = PyObject_CallMethod((PyObject *)p->code, "co_positions", NULL);
+    OWNED PyObject *position = NULL;
+    const int first_line = p->code->co_firstlineno;
+    int32_t unit = -1;
+    int32_t line = first_line;
 
-    for (int32_t n = 0; n < p->made_count && places; n++) {
+    if (!positions)
+        return;
+    for (int32_t n = 0; n < p->made_count; n++) {
         const struct step *step = &p->made[n];
-        int at[4] = {-1, -1, -1, -1};
+        struct place place = {-1, -1, -1, -1};
         if (step->from < 0 && step->op == RESUME)
-            memcpy(at, (int[4]){p->code->co_firstlineno, p->code->co_firstlineno, 0, 0}, sizeof at);
+            place = (struct place){first_line, first_line, 0, 0};
         for (; unit < step->from; unit++)
-            Py_XSETREF(place, PyIter_Next(places));
-        for (int i = 0; i < 4 && step->from >= 0 && place; i++)
-            at[i] = PyTuple_GET_ITEM(place, i) == Py_None
-                        ? -1
-                        : (int)PyLong_AsLong(PyTuple_GET_ITEM(place, i));
+            Py_XSETREF(position, PyIter_Next(positions));
+        if (step->from >= 0 && position)
+            place = place_of(position);
         for (int units = step->size + compat_caches(step->op); units > 0; units -= 8) {
-            putc_unlocked(128 | (at[0] < 0 ? 15 : 14) << 3 | (units < 8 ? units - 1 : 7), out);
-            if (at[0] < 0)
-                continue;
-            write_low(at[0] < line ? (uint32_t)(line - at[0]) << 1 | 1
-                                   : (uint32_t)(at[0] - line) << 1,
-                      out);
-            line = at[0];
-            write_low(at[1] < line ? 0 : (uint32_t)(at[1] - line), out);
-            write_low((uint32_t)(at[2] + 1), out);
-            write_low((uint32_t)(at[3] + 1), out);
+            write_place(units < 8 ? units : 8, &place, line, out);
+            if (place.line >= 0)
+                line = place.line;
         }
     }
 }
@@ -285,15 +389,20 @@ static int put_written(const struct program *p, void (*write)(const struct progr
 
 PyObject *program_make(struct program *p, PyObject *changes)
 {
-    OWNED PyObject *with = changes, *replace = tracer_attribute((PyObject *)p->code, "replace"),
-                   *none = PyTuple_New(0);
+    OWNED PyObject *with = changes;
+    OWNED PyObject *replace = tracer_attribute((PyObject *)p->code, "replace");
+    OWNED PyObject *none = PyTuple_New(0);
 
     if (p->failed)
         return PyErr_NoMemory();
     arrange(p);
-    return with && replace && none && !put_written(p, write_code, with, "co_code") &&
-                   !put_written(p, write_lines, with, "co_linetable") &&
-                   !put_written(p, write_spans, with, "co_exceptiontable")
-               ? PyObject_Call(replace, none, with)
-               : NULL;
+    if (!with || !replace || !none)
+        return NULL;
+    if (put_written(p, write_code, with, "co_code"))
+        return NULL;
+    if (put_written(p, write_lines, with, "co_linetable"))
+        return NULL;
+    if (put_written(p, write_spans, with, "co_exceptiontable"))
+        return NULL;
+    return PyObject_Call(replace, none, with);
 }

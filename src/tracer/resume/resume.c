@@ -37,10 +37,10 @@ static PyObject *steps(PyObject *module, PyObject *args)
         return NULL;
     good = !program_open(&p, code, first);
     for (int32_t i = 0; good && i < p.count; i++) {
-        const int begin = 2 * p.steps[i].from,
-                  end = begin + (p.steps[i].starts ? 2 * p.steps[i].size : 0);
-        const char *before = compat_ops[p.steps[i].op].not_before,
-                   *behind = i ? compat_ops[p.steps[i - 1].op].not_behind : NULL;
+        const int begin = 2 * p.steps[i].from;
+        const int end = begin + (p.steps[i].starts ? 2 * p.steps[i].size : 0);
+        const char *before = compat_ops[p.steps[i].op].not_before;
+        const char *behind = i ? compat_ops[p.steps[i - 1].op].not_behind : NULL;
         OWNED PyObject *step = Py_BuildValue("(iisy#)", begin, end, before ? before : behind,
                                              p.depth[i] < 0 ? NULL : program_slots(&p, i),
                                              (Py_ssize_t)(p.variables + p.depth[i]));
@@ -54,7 +54,9 @@ static PyObject *steps(PyObject *module, PyObject *args)
  * here; or a new step. */
 static bool put_part(struct program *p, PyObject *part, PyObject *moved)
 {
-    int op, to = -1, from = -1;
+    int op;
+    int to = -1;
+    int from = -1;
     unsigned arg;
 
     if (!PyLong_Check(part)) {
@@ -76,7 +78,8 @@ static PyObject *make(PyObject *module, PyObject *args)
 {
     PyCodeObject *code;
     struct program p;
-    PyObject *parts, *moved, *changes, *made = NULL;
+    PyObject *parts, *moved, *changes;
+    PyObject *made = NULL;
     bool good;
 
     if (!PyArg_ParseTuple(args, "O!O!O!O!:_make", &PyCode_Type, &code, &PyTuple_Type, &parts,
