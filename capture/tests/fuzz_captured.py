@@ -390,6 +390,8 @@ def play(seeds, without, only, control):
 
     def act_frame_trace():
         frame = sys._getframe(chooser.randrange(2, 4))
+        if frame.f_code is play.__code__:
+            return  # nothing catches there
         frame.f_trace = trace
         frame.f_trace_opcodes = True
         sys.settrace(trace)
@@ -519,8 +521,10 @@ def play(seeds, without, only, control):
             except BaseException:
                 if os.getpid() != main_pid:
                     os._exit(0)
-            with contextlib.suppress(Exception):
-                calm()  # a trace function is called for this, too: it ends when it raises
+            try:
+                calm()  # a trace function is called for this, too, and for what a `with` calls: it ends when it raises
+            except BaseException:
+                pass
             calm()
         del kept[:-10]
         if chance(0.2):
