@@ -66,7 +66,7 @@ CAPTURE := $(sort $(wildcard capture/src/*.c))
 STEPS   := tracer/compat/bytecode tracer/compat/step
 SOURCES := $(filter-out $(TRACER),$(sort $(shell find src -name "*.c")))
 OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/schema_sql.o $(BUILD)/obj/schema_empty.o $(BUILD)/obj/embedded.o
-SQL     := $(sort $(shell find schemas -name "*.sql" -o -type d))
+SQL     := $(sort $(shell find schemas -name "*.sql" -o -name "*.txt" -o -type d))
 
 all: program extensions
 

@@ -7,6 +7,7 @@ set -e
 
 rm -rf "$1/schemas"
 find schemas -type d | while read -r folder; do mkdir -p "$1/$folder"; done
+for file in schemas/pages/*.txt; do cp "$file" "$1/$file"; done
 find schemas -name '*.sql' | LC_ALL=C sort | xargs awk -v to="$1" -f schemas/names.awk src/vocabulary.h
 top=$PWD
 cd "$1"
@@ -48,7 +49,7 @@ echo "};"
 echo "const int schema_query_count = $count;"
 echo
 
-# The other files: a statement from each "-- name: X" to the next, without the ';' at its end; a file without one is one.
+# The other files: a statement, or a block of a page, from each "-- name: X" to the next, without the ';' at its end; a file without one is one.
 echo "const struct schema_query schema_statements[] = {"
 # The list of the named queries is a statement, too.
 awk 'FNR == 1 {
@@ -73,16 +74,16 @@ awk '/^_FROM_.*range\([0-9]+, [0-9]+\)/ {
         split($0, ends, /[^0-9]+/)
         printf "    {\"import/tested\",\n     \"CREATE TEMP TABLE tested AS SELECT %d AS least, %d AS most\"},\n", 200 + ends[1], 199 + ends[2]
     }' "$top/python/dyntrace/_torch_versions.py"
-find schemas -name '*.sql' ! -path 'schemas/queries/*' ! -path schemas/engines/sqlite.sql ! -path schemas/trace.sql ! -path schemas/views.sql | LC_ALL=C sort |
+find schemas \( -name '*.sql' -o -path 'schemas/pages/*.txt' \) ! -path 'schemas/queries/*' ! -path schemas/engines/sqlite.sql ! -path schemas/trace.sql ! -path schemas/views.sql | LC_ALL=C sort |
 while read -r file; do
     awk -v file="$file" '
         function flush() {
-            sub(/;[ \n]*$/, "", text)
+            if (file ~ /sql$/) sub(/;[ \n]*$/, "", text)
             gsub(/[\\"]/, "\\\\&", text)
             gsub(/\n/, "\\n\"\n     \"", text)
             printf "    {\"%s%s\",\n     \"%s\"},\n", prefix, name, text
         }
-        BEGIN { prefix = file; sub(/^schemas\//, "", prefix); sub(/\.sql$/, "", prefix) }
+        BEGIN { prefix = file; sub(/^schemas\//, "", prefix); sub(/\.(sql|txt)$/, "", prefix) }
         /^-- name: [^ ]+$/ { if (name != "") flush(); name = "/" $3; text = ""; next }
         { text = text $0 "\n" }
         END { flush() }' "$file"

@@ -153,6 +153,8 @@ def statements():
     for path in files("schemas", ".sql"):
         own = re.findall(r"^-- name: (\S+)$", "\n".join(read(path)), re.M)
         yield from (f"{path[len('schemas/'):-4]}/{name}" for name in own) if own else [path[len("schemas/"):-4]]
+    for path in files("schemas/pages", ".txt"):
+        yield from (f"{path[len('schemas/'):-4]}/{name}" for name in re.findall(r"^-- name: (\S+)$", "\n".join(read(path)), re.M))
     yield "import/aspects"  # which schemas/embed.sh makes
     yield "import/tested"
 
@@ -164,7 +166,7 @@ def includes():
         path = name if name.startswith("capture/") else name[len("src/"):]
         mine, module = folder(path), path.rsplit(".", 1)[0]
         for at, line in enumerate(read(name), 1):
-            for asked in re.findall(r'schema_statement\("([^"]+)"\)', line):
+            for asked in re.findall(r'(?:schema_statement\(|page_text_row\(\w+, )"([^"]+)"', line):
                 if asked not in known and path != "schema.h":
                     yield f"{name}:{at}: schemas/ has no statement {asked}"
             include = re.match(r'#include "([^"]+)"', line)

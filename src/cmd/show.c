@@ -180,7 +180,7 @@ static void listing_row(struct query *query)
     prose_lines(stdout, listing, 4, given.full ? -1 : LINES);
 }
 
-static void part_call(const char *name, struct query *row)
+static void part_call(struct page_text *page, const char *name, struct query *row)
 {
     if (!strcmp(name, "nodes")) {
         nodes_print(row);

@@ -1,8 +1,9 @@
 /* cmd/why.c -- `dyntrace why`: what was decided about one function's calls, and why.
  *
- * The facts are gathered first (trace/why/why.h), then the page is written from them, section by
- * section. Of a program that uses torch the page is in torch's words: its labels and names,
- * "eagerly" for what others call "as Python". */
+ * The facts are gathered first (trace/why/why.h), then schemas/pages/why.txt prints them, section by
+ * section: words and layout are there. Here each fact gets the name that it has there. Of a program
+ * that uses torch the page is in torch's words: its labels and names, "eagerly" for what others call
+ * "as Python". */
 
 #include "trace/why/why.h"
 #include "cmd/ranks.h"
@@ -15,50 +16,48 @@
 #include "trace/db.h"
 #include "trace/doubts.h"
 #include "trace/expression.h"
+#include "trace/page_text.h"
 #include "trace/prose.h"
 #include "trace/torch_words.h"
 #include "trace/trials.h"
 #include "trace/user_stack.h"
 
 enum {
-    /* lines of the page */
     HITS_SHOWN = 6,
     COMPILES_FIRST = 4,
     COMPILES_LAST = 2,
-    CAUSES_SHOWN = 4,
     CAUSES_READ = 200, /* of a compile: each is held against each */
-    OLDER_SHOWN = 3,
-    LINES_SHOWN = 3,
-    HISTORIES_SHOWN = 6,
-    ENTRIES_SHOWN = 8,
-    GUARDS_SHOWN = 3,
-    BREAKS_SHOWN = 5,
-    INPUTS_SHOWN = 3,
-    PHASES_SHOWN = 6,
-    MARKS_SHOWN = 4,
-    RANKS_SHOWN = 16,
-    REMEDIES_SHOWN = 3,
-    NOTES_SHOWN = 2,
-    WIDTH = WHY_WIDTH, /* bytes of a text from the trace within a line */
+    NAME_BYTES = 200,
 };
 
-#define each_of(item, list, most)            \
-    (__typeof__((list).at) item = (list).at; \
-     item < (list).at + (list).count && item < (list).at + (most); item++)
-#define each(item, list) each_of(item, list, (list).count)
+/* What is asked for. */
+static struct {
+    bool sql, json, whatif, ranks, all;
+    bool measure; /* --try */
+} given;
 
-/* How calls run that no compiled code is for. */
-static const char *as_python(const struct why *why)
+/* ---- the page ------------------------------------------------------------ */
+
+static struct why why;
+
+/* What the part behind a --call is about. */
+static struct {
+    const struct remedy *remedy;
+    const struct compile *compile;
+    const struct cause *from, *end; /* the causes of the compile, or of a history */
+    const struct cause *cause;      /* one of them */
+    const struct graph_break *broken;
+} now;
+
+/* The first part of a reason, where the compiler gives several; NULL: none. */
+static const char *what_of(const char *reason)
 {
-    return why->torch.number ? "eagerly" : "as Python";
-}
+    struct torch_reason parts;
 
-#define NO_CAUSE "the cause was not recorded"
-
-/* The first part of a reason, where the compiler gives several. */
-static const char *what_of(struct why *why, const char *reason)
-{
-    return arena_print(&why->arena, "%s", torch_reason_split(reason).what);
+    if (!reason)
+        return NULL;
+    parts = torch_reason_split(reason);
+    return arena_print(&why.arena, "%s", parts.what);
 }
 
 static const char *entry_of(const struct cause *cause)
@@ -66,9 +65,34 @@ static const char *entry_of(const struct cause *cause)
     return prose_or(cause->older_entry, "an older entry");
 }
 
+/* The line of the program that STACK ends in; SAID as user_stack_line() has it. */
+static const char *line_of(const char *stack, const char *said)
+{
+    struct lines *lines = db_lines(why.db);
+    char *line = user_stack_line(stack, said, why.code.qualname, lines);
+
+    return why_keep(&why, line);
+}
+
 static double percent(int64_t part, int64_t all)
 {
     return 100.0 * (double)part / (double)all;
+}
+
+/* How many of COUNT rows are left at row I: for --more. */
+static void left_fact(struct page_text *page, size_t count, size_t i)
+{
+    int64_t left = (int64_t)(count - i);
+
+    fact(page, "left", left);
+}
+
+/* What all blocks may say. */
+static void torch_fact(struct page_text *page)
+{
+    bool torch = why.torch.number;
+
+    fact(page, "torch", torch);
 }
 
 /* ---- moments ------------------------------------------------------------- */
@@ -96,199 +120,204 @@ static void moments_differ(int64_t before, int64_t after)
         decimals++;
 }
 
-static void moments_choose(const struct why *why)
+static void moments_choose(void)
 {
+    size_t most = HITS_SHOWN + OUTCOMES;
+
     decimals = DECIMALS_LEAST;
-    for (size_t i = 1; i < why->compiles.count; i++)
-        moments_differ(why->compiles.at[i - 1].start_ns, why->compiles.at[i].start_ns);
-    for (size_t i = 0; i < why->calls.count; i++) {
-        moments_differ(why->calls.at[i].first_ns, why->calls.at[i].last_ns);
-        for (size_t j = 0; j < i && i < HITS_SHOWN + OUTCOMES; j++)
-            moments_differ(why->calls.at[j].first_ns, why->calls.at[i].first_ns);
+    for (size_t i = 1; i < why.compiles.count; i++) {
+        const struct compile *compile = &why.compiles.at[i];
+        moments_differ(compile[-1].start_ns, compile->start_ns);
+    }
+    for (size_t i = 0; i < why.calls.count; i++) {
+        const struct call_class *class = &why.calls.at[i];
+        moments_differ(class->first_ns, class->last_ns);
+        for (size_t j = 0; j < i && j < most; j++)
+            moments_differ(why.calls.at[j].first_ns, class->first_ns);
     }
 }
 
 /* NS after the recording began, "1.093 s"; NULL: UNKNOWN. */
-static const char *moment(struct why *why, int64_t ns)
+static const char *moment(int64_t ns)
 {
     int64_t unit = 1000000000;
 
     if (ns == UNKNOWN)
         return NULL;
     if (ns < 0)
-        return arena_print(&why->arena, "%.*f s", decimals, (double)ns / 1e9);
-    return arena_print(&why->arena, "%jd.%0*jd s", (intmax_t)(ns / unit), decimals,
+        return arena_print(&why.arena, "%.*f s", decimals, (double)ns / 1e9);
+    return arena_print(&why.arena, "%jd.%0*jd s", (intmax_t)(ns / unit), decimals,
                        (intmax_t)rounded(ns % unit, decimals));
-}
-
-/* A list of COUNT, of which SHOWN are printed, has more. */
-static void more_print(FILE *out, size_t shown, size_t count)
-{
-    if (count > shown)
-        fprintf(out, "  and %zu more; --json has them all\n", count - shown);
 }
 
 /* ---- the head ------------------------------------------------------------ */
 
-/* Which torch, how it was watched, and what that leaves unseen. */
-static void torch_print(struct why *why, FILE *out)
-{
-    static const struct {
-        const char *mode, *words;
-    } modes[] = {
-        {"shim", "shim: every guard check was seen"},
-        {"observe", "observe: entries that were tried in vain before a hit or an eager call are "
-                    "not seen, nor what guards take"},
-        {"import", "imported"},
-    };
-    const struct torch_facts *torch = &why->torch;
-    const char *words = torch->mode;
-
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-        if (prose_same(torch->mode, modes[i].mode))
-            words = modes[i].words;
-    if (torch->number)
-        prose_print(out, "torch %.40s%s{, %.200s}\n{%.300s\n}", torch->version,
-                    torch->versions > 1 ? " and others" : "",
-                    torch->modes > 1 ? "watched in different ways in different processes" : words,
-                    torch->note);
-}
-
-/* Ranks should compile alike: one that compiles alone makes the others wait. */
-static void ranks_print(struct why *why, FILE *out)
-{
-    const size_t count = why->ranks.count;
-    bool differ = false;
-
-    for each (r, why->ranks)
-        differ = differ || r->compiles != why->ranks.at[0].compiles;
-    if (count)
-        fputs(count == 1 ? "rank" : "ranks", out);
-    for
-        each_of(r, why->ranks, RANKS_SHOWN)
-            prose_print(out, "%s %jd{: %jd compile(s)}", r > why->ranks.at ? "," : "", r->rank,
-                        differ ? r->compiles : UNKNOWN);
-    if (count > RANKS_SHOWN)
-        fprintf(out, " and %zu more", count - RANKS_SHOWN);
-    if (count)
-        fputs(differ ? "; they differ\n" : "\n", out);
-}
-
 /* "16 calls: 56.2 % ran compiled code, ..." */
-static void shares_print(struct why *why, FILE *out)
+static void shares_print(struct page_text *page)
 {
-    int64_t compiles = (int64_t)why->compiles.count, asked = why->shared.asked,
-            compiled = why_calls(why, OUTCOME_HIT) + why_calls(why, OUTCOME_COMPILED);
+    int64_t hits = why_calls(&why, OUTCOME_HIT);
+    int64_t compiled = why_calls(&why, OUTCOME_COMPILED);
+    int64_t skips = why_calls(&why, OUTCOME_SKIP);
+    int64_t disabled = why_calls(&why, OUTCOME_DISABLED);
+    int64_t compiles = (int64_t)why.compiles.count;
+    int64_t asked = why.shared.asked;
 
-    prose_print(out, "%'jd call(s)", why->all_calls);
-    if (!why->all_calls && !compiles) {
-        fputs(": it is known, but was never called while this was recorded\n", out);
-        return;
+    torch_fact(page);
+    fact(page, "calls", why.all_calls);
+    fact(page, "compiles", compiles);
+    fact(page, "without_lookup", skips + disabled);
+    fact(page, "asked", asked);
+    fact(page, "others", why.all_calls - asked);
+    if (asked) {
+        fact(page, "compiled", percent(hits + compiled, asked));
+        fact(page, "python", percent(why.shared.python, asked));
     }
-    if (!asked && !compiles)
-        fputs(why_calls(why, OUTCOME_SKIP) + why_calls(why, OUTCOME_DISABLED)
-                  ? ": none needed a lookup"
-                  : ": no compiler had to do with them",
-              out);
-    else if (asked && asked < why->all_calls)
-        prose_print(out, ", %'jd that wanted compiled code", asked);
-    if (asked)
-        prose_print(out, ": %.3g %% ran compiled code, %.3g %% ran %s though a compiler was set",
-                    percent(compiled, asked), percent(why->shared.python, asked), as_python(why));
-    prose_print(out,
-                "{; %jd compile(s) (%jd recompile(s))}{ and %jd attempt(s) that gave no code}\n",
-                compiles ? why->made : UNKNOWN, why->recompiles, prose_any(compiles - why->made));
+    fact(page, "made", why.made);
+    fact(page, "recompiles", why.recompiles);
+    fact(page, "without_code", compiles - why.made);
+    page_text_row(page, why.all_calls == UNKNOWN ? "pages/why/no_shares" : "pages/why/shares", 0);
 }
 
-static void head_print(struct why *why, FILE *out)
+static void head_print(struct page_text *page)
 {
-    const struct found_code *code = &why->code;
-    char *settings = doubts_settings(why->db);
+    const struct found_code *code = &why.code;
+    const char *rest = why_keep(&why, torch_rest_words(code->qualname, NAME_BYTES));
+    char *settings = doubts_settings(why.db);
 
-    prose_print(out, "%.200s  %.200s:%jd  ", code->qualname, prose_path(code->filename),
-                code->first_line);
-    torch_kind_print(out, code->qualname, code->kind);
-    prose_print(out, "{ of %.200s}", why->self_class);
-    if (code->code_objects > 1)
-        prose_print(out, ", %jd code objects in %jd process(es)", code->code_objects,
-                    code->processes);
-    putc('\n', out);
-    if (why->all_calls == UNKNOWN)
-        fputs("calls: not known\n", out);
-    else
-        shares_print(why, out);
-    if (why->missing)
-        fputs("LOSS: events are missing from this recording (`dyntrace report`); counts may be too "
-              "low\n",
-              out);
-    prose_print(out, "{%.200s\n}", doubts_values(why->db));
-    prose_print(out, "{recorded under %.2000s\n}", settings);
+    fact(page, "function", code->qualname);
+    fact(page, "file", code->filename);
+    fact(page, "line", code->first_line);
+    fact(page, "kind", rest ? rest : code->kind);
+    fact(page, "self_class", why.self_class);
+    fact(page, "code_objects", code->code_objects);
+    fact(page, "processes", code->processes);
+    fact(page, "missing", why.missing);
+    fact(page, "values", doubts_values(why.db));
+    fact(page, "settings", settings);
+    page_text_row(page, "pages/why/head", 0);
     free(settings);
 }
 
-/* How it was watched, and where. */
-static void watched_print(struct why *why, FILE *out)
+/* Ranks should compile alike: one that compiles alone makes the others wait. */
+static void ranks_print(struct page_text *page)
 {
-    if (why->torch.number || why->ranks.count)
-        putc('\n', out);
-    torch_print(why, out);
-    ranks_print(why, out);
+    const size_t count = why.ranks.count;
+    const struct rank *ranks = why.ranks.at;
+    bool differ = false;
+    bool more = true;
+
+    for (size_t i = 0; i < count; i++)
+        differ = differ || ranks[i].compiles != ranks[0].compiles;
+    for (size_t i = 0; i < count && more; i++) {
+        why_facts(&page->facts, ranks_fields, &ranks[i]);
+        fact(page, "several", count > 1);
+        fact(page, "differ", differ);
+        fact(page, "later", i > 0);
+        left_fact(page, count, i);
+        more = page_text_row(page, "pages/why/rank", (int64_t)i);
+    }
+    fact(page, "differ", differ);
+    page_text_row(page, "pages/why/ranks", 0);
+}
+
+/* How it was watched, and where. */
+static void watched_print(struct page_text *page)
+{
+    if (why.torch.number || why.ranks.count)
+        putc('\n', page->out);
+    why_facts(&page->facts, torch_fields, &why.torch);
+    why_facts(&page->facts, torches_fields, &why.torch);
+    if (why.torch.number)
+        page_text_row(page, "pages/why/torch", 0);
+    page->facts.count = 0;
+    if (why.ranks.count)
+        ranks_print(page);
 }
 
 /* ---- calls --------------------------------------------------------------- */
 
-static const char *words_of(const struct why *why, int64_t outcome)
+static const char *words_of(int64_t outcome)
 {
     const struct outcome_facts *facts = &outcome_facts[outcome];
 
-    if (!why->torch.number || !facts->torch)
+    if (!why.torch.number || !facts->torch)
         return facts->words;
-    return outcome == OUTCOME_PLAIN && why->torch.observed
+    return outcome == OUTCOME_PLAIN && why.torch.observed
                ? "ran eagerly; whether torch was asked was not seen"
                : facts->torch;
 }
 
-static void calls_print(struct why *why, FILE *out)
+/* CALLS of all calls, by the block NAME. */
+static void calls_row(struct page_text *page, const char *name, int64_t calls)
 {
-    int64_t folded = 0, folded_entries = 0, hits = 0;
+    int64_t all = why.all_calls;
+    double share = all > 0 ? percent(calls, all) : 100.0;
 
-    if (!why->calls.count && !why->undecided)
-        return;
-    prose_title(out, "Its calls");
-    for each (class, why->calls) {
-        if (class->outcome == OUTCOME_HIT && ++hits > HITS_SHOWN) {
-            folded += class->calls;
-            folded_entries++;
-            continue;
-        }
-        prose_print(out, "%'9jd %5.1f %%  %-14s  %s", class->calls,
-                    why->all_calls > 0 ? percent(class->calls, why->all_calls) : 100.0,
-                    outcome_word(class->outcome), words_of(why, class->outcome));
-        prose_print(out, "{ of %.40s}; %sat %s{, last at %s}\n", class->entry,
-                    class->calls > 1 ? "first " : "", moment(why, class->first_ns),
-                    class->calls > 1 ? moment(why, class->last_ns) : NULL);
-    }
-    if (folded)
-        prose_print(out, "%'9jd %5.1f %%  %-14s  ran compiled code of %jd other entries\n", folded,
-                    percent(folded, why->all_calls), "hit", folded_entries);
-    if (why->disabled_words)
-        prose_print(out, "           called in line %jd of %.70s after a graph break: %.140s\n",
-                    why->disabled_line, why->disabled_by, what_of(why, why->disabled_words));
-    if (why->undecided)
-        prose_print(out,
-                    "%'9jd %5.1f %%  %-14s  without a lookup: plain, skipped or disabled (its "
-                    "frames are not stored, or too many)\n",
-                    why->undecided, percent(why->undecided, why->all_calls), "?");
+    fact(page, "calls", calls);
+    fact(page, "share", share);
+    page_text_row(page, name, 0);
 }
 
-/* ---- compiles ------------------------------------------------------------ */
+static void call_print(struct page_text *page, const struct call_class *class)
+{
+    const char *outcome = outcome_word(class->outcome);
+
+    fact(page, "outcome", outcome);
+    fact(page, "words", words_of(class->outcome));
+    fact(page, "entry", class->entry);
+    fact(page, "several", class->calls > 1);
+    fact(page, "first", moment(class->first_ns));
+    fact(page, "last", moment(class->last_ns));
+    calls_row(page, "pages/why/call", class->calls);
+}
+
+static void disabled_print(struct page_text *page)
+{
+    fact(page, "line", why.disabled_line);
+    fact(page, "by", why.disabled_by);
+    fact(page, "reason", what_of(why.disabled_words));
+    page_text_row(page, "pages/why/disabled", 0);
+}
+
+/* The hits of entries after the first ones are one line. */
+static void calls_print(struct page_text *page)
+{
+    int64_t folded = 0, entries = 0, hits = 0;
+
+    if (!why.calls.count && !why.undecided)
+        return;
+    page_text_row(page, "pages/why/calls", 0);
+    for (size_t i = 0; i < why.calls.count; i++) {
+        const struct call_class *class = &why.calls.at[i];
+        bool is_hit = class->outcome == OUTCOME_HIT;
+        hits += is_hit;
+        if (is_hit && hits > HITS_SHOWN) {
+            folded += class->calls;
+            entries++;
+        } else {
+            call_print(page, class);
+        }
+    }
+    if (folded) {
+        fact(page, "entries", entries);
+        calls_row(page, "pages/why/other_hits", folded);
+    }
+    if (why.disabled_words)
+        disabled_print(page);
+    if (why.undecided)
+        calls_row(page, "pages/why/undecided", why.undecided);
+}
+
+/* ---- causes -------------------------------------------------------------- */
 
 /* Both are about one thing that had one value: one cause, in however many older entries and by
  * however many guards of these it failed. */
 static bool is_same(const struct cause *one, const struct cause *other)
 {
-    return prose_same(one->source, other->source) && prose_same(one->actual, other->actual) &&
-           prose_same(one->aspect, other->aspect) && one->dimension == other->dimension;
+    bool is_part = prose_same(one->aspect, other->aspect) && one->dimension == other->dimension;
+
+    return is_part && prose_same(one->source, other->source) &&
+           prose_same(one->actual, other->actual);
 }
 
 static bool has_values(const struct cause *cause)
@@ -299,675 +328,773 @@ static bool has_values(const struct cause *cause)
 /* ONE is printed with OTHER. Without values that are one text of one entry. */
 static bool is_printed_with(const struct cause *one, const struct cause *other)
 {
+    bool is_entry = one->cache_entry_id == other->cache_entry_id;
+    bool is_text = prose_same(one->kind, other->kind) && prose_same(one->text, other->text);
+
     if (!is_same(one, other))
         return false;
-    return has_values(one) ||
-           (prose_same(one->kind, other->kind) && prose_same(one->text, other->text) &&
-            one->cache_entry_id == other->cache_entry_id);
+    return has_values(one) || (is_text && is_entry);
 }
 
-/* Causes that differ only in the older entry share one line. The first cause in FROM..END that is
- * on the line of CAUSE and expects the same value; END: none. */
-static const struct cause *first_expecting(const struct cause *from, const struct cause *end,
-                                           const struct cause *cause)
+/* The text of CAUSE at OFFSET of the struct. */
+static const char *text_at(const struct cause *cause, size_t offset)
 {
-    while (from < end &&
-           !(is_printed_with(from, cause) && prose_same(from->expected, cause->expected)))
-        from++;
-    return from;
+    return *(const char *const *)((const char *)cause + offset);
 }
 
-/* "expected 16 (0/0, 0/2), 18 (0/1)" of the causes FROM..END that are one with FIRST. */
-static void expected_print(struct why *why, FILE *out, const struct cause *from,
-                           const struct cause *end, const struct cause *first)
+/* The two are printed together, and the text at OFFSET is the same in both. */
+static bool is_alike(const struct cause *one, const struct cause *other, size_t offset)
 {
-    int64_t shown = 0;
+    if (!is_printed_with(one, other))
+        return false;
+    return prose_same(text_at(one, offset), text_at(other, offset));
+}
 
-    for (const struct cause *c = from; c < end; c++) {
-        const struct cause *last = NULL;
-        int64_t entries = 0;
-        if (!is_printed_with(c, first) || first_expecting(from, end, c) < c)
+/* CAUSE is one of now.cause, and the first with its text at OFFSET. */
+static bool is_new(const struct cause *cause, size_t offset)
+{
+    const struct cause *at = now.from;
+
+    if (!is_printed_with(cause, now.cause))
+        return false;
+    while (at < cause && !is_alike(at, cause, offset))
+        at++;
+    return at == cause;
+}
+
+/* The older entries that expected what now.cause says; or how many they are, where IS_COUNTED. */
+static int64_t entries_print(struct page_text *page, bool is_counted)
+{
+    const size_t expected = offsetof(struct cause, expected);
+    const struct cause *last = NULL;
+    int64_t count = 0;
+    int64_t all = is_counted ? 0 : entries_print(page, true);
+    bool more = true;
+
+    for (const struct cause *c = now.cause; c < now.end && more; c++) {
+        bool is_other = !last || last->cache_entry_id != c->cache_entry_id;
+        if (!is_other || !is_alike(c, now.cause, expected))
             continue;
-        if (shown++ >= OLDER_SHOWN)
-            continue;
-        prose_print(out, "%s%.70s (", shown > 1 ? ", " : "expected ",
-                    why_keep(why, cause_expected(c)));
-        for (const struct cause *same = c; same < end; same++) {
-            bool is_other = !last || last->cache_entry_id != same->cache_entry_id;
-            if (!is_printed_with(same, c) || !prose_same(same->expected, c->expected) || !is_other)
-                continue;
-            last = same;
-            if (entries++ < OLDER_SHOWN)
-                prose_print(out, "%s%.40s", entries > 1 ? ", " : "", entry_of(same));
+        last = c;
+        if (!is_counted) {
+            fact(page, "later", count > 0);
+            fact(page, "entry", entry_of(c));
+            fact(page, "left", all - count);
+            more = page_text_row(page, "pages/why/expecting", count);
         }
-        prose_print(out, "{ and %jd more})", prose_any(entries - OLDER_SHOWN));
+        count++;
     }
-    prose_print(out, "{ and %jd other value(s)}", prose_any(shown - OLDER_SHOWN));
+    return count;
 }
 
-/* The guards of FROM..END that are one cause with FIRST: "EQUALS_MATCH, LAMBDA_GUARD". */
-static void kinds_print(FILE *out, const struct cause *from, const struct cause *end,
-                        const struct cause *first)
+/* "expected 16 (0/0, 0/2), 18 (0/1)": causes that differ only in the older entry share one line. */
+static int64_t expected_print(struct page_text *page, bool is_counted)
 {
-    for (const struct cause *c = from; c < end; c++) {
-        const struct cause *before = from;
-        if (!is_printed_with(c, first) || !prose_filled(c->kind))
+    const size_t expected = offsetof(struct cause, expected);
+    const struct cause *first = now.cause;
+    int64_t count = 0;
+    int64_t all = is_counted ? 0 : expected_print(page, true);
+    bool more = true;
+
+    for (const struct cause *c = now.from; c < now.end && more; c++) {
+        if (!is_new(c, expected))
             continue;
-        while (before < c && !(is_printed_with(before, c) && prose_same(before->kind, c->kind)))
-            before++;
-        if (before == c)
-            prose_print(out, "%.40s, ", c->kind);
+        if (!is_counted) {
+            fact(page, "later", count > 0);
+            fact(page, "expected", why_keep(&why, cause_expected(c)));
+            fact(page, "left", all - count);
+            now.cause = c;
+            more = page_text_row(page, "pages/why/expected", count);
+            now.cause = first;
+        }
+        count++;
     }
+    return count;
 }
 
-/* The lines of the program that need the guards of FROM..END that are one cause with FIRST, each
- * behind BEFORE. */
-static void needed_print(struct why *why, FILE *out, const struct cause *from,
-                         const struct cause *end, const struct cause *first, const char *before)
+/* The guards that are one cause: "EQUALS_MATCH, LAMBDA_GUARD". */
+static int64_t kinds_print(struct page_text *page, bool is_counted)
 {
-    int shown = 0;
+    const size_t kind = offsetof(struct cause, kind);
+    int64_t count = 0;
 
-    for (const struct cause *c = from; c < end; c++) {
-        const struct cause *other = from;
-        const char *line;
-        if (!is_printed_with(c, first) || !prose_filled(c->user_stack))
+    for (const struct cause *c = now.from; c < now.end; c++) {
+        if (!prose_filled(c->kind) || !is_new(c, kind))
             continue;
-        while (other < c &&
-               !(is_printed_with(other, c) && prose_same(other->user_stack, c->user_stack)))
-            other++;
-        if (other < c || shown++ >= LINES_SHOWN)
+        if (!is_counted) {
+            fact(page, "later", count > 0);
+            fact(page, "kind", c->kind);
+            page_text_row(page, "pages/why/kind", count);
+        }
+        count++;
+    }
+    return count;
+}
+
+/* The lines of the program that need the guards of one cause, by the block NAME. */
+static void needed_print(struct page_text *page, const char *name)
+{
+    const size_t user_stack = offsetof(struct cause, user_stack);
+    int64_t shown = 0;
+    bool more = true;
+
+    for (const struct cause *c = now.from; c < now.end && more; c++) {
+        if (!prose_filled(c->user_stack) || !is_new(c, user_stack))
             continue;
-        line = why_keep(
-            why, user_stack_line(c->user_stack, c->text, why->code.qualname, db_lines(why->db)));
-        if (line)
-            prose_print(out, "%sneeded by %.250s\n", before, line);
+        fact(page, "line", line_of(c->user_stack, c->text));
+        more = page_text_row(page, name, shown);
+        shown++;
     }
 }
 
 /* What was compared has no older value beside it: that another backend asked. */
-static void backend_print(struct why *why, FILE *out, const struct compile *compile,
-                          const struct cause *cause)
+static void backend_facts(struct page_text *page)
 {
-    const struct entry *older = why_entry(why, cause->cache_entry_id),
-                       *made = why_entry(why, compile->cache_entry_id);
-    const char *before = older ? older->backend : NULL,
-               *now = before && made ? made->backend : NULL;
-    bool same = now && !strcmp(before, now);
+    const struct entry *older = why_entry(&why, now.cause->cache_entry_id);
+    const struct entry *made = why_entry(&why, now.compile->cache_entry_id);
+    const char *before = older ? older->backend : NULL;
+    const char *after = before && made ? made->backend : NULL;
+    bool is_same_name = after && !strcmp(before, after);
 
-    prose_print(out, "%.40s was compiled by another backend{, %.60s}{, than now, %.60s}%s",
-                entry_of(cause), before, same ? NULL : now,
-                same ? ", another object of that name" : "");
+    fact(page, "backend", true);
+    fact(page, "before", before);
+    fact(page, "now", after);
+    fact(page, "same", is_same_name);
 }
 
-/* One of the causes FROM..END, with those that are one with it. */
-static void cause_print(struct why *why, FILE *out, const struct compile *compile,
-                        const struct cause *from, const struct cause *end, const struct cause *c)
+/* now.cause, row NUMBER of ALL, with those that are one with it. */
+static bool cause_print(struct page_text *page, int64_t number, int64_t all)
 {
-    bool is_backend = why->torch.number && c->kind && !strncmp(c->kind, "BACKEND_", 8);
+    const struct cause *c = now.cause;
+    const char *reason = prose_or(c->text, prose_or(c->source, "no reason was recorded"));
+    bool is_of_backend = why.torch.number && c->kind && !strncmp(c->kind, "BACKEND_", 8);
     bool is_decided = false;
 
-    for (const struct cause *other = from; other < end; other++)
-        is_decided = is_decided || (is_printed_with(other, c) && other->decided);
-    fputs(is_decided ? "         " : "         also ", out);
+    for (const struct cause *other = now.from; other < now.end; other++)
+        is_decided = is_decided || (other->decided && is_printed_with(other, c));
+    fact(page, "decided", is_decided);
+    fact(page, "entry", entry_of(c));
     if (has_values(c)) {
-        prose_print(out, "%.110s: ", why_keep(why, cause_called(c)));
-        if (prose_filled(c->expected))
-            expected_print(why, out, from, end, c);
-        prose_print(out, prose_filled(c->expected) ? "{, actual %.70s}" : "{actual %.70s}",
-                    why_keep(why, cause_actual(c)));
-    } else if (is_backend) {
-        backend_print(why, out, compile, c);
+        fact(page, "about", why_keep(&why, cause_called(c)));
+        fact(page, "expected", prose_filled(c->expected));
+        fact(page, "actual", why_keep(&why, cause_actual(c)));
+    } else if (is_of_backend) {
+        backend_facts(page);
     } else {
-        prose_print(out, "%.40s: %.140s", entry_of(c),
-                    prose_or(c->text, prose_or(c->source, "no reason was recorded")));
+        fact(page, "reason", reason);
     }
-    fputs("  [", out);
-    kinds_print(out, from, end, c);
-    fprintf(out, "%s]\n", prose_same(c->how, "observed") ? "observed" : "re-checked");
-    needed_print(why, out, from, end, c, "           ");
+    fact(page, "kinds", kinds_print(page, true));
+    fact(page, "how", c->how);
+    fact(page, "left", all - number);
+    return page_text_row(page, "pages/why/cause", number);
+}
+
+/* CAUSE comes before all those with which it is printed. */
+static bool is_head(const struct cause *cause)
+{
+    const struct cause *at = now.from;
+
+    while (at < cause && !is_printed_with(at, cause))
+        at++;
+    return at == cause;
 }
 
 /* The causes of a recompile, each once. */
-static void causes_print(struct why *why, FILE *out, const struct compile *compile)
+static void recompile_causes_print(struct page_text *page)
 {
-    const struct cause *from = &why->causes.at[compile->first_cause], *end = from + compile->causes,
-                       *before;
-    int64_t shown = 0;
+    size_t count = now.compile->causes;
+    int64_t shown = 0, all = 0;
+    bool more = true;
 
-    if (end - from > CAUSES_READ)
-        end = from + CAUSES_READ;
-    for (const struct cause *c = from; c < end; c++) {
-        for (before = from; before < c && !is_printed_with(before, c); before++)
+    now.from = &why.causes.at[now.compile->first_cause];
+    now.end = now.from + (count < CAUSES_READ ? count : CAUSES_READ);
+    for (const struct cause *c = now.from; c < now.end; c++)
+        all += is_head(c);
+    for (const struct cause *c = now.from; c < now.end && more; c++) {
+        if (!is_head(c))
             continue;
-        if (before < c || shown++ >= CAUSES_SHOWN)
-            continue;
-        cause_print(why, out, compile, from, end, c);
+        now.cause = c;
+        more = cause_print(page, shown, all);
+        shown++;
     }
-    if (shown > CAUSES_SHOWN)
-        prose_print(out, "         %jd other failing guards; --json has them all\n",
-                    shown - CAUSES_SHOWN);
 }
 
 /* A recompile that no guard asked for: did an entry die before it, or was one not seen? */
-static bool deaths_before_print(struct why *why, FILE *out, const struct compile *compile)
+static bool deaths_before_print(struct page_text *page)
 {
-    const struct entry *other = why_other_region(why, compile);
-    int shown = 0;
+    const struct compile *compile = now.compile;
+    const struct entry *other = why_other_region(&why, compile);
+    int64_t shown = 0;
+    bool more = true;
 
-    for (size_t i = why->entries.count; i-- > 0 && shown < 2;) {
-        const struct entry *e = &why->entries.at[i];
-        if (e->died_ns == UNKNOWN || e->code_id != compile->code_id ||
-            e->died_ns > compile->start_ns)
+    for (size_t i = why.entries.count; i-- > 0 && more;) {
+        const struct entry *e = &why.entries.at[i];
+        bool is_dead = e->died_ns != UNKNOWN && e->died_ns <= compile->start_ns;
+        if (!is_dead || e->code_id != compile->code_id)
             continue;
+        fact(page, "label", e->label);
+        fact(page, "died", moment(e->died_ns));
+        fact(page, "cause", prose_filled(e->death_cause));
+        more = page_text_row(page, "pages/why/death", shown);
         shown++;
-        prose_print(out, "         %.40s had died at %s: %.140s\n", e->label,
-                    moment(why, e->died_ns), prose_or(e->death_cause, NO_CAUSE));
     }
-    if (other)
-        prose_print(
-            out,
-            "         %.40s belongs to region %jd and is not seen by others (isolate_recompiles)\n",
-            other->label, other->region_id);
+    if (other) {
+        why_facts(&page->facts, entries_fields, other);
+        page_text_row(page, "pages/why/other_region", 0);
+    }
     return shown || other;
 }
 
-/* Where the program was, behind BEFORE: the innermost line, then the path to it. */
-static void stack_print(struct why *why, FILE *out, const char *stack, const char *before)
+static void causes_print(struct page_text *page)
 {
-    const char *line =
-        why_keep(why, user_stack_line(stack, NULL, why->code.qualname, db_lines(why->db)));
+    bool is_unexplained = now.compile->recompile && !now.compile->causes;
 
-    if (line)
-        prose_print(out, "%sat %.250s\n", before, line);
-    line = why_keep(why, user_stack_path(stack));
-    if (line)
-        prose_print(out, "%sby %.1000s\n", before, line);
+    if (now.compile->causes)
+        recompile_causes_print(page);
+    if (!is_unexplained || deaths_before_print(page) || !compile_made(now.compile))
+        return;
+    fact(page, "reason", prose_filled(now.compile->reason));
+    page_text_row(page, "pages/why/no_cause", 0);
+}
+
+/* ---- compiles ------------------------------------------------------------ */
+
+/* Where the program was: the innermost line, then the path to it. */
+static void stack_facts(struct page_text *page, const char *stack)
+{
+    fact(page, "user_line", line_of(stack, NULL));
+    fact(page, "user_path", why_keep(&why, user_stack_path(stack)));
 }
 
 /* What the inputs of calls were like. Those that torch passes to resume functions say nothing. */
-static void inputs_print(struct why *why, FILE *out, const char *inputs)
+static const char *inputs_of(const char *inputs)
 {
-    inputs = why_keep(why, brief_of(inputs, NULL));
-    while (!strncmp(inputs, "__nested_", 9) && strstr(inputs, ", "))
+    inputs = why_keep(&why, brief_of(inputs, NULL));
+    while (inputs && !strncmp(inputs, "__nested_", 9) && strstr(inputs, ", "))
         inputs = strstr(inputs, ", ") + 2;
-    prose_print(out, "%.140s\n", inputs);
+    return inputs;
 }
 
-static void compile_print(struct why *why, FILE *out, const struct compile *compile)
+static void parent_facts(struct page_text *page, const struct parent *parent)
 {
-    const struct parent *parent = &compile->follows_from;
-    const char *refusal = compile_refusal(why, compile);
-    bool made = compile_made(compile), ended = compile->end_ns != UNKNOWN;
+    char *source, *expected, *actual;
 
-    prose_print(out, "  %-5.20s {rank %jd, }at %s{, took %+jd}%s",
-                prose_or(compile->label, why->torch.number ? "-" : "?"),
-                why->ranks.count > 1 ? compile->rank : UNKNOWN, moment(why, compile->start_ns),
-                ended ? times_span(compile->start_ns, compile->end_ns) : UNKNOWN,
-                ended ? "" : ", did not end");
-    if (!made) /* "skipped, for good: frame is in the skipfiles list" */
-        prose_print(out, ": %.40s%s{: %.140s}", compile->outcome,
-                    compile->sticky == UNKNOWN ? ""
-                    : compile->sticky          ? ", for good"
-                                               : ", for this call",
-                    refusal             ? what_of(why, refusal)
-                    : why->torch.number ? "torch did not say why"
-                                        : NULL);
-    fputs(made && !compile->recompile && !compile->causes ? ": the first\n" : "\n", out);
-    stack_print(why, out, compile->user_stack, "         ");
-    if (compile->causes)
-        causes_print(why, out, compile);
-    else if (compile->recompile && !deaths_before_print(why, out, compile) && made)
-        prose_print(out, "         %.140s\n", prose_or(compile->reason, "why is not recorded"));
-    if (parent->compile_id)
-        prose_print(
-            out, "         follows from: %.70s{ %.20s} (%.110s{: expected %.70s, actual %.70s})\n",
-            parent->function, parent->label, why_keep(why, expression_of(parent->source)),
-            why_keep(why, brief_of(parent->expected, parent->actual)),
-            why_keep(why, brief_of(parent->actual, parent->expected)));
-    if (compile->inputs)
-        fputs("         inputs: ", out), inputs_print(why, out, compile->inputs);
+    if (!parent->compile_id)
+        return;
+    source = expression_of(parent->source);
+    expected = brief_of(parent->expected, parent->actual);
+    actual = brief_of(parent->actual, parent->expected);
+    fact(page, "parent", prose_or(parent->function, "?"));
+    fact(page, "parent_label", parent->label);
+    fact(page, "parent_source", why_keep(&why, source));
+    fact(page, "parent_expected", why_keep(&why, expected));
+    fact(page, "parent_actual", why_keep(&why, actual));
 }
 
-static void compiles_print(struct why *why, FILE *out)
+static void compile_print(struct page_text *page, const struct compile *compile)
 {
-    size_t count = why->compiles.count;
+    bool is_ended = compile->end_ns != UNKNOWN;
+    int64_t took = is_ended ? times_span(compile->start_ns, compile->end_ns) : UNKNOWN;
+    const char *refusal = what_of(compile_refusal(&why, compile));
+    const char *inputs = compile->inputs ? inputs_of(compile->inputs) : NULL;
+
+    torch_fact(page);
+    fact(page, "made", compile_made(compile));
+    fact(page, "label", prose_filled(compile->label));
+    fact(page, "ranks", why.ranks.count);
+    fact(page, "rank", compile->rank);
+    fact(page, "at", moment(compile->start_ns));
+    fact(page, "took", took);
+    fact(page, "outcome", compile->outcome);
+    fact(page, "sticky", compile->sticky);
+    fact(page, "refusal", refusal);
+    fact(page, "again", compile->recompile || compile->causes);
+    stack_facts(page, compile->user_stack);
+    parent_facts(page, &compile->follows_from);
+    fact(page, "inputs", inputs);
+    now.compile = compile;
+    page_text_row(page, "pages/why/compile", 0);
+}
+
+/* The first compiles and the last ones. */
+static void compiles_print(struct page_text *page)
+{
+    size_t count = why.compiles.count;
+    size_t most = COMPILES_FIRST + COMPILES_LAST;
 
     if (count)
-        prose_title(out, "Compiles, and the guard that made each needed");
+        page_text_row(page, "pages/why/compiles", 0);
     for (size_t i = 0; i < count; i++) {
-        if (count > COMPILES_FIRST + COMPILES_LAST && i == COMPILES_FIRST) {
-            fprintf(out, "  ...   %zu more; --json has them all\n",
-                    count - COMPILES_FIRST - COMPILES_LAST);
+        if (count > most && i == COMPILES_FIRST) {
+            left_fact(page, count, most);
+            page_text_row(page, "pages/why/compiles_left", 0);
             i = count - COMPILES_LAST;
         }
-        compile_print(why, out, &why->compiles.at[i]);
+        compile_print(page, &why.compiles.at[i]);
     }
 }
 
-static void histories_print(struct why *why, FILE *out)
+/* The same history of another process is before H. */
+static bool is_repeated(const struct history *h)
 {
-    const struct history *before;
-    int shown = 0;
+    for (const struct history *before = why.histories.at; before < h; before++) {
+        bool is_source = prose_same(before->source, h->source);
+        bool is_kind = prose_same(before->kind, h->kind);
+        bool is_aspect = prose_same(before->aspect, h->aspect);
+        bool is_thing = is_source && is_kind && is_aspect;
+        if (is_thing && prose_same(before->text, h->text))
+            return true;
+    }
+    return false;
+}
 
-    for each (h, why->histories) {
-        for (before = why->histories.at; before < h; before++) /* the same in another process */
-            if (prose_same(before->source, h->source) && prose_same(before->kind, h->kind) &&
-                prose_same(before->aspect, h->aspect) && prose_same(before->text, h->text))
-                break;
-        if (!prose_filled(h->text) || before < h || shown == HISTORIES_SHOWN)
+static void histories_print(struct page_text *page)
+{
+    int64_t shown = 0;
+    bool more = true;
+
+    for (size_t i = 0; i < why.histories.count && more; i++) {
+        const struct history *h = &why.histories.at[i];
+        if (!prose_filled(h->text) || is_repeated(h))
             continue;
-        if (!shown++)
-            prose_title(out, "Values that forced recompiles");
-        prose_print(out,
-                    "  %.110s  %.140s  [decided %jd recompile(s){ and %jd attempt(s) that gave no "
-                    "code}%s]\n",
-                    why_keep(why, cause_called(h->cause)), h->text, h->recompiles,
-                    prose_any(h->refused),
-                    prose_same(h->cause->how, "observed") ? "" : ", found when checked again");
-        needed_print(why, out, h->cause, h->cause + 1, h->cause, "    ");
+        now.from = h->cause;
+        now.cause = h->cause;
+        now.end = h->cause + 1;
+        why_facts(&page->facts, histories_fields, h);
+        fact(page, "about", why_keep(&why, cause_called(h->cause)));
+        fact(page, "text", h->text);
+        fact(page, "how", h->cause->how);
+        more = page_text_row(page, "pages/why/history", shown);
+        shown++;
     }
 }
 
 /* ---- entries, limits, guards --------------------------------------------- */
 
-static void entries_print(struct why *why, FILE *out)
+static void cache_entries_print(struct page_text *page)
 {
-    bool imported = prose_same(why->torch.mode, "import");
+    bool more = true;
 
-    if (why->entries.count)
-        prose_title(out, "Cache entries");
-    for
-        each_of(e, why->entries, ENTRIES_SHOWN)
-        {
-            prose_print(out, "  %.40s{  %.40s}{  region %jd}  %jd guard(s), ", e->label, e->backend,
-                        e->region_id, e->guards);
-            if (imported) {
-                fputs("its use is not known\n", out);
-                continue;
-            }
-            prose_print(out,
-                        "{tried %'jd time(s), }%s{hit %'jd, last at %s}{, passed over %'jd "
-                        "time(s): another backend asked}{; %'jd hit(s) under "
-                        "set_stance(skip_guard_eval_unsafe=True): not all guards ran}{; died at "
-                        "%s: %.70s}\n",
-                        /* only the tries that ended in a hit were seen there */
-                        why->torch.observed ? UNKNOWN : e->tried, e->hit ? "" : "never hit",
-                        prose_any(e->hit), moment(why, e->last_hit_ns),
-                        prose_any(e->backend_mismatches), prose_any(e->few_guards),
-                        moment(why, e->died_ns), prose_or(e->death_cause, NO_CAUSE));
-        }
-    more_print(out, ENTRIES_SHOWN, why->entries.count);
-}
-
-/* From when on calls are not compiled, and why. */
-static void marks_print(struct why *why, FILE *out)
-{
-    if (why->marks.count)
-        prose_title(out, "What was decided for good");
-    for
-        each_of(m, why->marks, MARKS_SHOWN)
-        {
-            bool skip = prose_same(m->action, "skip"), run_only = prose_same(m->action, "run_only");
-            prose_print(out, "  since %s{, in region %jd}", moment(why, m->at_ns), m->region_id);
-            if (skip)
-                fprintf(out, ": never compiled, runs %s", as_python(why));
-            fputs(!skip && run_only ? ": entries are used, nothing new is compiled" : "", out);
-            if (prose_same(m->recursive_action, "skip"))
-                fputs(skip ? ", and so do the calls that it makes"
-                           : ": the calls that it makes are never compiled",
-                      out);
-            else if (prose_same(m->recursive_action, "run_only"))
-                fputs(run_only ? ", nor for the calls that it makes"
-                               : ": for the calls that it makes nothing new is compiled",
-                      out);
-            prose_print(out, ": %.140s\n",
-                        /* torch's words for it are about how it is done */
-                        run_only && why->limit_reason  ? why->limit_reason
-                        : prose_filled(m->reason)      ? what_of(why, m->reason)
-                        : !why_turned_away(why)        ? "it was asked to"
-                        : skip && why->declined_reason ? what_of(why, why->declined_reason)
-                        : why->torch.number            ? "torch did not say why"
-                                                       : "the compiler gave no code");
-        }
-    more_print(out, MARKS_SHOWN, why->marks.count);
-}
-
-static void limit_print(struct why *why, FILE *out)
-{
-    const char *limit = why->limit_reason;
-
-    for each (class, why->calls) {
-        if (class->outcome != OUTCOME_LIMIT)
-            continue;
-        prose_title(out, "Limit");
-        prose_print(out,
-                    "  %.70s%s at %s with %jd compile(s); since then %'jd call(s) ran %s, the "
-                    "last at %s.\n",
-                    limit ? limit : "Reached",
-                    !limit || strstr(limit, "reached") ? "" : ": reached",
-                    moment(why, class->first_ns), why->made, class->calls, as_python(why),
-                    moment(why, class->last_ns));
+    for (size_t i = 0; i < why.entries.count && more; i++) {
+        const struct entry *e = &why.entries.at[i];
+        why_facts(&page->facts, entries_fields, e);
+        fact(page, "mode", why.torch.mode);
+        fact(page, "observed", why.torch.observed);
+        fact(page, "last", moment(e->last_hit_ns));
+        fact(page, "died", moment(e->died_ns));
+        fact(page, "cause", prose_filled(e->death_cause));
+        left_fact(page, why.entries.count, i);
+        more = page_text_row(page, "pages/why/entry", (int64_t)i);
     }
-    if ((why->inputs.count || why->forbidders.count) && !why_calls(why, OUTCOME_LIMIT))
-        prose_title(out, "Calls that no entry fitted");
-    for
-        each_of(f, why->forbidders, INPUTS_SHOWN) prose_print(
-            out,
-            "  %'jd call(s): within %.70s, for whose calls nothing new is compiled{: %.140s}\n",
-            f->calls, f->function, what_of(why, f->reason));
-    for
-        each_of(input, why->inputs, INPUTS_SHOWN)
-        {
-            prose_print(out, "  inputs of %'jd call(s): ", input->calls);
-            inputs_print(why, out, input->inputs ? input->inputs : "?");
-        }
 }
 
-static void guards_print(struct why *why, FILE *out)
+/* Why calls are not compiled from MARK on; NULL: nobody said it. */
+static const char *mark_reason(const struct mark *mark)
 {
-    if (!why->timed_checks && !why->guards.count && !why->guards_slow)
+    bool is_run_only = prose_same(mark->action, "run_only");
+    bool is_skip = prose_same(mark->action, "skip");
+
+    if (is_run_only && why.limit_reason) /* torch's words for it are about how it is done */
+        return why.limit_reason;
+    if (prose_filled(mark->reason))
+        return what_of(mark->reason);
+    return is_skip && why_turned_away(&why) ? what_of(why.declined_reason) : NULL;
+}
+
+static void marks_print(struct page_text *page)
+{
+    bool more = true;
+
+    for (size_t i = 0; i < why.marks.count && more; i++) {
+        const struct mark *m = &why.marks.at[i];
+        torch_fact(page);
+        fact(page, "at", moment(m->at_ns));
+        fact(page, "why", mark_reason(m));
+        fact(page, "turned_away", why_turned_away(&why));
+        why_facts(&page->facts, marks_fields, m);
+        left_fact(page, why.marks.count, i);
+        more = page_text_row(page, "pages/why/mark", (int64_t)i);
+    }
+}
+
+static void limit_print(struct page_text *page, const struct call_class *class)
+{
+    const char *limit = why.limit_reason;
+    bool is_unsaid = limit && !strstr(limit, "reached");
+
+    torch_fact(page);
+    fact(page, "limit", limit);
+    fact(page, "unsaid", is_unsaid);
+    fact(page, "first", moment(class->first_ns));
+    fact(page, "last", moment(class->last_ns));
+    fact(page, "made", why.made);
+    fact(page, "calls", class->calls);
+    page_text_row(page, "pages/why/limit", 0);
+}
+
+/* Calls that found no entry: since when, in which caller, with which inputs. */
+static void limits_print(struct page_text *page)
+{
+    bool is_limited = why_calls(&why, OUTCOME_LIMIT);
+    bool more = true;
+
+    for (size_t i = 0; i < why.calls.count; i++)
+        if (why.calls.at[i].outcome == OUTCOME_LIMIT)
+            limit_print(page, &why.calls.at[i]);
+    if (!is_limited && why.inputs.count + why.forbidders.count)
+        page_text_row(page, "pages/why/unfitted", 0);
+    for (size_t i = 0; i < why.forbidders.count && more; i++) {
+        const struct forbidder *forbidder = &why.forbidders.at[i];
+        why_facts(&page->facts, forbidders_fields, forbidder);
+        fact(page, "why", what_of(forbidder->reason));
+        more = page_text_row(page, "pages/why/forbidder", (int64_t)i);
+    }
+    more = true;
+    for (size_t i = 0; i < why.inputs.count && more; i++) {
+        const struct input *input = &why.inputs.at[i];
+        fact(page, "calls", input->calls);
+        fact(page, "inputs", inputs_of(prose_or(input->inputs, "?")));
+        more = page_text_row(page, "pages/why/input", (int64_t)i);
+    }
+}
+
+static void guard_times_print(struct page_text *page)
+{
+    int64_t checks = why.timed_checks;
+    bool is_told = checks || why.guards_slow;
+    bool has_share = is_told && why_guard_share(&why) >= 0;
+
+    fact(page, "slow", why.guards_slow);
+    if (checks) {
+        fact(page, "checks", checks);
+        fact(page, "checks_ns", why.check_ns);
+        fact(page, "check_ns", why.check_ns / checks);
+    } else if (is_told) {
+        fact(page, "lookups", why.guard_calls);
+        fact(page, "lookups_ns", why.guard_ns);
+    }
+    if (has_share) {
+        fact(page, "call_ns", why.guard_ns / why.guard_calls);
+        fact(page, "share", why_guard_share(&why));
+    }
+    fact(page, "of_hits", why.share_of_hits);
+    page_text_row(page, "pages/why/guards", 0);
+}
+
+static bool failed_guard_print(struct page_text *page, size_t i)
+{
+    const struct failed_guard *g = &why.guards.at[i];
+    char *about = expression_of(prose_or(g->source, g->expression));
+
+    why_facts(&page->facts, guards_fields, g);
+    left_fact(page, why.guards.count, i);
+    fact(page, "about", why_keep(&why, about));
+    fact(page, "line", line_of(g->user_stack, NULL));
+    return page_text_row(page, "pages/why/failed_guard", (int64_t)i);
+}
+
+static void guards_print(struct page_text *page)
+{
+    int64_t all = why.check_ns;
+    bool more = true;
+
+    if (!why.timed_checks && !why.guards.count && !why.guards_slow)
         return;
-    prose_title(out, why->guards_slow ? "Guards: slow" : "Guards");
-    if (why->timed_checks)
-        prose_print(out, "  %'jd check(s) took %+jd, %+jd each", why->timed_checks, why->check_ns,
-                    why->check_ns / why->timed_checks);
-    else if (why->guards_slow)
-        prose_print(out, "  %'jd lookup(s) that ended in a hit took %+jd", why->guard_calls,
-                    why->guard_ns);
-    if ((why->timed_checks || why->guards_slow) && why_guard_share(why) >= 0)
-        prose_print(out, "; %+jd a call, %.2g %% of %s", why->guard_ns / why->guard_calls,
-                    why_guard_share(why),
-                    why->share_of_hits ? "a call that hits, with the lookup"
-                                       : "the time in the function, compiles left aside");
-    if (why->timed_checks || why->guards_slow)
-        putc('\n', out);
-    for
-        each_of(g, why->costs, GUARDS_SHOWN)
-        {
-            bool timed = why->check_ns > 0;
-            prose_print(out, "  %'jd guard(s) of kind %.40s{: some %+jd, %.2g %% of that}\n",
-                        g->guards, g->kind, timed ? g->estimated_ns : UNKNOWN,
-                        timed ? percent(g->estimated_ns, why->check_ns) : 0);
-        }
-    for
-        each_of(g, why->guards, GUARDS_SHOWN)
-        {
-            bool mismatch = prose_same(g->result, check_words[CHECK_BACKEND_MISMATCH]),
-                 error = prose_same(g->result, check_words[CHECK_ERROR]);
-            prose_print(out, "  %s %'jd time(s): %.40s ",
-                        mismatch ? "not asked"
-                        : error  ? "raised"
-                                 : "failed",
-                        g->times, g->entry);
-            if (!mismatch && g->kind)
-                prose_print(out, "%.40s %.110s{, needed by %.250s}\n", g->kind,
-                            why_keep(why, expression_of(prose_or(g->source, g->expression))),
-                            why_keep(why, user_stack_line(g->user_stack, NULL, why->code.qualname,
-                                                          db_lines(why->db))));
-            else
-                fputs(mismatch ? "(another backend)\n" : "(which guard is not recorded)\n", out);
-        }
-    more_print(out, GUARDS_SHOWN, why->guards.count);
+    guard_times_print(page);
+    for (size_t i = 0; i < why.costs.count && more; i++) {
+        const struct guard_cost *cost = &why.costs.at[i];
+        why_facts(&page->facts, costs_fields, cost);
+        if (all > 0)
+            fact(page, "share", percent(cost->estimated_ns, all));
+        more = page_text_row(page, "pages/why/cost", (int64_t)i);
+    }
+    more = true;
+    for (size_t i = 0; i < why.guards.count && more; i++)
+        more = failed_guard_print(page, i);
 }
 
 /* ---- graph breaks, phases ------------------------------------------------ */
 
 /* The resume function and what it costs: it is called, looked up and compiled on its own. */
-static void rest_print(FILE *out, const struct graph_break *rest)
+static void rest_print(struct page_text *page)
 {
+    const struct graph_break *rest = now.broken;
+    char *words = torch_rest_words(rest->resume_function, WHY_WIDTH);
     char *function = NULL;
-    int64_t line;
-    bool torch = torch_resume(rest->resume_function, &function, &line);
+    int64_t line = UNKNOWN;
+    bool has_more = rest->rest_recompiles > 0 || rest->rest_eager_calls > 0;
 
-    fputs("           goes on in ", out);
-    torch_name_print(out, rest->resume_function, WIDTH);
-    if (torch)
-        prose_print(out, " (%.140s)", rest->resume_function);
-    prose_print(out,
-                "{: %'jd call(s)}{, %'jd of them eagerly}{, %jd compile(s) (%jd recompile(s)) took "
-                "%+jd}{, lookups %+jd}",
-                rest->rest_calls, prose_any(rest->rest_eager_calls), prose_any(rest->rest_compiles),
-                rest->rest_recompiles, rest->rest_compile_ns, prose_any(rest->rest_lookup_ns));
-    if (torch && (rest->rest_recompiles > 0 || rest->rest_eager_calls > 0))
-        prose_print(out, "; see `dyntrace why %.70s@%jd`", function, line);
+    torch_resume(rest->resume_function, &function, &line);
+    why_facts(&page->facts, breaks_fields, rest);
+    fact(page, "words", why_keep(&why, words));
+    fact(page, "before", has_more ? function : NULL);
+    fact(page, "before_line", line);
+    page_text_row(page, "pages/why/rest", 0);
     free(function);
-    putc('\n', out);
 }
 
-static void breaks_print(struct why *why, FILE *out)
+static void breaks_print(struct page_text *page)
 {
-    if (why->breaks.count)
-        prose_title(out, "Graph breaks");
-    for
-        each_of(b, why->breaks, BREAKS_SHOWN)
-        {
-            const struct torch_reason reason = torch_reason_split(b->reason);
-            prose_print(out, "  line %jd, %jd time(s): ", b->line, b->times);
-            prose_print(out, "%.140s\n{           %.140s\n}", reason.what, reason.why);
-            stack_print(why, out, b->user_stack, "           ");
-            if (b->resume_function)
-                rest_print(out, b);
-        }
-    more_print(out, BREAKS_SHOWN, why->breaks.count);
+    bool more = true;
+
+    for (size_t i = 0; i < why.breaks.count && more; i++) {
+        const struct graph_break *b = &why.breaks.at[i];
+        const struct torch_reason reason = torch_reason_split(b->reason);
+        now.broken = b;
+        fact(page, "line", b->line);
+        fact(page, "times", b->times);
+        fact(page, "what", reason.what);
+        fact(page, "why", reason.why);
+        stack_facts(page, b->user_stack);
+        left_fact(page, why.breaks.count, i);
+        more = page_text_row(page, "pages/why/break", (int64_t)i);
+    }
 }
 
 /* Where the time of compiles went. A phase's own time is what those within it leave. */
-static void phases_print(struct why *why, FILE *out)
+static void phases_print(struct page_text *page)
 {
-    int64_t all = 0, late = 0;
-    int shown = 0;
+    int64_t all = 0, late = 0, shown = 0;
+    bool more = true;
 
-    if (why->caches)
-        prose_print(out,
-                    "\nTorch's caches: %.1000s{; the warm start still paid %+jd}{, %+jd of it in "
-                    "the backend}{, and saved %+jd}\n",
-                    why->caches, why->warm_ns, why->warm_backend_ns, why->saved_ns);
-    for each (p, why->phases) {
+    if (why.caches) {
+        why_facts(&page->facts, single_fields, &why);
+        page_text_row(page, "pages/why/caches", 0);
+    }
+    for (size_t i = 0; i < why.phases.count; i++) {
+        const struct phase *p = &why.phases.at[i];
         all += p->self_ns;
         late += p->late ? p->self_ns : 0;
     }
-    if (all <= 0)
-        return;
-    prose_title(out, "Where compile time went");
-    for each (p, why->phases) {
-        if (p->self_ns * 100 < all || shown++ >= PHASES_SHOWN) /* less than one percent */
+    for (size_t i = 0; i < why.phases.count && all > 0 && more; i++) {
+        const struct phase *p = &why.phases.at[i];
+        if (p->self_ns * 100 < all) /* less than one percent */
             continue;
-        prose_print(out, "%+9jd %5.1f %%  %.70s{: %s}%s\n", p->self_ns, percent(p->self_ns, all),
-                    p->name, torch_phase_words(p->name), p->late ? " (later)" : "");
+        why_facts(&page->facts, phases_fields, p);
+        fact(page, "share", percent(p->self_ns, all));
+        fact(page, "words", torch_phase_words(p->name));
+        more = page_text_row(page, "pages/why/phase", shown);
+        shown++;
     }
-    if (late)
-        prose_print(out, "%+9jd %5.1f %%  of it later and on their own, as backward graphs are\n",
-                    late, percent(late, all));
+    if (all <= 0 || !late)
+        return;
+    fact(page, "self_ns", late);
+    fact(page, "share", percent(late, all));
+    page_text_row(page, "pages/why/late", 0);
 }
-
-/* What is asked for. */
-static struct {
-    bool sql, json, whatif, ranks, all;
-    bool measure; /* --try */
-} given;
 
 /* ---- remedies ------------------------------------------------------------ */
 
-/* "4 compiles instead of 9" */
-static void instead_print(FILE *out, const char *what, int64_t would, int64_t is)
+/* FIGURE with the remedy and BEFORE without it, as NAME and BEFORE_NAME; one that stays the same
+ * has no `before`. */
+static void figure_fact(struct page_text *page, const char *name, int64_t figure,
+                        const char *before_name, int64_t before)
 {
-    prose_print(out, "%s%jd %s(s){ instead of %jd}", would == is ? "still " : "", would, what,
-                would == is ? UNKNOWN : is);
-}
-
-/* The settings of a remedy, each as a word of the shell behind BEFORE. */
-static void setting_print(FILE *out, const char *before, const char *setting)
-{
-    if (*setting == '\'') { /* it is one */
-        fprintf(out, " %s%s", before, setting);
-        return;
-    }
-    for (size_t bytes; *setting; setting += bytes + strspn(setting + bytes, " ")) {
-        bytes = strcspn(setting, " ");
-        char *one = say_print("%.*s", (int)bytes, setting);
-        fprintf(out, " %s", before);
-        prose_shell_word(out, one);
-        free(one);
-    }
-}
-
-/* Eager calls of which one of the two numbers is not known. */
-static void eager_print(FILE *out, int64_t then, int64_t now)
-{
-    if (then == UNKNOWN)
-        fputs(", eager calls not counted", out);
-    else
-        prose_print(out, ", %jd eager call(s) instead of some that were not counted", then);
+    fact(page, name, figure);
+    fact(page, before_name, figure == before ? UNKNOWN : before);
 }
 
 /* "1 compile instead of 8, 0 eager calls instead of 4" */
-static void figures_print(FILE *out, const struct remedy *r)
+static void figures_print(struct page_text *page)
 {
-    bool measured = r->measured_compiles != UNKNOWN;
-    int64_t eager = measured ? r->measured_eager : r->predicted_eager;
+    const struct remedy *r = now.remedy;
+    bool is_measured = r->measured_compiles != UNKNOWN;
+    int64_t compiles = is_measured ? r->measured_compiles : r->predicted_compiles;
+    int64_t eager = is_measured ? r->measured_eager : r->predicted_eager;
+    int64_t breaks = is_measured ? r->measured_breaks : r->breaks;
+    bool is_counted = r->eager != UNKNOWN && eager != UNKNOWN;
+    bool has_eager = is_counted && (r->eager || eager);
 
-    instead_print(out, "compile", measured ? r->measured_compiles : r->predicted_compiles,
-                  r->compiles);
-    if (r->eager == UNKNOWN || eager == UNKNOWN) {
-        eager_print(out, eager, r->eager);
-    } else if (r->eager || eager) {
-        fputs(", ", out);
-        instead_print(out, "eager call", eager, r->eager);
-    }
-    if (measured && r->breaks != r->measured_breaks) {
-        fputs(", ", out);
-        instead_print(out, "graph break", r->measured_breaks, r->breaks);
-    }
-    prose_print(out, "{, %jd call(s) not looked up any more}", prose_any(r->gone));
-    fputs(r->gain ? "\n" : "; no gain\n", out);
+    fact(page, "trial", r->trial);
+    fact(page, "what_if", r->what_if);
+    figure_fact(page, "compiles", compiles, "compiles_before", r->compiles);
+    fact(page, "eager_uncounted", eager == UNKNOWN);
+    fact(page, "some_eager", is_counted ? UNKNOWN : eager);
+    figure_fact(page, "eager", has_eager ? eager : UNKNOWN, "eager_before", r->eager);
+    figure_fact(page, "breaks", breaks, "breaks_before", r->breaks);
+    fact(page, "gone", r->gone);
+    fact(page, "gain", r->gain);
+    page_text_row(page, "pages/why/figures", 0);
 }
 
-/* How much the remedy helps, or how to find out. */
-static void outcome_print(struct why *why, FILE *out, const struct remedy *r)
+/* How to find out how much the remedy helps. */
+static void unmeasured_print(struct page_text *page)
 {
-    fputs("     ", out);
-    if (remedy_has_figures(r)) {
-        if (r->trial != UNKNOWN)
-            prose_print(out, "measured (trial %jd): ", r->trial);
-        else
-            prose_print(out, "exact (what-if %.140s): ", r->what_if);
-        figures_print(out, r);
-        return;
+    fact(page, "long", why.long_trace);
+    fact(page, "mode", why.torch.mode);
+    fact(page, "file", db_path(why.db));
+    fact(page, "tried", trials_trace(why.db));
+    fact(page, "function", why.code.qualname);
+    why_facts(&page->facts, remedies_fields, now.remedy);
+    page_text_row(page, "pages/why/unmeasured", 0);
+}
+
+/* The settings of a remedy, each as a word of the shell. */
+static void settings_print(struct page_text *page)
+{
+    bool is_tried = now.remedy->trial != UNKNOWN;
+    const char *setting = is_tried ? "" : prose_or(now.remedy->setting, "");
+    bool is_quoted = *setting == '\'';
+    size_t bytes;
+
+    for (; *setting; setting += strspn(setting, " ")) {
+        bytes = is_quoted ? strlen(setting) : strcspn(setting, " ");
+        fact(page, "mode", why.torch.mode);
+        fact(page, "quoted", is_quoted);
+        fact(page, "setting", arena_text(&why.arena, setting, bytes));
+        page_text_row(page, "pages/why/setting", 0);
+        setting += bytes;
     }
-    if (r->what_if && why->long_trace) {
-        fputs("not computed, for the trace is long: dyntrace replay ", out);
-        prose_shell_word(out, db_path(why->db));
-        fputs(" --what-if ", out);
-        prose_shell_word(out, r->what_if);
-        fputs(" --function ", out);
-        prose_shell_word(out, why->code.qualname);
-        fputs(", or why --what-if\n     ", out);
-    }
-    if (r->trial != UNKNOWN) {
-        prose_print(out, "not measured (trial %jd): %.200s\n", r->trial, r->trial_error);
-        return;
-    }
-    if (!r->setting) {
-        fputs("not measured: it needs an edit of the program\n", out);
-        return;
-    }
-    if (prose_same(why->torch.mode, "import")) { /* the trace does not have its command */
-        fputs("not measured: dyntrace run", out);
-        setting_print(out, "--set ", r->setting);
-        fputs(" shows it\n", out);
-        return;
-    }
-    fputs("not measured: dyntrace try ", out);
-    prose_shell_word(out, trials_trace(why->db));
-    putc(' ', out);
-    prose_shell_word(out, why->code.qualname);
-    setting_print(out, "", r->setting);
-    putc('\n', out);
+}
+
+static void outcome_print(struct page_text *page)
+{
+    if (remedy_has_figures(now.remedy))
+        figures_print(page);
+    else
+        unmeasured_print(page);
 }
 
 /* What is normal, so that there is nothing to change, and what compiled code does not notice. */
-static void notes_print(struct why *why, FILE *out)
+static void notes_print(struct page_text *page)
 {
-    int shown = 0;
+    int64_t shown = 0;
+    bool more = true;
 
-    for each (r, why->remedies) {
-        bool normal = r->effort == EFFORT_NORMAL;
-        if ((!normal && r->effort != EFFORT_UNGUARDED) || (!given.all && shown++ >= NOTES_SHOWN))
+    for (size_t i = 0; i < why.remedies.count && more; i++) {
+        const struct remedy *r = &why.remedies.at[i];
+        bool is_normal = r->effort == EFFORT_NORMAL;
+        if (!is_normal && r->effort != EFFORT_UNGUARDED)
             continue;
-        prose_print(out, "  %s: %.1000s\n", normal ? "Normal" : "Not guarded by this torch",
-                    r->text);
+        fact(page, "normal", is_normal);
+        fact(page, "text", r->text);
+        more = page_text_row(page, "pages/why/note", shown);
+        shown++;
     }
 }
 
 /* Settings under which the program compiled less and wrote something else. Whether that matters is
  * for its author to see: a program that prints how often it compiled is one of these. */
-static void other_output_print(struct why *why, FILE *out)
+static void other_output_print(struct page_text *page)
 {
-    bool titled = false;
+    int64_t shown = 0;
 
-    for each (r, why->remedies) {
+    for (size_t i = 0; i < why.remedies.count; i++) {
+        const struct remedy *r = &why.remedies.at[i];
         if (!r->other_output)
             continue;
-        if (!titled)
-            prose_title(out, "Tried, and not advised: the program wrote something else");
-        titled = true;
-        prose_print(out, "  * %.1000s\n     trial %jd, %.200s: %.200s\n     %.300s\n", r->text,
-                    r->trial, r->setting, r->other_output, r->trial_error);
+        why_facts(&page->facts, remedies_fields, r);
+        fact(page, "other_output", r->other_output);
+        page_text_row(page, "pages/why/other_output", shown);
+        shown++;
     }
 }
 
-static void remedies_print(struct why *why, FILE *out)
+/* Nothing was recompiled, broke, or ran as Python. */
+static bool is_perfect(void)
 {
-    int shown = 0, more = 0;
-    bool printed = false;
+    bool is_compiled = why.shared.asked && !why.shared.python;
+    bool is_once = !why.recompiles && !why.breaks.count;
 
-    for each (r, why->remedies)
-        printed = printed || !r->rejected;
-    if (printed)
-        prose_title(out, "What would have helped");
-    else if (why->shared.asked && !why->shared.python && !why->recompiles && !why->breaks.count &&
-             !why->undecided)
-        fprintf(out, "\nNothing to improve: compiled once%s, and every other call ran that.\n",
-                why->missing ? ", as far as was recorded" : "");
-    for each (r, why->remedies) {
+    return is_compiled && is_once && !why.undecided;
+}
+
+static void remedies_head_print(struct page_text *page)
+{
+    bool is_any = false;
+
+    for (size_t i = 0; i < why.remedies.count; i++)
+        is_any = is_any || !why.remedies.at[i].rejected;
+    fact(page, "missing", why.missing);
+    if (is_any)
+        page_text_row(page, "pages/why/remedies", 0);
+    else if (is_perfect())
+        page_text_row(page, "pages/why/nothing", 0);
+    page->facts.count = 0;
+}
+
+static void remedies_print(struct page_text *page)
+{
+    int64_t shown = 0, all = 0;
+    bool more = true;
+
+    remedies_head_print(page);
+    page->all = given.all;
+    for (size_t i = 0; i < why.remedies.count; i++)
+        all += remedy_is_shown(&why.remedies.at[i]);
+    for (size_t i = 0; i < why.remedies.count && more; i++) {
+        const struct remedy *r = &why.remedies.at[i];
         if (!remedy_is_shown(r))
             continue;
-        if (shown == REMEDIES_SHOWN && !given.all) {
-            more++;
-            continue;
-        }
-        fprintf(out, "  %d. ", ++shown);
-        prose_print(out, "%.1000s\n{     because: %.300s\n}", r->text, r->because);
-        outcome_print(why, out, r);
+        now.remedy = r;
+        fact(page, "number", shown + 1);
+        fact(page, "left", all - shown);
+        fact(page, "function", why.code.qualname);
+        fact(page, "text", r->text);
+        fact(page, "because", r->because);
+        more = page_text_row(page, "pages/why/remedy", shown);
+        shown++;
     }
-    if (more) {
-        fprintf(out, "  and %d more: dyntrace why ", more);
-        prose_shell_word(out, why->code.qualname);
-        fputs(" --all\n", out);
-    }
-    notes_print(why, out);
-    other_output_print(why, out);
+    notes_print(page);
+    page->all = false;
+    other_output_print(page);
 }
 
-static void sql_print(struct why *why, FILE *out)
+static void sql_print(struct page_text *page)
 {
-    if (!why->with_sql)
-        return;
-    prose_title(out, "SQL");
-    for each (ask, why->asked) {
-        fprintf(out, "-- %s\n", ask->title);
-        prose_lines(out, ask->sql, 0, -1);
-        fputs(";\n", out);
+    for (size_t i = 0; why.with_sql && i < why.asked.count; i++) {
+        why_facts(&page->facts, asked_fields, &why.asked.at[i]);
+        page_text_row(page, "pages/why/sql", (int64_t)i);
     }
+}
+
+/* ---- the parts ----------------------------------------------------------- */
+
+/* The part NAME of what the page is about to print. */
+static void part_print(struct page_text *page, const char *name, struct query *row)
+{
+    if (!strcmp(name, "shares"))
+        shares_print(page);
+    else if (!strcmp(name, "outcome"))
+        outcome_print(page);
+    else if (!strcmp(name, "settings"))
+        settings_print(page);
+    else if (!strcmp(name, "causes"))
+        causes_print(page);
+    else if (!strcmp(name, "expected") && prose_filled(now.cause->expected))
+        expected_print(page, false);
+    else if (!strcmp(name, "entries"))
+        entries_print(page, false);
+    else if (!strcmp(name, "kinds"))
+        kinds_print(page, false);
+    else if (!strcmp(name, "needed"))
+        needed_print(page, "pages/why/needed");
+    else if (!strcmp(name, "history_needed"))
+        needed_print(page, "pages/why/history_needed");
+    else if (!strcmp(name, "rest") && now.broken->resume_function)
+        rest_print(page);
+}
+
+static void page_print(void)
+{
+    static void (*const sections[])(struct page_text * page) = {
+        head_print,      remedies_print,      watched_print, calls_print,  compiles_print,
+        histories_print, cache_entries_print, marks_print,   limits_print, guards_print,
+        breaks_print,    phases_print,        sql_print,
+    };
+    struct page_text page = {
+        .out = stdout,
+        .db = why.db,
+        .way = page_text_way(stdout, false),
+        .call = part_print,
+    };
+
+    moments_choose();
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        sections[i](&page);
 }
 
 /* ---- the command --------------------------------------------------------- */
-
-static void (*const sections[])(struct why *why, FILE *out) = {
-    head_print,      remedies_print, watched_print, calls_print, compiles_print,
-    histories_print, entries_print,  marks_print,   limit_print, guards_print,
-    breaks_print,    phases_print,   sql_print,
-};
 
 static const struct option options[] = {
     {"sql", .read = option_flag, .to = &given.sql, .help = "also print the SQL that answers"},
@@ -989,13 +1116,14 @@ static const struct option options[] = {
 
 static int why_main(int count, char **operands)
 {
-    struct why why = {.with_sql = given.sql, .force_whatif = given.whatif};
     const char *name;
     char **files;
     enum find_result found;
     int measured = 0;
     int status;
 
+    why.with_sql = given.sql;
+    why.force_whatif = given.whatif;
     if (!find_operands("why", count, operands, &name, &files))
         return 2;
     if (given.ranks && !name)
@@ -1020,11 +1148,8 @@ static int why_main(int count, char **operands)
     progress_end(&why.progress);
     if (found == FIND_ONE && !db_failed(why.db) && given.json)
         why_json(&why, stdout);
-    else if (found == FIND_ONE && !db_failed(why.db)) {
-        moments_choose(&why);
-        for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
-            sections[i](&why, stdout);
-    }
+    else if (found == FIND_ONE && !db_failed(why.db))
+        page_print();
     status = find_status(why.db, found);
     why_free(&why);
     return status ? status : measured;

@@ -173,13 +173,7 @@ static void reason_part(sqlite3_context *context, int count, sqlite3_value **val
 /* "the rest of f after line 12" of the name of a resume function; NULL for another one. */
 static void resume_words(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    const char *name = text_of(values[0]);
-    char *function = NULL;
-    int64_t line;
-
-    if (name && torch_resume(name, &function, &line))
-        result(context, say_print("the rest of %s after line %" PRId64, function, line));
-    free(function);
+    result(context, torch_rest_words(text_of(values[0]), SIZE_MAX - 1));
 }
 
 /* In our view `functions`, so not for top-level SQL alone. */

@@ -11,16 +11,30 @@ static bool is_word(const struct template_line *line, const char *word)
     return !strcmp(line->word, word);
 }
 
+/* BLOCK is a part of a line. */
+static bool is_part(const struct template_block *block)
+{
+    return block_word(block, "+") && !block_word(block, "|");
+}
+
+/* Print TEXT with fields of ROW. IS_END: it ends its line. */
 static void line_print(struct page_text *page, struct arena *arena, const struct row *row,
-                       const char *text)
+                       const char *text, bool is_end)
 {
     const char *made = row_print(arena, row, text, page->way);
 
     if (made)
-        fprintf(page->out, "%s\n", made);
+        fputs(made, page->out);
+    if (is_end && (made || page->is_begun)) {
+        putc('\n', page->out);
+        page->is_begun = false;
+    } else if (made) {
+        page->is_begun = true;
+    }
 }
 
-/* The text of the field in TEXT line by line, at most MOST lines. */
+/* The text of the field in TEXT line by line, at most MOST lines. QUERY has all of it; NULL: ROW
+ * has. */
 static void text_print(struct page_text *page, struct query *query, const struct row *row,
                        const char *text, long most)
 {
@@ -30,7 +44,7 @@ static void text_print(struct page_text *page, struct query *query, const struct
 
     if (!value || value->type != QUERY_TEXT)
         return;
-    whole = query_whole(query, (int)(value - row->values), NULL);
+    whole = query ? query_whole(query, (int)(value - row->values), NULL) : value->text;
     prose_lines(page->out, whole, indent, page->way == TEMPLATE_WHOLE ? -1 : most);
 }
 
@@ -54,13 +68,15 @@ static void row_lines(struct page_text *page, struct arena *arena,
         const struct template_line *line = &block->lines.at[i];
         char *rest = line->rest;
         if (is_word(line, "#") && !number) {
-            line_print(page, arena, row, rest);
+            line_print(page, arena, row, rest, !is_part(block));
         } else if (is_word(line, "|")) {
-            line_print(page, arena, row, rest);
+            line_print(page, arena, row, rest, true);
+        } else if (is_word(line, "+")) {
+            line_print(page, arena, row, rest, false);
         } else if (is_word(line, "rows")) {
             nested_print(page, arena, row, rest);
         } else if (is_word(line, "call")) {
-            page->call(rest, query);
+            page->call(page, rest, query);
         } else if (is_word(line, "text")) {
             long most = strtol(rest, &rest, 10);
             text_print(page, query, row, rest + (*rest == ' '), most);
@@ -87,10 +103,41 @@ static bool instead_print(struct page_text *page, struct arena *arena,
                 continue;
             rest += *rest == ' ';
         }
-        line_print(page, arena, row, rest);
+        line_print(page, arena, row, rest, !is_part(block));
         any = true;
     }
     return any;
+}
+
+/* Row NUMBER of BLOCK. False: it and those after it are left out. */
+static bool row_put(struct page_text *page, struct arena *arena, const struct template_block *block,
+                    struct query *query, const struct row *row, int64_t number)
+{
+    const char *fill = block_word(block, "fill");
+    bool is_limited = page->way != TEMPLATE_WHOLE && !page->all;
+
+    if (is_limited && fill && number >= strtol(fill, NULL, 10))
+        return false;
+    if (is_limited && instead_print(page, arena, block, row, "more", number))
+        return false;
+    row_lines(page, arena, block, query, row, number);
+    return true;
+}
+
+bool page_text_row(struct page_text *page, const char *name, int64_t number)
+{
+    struct template template = {0};
+    struct arena arena = {0};
+    const struct row_facts facts = page->facts;
+    const struct row row = facts_row(&facts);
+    bool more;
+
+    page->facts.count = 0;
+    template_open(&template, schema_statement(name));
+    more = row_put(page, &arena, &template.blocks.at[0], NULL, &row, number);
+    arena_free(&arena);
+    template_close(&template);
+    return more;
 }
 
 int64_t page_text_print(struct page_text *page, const char *name, int64_t id)
@@ -107,7 +154,8 @@ int64_t page_text_print(struct page_text *page, const char *name, int64_t id)
     block = &template.blocks.at[0];
     query = db_query(page->db, block->sql);
     query_bind_integer(query, 1, id);
-    page->bind(page->context, query);
+    if (page->bind)
+        page->bind(page->context, query);
     columns = query_columns(query);
     struct value values[columns + 1];
     const char *names[columns + 1];
@@ -118,10 +166,7 @@ int64_t page_text_print(struct page_text *page, const char *name, int64_t id)
             values[i] = value_read(&arena, query, i, most);
             names[i] = query_name(query, i);
         }
-        if (page->way != TEMPLATE_WHOLE)
-            more = !instead_print(page, &arena, block, &row, "more", number);
-        if (more)
-            row_lines(page, &arena, block, query, &row, number);
+        more = row_put(page, &arena, block, query, &row, number);
     }
     if (!number && !query_failed(query))
         instead_print(page, &arena, block, &(struct row){0}, "none", 0);

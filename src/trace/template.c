@@ -174,6 +174,12 @@ static void number_print(char *made, const struct value *value, enum cell_format
     case AS_SHARE:
         snprintf(made, CELL_TEXT, "%.3g", number);
         break;
+    case AS_ROUGH:
+        snprintf(made, CELL_TEXT, "%.2g", number);
+        break;
+    case AS_PERCENT:
+        snprintf(made, CELL_TEXT, "%.1f", number);
+        break;
     case AS_BAR:
         bar_print(made, number, width);
         break;
@@ -375,6 +381,47 @@ bool row_integer(const struct row *row, const char *text, int64_t *integer)
     return true;
 }
 
+/* ---- rows that C fills in ------------------------------------------------ */
+
+static struct value *fact_put(struct row_facts *facts, const char *name, enum query_type type)
+{
+    struct value *value = &facts->values[facts->count];
+
+    if (facts->count == FACTS_MOST)
+        abort();
+    facts->names[facts->count] = name;
+    facts->count++;
+    *value = (struct value){.type = (unsigned char)type};
+    return value;
+}
+
+void fact_text(struct row_facts *facts, const char *name, const char *text)
+{
+    fact_put(facts, name, text ? QUERY_TEXT : QUERY_NULL)->text = text;
+}
+
+void fact_integer(struct row_facts *facts, const char *name, int64_t integer)
+{
+    bool is_known = integer != FACT_UNKNOWN;
+
+    fact_put(facts, name, is_known ? QUERY_INTEGER : QUERY_NULL)->integer = integer;
+}
+
+void fact_real(struct row_facts *facts, const char *name, double real)
+{
+    fact_put(facts, name, QUERY_REAL)->real = real;
+}
+
+void fact_is(struct row_facts *facts, const char *name, bool is)
+{
+    fact_integer(facts, name, is ? 1 : FACT_UNKNOWN);
+}
+
+struct row facts_row(const struct row_facts *facts)
+{
+    return (struct row){facts->values, facts->names, facts->count};
+}
+
 /* ---- fields of a row ----------------------------------------------------- */
 
 /* A row, and where it is printed. */
@@ -500,43 +547,109 @@ static const char *field_words(const struct printer *p, const struct field *fiel
     return value_print(arena_take(p->arena, CELL_TEXT), value, field->format, field->width);
 }
 
+/* How many bytes of its value FIELD shows. */
+static size_t field_most(const struct printer *p, const struct field *field)
+{
+    bool is_text = field->value && field->value->type == QUERY_TEXT;
+    bool is_cut = is_text && field->width && field->format != AS_SPARK;
+
+    if (p->way == TEMPLATE_WHOLE)
+        return SIZE_MAX - 1;
+    return is_cut ? (size_t)field->width : FIELD_BYTES;
+}
+
+/* The value of FIELD as one word of a shell, which is safe to print. */
+static const char *shell_word(const struct printer *p, const struct field *field)
+{
+    bool is_text = field->value && field->value->type == QUERY_TEXT;
+    char *made;
+    size_t bytes;
+    FILE *out = open_memstream(&made, &bytes);
+
+    prose_shell_word(out, is_text ? field->value->text : "");
+    fclose(out);
+    return arena_keep(p->arena, made);
+}
+
+/* TEXT, escaped already, in at least or at most so many columns as FIELD says. */
+static const char *field_filled(const struct printer *p, const struct field *field,
+                                const char *text)
+{
+    int used;
+
+    if (!field->fill)
+        return text;
+    if (!field->width)
+        return text_fit(p->arena, text, field->fill);
+    text_room(text, INT_MAX, &used);
+    return arena_print(p->arena, "%s%*s", text, used < field->fill ? field->fill - used : 0, "");
+}
+
+/* The condition of BYTES at AT holds: "?name", "-name", "+name", "?name=text", "-name=text". */
+static bool is_true(const struct printer *p, const char *at, size_t bytes)
+{
+    const char *equals = memchr(at, '=', bytes);
+    const char *end = at + bytes;
+    size_t name = (size_t)((equals ? equals : end) - at) - 1;
+    const struct value *value = row_value(p->row, at + 1, name);
+    bool is_known = value && value->type != QUERY_NULL;
+    char made[CELL_TEXT];
+
+    if (*at == '+')
+        return is_known && value->type == QUERY_INTEGER && value->integer > 0;
+    if (is_known && equals) {
+        const char *text =
+            value->type == QUERY_TEXT ? value->text : value_print(made, value, AS_INTEGER, 0);
+        size_t length = (size_t)(end - equals) - 1;
+        is_known = strlen(text) == length && !memcmp(text, equals + 1, length);
+    }
+    return is_known == (*at == '?');
+}
+
 /* Print the field of BYTES at AT. False: it is NULL or empty and has no other words. */
 static bool field_put(const struct printer *p, const char *at, size_t bytes)
 {
-    bool is_asked = *at == '?';
+    bool is_asked = bytes > 0 && strchr("?+-", *at);
+    bool is_bracket = bytes == 1 && (*at == '[' || *at == ']');
     bool is_escaped = p->way != TEMPLATE_PLAIN && p->way != TEMPLATE_SENTENCE;
-    const struct field field = field_read(p->row, at + is_asked, bytes - is_asked);
+    const struct field field = field_read(p->row, at, bytes);
     bool known = field.value && field.value->type != QUERY_NULL;
-    bool has_width = field.width && !field.fill && field.format < AS_SPARK;
-    size_t most = has_width ? (size_t)field.width : FIELD_BYTES;
     const char *text;
 
+    if (is_bracket) {
+        putc(*at, p->out);
+        return true;
+    }
+    if (is_asked)
+        return is_true(p, at, bytes);
     if (p->way == TEMPLATE_SQL) {
         sql_put(p->out, field.value);
         return true;
     }
     if (*at == '!')
         style_put(p, at + 1, bytes - 1);
-    if (*at == '!' || is_asked)
-        return *at == '!' || known;
+    if (*at == '!')
+        return true;
     text = field_words(p, &field);
     known = known && *text;
     text = arena_print(p->arena, "%*s", field.right, text);
-    if (p->way == TEMPLATE_WHOLE)
-        most = SIZE_MAX - 1;
-    if (is_escaped)
-        text = text_safe(p->arena, text, most);
-    if (field.fill && is_escaped)
-        text = text_fit(p->arena, text, field.fill);
+    if (known && field.format == AS_SHELL)
+        text = shell_word(p, &field);
+    else if (is_escaped)
+        text = field_filled(p, &field, text_safe(p->arena, text, field_most(p, &field)));
     fputs(text, p->out);
     return known || field.other;
 }
 
-/* Of the bracket at TEXT. */
+/* Of the bracket at TEXT. Those that are fields, {[} and {]}, do not count. */
 static const char *bracket_end(const char *text, const char *end)
 {
     for (int depth = 0; text < end; text++) {
-        depth += (*text == '[') - (*text == ']');
+        bool is_field = text[0] == '{' && end - text > 2 && text[2] == '}';
+        if (is_field)
+            text += 2;
+        else
+            depth += (*text == '[') - (*text == ']');
         if (!depth)
             return text;
     }

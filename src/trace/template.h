@@ -32,10 +32,11 @@ struct value {
     };
 };
 
-/* How it is shown, and the word for that in the files of schemas/tui/. The first six are for texts;
+/* How it is shown, and the word for that in the files of schemas/. The first six are for texts;
  * ended is how a process ended; differ is a value that is to be told from another such one beside
  * it; words are an outcome's; phase and reason are torch's: what a phase of a compile is about,
- * what broke a graph. */
+ * what broke a graph. percent has one decimal, share three digits, rough two. shell is a text as
+ * one word of a shell. */
 /* clang-format off */
 #define FORMAT_ROWS(X)    \
     X(TEXT, "text") \
@@ -55,6 +56,9 @@ struct value {
     X(WORDS, "words") \
     X(PHASE, "phase") \
     X(REASON, "reason") \
+    X(PERCENT, "percent") \
+    X(ROUGH, "rough") \
+    X(SHELL, "shell") \
     X(HIDDEN, "hidden")
 /* clang-format on */
 
@@ -138,6 +142,34 @@ struct row {
     const char *const *names;
     int count;
 };
+
+/* A row that C fills in, for lines without a statement. Names and texts are borrowed. */
+enum { FACTS_MOST = 48 };
+#define FACT_UNKNOWN INT64_MIN /* an integer that is NULL */
+struct row_facts {
+    struct value values[FACTS_MOST];
+    const char *names[FACTS_MOST];
+    int count;
+};
+
+void fact_text(struct row_facts *facts, const char *name, const char *text); /* NULL is NULL */
+void fact_integer(struct row_facts *facts, const char *name, int64_t integer);
+void fact_real(struct row_facts *facts, const char *name, double real);
+
+/* For {?name}: NULL unless IS. */
+void fact_is(struct row_facts *facts, const char *name, bool is);
+
+/* The one of these that is for VALUE's type; a condition is an int in C. */
+#define fact_of(facts, name, value) \
+    _Generic((value),                   \
+        bool: fact_is,                  \
+        int: fact_is,                   \
+        double: fact_real,              \
+        char *: fact_text,              \
+        const char *: fact_text,        \
+        default: fact_integer)(facts, name, value)
+
+struct row facts_row(const struct row_facts *facts);
 
 /* The value of the first field of TEXT, and as an integer. NULL, false: there is none. */
 const struct value *row_field(const struct row *row, const char *text);

@@ -2,6 +2,7 @@
 #include "trace/torch_words.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "lib/say.h"
@@ -54,21 +55,20 @@ bool torch_resume(const char *qualname, char **function, int64_t *line)
     return true;
 }
 
-void torch_kind_print(FILE *out, const char *qualname, const char *otherwise)
-{
-    torch_name_print(out, torch_resume(qualname, NULL, NULL) ? qualname : otherwise, 200);
-}
-
-void torch_name_print(FILE *out, const char *qualname, size_t width)
+char *torch_rest_words(const char *qualname, size_t width)
 {
     char *function = NULL;
+    char *words = NULL;
+    size_t bytes;
     int64_t line;
 
-    if (qualname && torch_resume(qualname, &function, &line))
-        prose_print(out, "the rest of %.*s after line %jd", (int)width, function, line);
-    else
-        prose_text(out, qualname, width);
+    if (qualname && torch_resume(qualname, &function, &line)) {
+        bytes = prose_cut(function, width);
+        words = say_print("the rest of %.*s%s after line %" PRId64, (int)bytes, function,
+                          function[bytes] ? "…" : "", line);
+    }
     free(function);
+    return words;
 }
 
 /* ---- reasons ------------------------------------------------------------- */

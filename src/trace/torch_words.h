@@ -22,9 +22,9 @@ const char *torch_limit_name(int version, bool ever);
  * "Net.forward", which the caller frees, and *LINE 12. Both may be NULL. */
 bool torch_resume(const char *qualname, char **function, int64_t *line);
 
-/* "the rest of Net.forward after line 12"; other names as they are, or as OTHERWISE. */
-void torch_name_print(FILE *out, const char *qualname, size_t width);
-void torch_kind_print(FILE *out, const char *qualname, const char *otherwise);
+/* "the rest of Net.forward after line 12", at most WIDTH bytes of the name; the caller frees it.
+ * NULL: it is no resume function. */
+char *torch_rest_words(const char *qualname, size_t width);
 
 /* Torch's reason for a graph break or a failure, taken apart. From 2.7 on it is written so:
  *

@@ -189,7 +189,7 @@ int main(void)
             sqlite3_finalize(statement);
             if (!fits)
                 prepares(*s->name == 'd' ? both : ranks, s->name, s->text);
-        } else if (strcmp(s->name, "check/tables") && strcmp(s->name, "fsck-frames/tables") && strcmp(s->name, "range/asked") && strcmp(s->name, "range/part") && strncmp(s->name, "tui/", 4) && strncmp(s->name, "import/", 7) && strncmp(s->name, "merge/", 6) && strncmp(s->name, "engines/", 8)) /* not SQL alone, and of temporary tables */ {
+        } else if (strcmp(s->name, "check/tables") && strcmp(s->name, "fsck-frames/tables") && strcmp(s->name, "range/asked") && strcmp(s->name, "range/part") && strncmp(s->name, "tui/", 4) && strncmp(s->name, "import/", 7) && strncmp(s->name, "merge/", 6) && strncmp(s->name, "engines/", 8) && strncmp(s->name, "pages/", 6)) /* not SQL alone, and of temporary tables */ {
             bool causes = !strcmp(s->name, "why/histories"), argument = !strncmp(s->name, "sql/.", 5);
             char *sql = sqlite3_mprintf("%s%s%s%s", causes ? "WITH causes AS (" : argument ? "WITH argument(word) AS (SELECT 'frame') " : "",
                                         causes ? schema_statement("why/causes") : "", causes ? ")" : "", s->text);

@@ -88,17 +88,21 @@ static void fields_check(void)
 /* Values that would like to be more than text, as each output has them. */
 static void ways_check(void)
 {
-    static const char *const names[] = {"bad", "long", "empty", "n", "style"};
+    static const char *const names[] = {"bad", "long", "empty", "n", "style", "two"};
     static char text[301];
     struct value values[] = {{.type = QUERY_TEXT, .text = "\033[2J{n}[x]\n\001r"}, {.type = QUERY_TEXT, .text = text},
-                             {.type = QUERY_TEXT, .text = ""}, {.type = QUERY_INTEGER, .integer = 1}, {.type = QUERY_TEXT, .text = "limit"}};
-    struct row row = {values, names, 5};
+                             {.type = QUERY_TEXT, .text = ""}, {.type = QUERY_INTEGER, .integer = 1}, {.type = QUERY_TEXT, .text = "limit"},
+                             {.type = QUERY_TEXT, .text = "it's"}};
+    struct row row = {values, names, 6};
     static const struct { enum template_way way; const char *text, *made; } cases[] = {
         {TEMPLATE_LINES, "{bad}", "\\x1b[2J{n}[x]\\n\\x01r"}, {TEMPLATE_MARKED, "{bad}", "\\x1b[2J{n}[x]\\n\\x01r"},
         {TEMPLATE_COLOUR, "{!b}{bad}{!n}", "\033[1m\\x1b[2J{n}[x]\\n\\x01r\033[0m"}, {TEMPLATE_LINES, "{!b}x{!style}y{!n}", "xy"},
         {TEMPLATE_COLOUR, "{!style}y", "\033[1;31my"}, {TEMPLATE_SQL, "a = {bad}", "a = '\033[2J{n}[x]\n\001r'"},
         {TEMPLATE_LINES, "{long:10}", "aaaaaaaaaa…"}, {TEMPLATE_WHOLE, "{long:10}", text}, {TEMPLATE_LINES, "a[ b {empty}]c[ {none|d}]", "ac d"},
         {TEMPLATE_LINES, "{n:integer~entry}, {n:count~pass}, {none:integer~entry|no entries}", "1 entry, 1 pass, no entries"},
+        {TEMPLATE_LINES, "[{none}x] {[}{n}{]}[ {[}{n}{]}]", " [1] [1]"}, {TEMPLATE_LINES, "{n:percent>5} {n:rough} {n:share}", "  1.0 1 1"},
+        {TEMPLATE_LINES, "{two:20<8}|{two:3<8}|{bad:shell}|{two:shell}", "it's    |it'…    |'\\x1b[2J{n}[x]\\n\\x01r'|\"it's\""},
+        {TEMPLATE_LINES, "[{?style=limit}a][{-style=limit}b][{?none}c][{-none}d][{+n}e][{?n=1}f][{?n=2}g][{+none}h][{-n}i][{+style}j]", "adef"},
         {TEMPLATE_LINES, "{n|a:b~c}, {none|a:b~c}", "1, a:b~c"}, {TEMPLATE_LINES, "{n", "{n"}, {TEMPLATE_LINES, "[{n}", "[1"},
     };
     struct arena arena = {0};

@@ -12,6 +12,8 @@
 WHY_LISTS(LIST_FIELDS)
 FIELDS(parent_fields, PARENT_FIELDS)
 FIELDS(torch_fields, TORCH_FIELDS)
+FIELDS(torches_fields, TORCHES_FIELDS)
+FIELDS(single_fields, WHY_FIELDS)
 
 /* ---- from rows ----------------------------------------------------------- */
 
@@ -36,6 +38,44 @@ void why_row(struct why *why, struct query *query, const struct field *fields, v
         for (const struct field *field = fields; field->name; field++)
             if (!strcmp(field->name, query_name(query, column)))
                 field_read(why, query, column, field, (char *)item + field->offset);
+}
+
+/* ---- for templates ------------------------------------------------------- */
+
+static void field_fact(struct row_facts *facts, const struct field *field, const void *at)
+{
+    const char *name = field->name;
+
+    switch (field->kind) {
+    case INTEGER:
+    case MAYBE:
+        fact_integer(facts, name, *(const int64_t *)at);
+        break;
+    case ID:
+        fact_integer(facts, name, *(const int64_t *)at ? *(const int64_t *)at : UNKNOWN);
+        break;
+    case PLACE:
+        fact_integer(facts, name, *(const int64_t *)at < 0 ? UNKNOWN : *(const int64_t *)at);
+        break;
+    case TRUTH:
+        fact_is(facts, name, *(const bool *)at);
+        break;
+    case OUTCOME:
+        fact_text(facts, name, outcome_word(*(const int64_t *)at));
+        break;
+    case TEXT:
+    case JSON:
+        fact_text(facts, name, *(const char *const *)at);
+        break;
+    case PARENT:
+        break;
+    }
+}
+
+void why_facts(struct row_facts *facts, const struct field *fields, const void *item)
+{
+    for (const struct field *field = fields; field->name; field++)
+        field_fact(facts, field, (const char *)item + field->offset);
 }
 
 /* ---- as JSON ------------------------------------------------------------- */

@@ -21,9 +21,6 @@ enum {
     GUARDS_READ = 10000, /* failing guards; the SQL bounds the rest */
 };
 
-static FIELDS(single_fields, WHY_FIELDS)
-static FIELDS(torches_fields, TORCHES_FIELDS)
-
 /* ---- asking -------------------------------------------------------------- */
 
 /* SQL with the ids themselves, as --sql prints it. */

@@ -15,12 +15,13 @@
 #include "trace/find_code.h"
 #include "trace/prose.h"
 #include "trace/remedy.h"
+#include "trace/template.h"
 
 enum {
     WHY_WIDTH = 70, /* longest value printed, in bytes */
 };
 
-#define UNKNOWN PROSE_UNKNOWN /* an integer that is NULL in the trace, where that differs from 0 */
+#define UNKNOWN FACT_UNKNOWN /* an integer that is NULL in the trace, where that differs from 0 */
 
 /* ---- facts --------------------------------------------------------------- */
 
@@ -374,7 +375,7 @@ struct field {
 #define FIELDS(name, list) const struct field name[] = {list(FIELD){0}};
 #define LIST_FIELDS(member, type, fields, key) extern const struct field member##_fields[];
 WHY_LISTS(LIST_FIELDS)
-extern const struct field parent_fields[], torch_fields[];
+extern const struct field parent_fields[], torch_fields[], torches_fields[], single_fields[];
 
 void histories_make(struct why *why);
 
@@ -383,6 +384,9 @@ void histories_make(struct why *why);
 struct remedy *remedy_add(struct why *why, enum remedy_on on, const struct remedy_facts *facts,
                           void (*made)(struct why *why, struct remedy *remedy,
                                        const struct remedy_facts *facts));
+
+/* The members of ITEM that FIELDS name, for a template. */
+void why_facts(struct row_facts *facts, const struct field *fields, const void *item);
 
 /* The current row of QUERY into ITEM, as far as FIELDS name its columns. */
 void why_row(struct why *why, struct query *query, const struct field *fields, void *item);
