@@ -111,43 +111,57 @@ WHERE code_id = ?1 AND typeof(filename) = 'text' AND first_line BETWEEN 1 AND 21
 -- name: inputs
 SELECT text FROM signature WHERE signature_id = ?1;
 
+-- name: death
+--| : entry {name:70} died
+SELECT COALESCE(NULLIF(label, ''), '#' || cache_entry_id) AS name FROM cache_entry WHERE cache_entry_id = ?1;
+
 -- name: lookup
 -- What came of lookup ?1: outcome, entry, what was tried, how long it took.
-SELECT COALESCE(o.name, '?'),
+--| : {outcome:70}{entry:70}{tried:70}, {took:duration}
+SELECT COALESCE(o.name, '?') AS outcome,
        CASE WHEN e.cache_entry_id IS NOT NULL THEN ' ' || COALESCE(NULLIF(e.label, ''), '#' || e.cache_entry_id)
             WHEN l.cache_entry_id IS NOT NULL THEN ' an entry that the trace does not have'
-            WHEN o.name = 'hit' THEN ' code from before the recording' ELSE '' END,
+            WHEN o.name = 'hit' THEN ' code from before the recording' ELSE '' END AS entry,
        CASE WHEN l.entries_checked IS NULL THEN ', seen from outside: which entries were tried is not known'
-            ELSE ', ' || l.entries_checked || iif(l.entries_checked = 1, ' entry', ' entries') || ' checked' END,
-       MAX(0, CAST(COALESCE(l.duration_ns, 0) AS INTEGER))
+            ELSE ', ' || l.entries_checked || iif(l.entries_checked = 1, ' entry', ' entries') || ' checked' END AS tried,
+       MAX(0, CAST(COALESCE(l.duration_ns, 0) AS INTEGER)) AS took
 FROM lookup l LEFT JOIN outcomes o ON o.outcome = l.outcome LEFT JOIN cache_entry e ON e.cache_entry_id = l.cache_entry_id
 WHERE l.lookup_id = ?1;
 
 -- name: inputs-of
+--|   inputs: {text:140}
 SELECT s.text FROM lookup l JOIN signature s ON s.signature_id = l.signature_id WHERE l.lookup_id = ?1;
 
 -- name: thread
-SELECT t.thread_id, COALESCE(' (' || NULLIF(t.name, '') || ')', ''), COALESCE(p.pid, 0)
+--+   thread {thread_id:70}{name:70} of process {pid:70}
+SELECT t.thread_id, COALESCE(' (' || NULLIF(t.name, '') || ')', '') AS name, COALESCE(p.pid, 0) AS pid
 FROM thread t LEFT JOIN process p ON p.process_id = t.process_id
 WHERE t.thread_id = ?1;
 
 -- name: compile
-SELECT outcome, COALESCE(' ' || NULLIF(label, ''), ''), end_ns - start_ns, COALESCE('; ' || substr(reason, 1, instr(reason || char(10), char(10)) - 1), '')
+--| : {outcome:70}{_label:70}[, {took:duration}]{_reason:70}
+SELECT outcome, COALESCE(' ' || NULLIF(label, ''), '') AS _label, end_ns - start_ns AS took,
+       COALESCE('; ' || substr(reason, 1, instr(reason || char(10), char(10)) - 1), '') AS _reason
 FROM compile WHERE compile_id = ?1;
 
 -- name: causes
 -- Why compile ?1 was needed: what in which older entry did not fit.
-SELECT COALESCE(e.label, '#' || r.cache_entry_id), r.kind,
+--|   {entry:70} did not fit: {kind:70} {_what:70}{_needed:70}
+SELECT COALESCE(e.label, '#' || r.cache_entry_id) AS entry, r.kind,
        COALESCE(cause_words(r.kind, r.source, r.aspect, r.dimension, r.expected, r.actual, r.text),
-                cause_name(r.kind, r.source, r.aspect, r.dimension, r.expected, r.actual, r.text) || COALESCE(': ' || as_written(NULLIF(r.text, '')), '')),
-       COALESCE('; needed by ' || needed_by(g.user_stack, r.text, (SELECT qualname FROM compile m JOIN code c ON c.code_id = m.code_id WHERE m.compile_id = ?1)), '')
+                cause_name(r.kind, r.source, r.aspect, r.dimension, r.expected, r.actual, r.text) || COALESCE(': ' || as_written(NULLIF(r.text, '')), '')) AS _what,
+       COALESCE('; needed by ' || needed_by(g.user_stack, r.text, (SELECT qualname FROM compile m JOIN code c ON c.code_id = m.code_id WHERE m.compile_id = ?1)), '') AS _needed
 FROM recompile_cause r LEFT JOIN cache_entry e ON e.cache_entry_id = r.cache_entry_id LEFT JOIN guard g ON g.guard_id = r.guard_id
 WHERE r.compile_id = ?1 AND COALESCE(r.how, '') NOT LIKE 're-checked%'
 ORDER BY r.rowid LIMIT 8;
 
 -- name: break
 -- Of the reason its first line.
-SELECT code_id, line, substr(reason, 1, instr(reason || char(10), char(10)) - 1) FROM graph_break WHERE graph_break_id = ?1;
+--| [{?known}{qualname:140|} ({filename:path140|}:{first_line|0})][{-known}code {code_id}]: line {line}: {_reason:70}
+SELECT b.code_id, b.line, c.code_id AS known, c.qualname, c.filename, c.first_line,
+       substr(b.reason, 1, instr(b.reason || char(10), char(10)) - 1) AS _reason
+FROM graph_break b LEFT JOIN code c ON c.code_id = b.code_id
+WHERE b.graph_break_id = ?1;
 
 -- name: names
 SELECT code_id, qualname FROM code WHERE qualname IS NOT NULL;

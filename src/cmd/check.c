@@ -366,19 +366,22 @@ static void ok_print(const struct check *check)
 {
     const char *comma = ": ";
 
-    prose_print(stdout, "%s: ok", db_path(check->db));
+    prose_text(stdout, db_path(check->db), SIZE_MAX - 1);
+    fputs(": ok", stdout);
     for
         EACH_LIMIT(l)
         {
             if (!l->name)
                 continue;
-            if (l->function)
-                prose_print(stdout, "%s%s compiled", comma, l->function);
-            else if (l == &limits[EAGER])
-                printf("%s%.4g %% (at most %.4g %%) %s", comma, l->found * 100, l->allowed * 100,
-                       l->words);
-            else
-                printf("%s%.4g (at most %.10g) %s", comma, l->found, l->allowed, l->words);
+            fputs(comma, stdout);
+            if (l->function) {
+                prose_text(stdout, l->function, SIZE_MAX - 1);
+                fputs(" compiled", stdout);
+            } else if (l == &limits[EAGER]) {
+                printf("%.4g %% (at most %.4g %%) %s", l->found * 100, l->allowed * 100, l->words);
+            } else {
+                printf("%.4g (at most %.10g) %s", l->found, l->allowed, l->words);
+            }
             comma = ", ";
         }
     putchar('\n');

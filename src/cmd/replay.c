@@ -15,6 +15,7 @@
 #include "trace/db.h"
 #include "trace/doubts.h"
 #include "trace/find_code.h"
+#include "trace/page_text.h"
 #include "trace/prose.h"
 #include "trace/replay/cursor.h"
 #include "trace/result.h"
@@ -44,72 +45,77 @@ static void named_free(struct named *n)
     free(n->code);
 }
 
-static void finding_print(const struct replay *r, const struct replay_finding *f)
+static struct {
+    const struct replay *replay;
+    const struct replay_verdict *verdict;
+} verified;
+
+static void finding_print(struct page_text *page, const struct replay_finding *f)
 {
+    const struct replay *r = verified.replay;
     const struct replay_lookup *l = f->lookup;
     struct named n = named(r, f);
 
-    prose_print(stdout, "  lookup %jd at %+jd of %.140s, %s: %s{: %.70s}", l->id, l->start_ns,
-                n.code, outcome_word(l->outcome), f->why, n.entry);
-    if (n.wanted && f->wanted != f->entry)
-        prose_print(stdout, " where %.70s was to be tried", n.wanted);
-    putchar('\n');
+    fact(page, "id", l->id);
+    fact(page, "at_ns", l->start_ns);
+    fact(page, "code", n.code);
+    fact(page, "outcome", outcome_word(l->outcome));
+    fact(page, "why", f->why);
+    fact(page, "entry", n.entry);
+    fact(page, "wanted", f->wanted == f->entry ? NULL : n.wanted);
+    page_text_row(page, "pages/replay/finding", 0);
     named_free(&n);
+}
+
+static void findings_print(struct page_text *page, const char *name, struct query *row)
+{
+    const struct replay_verdict *v = verified.verdict;
+
+    for (size_t i = 0; i < v->findings.count && i < LISTED; i++)
+        finding_print(page, &v->findings.at[i]);
+}
+
+/* The figures of the verdict, for all of its blocks. */
+static void verdict_row(struct page_text *page, const char *name)
+{
+    const struct replay_verdict *v = verified.verdict;
+    int64_t listed = LISTED;
+
+    fact(page, "lookups", v->lookups);
+    fact(page, "findings", v->findings.count);
+    fact(page, "listed", listed);
+    fact(page, "more", v->findings.count > LISTED);
+    fact(page, "orphans", v->orphans);
+    fact(page, "whole", v->whole);
+    fact(page, "observed", v->observed);
+    fact(page, "before", v->before);
+    fact(page, "unsure", v->unsure);
+    fact(page, "misses", v->misses);
+    fact(page, "by_mark", v->by_mark);
+    fact(page, "by_limit", v->by_limit);
+    fact(page, "by_false", v->by_false);
+    fact(page, "insertion", v->insertion);
+    page_text_row(page, name, 0);
 }
 
 static void verdict_print(const struct replay *r, const struct replay_verdict *v)
 {
-    const struct {
-        int64_t count;
-        const char *words;
-    } parts[] = {
-        {v->observed,
-         "in part: seen from outside of torch's evaluator, so only the entry that ran is known"},
-        {v->before, "in part: ran code that was compiled before the recording began"},
-        {v->unsure, "in part: the order of their entries depends on how lookups on several threads "
-                    "or processes\n"
-                    "            overlapped, or on events that were lost"},
-        {(int64_t)v->findings.count, "do not follow"},
+    struct page_text page = {
+        .out = stdout,
+        .db = r->db,
+        .way = TEMPLATE_LINES,
+        .call = findings_print,
     };
-    size_t count = v->findings.count;
 
-    if (!v->lookups)
-        puts("No lookups are recorded: there is nothing to verify.");
-    else if (!count && !v->orphans)
-        prose_print(stdout,
-                    "%jd lookup(s) decided again: none contradicts the rules of the cache.\n",
-                    v->lookups);
-    if (count)
-        printf("%zu of %" PRId64 " lookups do not follow from what is recorded before them. %s:\n",
-               count, v->lookups,
-               count == 1       ? "It is"
-               : count > LISTED ? "The first"
-                                : "They are");
-    for (size_t i = 0; i < count && i < LISTED; i++)
-        finding_print(r, &v->findings.at[i]);
-    if (count > LISTED)
-        printf("  (%d of %zu; --json has more)\n", LISTED, count);
-    if (v->orphans)
-        prose_print(stdout, "%jd guard check%s of lookups that are not there.\n", v->orphans,
-                    v->orphans == 1 ? " is" : "s are");
+    verified.replay = r;
+    verified.verdict = v;
+    verdict_row(&page, "pages/replay/verdict");
     if (v->lookups)
-        printf("\n%10" PRId64
-               "  wholly: entries tried, their order, backends, guard results, outcome\n",
-               v->whole);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (parts[i].count)
-            printf("%10" PRId64 "  %s\n", parts[i].count, parts[i].words);
+        verdict_row(&page, "pages/replay/verified");
     if (v->misses)
-        prose_print(stdout,
-                    "\n%jd call(s) found no entry and did not compile: %jd after the code was "
-                    "marked so, %jd at a limit of\nentries, %jd because only existing code was to "
-                    "run (a callback of False; the trace does not hold callbacks).\n",
-                    v->misses, v->by_mark, v->by_limit, v->by_false);
+        verdict_row(&page, "pages/replay/misses");
     if (v->insertion)
-        prose_print(stdout,
-                    "\nIn %jd process(es) torch was set to leave entries where they were put: a "
-                    "hit did not move them.\n",
-                    v->insertion);
+        verdict_row(&page, "pages/replay/insertion");
 }
 
 static void verdict_json(const struct replay *r, const struct replay_verdict *v)

@@ -260,8 +260,9 @@ static void prompt(struct session *session)
         read_history(session->history);
     sql_words_gather(&words, session->db);
 
-    prose_print(stdout, "dyntrace sql on %s (read only). \".help\" lists the commands.\n",
-                db_path(session->db));
+    fputs("dyntrace sql on ", stdout);
+    prose_text(stdout, db_path(session->db), SIZE_MAX - 1);
+    puts(" (read only). \".help\" lists the commands.");
     while (go_on) {
         char *line = prompt_line(*session->pending ? "   ...> " : "dyntrace> ");
         if (prompt_interrupted()) { /* Ctrl-C: discard the typed line */

@@ -25,6 +25,7 @@
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/prose.h"
+#include "trace/template.h"
 #include "trace/traces.h"
 
 enum {
@@ -33,7 +34,7 @@ enum {
     NOTE_MOST = 90, /* bytes of a note in the table */
 };
 
-#define UNKNOWN PROSE_UNKNOWN
+#define UNKNOWN FACT_UNKNOWN
 
 static struct {
     bool yes, json, compare;

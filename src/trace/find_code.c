@@ -108,7 +108,8 @@ static void list_print(struct query *query, int64_t count, const char *name, con
         json_string(&j, "name", name);
         json_key(&j, "matches");
     } else {
-        prose_print(out, count ? "%.300s\n\n" : "%.300s\n", heading);
+        prose_text(out, heading, 300);
+        fputs(count ? "\n\n" : "\n", out);
     }
     if (!json && !count)
         return;

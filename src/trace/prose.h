@@ -1,4 +1,4 @@
-/* trace/prose.h -- facts of a trace in sentences: what `why` and `show` print with.
+/* trace/prose.h -- texts of a trace, for people.
  *
  * Text in a trace comes from traced programs and can be long and hostile: here
  * it is escaped and cut, so that one fact stays on one line. */
@@ -16,22 +16,6 @@ void prose_title(FILE *out, const char *title);
 
 /* TEXT escaped, cut to about WIDTH bytes with a "…" at the end. NULL is "?". */
 void prose_text(FILE *out, const char *text, size_t width);
-
-/* printf for sentences about a trace. What is its own:
- *     %s     text from the trace: escaped, cut to the precision as prose_text does; NULL is "?"
- *     %jd    an integer; %'jd for people, "41.2 M"; %+jd a duration in nanoseconds, "1.25 ms";
- *            PROSE_UNKNOWN is "?"
- *     (s)    or (es): the s only if the integer before it is not 1: "%jd call(s)"
- *     {, by %s}  nothing when a text in it is NULL or empty, or an integer PROSE_UNKNOWN */
-void prose_print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#define PROSE_UNKNOWN INT64_MIN
-
-/* COUNT, unknown when there are none: "{, %jd time(s)}" is left out then. */
-static inline int64_t prose_any(int64_t count)
-{
-    return count > 0 ? count : PROSE_UNKNOWN;
-}
 
 /* NULL for an empty text as for none. */
 static inline const char *prose_filled(const char *text)

@@ -6,10 +6,11 @@
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/prose.h"
+#include "trace/template.h"
 
 static int64_t known_integer(struct query *row, int column)
 {
-    return query_type(row, column) == QUERY_NULL ? PROSE_UNKNOWN : query_integer(row, column);
+    return query_type(row, column) == QUERY_NULL ? FACT_UNKNOWN : query_integer(row, column);
 }
 
 static const char *kept_text(struct arena *arena, struct query *row, int column)
@@ -81,7 +82,7 @@ static struct trial_counts counts_read_from(struct query *row, int first)
         .compile_ns = query_integer(row, first + 3),
         .eager = known_integer(row, first + 4),
         .hits = query_integer(row, first + 5),
-        .step_ns = PROSE_UNKNOWN,
+        .step_ns = FACT_UNKNOWN,
     };
 }
 
@@ -117,7 +118,7 @@ const struct trial_counts *trials_counts_of(const struct trial_figures *figures,
 
 static void bind_known(struct query *query, int parameter, int64_t value)
 {
-    if (value == PROSE_UNKNOWN)
+    if (value == FACT_UNKNOWN)
         query_bind_text(query, parameter, NULL);
     else
         query_bind_integer(query, parameter, value);
@@ -137,7 +138,7 @@ static void bind_counts(struct query *query, int parameter, const struct trial_c
 int64_t trials_function_id(struct db *db, const struct trial_function *function)
 {
     struct query *query = db_query(db, schema_statement("trials/function-id"));
-    int64_t id = PROSE_UNKNOWN;
+    int64_t id = FACT_UNKNOWN;
 
     query_bind_text(query, 1, function->filename);
     query_bind_text(query, 2, function->qualname);
@@ -148,13 +149,13 @@ int64_t trials_function_id(struct db *db, const struct trial_function *function)
     return id;
 }
 
-/* The step time of ROW's function; PROSE_UNKNOWN: there is none. */
+/* The step time of ROW's function; FACT_UNKNOWN: there is none. */
 static int64_t step_of(const struct trial_row *row, const struct trial_figures *figures)
 {
     const struct trial_counts *counts =
         figures && row->function ? trials_counts_of(figures, row->function) : NULL;
 
-    return counts ? counts->step_ns : PROSE_UNKNOWN;
+    return counts ? counts->step_ns : FACT_UNKNOWN;
 }
 
 static void store_functions(struct db *db, int64_t trial_id, const struct trial_figures *figures)
@@ -183,7 +184,7 @@ int64_t trials_store(struct db *db, const struct trial_row *row,
     bind_known(put, 1, row->batch);
     query_bind_text(put, 2, row->setting);
     query_bind_text(put, 3, row->command);
-    bind_known(put, 4, row->function ? trials_function_id(db, row->function) : PROSE_UNKNOWN);
+    bind_known(put, 4, row->function ? trials_function_id(db, row->function) : FACT_UNKNOWN);
     query_bind_integer(put, 5, row->started_unix_ns);
     query_bind_integer(put, 6, row->duration_ns);
     bind_known(put, 7, row->exit_code);

@@ -23,7 +23,7 @@
 
 struct db;
 
-/* A trial, oldest first. An integer that is NULL in the trace is PROSE_UNKNOWN (trace/prose.h): of
+/* A trial, oldest first. An integer that is NULL in the trace is FACT_UNKNOWN (trace/template.h): of
  * a run that left no trace, all counts. */
 struct trial {
     int64_t trial_id;
@@ -60,8 +60,8 @@ const char *trials_trace(const struct db *db);
 
 struct trial_counts {
     int64_t compiles, recompiles, breaks, compile_ns, hits;
-    int64_t eager;   /* PROSE_UNKNOWN: a function was given up, and its later calls were not seen */
-    int64_t step_ns; /* PROSE_UNKNOWN: too few calls */
+    int64_t eager;   /* FACT_UNKNOWN: a function was given up, and its later calls were not seen */
+    int64_t step_ns; /* FACT_UNKNOWN: too few calls */
 };
 
 /* Of a function of the trial's own trace, in whichever process. */
@@ -84,10 +84,10 @@ bool trials_count(struct db *db, struct arena *arena, struct trial_figures *figu
 const struct trial_counts *trials_counts_of(const struct trial_figures *figures,
                                             const struct trial_function *find);
 
-/* The function_id of FUNCTION in DB; PROSE_UNKNOWN: none. */
+/* The function_id of FUNCTION in DB; FACT_UNKNOWN: none. */
 int64_t trials_function_id(struct db *db, const struct trial_function *function);
 
-/* A trial's row without its figures. Integers may be PROSE_UNKNOWN, stored as NULL; texts may be
+/* A trial's row without its figures. Integers may be FACT_UNKNOWN, stored as NULL; texts may be
  * NULL. */
 struct trial_row {
     int64_t batch; /* UNKNOWN: it is a baseline */

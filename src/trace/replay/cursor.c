@@ -489,9 +489,11 @@ static enum cursor_result run_on(struct cursor *c, int direction)
            cursor_step(c, NEXT_EVENT, direction) == CURSOR_THERE;
          passed++)
         stop = cursor_stopped(c);
-    if (stop)
-        prose_print(c->out, "stopped: %.140s\n", stop->text);
-    else
+    if (stop) {
+        fputs("stopped: ", c->out);
+        prose_text(c->out, stop->text, 140);
+        putc('\n', c->out);
+    } else
         fprintf(c->out, "(%s after %zu events)\n",
                 interrupted     ? "interrupted"
                 : direction > 0 ? "the end"

@@ -6,9 +6,9 @@
 #include <inttypes.h>
 
 #include "lib/say.h"
-#include "lib/table.h"
 #include "schema.h"
 #include "trace/db.h"
+#include "trace/page_text.h"
 #include "trace/prose.h"
 #include "trace/replay/cursor.h"
 #include "trace/source.h"
@@ -54,29 +54,18 @@ static void name_print(const struct cursor *c, char *name)
     free(name);
 }
 
-/* All rows of STATEMENT with ID as its ?1, by FORMAT, where a character stands for the next column:
- * % for text, * for long text, @ for a code object by its row id, + for a duration with a comma
- * before it, unless there is none. */
-static void rows_print(const struct cursor *c, const char *statement, int64_t id,
-                       const char *format)
+/* The page of C, for schemas/. */
+static struct page_text page_of(const struct cursor *c)
 {
-    db_rows(row, c->db, schema_statement(statement), id)
-    {
-        int column = 0;
-        for (const char *at = format; *at; at++) {
-            bool known = query_type(row, column) != QUERY_NULL;
-            if (*at == '%' || *at == '*')
-                prose_text(c->out, known ? query_text(row, column, NULL) : NULL,
-                           *at == '*' ? 2 * WIDTH : WIDTH);
-            else if (*at == '@')
-                name_print(c, code_name(c->db, query_integer(row, column)));
-            else if (*at == '+' && known)
-                prose_print(c->out, ", %+jd", query_integer(row, column));
-            else if (*at != '+')
-                putc(*at, c->out);
-            column += strchr("%*@+", *at) != NULL;
-        }
-    }
+    return (struct page_text){.out = c->out, .db = c->db, .way = TEMPLATE_LINES};
+}
+
+/* All rows of STATEMENT with ID as its ?1. */
+static void rows_print(const struct cursor *c, const char *statement, int64_t id)
+{
+    struct page_text page = page_of(c);
+
+    page_text_print(&page, statement, id);
 }
 
 /* ---- the cache ----------------------------------------------------------- */
@@ -87,27 +76,23 @@ static void slot_print(const struct cursor *c, const struct replay_slot *slot, s
 {
     const struct replay_entry *e = &c->r->entries.at[slot->entry];
     struct query *query = db_asked(c->db, schema_statement("replay/entry"), e->id, checked);
-    char born[TABLE_HUMAN], hit[TABLE_HUMAN];
+    struct page_text page = page_of(c);
 
     query_step(query);
-    fprintf(c->out, slot->dead ? "     - " : "    %2zu ", at);
-    prose_print(c->out, "%-10.10s ", query_text(query, 0, NULL));
-    prose_print(c->out, "%-10.10s ", query_text(query, 1, NULL));
-    if (regions && e->region >= 0)
-        fprintf(c->out, "%6" PRId64, e->region);
-    else if (regions)
-        fputs("     -", c->out);
-    prose_print(c->out, " %5jd %-10s %-10s %6jd", (int64_t)slot->hits,
-                table_duration(born, e->born_ns),
-                slot->last_hit_ns < 0 ? NULL : table_duration(hit, slot->last_hit_ns),
-                query_integer(query, 2));
-    if (slot->dead)
-        prose_print(c->out, "  died %+jd: %.70s", e->died_ns,
-                    query_type(query, 3) == QUERY_NULL ? NULL : query_text(query, 3, NULL));
-    else
-        prose_print(c->out, "{  %.150s}", query_text(query, 4, NULL));
+    fact(&page, "at", slot->dead ? FACT_UNKNOWN : (int64_t)at);
+    fact(&page, "label", prose_filled(query_text(query, 0, NULL)));
+    fact(&page, "backend", prose_filled(query_text(query, 1, NULL)));
+    fact(&page, "guards", query_integer(query, 2));
+    fact(&page, "cause", query_type(query, 3) == QUERY_NULL ? NULL : query_text(query, 3, NULL));
+    fact(&page, "check", query_text(query, 4, NULL));
+    fact(&page, "regions", regions);
+    fact(&page, "region", e->region >= 0 ? (int64_t)e->region : FACT_UNKNOWN);
+    fact(&page, "hits", (int64_t)slot->hits);
+    fact(&page, "born_ns", e->born_ns);
+    fact(&page, "died_ns", e->died_ns);
+    fact(&page, "last_hit_ns", slot->last_hit_ns < 0 ? FACT_UNKNOWN : slot->last_hit_ns);
+    page_text_row(&page, "pages/replay/slot", 0);
     query_close(query);
-    putc('\n', c->out);
 }
 
 /* Entries in the order in which they are tried; beside each what the lookup did with it, where the
@@ -174,18 +159,20 @@ static void lines_print(const struct cursor *c, const char *filename, int64_t li
 {
     struct source source = source_read(filename);
     int64_t at = line > SOURCE_AROUND ? line - SOURCE_AROUND : 1;
+    int64_t started = db_meta_integer(c->db, "started_unix_ns", INT64_MAX);
+    struct page_text page = page_of(c);
 
     if (source.text) {
-        prose_print(c->out, "  source %.70s", prose_path(filename));
-        fputs(source.changed_ns / 1000000000 >
-                      db_meta_integer(c->db, "started_unix_ns", INT64_MAX) / 1000000000
-                  ? " (changed since the recording)\n"
-                  : "\n",
-              c->out);
+        fact(&page, "file", prose_path(filename));
+        fact(&page, "changed", source.changed_ns / 1000000000 > started / 1000000000);
+        page_text_row(&page, "pages/replay/source", 0);
     }
-    for (; at <= line + SOURCE_AROUND && at <= (int64_t)source.count; at++)
-        prose_print(c->out, at == line ? "  > %4jd  %.110s\n" : "    %4jd  %.110s\n", at,
-                    source.lines[at - 1]);
+    for (; at <= line + SOURCE_AROUND && at <= (int64_t)source.count; at++) {
+        fact(&page, "here", at == line);
+        fact(&page, "line", at);
+        fact(&page, "text", source.lines[at - 1]);
+        page_text_row(&page, "pages/replay/line", 0);
+    }
     source_free(&source);
 }
 
@@ -231,24 +218,24 @@ static void event_print(const struct cursor *c)
             r->events.count);
     moment_print(c);
     if (s.thread != REPLAY_NONE)
-        rows_print(c, "replay/thread", r->threads.at[s.thread].id, "  thread %% of process %");
+        rows_print(c, "replay/thread", r->threads.at[s.thread].id);
     fputs("\n  ", c->out);
     if (e->kind != REPLAY_BREAK)
         name_print(c, replay_code_name(r, s.code));
     switch ((enum replay_kind)e->kind) {
     case REPLAY_LOOKUP:
-        rows_print(c, "replay/lookup", s.id, ": %%%+\n");
-        rows_print(c, "replay/inputs-of", s.id, "  inputs: *\n");
+        rows_print(c, "replay/lookup", s.id);
+        rows_print(c, "replay/inputs-of", s.id);
         break;
     case REPLAY_COMPILE:
-        rows_print(c, "replay/compile", s.id, ": %%+%\n");
-        rows_print(c, "replay/causes", s.id, "  % did not fit: % %%\n");
+        rows_print(c, "replay/compile", s.id);
+        rows_print(c, "replay/causes", s.id);
         break;
     case REPLAY_BREAK:
-        rows_print(c, "replay/break", s.id, "@: line %: %\n");
+        rows_print(c, "replay/break", s.id);
         break;
     default:
-        rows_print(c, "replay/entry-name", s.id, ": entry % died\n");
+        rows_print(c, "replay/death", s.id);
     }
 }
 
