@@ -240,7 +240,17 @@ UNION ALL SELECT 'clocks', CASE WHEN COUNT(DISTINCT host) = 1 THEN 'one machine'
 
 -- name: ranks
 --title Ranks
---page rank | host | pid | compiles | recompiles | breaks | eager_percent: ran as Python | compile_ns: compile | wait_ns: wait (time in torch's collectives) | ended | note
+--page {rank}  rank
+--page {host}  host
+--page {pid}  pid
+--page {compiles:count}  compiles
+--page {recompiles:count}  recompiles
+--page {breaks:count}  breaks
+--page {eager_percent:share} %  ran as Python
+--page {compile_ns:duration}  compile
+--page {wait_ns:duration}  wait (time in torch's collectives)
+--page {ended}  ended
+--page {note}  note
 -- Who differs, the most suspicious first; ?1: how many rows, -1 or NULL all. A rank for which others wait is in collectives for a shorter time.
 -- An outlier lies below the lowest quarter of the ranks by three times what the middle half of them spreads over. Where processors are
 -- short all that is timed spreads: others waited for a rank, or it compiled longer, if by more, too, than most took to their first collective.
@@ -271,7 +281,15 @@ ORDER BY before IS NULL, differs = 0, late IS NULL, ended IS NULL, slow IS NULL,
 -- name: differs
 --title Where ranks differ first
 --none All ranks compiled alike.
---page `function` | `where` | ranks | compile | lookup | `guard` | `here` | `others` | at_ns: at
+--page {!c}{function}  function
+--page {!c}{where}  where
+--page {ranks:count}  ranks
+--page {compile}  compile
+--page {lookup:count}  lookup
+--page {!c}{guard}  guard
+--page {!c}{here}  here
+--page {!c}{others}  others
+--page {at_ns:duration}  at
 -- Where ranks differ, in order of time; ?1: how many rows, -1 or NULL all; ?2: for a program, which gets the compiler's text.
 SELECT f.qualname AS function, f.filename || ':' || f.first_line AS "where",
        (SELECT group_concat(said, ',') FROM (
@@ -288,7 +306,12 @@ ORDER BY d.differs_id LIMIT COALESCE(?1, -1);
 
 -- name: storms
 --title Compiles for which others waited
---page rank | `function` | at_ns: at | took_ns: took | waiting (how many ranks) | waited_ns: waited
+--page {rank}  rank
+--page {!c}{function}  function
+--page {at_ns:duration}  at
+--page {took_ns:duration}  took
+--page {waiting:count}  waiting (how many ranks)
+--page {waited_ns:duration}  waited
 -- Compiles during which others waited in collectives; ?1: how many rows, -1 or NULL all.
 SELECT r.rank, f.qualname AS function, e.at_ns - (SELECT MIN(began_ns) FROM rank) AS at_ns, e.ended_ns - e.at_ns AS took_ns,
        COUNT(DISTINCT w.rank_id) AS waiting, SUM(MIN(w.end_ns, e.ended_ns) - MAX(w.start_ns, e.at_ns)) AS waited_ns

@@ -6,12 +6,12 @@
 --   --title words        its heading
 --   --id word            its place in the page, if that is not its name
 --   --none words         what a page says when it has no rows; else, and in a terminal, it is left out; --always: not even then
---   --text columns       what a terminal shows of it
---   --page columns       what a browser shows
+--   --cell {field}  words   a column in a terminal, and its heading; "--cell?": left out when no row has it
+--   --page {field}  words   a column in a browser; (what it is) may follow; {!c}{field} is set as code
 --
--- Columns are "name: heading (what it is)" with | between them. `name` is set as code; of a text "name 80" shows 80 bytes;
--- "name?" is left out when no row has it. A name with "ns" in it is a duration; `filename` is shown with its line (at_line or
--- first_line), `what` opens to the two columns after it. --json has every column but those that begin with _, by name.
+-- docs/internals.md, "Templates", has the fields. A cell is empty where its first field is NULL, and a figure where that is a
+-- number. In a browser `filename` shows the whole path when it is pointed at, and `_what` opens to the two columns after it.
+-- --json has every column but those that begin with _, by name.
 
 -- name: facts
 -- The recording as a whole: what, a text or a number (of `span` nanoseconds), and more about that. To `frames` C adds the rest.
@@ -87,8 +87,16 @@ SELECT * FROM (SELECT 'in guards', 'of all checks of guards', SUM(duration_ns) A
 -- name: losses
 -- Many losses have one cause: a row per cause, the worst first.
 --title Losses
---text _what: | _events: events | times | first_ns: first at | cause
---page _what: (events are missing, so that what follows may be incomplete; or the program waited for the recorder) | _events: events | times | first_ns: first at | cause
+--cell {_what}
+--cell {_events:count}  events
+--cell {times:count}  times
+--cell {first_ns:duration}  first at
+--cell {cause}  cause
+--page {_what}  (events are missing, so that what follows may be incomplete; or the program waited for the recorder)
+--page {_events:count}  events
+--page {times:count}  times
+--page {first_ns:duration}  first at
+--page {cause}  cause
 SELECT cause, COUNT(*) AS times, SUM(events) AS events, MIN(at_ns) AS first_ns, MAX(at_ns) AS last_ns,
        COUNT(DISTINCT process_id) AS processes, is_stall,
        iif(is_stall, 'waited', 'LOSS') AS _what, COALESCE(SUM(events), '?') AS _events, NOT is_stall AS _alarm
@@ -99,8 +107,23 @@ ORDER BY is_stall, events DESC;
 -- name: processes
 --title Processes
 --always
---text _pid: pid | _own_pid?: to itself | _ended: ended | ran_ns: ran | threads | python_version: python | _rank?: rank | torch_mode?: torch | _command: command
---page `_pid`: pid | _own_pid?: to itself (in its pid namespace) | _ended: ended | ran_ns: ran | threads | python_version: python | _rank: rank | `_command`: command
+--cell {_pid}  pid
+--cell? {_own_pid}  to itself
+--cell {_ended:ended}  ended
+--cell {ran_ns:duration}  ran
+--cell {threads:count}  threads
+--cell {python_version}  python
+--cell? {_rank}  rank
+--cell? {torch_mode}  torch
+--cell {_command}  command
+--page {!c}{_pid}  pid
+--page? {_own_pid}  to itself (in its pid namespace)
+--page {_ended:ended}  ended
+--page {ran_ns:duration}  ran
+--page {threads:count}  threads
+--page {python_version}  python
+--page {_rank}  rank
+--page {!c}{_command}  command
 SELECT t.process_id, p.pid, (SELECT own_pid FROM process o WHERE o.process_id = p.process_id) AS own_pid, p.parent_process_id, t.depth, p.rank, p.local_rank,
        CASE WHEN json_valid(p.argv) THEN json(p.argv) ELSE json_array(CAST(p.argv AS TEXT)) END AS argv, p.executable,
        p.python_version, p.torch_version, p.mode, p.torch_mode, p.torch_note, p.start_ns, p.end_ns, p.exit_code,
@@ -123,7 +146,9 @@ SELECT COUNT(DISTINCT rank) FILTER (WHERE rank >= 0) > 1 FROM process;
 -- name: threads
 --title Threads
 --always
---text pid | os_tid: tid | name
+--cell {pid}  pid
+--cell {os_tid}  tid
+--cell {name}  name
 SELECT t.thread_id, t.process_id, p.pid, t.os_tid, t.name
 FROM thread t
 LEFT JOIN process p ON p.process_id = t.process_id
@@ -133,8 +158,14 @@ ORDER BY t.process_id, t.thread_id;
 -- How calls were decided: ?1 is what --json says of that, ?2 the calls that count in shares.
 --title Calls, as they were decided
 --always
---text calls | share | lookup_ns: lookups | outcome
---page outcome (how a call was decided) | calls | share (of those that count in shares) | lookup_ns: lookups (time until it was known what runs)
+--cell {calls:count}  calls
+--cell {share:share} %  share
+--cell {lookup_ns:duration}  lookups
+--cell {outcome}  outcome
+--page {outcome}  outcome (how a call was decided)
+--page {calls:count}  calls
+--page {share:share} %  share (of those that count in shares)
+--page {lookup_ns:duration}  lookups (time until it was known what runs)
 SELECT c.key AS outcome, c.value ->> 'calls' AS calls, iif(o.asked, 100.0 * (c.value ->> 'calls') / ?2, NULL) AS share,
        c.value ->> 'lookup_ns' AS lookup_ns
 FROM json_each(?1) c
@@ -164,8 +195,22 @@ FROM compiles;
 -- the query `skips`.
 --title Compiles, most recompiles first
 --none Nothing was compiled.
---text compiles | recompiles | graph_breaks: breaks | compile_ns: time | ended | `qualname`: function | filename: where
---page `qualname`: function | filename: where | compiles (that made code) | recompiles (in a process whose cache had held code for it) | graph_breaks: breaks (graph breaks) | without_code: without code (attempts that made none) | compile_ns: time (in the compiler) | limits: at the limit (times it was not compiled for that) | errors: failed (the compiler raised)
+--cell {compiles:count}  compiles
+--cell {recompiles:count}  recompiles
+--cell {graph_breaks:count}  breaks
+--cell {compile_ns:duration}  time
+--cell {ended}  ended
+--cell {!c}{qualname}  function
+--cell {filename:path}:{first_line|0}  where
+--page {!c}{qualname}  function
+--page {filename:path}:{first_line|0}  where
+--page {compiles:count}  compiles (that made code)
+--page {recompiles:count}  recompiles (in a process whose cache had held code for it)
+--page {graph_breaks:count}  breaks (graph breaks)
+--page {without_code:count}  without code (attempts that made none)
+--page {compile_ns:duration}  time (in the compiler)
+--page {limits:count}  at the limit (times it was not compiled for that)
+--page {errors:count}  failed (the compiler raised)
 WITH broken AS MATERIALIZED (SELECT compile_id, COUNT(*) AS breaks FROM graph_break GROUP BY compile_id),
 every AS MATERIALIZED (SELECT * FROM compiles) -- by itself it is quick with thousands of processes
 SELECT m.qualname, m.filename, m.first_line, COUNT(m.cache_entry_id) AS compiles, SUM(m.is_recompile) AS recompiles,
@@ -188,8 +233,23 @@ ORDER BY recompiles DESC, graph_breaks DESC, compile_ns DESC, m.qualname;
 --id recompiles
 --title Recompiles, by what made them needed
 --none Nothing was compiled again.
---text recompiles | kind: guard | _name 80: source | _seen 60: actual | _needed? 80: needed by | qualname: function | filename: where
---page recompiles | `qualname`: function | filename: where | `kind`: guard (its kind) | `_name`: source | `_first`: expected first | `_seen`: actual (one after the other) | `_needed`?: needed by (the line of the program) | first_ns: first at | last_ns: last at
+--cell {recompiles:count}  recompiles
+--cell {kind}  guard
+--cell {_name:80}  source
+--cell {_seen:60}  actual
+--cell? {_needed:80}  needed by
+--cell {qualname}  function
+--cell {filename:path}:{first_line|0}  where
+--page {recompiles:count}  recompiles
+--page {!c}{qualname}  function
+--page {filename:path}:{first_line|0}  where
+--page {!c}{kind}  guard (its kind)
+--page {!c}{_name}  source
+--page {!c}{_first}  expected first
+--page {!c}{_seen}  actual (one after the other)
+--page? {!c}{_needed}  needed by (the line of the program)
+--page {first_ns:duration}  first at
+--page {last_ns:duration}  last at
 WITH decided AS MATERIALIZED (
     SELECT k.compile_id, f.function_id, k.qualname, k.filename, k.first_line, k.start_ns, k.kind, k.source, k.aspect, k.dimension,
            k.expected, k.actual, COALESCE(k.text, '') AS text, k.how, substr(g.user_stack, 1, 4000) AS user_stack
@@ -226,7 +286,13 @@ ORDER BY recompiles DESC, first_ns, 5, source;
 --id each-recompile
 --title Each recompile
 --none Nothing was compiled again.
---page start_ns: at | `label`: compile | compile_ns: took | `qualname`: function | filename: where | `older_entry`: did not fit (the older entry) | _what: because (click: the guard, the source lines that it is there for, and the what-if setting that spares it)
+--page {start_ns:duration}  at
+--page {!c}{label}  compile
+--page {compile_ns:duration}  took
+--page {!c}{qualname}  function
+--page {filename:path}:{first_line|0}  where
+--page {!c}{older_entry}  did not fit (the older entry)
+--page {_what}  because (click: the guard, the source lines that it is there for, and the what-if setting that spares it)
 SELECT k.compile_id, k.label, k.start_ns, k.compile_ns, k.qualname, k.filename, k.first_line, k.older_entry, k.kind,
        k.source, k.aspect, k.dimension, k.expected, k.actual, substr(k.text, 1, 2000) AS text, -- from `kind` on as cause_read() wants them
        k.guard_id AS _guard_id, k.compile_id AS _compile_id, k.cache_entry_id AS _cache_entry_id, k.how,
@@ -246,8 +312,18 @@ ORDER BY k.compile_id, k.cache_entry_id;
 -- Breaks differ in the first line of the reason; the rest is the same for all that begin so.
 --title Graph breaks, by place
 --none No graph broke.
---text times | what 100: reason | _at? 80: at | qualname: function | filename: where
---page times | `qualname`: function | filename: where | what: reason | `_at`?: at (the innermost line of the program) | `_path`?: by (how the program came there) | `resume_function`: the rest is (function made of what comes after)
+--cell {times:count}  times
+--cell {what:100}  reason
+--cell? {_at:80}  at
+--cell {qualname}  function
+--cell {filename:path}:{at_line|0}  where
+--page {times:count}  times
+--page {!c}{qualname}  function
+--page {filename:path}:{at_line|0}  where
+--page {what}  reason
+--page? {!c}{_at}  at (the innermost line of the program)
+--page? {!c}{_path}  by (how the program came there)
+--page {!c}{resume_function}  the rest is (function made of what comes after)
 SELECT p.qualname, p.filename, p.first_line, p.line, p.times, p.what, p.reason, p.user_stack,
        r.qualname AS resume_function, needed_by(p.user_stack, NULL, p.qualname) AS _at, stack_path(p.user_stack) AS _path,
        COALESCE(p.line, p.first_line) AS at_line
@@ -265,8 +341,31 @@ ORDER BY p.times DESC, p.filename, p.line, p.what;
 -- name: trials
 -- What `dyntrace try` measured, by the figures of whole runs; --json has those of each function in the view trial_functions.
 --title Trials: the recorded command under settings (dyntrace try)
---text setting 60: setting | compiles | recompiles | breaks | eager | hits | compile_ns: compile time | step_ns: step | ended? | output? | values_same?: values | note 60: note
---page `setting`: setting (of run --set) | compiles (that made code) | recompiles | breaks (graph breaks) | eager (calls that ran as Python; empty where they were not counted) | hits | compile_ns: compile time | step_ns: step (median time of a call of the function beside it, after its last compile) | `of`?: of | ended? | output? (beside the unchanged run) | values_same?: values (what the function returned) | note
+--cell {setting:60}  setting
+--cell {compiles:count}  compiles
+--cell {recompiles:count}  recompiles
+--cell {breaks:count}  breaks
+--cell {eager:count}  eager
+--cell {hits:count}  hits
+--cell {compile_ns:duration}  compile time
+--cell {step_ns:duration}  step
+--cell? {ended}  ended
+--cell? {output}  output
+--cell? {values_same}  values
+--cell {note:60}  note
+--page {!c}{setting}  setting (of run --set)
+--page {compiles:count}  compiles (that made code)
+--page {recompiles:count}  recompiles
+--page {breaks:count}  breaks (graph breaks)
+--page {eager:count}  eager (calls that ran as Python; empty where they were not counted)
+--page {hits:count}  hits
+--page {compile_ns:duration}  compile time
+--page {step_ns:duration}  step (median time of a call of the function beside it, after its last compile)
+--page? {!c}{of}  of
+--page? {ended}  ended
+--page? {output}  output (beside the unchanged run)
+--page? {values_same}  values (what the function returned)
+--page {note}  note
 SELECT trial_id, batch, iif(baseline, '(unchanged)', setting) AS setting, baseline, works, gain, compiles, recompiles, breaks, eager, hits, compile_ns,
        step_ns, qualname AS of, COALESCE('signal ' || exit_signal, 'exit ' || exit_code) AS ended,
        CASE output_same WHEN 1 THEN 'same' WHEN 0 THEN 'differs' END AS output, values_same, error, COALESCE(note, '') AS note,
@@ -277,7 +376,11 @@ FROM trials ORDER BY trial_id;
 -- Functions at their limit, and since when.
 --title Functions that are not compiled any more
 --none None reached the limit.
---page `qualname`: function | filename: where | at_ns: since | times | reason
+--page {!c}{qualname}  function
+--page {filename:path}:{first_line|0}  where
+--page {at_ns:duration}  since
+--page {times:count}  times
+--page {reason}  reason
 SELECT m.qualname, m.filename, m.first_line, MIN(start_ns) AS at_ns, COUNT(*) AS times, substr(MIN(reason), 1, 1000) AS reason
 FROM compiles m LEFT JOIN functions f ON f.code_id = m.code_id
 WHERE outcome = 'limit'
@@ -287,8 +390,17 @@ ORDER BY at_ns;
 -- name: guards
 --title Guards, most costly first (a check's time is divided evenly among those that ran)
 --none No guard was checked.
---text evaluations | failures | estimated_ns: time | kind: guard | _name 80: source
---page `kind`: guard (its kind) | `_name`: source | evaluations | failures | estimated_ns: time (an estimate: a check's time divided evenly among the guards that ran) | entries (that have it)
+--cell {evaluations:count}  evaluations
+--cell {failures:count}  failures
+--cell {estimated_ns:duration}  time
+--cell {kind}  guard
+--cell {_name:80}  source
+--page {!c}{kind}  guard (its kind)
+--page {!c}{_name}  source
+--page {evaluations:count}  evaluations
+--page {failures:count}  failures
+--page {estimated_ns:duration}  time (an estimate: a check's time divided evenly among the guards that ran)
+--page {entries:count}  entries (that have it)
 -- torch numbers the names by which each entry reaches the builtins: one guard of the program's, many sources.
 SELECT kind, MIN(source) AS source, SUM(evaluations) AS evaluations, SUM(failures) AS failures,
        CAST(SUM(estimated_ns) AS INTEGER) AS estimated_ns, SUM(entries) AS entries, as_written(MIN(source)) AS _name
@@ -300,8 +412,20 @@ ORDER BY 5 DESC, 3 DESC, kind, source;
 --title Functions, most own time first
 --none No frames were recorded.
 --always
---text calls | total_ns: total | self_ns: self | ns_per_call: per call | raised | qualname: function | filename: where
---page `qualname`: function | filename: where | calls (frames entered) | total_ns: total (callees included) | self_ns: self (callees excluded) | ns_per_call: per call | raised (left by an exception)
+--cell {calls:count}  calls
+--cell {total_ns:duration}  total
+--cell {self_ns:duration}  self
+--cell {ns_per_call:duration}  per call
+--cell {raised:count}  raised
+--cell {qualname}  function
+--cell {filename:path}:{first_line|0}  where
+--page {!c}{qualname}  function
+--page {filename:path}:{first_line|0}  where
+--page {calls:count}  calls (frames entered)
+--page {total_ns:duration}  total (callees included)
+--page {self_ns:duration}  self (callees excluded)
+--page {ns_per_call:duration}  per call
+--page {raised:count}  raised (left by an exception)
 SELECT qualname, filename, first_line, kind, calls, total_ns, self_ns, ns_per_call, raised
 FROM hot_functions
 ORDER BY self_ns DESC, calls DESC;

@@ -13,7 +13,9 @@
 
 enum {
     BARS_MOST = 60,
-    FIELD_BYTES = 200,
+    FIELD_BYTES = 200, /* of a value, unless its field says how many */
+    HTML_BYTES = 400,
+    CELL_BYTES = 65536,
 };
 
 /* ---- values -------------------------------------------------------------- */
@@ -239,6 +241,53 @@ const char *text_safe(struct arena *arena, const char *text, size_t width)
     prose_text(out, text, width);
     fclose(out);
     return arena_keep(arena, made);
+}
+
+static const char *html_entity(char letter)
+{
+    switch (letter) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
+    default:
+        return NULL;
+    }
+}
+
+/* One line of a text. */
+static void html_line(FILE *out, const char *line)
+{
+    char *safe = say_escape(line, strlen(line));
+
+    for (const char *at = safe; *at; at++) {
+        const char *entity = html_entity(*at);
+        if (entity)
+            fputs(entity, out);
+        else
+            putc(*at, out);
+    }
+    free(safe);
+}
+
+void html_text(FILE *out, const char *text, size_t width)
+{
+    size_t bytes = prose_cut(text, width);
+    char *copy = strndup(text, bytes);
+    char *rest = copy;
+
+    while (rest) {
+        html_line(out, strsep(&rest, "\n"));
+        fputs(rest ? "\n" : "", out);
+    }
+    fputs(text[bytes] ? "…" : "", out);
+    free(copy);
 }
 
 const char *text_fit(struct arena *arena, const char *text, int columns)
@@ -555,7 +604,35 @@ static size_t field_most(const struct printer *p, const struct field *field)
 
     if (p->way == TEMPLATE_WHOLE)
         return SIZE_MAX - 1;
-    return is_cut ? (size_t)field->width : FIELD_BYTES;
+    if (is_cut)
+        return (size_t)field->width;
+    switch (p->way) {
+    case TEMPLATE_HTML:
+        return HTML_BYTES;
+    case TEMPLATE_CELL:
+        return CELL_BYTES;
+    default:
+        return FIELD_BYTES;
+    }
+}
+
+/* TEXT as the printer's way has it, the first MOST bytes. */
+static const char *text_escaped(const struct printer *p, const char *text, size_t most)
+{
+    char *made;
+    size_t bytes;
+    FILE *out;
+
+    if (p->way == TEMPLATE_CELL) {
+        bytes = prose_cut(text, most);
+        return arena_print(p->arena, "%.*s%s", (int)bytes, text, text[bytes] ? "…" : "");
+    }
+    if (p->way != TEMPLATE_HTML)
+        return text_safe(p->arena, text, most);
+    out = open_memstream(&made, &bytes);
+    html_text(out, text, most);
+    fclose(out);
+    return arena_keep(p->arena, made);
 }
 
 /* The value of FIELD as one word of a shell, which is safe to print. */
@@ -606,12 +683,20 @@ static bool is_true(const struct printer *p, const char *at, size_t bytes)
     return is_known == (*at == '?');
 }
 
+/* What FIELD prints is escaped and cut. A shell's word is safe in a terminal. */
+static bool is_escaping(const struct printer *p, const struct field *field)
+{
+    bool is_raw = p->way == TEMPLATE_PLAIN || p->way == TEMPLATE_SENTENCE;
+    bool is_word = field->format == AS_SHELL && p->way != TEMPLATE_HTML;
+
+    return !is_raw && !is_word;
+}
+
 /* Print the field of BYTES at AT. False: it is NULL or empty and has no other words. */
 static bool field_put(const struct printer *p, const char *at, size_t bytes)
 {
     bool is_asked = bytes > 0 && strchr("?+-", *at);
     bool is_bracket = bytes == 1 && (*at == '[' || *at == ']');
-    bool is_escaped = p->way != TEMPLATE_PLAIN && p->way != TEMPLATE_SENTENCE;
     const struct field field = field_read(p->row, at, bytes);
     bool known = field.value && field.value->type != QUERY_NULL;
     const char *text;
@@ -626,17 +711,17 @@ static bool field_put(const struct printer *p, const char *at, size_t bytes)
         sql_put(p->out, field.value);
         return true;
     }
-    if (*at == '!')
+    if (*at == '!') {
         style_put(p, at + 1, bytes - 1);
-    if (*at == '!')
         return true;
+    }
     text = field_words(p, &field);
     known = known && *text;
     text = arena_print(p->arena, "%*s", field.right, text);
     if (known && field.format == AS_SHELL)
         text = shell_word(p, &field);
-    else if (is_escaped)
-        text = field_filled(p, &field, text_safe(p->arena, text, field_most(p, &field)));
+    if (is_escaping(p, &field))
+        text = field_filled(p, &field, text_escaped(p, text, field_most(p, &field)));
     fputs(text, p->out);
     return known || field.other;
 }

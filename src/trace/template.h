@@ -183,9 +183,13 @@ enum template_way {
     TEMPLATE_LINES,    /* in a terminal or a file, without styles */
     TEMPLATE_COLOUR,   /* in a terminal that has colours */
     TEMPLATE_WHOLE,    /* as TEMPLATE_LINES, but no value is cut */
-    TEMPLATE_HTML,
-    TEMPLATE_SQL, /* as literals; brackets are text */
+    TEMPLATE_CELL,     /* in a cell of lib/table.h, which escapes itself */
+    TEMPLATE_HTML,     /* markup of the template stays, values have none */
+    TEMPLATE_SQL,      /* as literals; brackets are text */
 };
+
+/* TEXT for HTML: markup is spelled out, so are controls but line ends; cut to WIDTH bytes. */
+void html_text(FILE *out, const char *text, size_t width);
 
 /* BYTES of TEXT with fields filled in. NULL: all of it stood in brackets and is left out. */
 const char *template_print(struct arena *arena, const struct row *row, enum template_way way,

@@ -88,12 +88,12 @@ static void fields_check(void)
 /* Values that would like to be more than text, as each output has them. */
 static void ways_check(void)
 {
-    static const char *const names[] = {"bad", "long", "empty", "n", "style", "two"};
-    static char text[301];
+    static const char *const names[] = {"bad", "long", "empty", "n", "style", "two", "mark"};
+    static char text[301], cell[400];
     struct value values[] = {{.type = QUERY_TEXT, .text = "\033[2J{n}[x]\n\001r"}, {.type = QUERY_TEXT, .text = text},
                              {.type = QUERY_TEXT, .text = ""}, {.type = QUERY_INTEGER, .integer = 1}, {.type = QUERY_TEXT, .text = "limit"},
-                             {.type = QUERY_TEXT, .text = "it's"}};
-    struct row row = {values, names, 6};
+                             {.type = QUERY_TEXT, .text = "it's"}, {.type = QUERY_TEXT, .text = "<a>&\"'<"}};
+    struct row row = {values, names, 7};
     static const struct { enum template_way way; const char *text, *made; } cases[] = {
         {TEMPLATE_LINES, "{bad}", "\\x1b[2J{n}[x]\\n\\x01r"}, {TEMPLATE_MARKED, "{bad}", "\\x1b[2J{n}[x]\\n\\x01r"},
         {TEMPLATE_COLOUR, "{!b}{bad}{!n}", "\033[1m\\x1b[2J{n}[x]\\n\\x01r\033[0m"}, {TEMPLATE_LINES, "{!b}x{!style}y{!n}", "xy"},
@@ -103,11 +103,13 @@ static void ways_check(void)
         {TEMPLATE_LINES, "[{none}x] {[}{n}{]}[ {[}{n}{]}]", " [1] [1]"}, {TEMPLATE_LINES, "{n:percent>5} {n:rough} {n:share}", "  1.0 1 1"},
         {TEMPLATE_LINES, "{two:20<8}|{two:3<8}|{bad:shell}|{two:shell}", "it's    |it'…    |'\\x1b[2J{n}[x]\\n\\x01r'|\"it's\""},
         {TEMPLATE_LINES, "[{?style=limit}a][{-style=limit}b][{?none}c][{-none}d][{+n}e][{?n=1}f][{?n=2}g][{+none}h][{-n}i][{+style}j]", "adef"},
-        {TEMPLATE_LINES, "{n|a:b~c}, {none|a:b~c}", "1, a:b~c"}, {TEMPLATE_LINES, "{n", "{n"}, {TEMPLATE_LINES, "[{n}", "[1"},
+        {TEMPLATE_HTML, "<b>{bad}</b>{mark:6}{mark:shell}{!b}", "<b>\\x1b[2J{n}[x]\n\\x01r</b>&lt;a&gt;&amp;&quot;&#39;…&#39;&lt;a&gt;&amp;&quot;&#39;\\&#39;&#39;&lt;&#39;"},
+        {TEMPLATE_CELL, "{bad:4}|{long}|{mark}", cell}, {TEMPLATE_LINES, "{n|a:b~c}, {none|a:b~c}", "1, a:b~c"}, {TEMPLATE_LINES, "{n", "{n"}, {TEMPLATE_LINES, "[{n}", "[1"},
     };
     struct arena arena = {0};
 
     memset(text, 'a', sizeof text - 1);
+    snprintf(cell, sizeof cell, "\033[2J…|%s|<a>&\"'<", text);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *made = row_print(&arena, &row, cases[i].text, cases[i].way);
         check(made && !strcmp(made, cases[i].made), "", cases[i].text, made ? made : "nothing");

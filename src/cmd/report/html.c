@@ -18,42 +18,9 @@
 #include "trace/db.h"
 #include "trace/prose.h"
 #include "trace/stacks.h"
+#include "trace/template.h"
 
 extern const char report_css[], report_js[]; /* made by src/cmd/embed.sh */
-
-void html_text(FILE *out, const char *text, size_t width)
-{
-    size_t bytes = prose_cut(text, width);
-    char *copy = strndup(text, bytes), *rest = copy, *line;
-
-    while ((line = strsep(&rest, "\n"))) {
-        char *safe = say_escape(line, strlen(line));
-        for (const char *s = safe; *s; s++)
-            switch (*s) {
-            case '&':
-                fputs("&amp;", out);
-                break;
-            case '<':
-                fputs("&lt;", out);
-                break;
-            case '>':
-                fputs("&gt;", out);
-                break;
-            case '"':
-                fputs("&quot;", out);
-                break;
-            case '\'':
-                fputs("&#39;", out);
-                break;
-            default:
-                putc(*s, out);
-            }
-        free(safe);
-        fputs(rest ? "\n" : "", out);
-    }
-    fputs(text[bytes] ? "…" : "", out);
-    free(copy);
-}
 
 /* ---- the head ------------------------------------------------------------ */
 

@@ -68,7 +68,4 @@ void report_outcomes(const struct report *report, struct json *json, const char 
 
 bool report_html(struct report *report); /* false: the error has been reported */
 
-/* TEXT for HTML: markup is spelled out, so are controls but line ends; cut to WIDTH bytes. */
-void html_text(FILE *out, const char *text, size_t width);
-
 #endif

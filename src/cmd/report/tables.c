@@ -15,166 +15,176 @@
 #include "trace/page_text.h"
 #include "trace/prose.h"
 
-enum { COLUMNS = 16 };
-
-struct column {
-    const char *name, *heading, *what; /* borrowed */
-    int at, line;                      /* in the statement; line: of `filename` */
-    size_t width;                      /* bytes of a text that a terminal shows */
-    bool code;
+enum {
+    COLUMNS = 16,
+    HEADING_BYTES = 200,
+    PATH_BYTES = 1000, /* of what opens, or is shown when it is pointed at */
+    WHAT_BYTES = 300,
+    OPENED_BYTES = 4000,
 };
 
-/* What stands behind WORD in the statement SQL, up to the end of the line; NULL: it has no such
- * line. */
-static const char *word_of(const char *sql, const char *word)
-{
-    const char *at = strstr(sql, word);
+struct column {
+    const char *cell; /* borrowed from the statement: a template */
+    size_t bytes;     /* of it */
+    char heading[HEADING_BYTES], what[HEADING_BYTES];
+    int at; /* in the statement: its first field */
+    bool is_code;
+};
 
-    return at ? at + strlen(word) : NULL;
-}
+/* The rows of a statement, and how they are shown. */
+struct sheet {
+    const struct report *report;
+    struct query *query;
+    struct column columns[COLUMNS];
+    int count;
+    struct arena arena; /* of a row */
+    struct row row;
+};
 
-static int column_at(struct query *query, const char *name)
+static int column_at(struct query *query, const char *name, size_t bytes)
 {
     int at = query_columns(query);
 
-    while (at-- > 0 && strcmp(query_name(query, at), name) != 0)
-        ;
+    while (at-- > 0) {
+        const char *one = query_name(query, at);
+        if (strlen(one) == bytes && !memcmp(one, name, bytes))
+            break;
+    }
     return at;
 }
 
-/* TEXT without the blanks around it. */
-static char *trimmed(char *text)
+static bool is_null(const struct sheet *sheet, const struct column *column)
 {
-    text += strspn(text, " ");
-    for (char *end = text + strlen(text); end > text && end[-1] == ' ';)
-        *--end = 0;
-    return text;
+    return query_type(sheet->query, column->at) == QUERY_NULL;
 }
 
-/* The columns of SPEC, "`name`? 80: heading (what it is) | ...", which is cut up; those that are
- * optional only if some row has them. */
-static int columns_read(struct column *columns, char *spec, struct query *query)
+static bool is_number(const struct sheet *sheet, const struct column *column)
 {
-    int count = 0, line = column_at(query, "at_line");
-
-    while (count < COLUMNS && spec) {
-        char *name = trimmed(strsep(&spec, "|")), *what = name, *heading, *width;
-        bool code = *name == '`', optional, any = false;
-        strsep(&what, "(");
-        heading = name;
-        strsep(&heading, ":");
-        width = name;
-        strsep(&width, " ");
-        optional = strchr(name, '?');
-        name += code;
-        name[strcspn(name, "?`")] = 0;
-        if (what)
-            what[strcspn(what, ")")] = 0;
-        columns[count] = (struct column){
-            .name = name,
-            .heading = heading ? trimmed(heading) : name,
-            .what = what ? what : "",
-            .code = code,
-            .at = column_at(query, name),
-            .line = line < 0 ? column_at(query, "first_line") : line,
-            .width = width && *width ? strtoul(width, NULL, 10) : 1 << 16,
-        };
-        while (optional && query_step(query))
-            any = any || query_type(query, columns[count].at) != QUERY_NULL;
-        if (optional)
-            query_reset(query);
-        count += !optional || any;
-    }
-    return count;
-}
-
-/* ---- cells --------------------------------------------------------------- */
-
-static char *ended_words(const struct report *report, struct query *query, int at)
-{
-    if (query_type(query, at) == QUERY_NULL)
-        return strdup(report->live == LIVE_NO ? "end not seen" : "still running");
-    return prose_ended(query_text(query, at, NULL));
-}
-
-/* The value of COLUMN for people, a text up to WIDTH bytes; the caller frees it. NULL is NULL. */
-static char *cell_words(const struct report *report, struct query *query,
-                        const struct column *column, size_t width)
-{
-    char human[TABLE_HUMAN];
-    int64_t value = query_integer(query, column->at);
-    const char *text;
-    size_t bytes;
-
-    if (!strcmp(column->name, "_ended"))
-        return ended_words(report, query, column->at);
-    switch (query_type(query, column->at)) {
-    case QUERY_NULL:
-        return NULL;
-    case QUERY_REAL:
-        return say_print("%.3g %%", query_real(query, column->at));
-    case QUERY_INTEGER:
-        if (strstr(column->name, "ns_") || strstr(column->name, "_ns"))
-            return strdup(table_duration(human, value));
-        return strstr(column->name, "id") || !strcmp(column->name, "rank")
-                   ? say_print("%" PRId64, value)
-                   : strdup(table_count(human, value));
-    default:
-        text = query_text(query, column->at, NULL);
-        if (!strcmp(column->name, "filename"))
-            return say_print("%s:%" PRId64, prose_path(text), query_integer(query, column->line));
-        bytes = prose_cut(text, width);
-        return say_print("%.*s%s", (int)bytes, text, text[bytes] ? "…" : "");
-    }
-}
-
-static bool is_number(struct query *query, const struct column *column)
-{
-    enum query_type type = query_type(query, column->at);
+    enum query_type type = query_type(sheet->query, column->at);
 
     return type == QUERY_INTEGER || type == QUERY_REAL;
 }
 
-static void cell_html(const struct report *report, struct query *query, const struct column *column)
+static bool is_column(const struct sheet *sheet, const struct column *column, const char *name)
 {
-    FILE *out = report->out;
-    char *words = cell_words(report, query, column, 400), *setting = NULL;
-    /* behind it are the last two of a cause's columns */
-    int guard = !strcmp(column->name, "_what") ? column_at(query, "_guard_id") : -1;
+    return !strcmp(query_name(sheet->query, column->at), name);
+}
 
-    if (guard >= 0)
-        setting = cause_setting(&(struct cause[]){cause_read(query, guard - CAUSE_READ + 3)}[0]);
+/* Some row has COLUMN. */
+static bool is_filled(const struct sheet *sheet, const struct column *column)
+{
+    bool any = false;
+
+    while (!any && query_step(sheet->query))
+        any = !is_null(sheet, column);
+    query_reset(sheet->query);
+    return any;
+}
+
+/* The column of REST, "{!c}{field:format}  heading (what it is)". */
+static struct column column_read(const struct sheet *sheet, const char *rest)
+{
+    static const char code[] = "{!c}";
+    struct column column = {.is_code = !strncmp(rest, code, strlen(code))};
+    const char *heading, *what, *name;
+
+    column.cell = rest + (column.is_code ? strlen(code) : 0);
+    heading = strstr(column.cell, "  ");
+    column.bytes = heading ? (size_t)(heading - column.cell) : strlen(column.cell);
+    heading += heading ? 2 : 0;
+    what = heading ? strchr(heading, '(') : NULL;
+    name = column.cell + 1;
+    column.at = column_at(sheet->query, name, strcspn(name, ":}"));
+    if (what)
+        snprintf(column.what, HEADING_BYTES, "%.*s", (int)strcspn(what + 1, ")"), what + 1);
+    if (heading)
+        snprintf(column.heading, HEADING_BYTES, "%.*s", (int)strcspn(heading, "("), heading);
+    if (what && what > heading)
+        column.heading[what - heading - 1] = 0;
+    return column;
+}
+
+/* The columns of BLOCK, which it has for WORD, "cell" or "page"; those with a "?" only if some row
+ * has them. */
+static void columns_read(struct sheet *sheet, const struct template_block *block, const char *word)
+{
+    size_t bytes = strlen(word);
+
+    for (size_t i = 0; i < block->lines.count && sheet->count < COLUMNS; i++) {
+        const struct template_line *line = &block->lines.at[i];
+        bool is_optional = !strncmp(line->word, word, bytes) && !strcmp(line->word + bytes, "?");
+        struct column column;
+        if (!is_optional && strcmp(line->word, word) != 0)
+            continue;
+        column = column_read(sheet, line->rest);
+        if (is_optional && !is_filled(sheet, &column))
+            continue;
+        sheet->columns[sheet->count] = column;
+        sheet->count++;
+    }
+}
+
+/* ---- cells --------------------------------------------------------------- */
+
+/* The value of COLUMN for people; NULL is NULL. */
+static const char *cell_words(struct sheet *sheet, const struct column *column)
+{
+    enum template_way way = sheet->report->page ? TEMPLATE_HTML : TEMPLATE_CELL;
+
+    if (is_null(sheet, column) && is_column(sheet, column, "_ended"))
+        return sheet->report->live == LIVE_NO ? "end not seen" : "still running";
+    if (is_null(sheet, column))
+        return NULL;
+    return template_print(&sheet->arena, &sheet->row, way, column->cell, column->bytes);
+}
+
+/* `_what` opens to the guard, its source lines, and the what-if that spares it. */
+static void opened_html(struct sheet *sheet, const struct column *column)
+{
+    FILE *out = sheet->report->out;
+    /* behind it are the last two of a cause's columns */
+    int guard = column_at(sheet->query, "_guard_id", strlen("_guard_id"));
+    struct cause cause = cause_read(sheet->query, guard - CAUSE_READ + 3);
+    char *setting = cause_setting(&cause);
+
+    fputs("<details><summary>", out);
+    html_text(out, query_text(sheet->query, column->at, NULL), WHAT_BYTES);
+    fputs("</summary><pre>", out);
+    html_text(out, query_text(sheet->query, column->at + 1, NULL), OPENED_BYTES);
+    fputs("\n\n", out);
+    html_text(out, query_text(sheet->query, column->at + 2, NULL), OPENED_BYTES);
+    if (setting) {
+        fputs("\n\nwithout it: dyntrace replay --what-if ", out);
+        html_text(out, setting, 400);
+    }
+    fputs("</pre></details>", out);
+    free(setting);
+}
+
+static void cell_html(struct sheet *sheet, const struct column *column)
+{
+    FILE *out = sheet->report->out;
+    struct query *query = sheet->query;
+    const char *words = cell_words(sheet, column);
+
     if (!words) {
         fputs("<td class=\"soft\">-</td>", out);
         return;
     }
-    if (is_number(query, column)) {
+    if (is_number(sheet, column)) {
         fprintf(out, "<td class=\"n\" data-v=\"%.17g\">", query_real(query, column->at));
-    } else if (!strcmp(column->name, "filename")) {
+    } else if (is_column(sheet, column, "filename")) {
         fputs("<td class=\"code\" title=\"", out);
-        html_text(out, query_text(query, column->at, NULL), 1000);
+        html_text(out, query_text(query, column->at, NULL), PATH_BYTES);
         fputs("\">", out);
     } else {
-        fprintf(out, "<td class=\"w%s\">", column->code ? " code" : "");
+        fprintf(out, "<td class=\"w%s\">", column->is_code ? " code" : "");
     }
-    if (!strcmp(column->name, "_what")) {
-        fputs("<details><summary>", out);
-        html_text(out, words, 300);
-        fputs("</summary><pre>", out);
-        html_text(out, query_text(query, column->at + 1, NULL), 4000);
-        fputs("\n\n", out);
-        html_text(out, query_text(query, column->at + 2, NULL), 4000);
-        if (setting) {
-            fputs("\n\nwithout it: dyntrace replay --what-if ", out);
-            html_text(out, setting, 400);
-        }
-        fputs("</pre></details>", out);
-    } else {
-        html_text(out, words, 400);
-    }
+    if (is_column(sheet, column, "_what") && column_at(query, "_guard_id", 9) >= 0)
+        opened_html(sheet, column);
+    else
+        fputs(words, out);
     fputs("</td>", out);
-    free(setting);
-    free(words);
 }
 
 /* ---- tables -------------------------------------------------------------- */
@@ -206,70 +216,87 @@ static void sums_print(const struct report *report, const char *name)
         page_text_print(&page, "report/compile_sums", 0);
 }
 
-/* The rows of QUERY, which is at the first if there is ANY, for a terminal. Returns how many. */
-static int64_t rows_print(const struct report *report, struct query *query,
-                          const struct column *columns, int count, bool any)
+/* Step to a row and read it. False: there is none. */
+static bool sheet_step(struct sheet *sheet, struct value *values)
+{
+    bool any = query_step(sheet->query);
+
+    arena_free(&sheet->arena);
+    for (int i = 0; any && i < sheet->row.count; i++)
+        values[i] = value_read(&sheet->arena, sheet->query, i, SIZE_MAX - 1);
+    return any;
+}
+
+static bool is_alarm(const struct sheet *sheet)
+{
+    int at = column_at(sheet->query, "_alarm", strlen("_alarm"));
+
+    return at >= 0 && query_integer(sheet->query, at);
+}
+
+/* The rows of SHEET, which is at the first if there is ANY, for a terminal. Returns how many. */
+static int64_t rows_print(struct sheet *sheet, struct value *values, bool any)
 {
     const char *names[COLUMNS];
-    int alarm = column_at(query, "_alarm");
+    enum table_format format = table_format(sheet->report->out, false);
     struct table *table;
     int64_t rows = 0;
 
-    for (int i = 0; i < count; i++)
-        names[i] = columns[i].heading;
-    table = table_open(report->out, table_format(report->out, false), count, names);
-    for (; any; rows++, any = rows != report->limit && query_step(query)) {
-        if (alarm >= 0 && query_integer(query, alarm))
+    for (int i = 0; i < sheet->count; i++)
+        names[i] = sheet->columns[i].heading;
+    table = table_open(sheet->report->out, format, sheet->count, names);
+    while (any) {
+        if (is_alarm(sheet))
             table_alarm(table);
-        for (int i = 0; i < count; i++) {
-            char *words = cell_words(report, query, &columns[i], columns[i].width);
-            if (words && is_number(query, &columns[i]))
+        for (int i = 0; i < sheet->count; i++) {
+            const char *words = cell_words(sheet, &sheet->columns[i]);
+            if (words && is_number(sheet, &sheet->columns[i]))
                 table_figure(table, words);
             else
                 table_string(table, words);
-            free(words);
         }
+        rows++;
+        any = rows != sheet->report->limit && sheet_step(sheet, values);
     }
     table_close(table);
     return rows;
 }
 
 /* The same for a browser. */
-static int64_t rows_html(const struct report *report, struct query *query,
-                         const struct column *columns, int count, const char *id)
+static int64_t rows_html(struct sheet *sheet, struct value *values, const char *id)
 {
-    FILE *out = report->out;
-    int alarm = column_at(query, "_alarm");
+    FILE *out = sheet->report->out;
     int64_t rows = 0;
+    bool any = true;
 
     fprintf(out, "<div class=\"scroll\"><table class=\"sort\" id=\"t-%s\"><thead><tr>", id);
-    for (int i = 0; i < count; i++)
-        fprintf(out, "<th%s title=\"%s\">%s</th>",
-                is_number(query, &columns[i]) ? " class=\"n\"" : "", columns[i].what,
-                columns[i].heading);
+    for (int i = 0; i < sheet->count; i++) {
+        const struct column *column = &sheet->columns[i];
+        const char *class = is_number(sheet, column) ? " class=\"n\"" : "";
+        fprintf(out, "<th%s title=\"%s\">%s</th>", class, column->what, column->heading);
+    }
     fputs("</tr></thead><tbody>\n", out);
-    do {
-        fputs(alarm >= 0 && query_integer(query, alarm) ? "<tr class=\"alarm\">" : "<tr>", out);
-        for (int i = 0; i < count; i++)
-            cell_html(report, query, &columns[i]);
+    while (any) {
+        fputs(is_alarm(sheet) ? "<tr class=\"alarm\">" : "<tr>", out);
+        for (int i = 0; i < sheet->count; i++)
+            cell_html(sheet, &sheet->columns[i]);
         fputs("</tr>\n", out);
-    } while (++rows != report->limit && query_step(query));
+        rows++;
+        any = rows != sheet->report->limit && sheet_step(sheet, values);
+    }
     fputs("</tbody></table></div>\n", out);
     return rows;
 }
 
 static void heading_put(const struct report *report, const char *name, const char *title)
 {
-    char *cut = strndup(title, strcspn(title, "\n"));
-
     if (report->page)
-        fprintf(report->out, "<h2>%s</h2>\n<p class=\"soft\">", cut);
+        fprintf(report->out, "<h2>%s</h2>\n<p class=\"soft\">", title);
     else
-        prose_title(report->out, cut);
+        prose_title(report->out, title);
     sums_print(report, name); /* words of ours and numbers: there is no markup in it */
     if (report->page)
         fputs("</p>\n", report->out);
-    free(cut);
 }
 
 void report_table(struct report *report, const char *name, bool bare)
@@ -280,64 +307,95 @@ void report_table(struct report *report, const char *name, bool bare)
     free(path);
 }
 
-void report_table_of(struct report *report, struct db *db, const char *path, bool bare)
+/* What the statement of the outcomes takes. */
+static void outcomes_bind(const struct report *report, struct query *query)
 {
-    const char *name = strchr(path, '/') + 1;
-    char id[32];
-    const char *sql, *none;
-    char *spec;
-    struct column columns[COLUMNS];
-    struct query *query;
-    FILE *out = report->out;
-    int64_t rows = 0, all;
-    int count;
-    bool any;
+    char *calls = NULL;
+    size_t bytes;
+    struct json json = {.out = open_memstream(&calls, &bytes)};
 
-    sql = schema_statement(path);
-    query = db_query(db, sql);
-    if (!strcmp(name, "outcomes")) {
-        char *calls = NULL;
-        size_t bytes;
-        struct json json = {.out = open_memstream(&calls, &bytes)};
-        report_outcomes(report, &json, NULL);
-        fclose(json.out);
-        query_bind_text(query, 1, calls);
-        query_bind_integer(query, 2, report->sums.asked);
-        free(calls);
-    }
-    spec = strdup(word_of(sql, report->page ? "--page " : "--text "));
-    spec[strcspn(spec, "\n")] = 0;
-    none = word_of(sql, "--none ");
-    count = columns_read(columns, spec, query);
-    any = query_step(query);
-    if (!any && !(report->page && none) && !word_of(sql, "--always"))
-        goto out;
-    if (sscanf(word_of(sql, "--id ") ? word_of(sql, "--id ") : name, "%31[^\n]", id) == 1 &&
-        report->page && !bare)
+    report_outcomes(report, &json, NULL);
+    fclose(json.out);
+    query_bind_text(query, 1, calls);
+    query_bind_integer(query, 2, report->sums.asked);
+    free(calls);
+}
+
+/* "The first 20 of 35" where SHOWN rows, the limit, are not all. */
+static void more_print(const struct sheet *sheet, int64_t shown)
+{
+    const struct report *report = sheet->report;
+    const char *words = report->page ? "<p class=\"soft\">The first %" PRId64 " of %" PRId64
+                                       "; --limit 0 shows all.</p>\n"
+                                     : "(%" PRId64 " of %" PRId64 "; --limit 0 shows all)\n";
+    int64_t all = shown;
+
+    if (shown != report->limit)
+        return;
+    while (query_step(sheet->query))
+        all++;
+    if (all > shown)
+        fprintf(report->out, words, shown, all);
+}
+
+/* The table of SHEET, which is at the first row if there is ANY, with what a page has around it. */
+static void table_html(struct sheet *sheet, struct value *values,
+                       const struct template_block *block, const char *name, bool any, bool bare)
+{
+    const struct report *report = sheet->report;
+    FILE *out = report->out;
+    const char *none = block_word(block, "none");
+    const char *id = block_word(block, "id");
+    int64_t rows = 0;
+
+    id = id ? id : name;
+    if (!bare)
         fprintf(out, "<section id=\"%s\">\n", id);
-    heading_put(report, name, word_of(sql, "--title "));
-    if (report->page && any && !bare)
+    heading_put(report, name, block_word(block, "title"));
+    if (any && !bare)
         fprintf(out,
                 "<div class=\"tools\"><input type=\"search\" data-for=\"t-%s\" "
                 "placeholder=\"filter rows\" aria-label=\"filter rows\"></div>\n",
                 id);
-    if (!report->page)
-        rows = rows_print(report, query, columns, count, any);
-    else if (any)
-        rows = rows_html(report, query, columns, count, id);
+    if (any)
+        rows = rows_html(sheet, values, id);
     else if (none)
-        fprintf(out, "<p class=\"soft\">%.*s</p>\n", (int)strcspn(none, "\n"), none);
-    for (all = rows; rows == report->limit && query_step(query);)
-        all++;
-    if (all > rows)
-        fprintf(out,
-                report->page ? "<p class=\"soft\">The first %" PRId64 " of %" PRId64
-                               "; --limit 0 shows all.</p>\n"
-                             : "(%" PRId64 " of %" PRId64 "; --limit 0 shows all)\n",
-                rows, all);
-    if (report->page && !bare)
+        fprintf(out, "<p class=\"soft\">%s</p>\n", none);
+    more_print(sheet, rows);
+    if (!bare)
         fputs("</section>\n", out);
-out:
-    query_close(query);
-    free(spec);
+}
+
+void report_table_of(struct report *report, struct db *db, const char *path, bool bare)
+{
+    const char *name = strchr(path, '/') + 1;
+    struct template template = {0};
+    const struct template_block *block;
+    struct sheet sheet = {.report = report};
+    bool any, is_kept;
+    int columns;
+
+    template_open(&template, schema_statement(path));
+    block = &template.blocks.at[0];
+    sheet.query = db_query(db, block->sql);
+    if (!strcmp(name, "outcomes"))
+        outcomes_bind(report, sheet.query);
+    columns = query_columns(sheet.query);
+    struct value values[columns + 1];
+    const char *names[columns + 1];
+    for (int i = 0; i < columns; i++)
+        names[i] = query_name(sheet.query, i);
+    sheet.row = (struct row){values, names, columns};
+    columns_read(&sheet, block, report->page ? "page" : "cell");
+    any = sheet_step(&sheet, values);
+    is_kept = block_word(block, "always") || (report->page && block_word(block, "none"));
+    if (report->page && (any || is_kept)) {
+        table_html(&sheet, values, block, name, any, bare);
+    } else if (any || is_kept) {
+        heading_put(report, name, block_word(block, "title"));
+        more_print(&sheet, rows_print(&sheet, values, any));
+    }
+    query_close(sheet.query);
+    arena_free(&sheet.arena);
+    template_close(&template);
 }
