@@ -58,7 +58,9 @@ SELECT ?1 AS frames, ?2 AS open_frames, (SELECT COUNT(*) FROM process) AS proces
 
 -- name: cards
 -- The numbers at the head of a page: what, what that is, a number, its type ('count', 'ns', 'percent'), and whether it is good or
--- bad. ?1: calls that count in shares, ?2 and ?3: hits and calls that ran as Python; ?4: whether any call was decided.
+-- bad. ?2: calls that count in shares, ?3 and ?4: hits and calls that ran as Python; ?5: whether any call was decided.
+--+ <div class="card {kind}" title="{title}"><b>
+--| [{?type=count}{value:count}][{?type=ns}{value:duration}][{?type=percent}{value:share} %]</b>{what}</div>
 WITH compiled AS MATERIALIZED (
     SELECT COUNT(cache_entry_id) AS made, COUNT(*) AS tries, SUM(compile_ns) AS ns, SUM(is_recompile) AS again,
            (SELECT COUNT(*) FROM graph_break) AS breaks
@@ -67,11 +69,11 @@ SELECT 'processes' AS what, 'Python processes that were followed' AS title, COUN
 UNION ALL
 SELECT 'threads', 'threads that evaluated a frame', COUNT(*), 'count', '' FROM thread
 UNION ALL
-SELECT 'calls decided', 'calls that a compiler was asked about', ?1, 'count', '' WHERE ?4
+SELECT 'calls decided', 'calls that a compiler was asked about', ?2, 'count', '' WHERE ?5
 UNION ALL
-SELECT 'hits', 'of these calls', 100.0 * ?2 / ?1, 'percent', iif(100.0 * ?2 / ?1 >= 90, 'good', '') WHERE ?1 > 0
+SELECT 'hits', 'of these calls', 100.0 * ?3 / ?2, 'percent', iif(100.0 * ?3 / ?2 >= 90, 'good', '') WHERE ?2 > 0
 UNION ALL
-SELECT 'ran as Python', 'of these calls', 100.0 * ?3 / ?1, 'percent', iif(100.0 * ?3 / ?1 >= 10, 'bad', '') WHERE ?1 > 0
+SELECT 'ran as Python', 'of these calls', 100.0 * ?4 / ?2, 'percent', iif(100.0 * ?4 / ?2 >= 10, 'bad', '') WHERE ?2 > 0
 UNION ALL
 SELECT 'compiles', 'that made code', made, 'count', '' FROM compiled WHERE made > 0
 UNION ALL
@@ -82,7 +84,7 @@ UNION ALL
 SELECT 'graph breaks', 'places where a compile had to stop', breaks, 'count', iif(breaks > 0, 'bad', 'good') FROM compiled
 WHERE breaks + tries > 0
 UNION ALL
-SELECT * FROM (SELECT 'in guards', 'of all checks of guards', SUM(duration_ns) AS ns, 'ns', '' FROM guard_check WHERE ?4) WHERE ns IS NOT NULL;
+SELECT * FROM (SELECT 'in guards', 'of all checks of guards', SUM(duration_ns) AS ns, 'ns', '' FROM guard_check WHERE ?5) WHERE ns IS NOT NULL;
 
 -- name: losses
 -- Many losses have one cause: a row per cause, the worst first.

@@ -1,9 +1,9 @@
 /* cmd/report/html.c -- `dyntrace report --html`: one file for a browser. See cmd/report/report.h.
  *
- * Figures and tables are markup, which the page's script (page/report.js) sorts; the pictures it
- * draws. The page loads nothing, and its Content-Security-Policy forbids the browser to, or to run
- * any script but the page's own, known by a random nonce: the names in a trace come from anybody.
- * They are escaped besides. */
+ * schemas/pages/html.txt has the markup around the tables, which the page's script (page/report.js)
+ * sorts; the pictures it draws. The page loads nothing, and its Content-Security-Policy forbids the
+ * browser to, or to run any script but the page's own, known by a random nonce: the names in a trace
+ * come from anybody. The templates escape them besides. */
 #include <errno.h>
 #include <inttypes.h>
 #include <sys/random.h>
@@ -12,56 +12,39 @@
 #include "cmd/report/report.h"
 #include "lib/json.h"
 #include "lib/say.h"
-#include "lib/table.h"
 #include "lib/times.h"
 #include "schema.h"
 #include "trace/db.h"
-#include "trace/prose.h"
+#include "trace/page_text.h"
 #include "trace/stacks.h"
-#include "trace/template.h"
 
 extern const char report_css[], report_js[]; /* made by src/cmd/embed.sh */
 
 /* ---- the head ------------------------------------------------------------ */
 
-static void fact(void *to, const char *name, const char *value)
+/* The page as it is printed, by the blocks of schemas/pages/html.txt. */
+static struct {
+    struct report *report;
+    const char *pictures; /* their JSON */
+} now;
+
+static void fact_html(void *to, const char *name, const char *value)
 {
-    fprintf(to, "<dt>%s</dt><dd>", name);
-    html_text(to, value, 4000);
-    fputs("</dd>\n", to);
+    struct page_text *page = to;
+
+    fact(page, "name", name);
+    fact(page, "value", value);
+    page_text_row(page, "pages/html/fact", 0);
 }
 
-static void cards_put(struct report *report)
+static void cards_bind(const void *context, struct query *query)
 {
-    const struct call_sums *sums = &report->sums;
-    char value[TABLE_HUMAN];
+    const struct report *report = context;
 
-    db_rows(query, report->db, schema_statement("report/cards"), sums->asked, sums->hits,
-            sums->python, report_decided(report))
-    {
-        const char *what = query_text(query, 0, NULL), *title = query_text(query, 1, NULL),
-                   *type = query_text(query, 3, NULL);
-        if (!strcmp(type, "percent"))
-            snprintf(value, sizeof value, "%.3g %%", query_real(query, 2));
-        else
-            (*type == 'n' ? table_duration : table_count)(value, query_integer(query, 2));
-        fprintf(report->out, "<div class=\"card %s\" title=\"%s\"><b>%s</b>%s</div>\n",
-                query_text(query, 4, NULL), title, value, what);
-    }
-}
-
-static void overview_put(struct report *report)
-{
-    FILE *out = report->out;
-
-    fputs("<section id=\"overview\">\n<h2>Overview</h2>\n<dl class=\"facts\">\n", out);
-    report_facts(report, fact, out);
-    fputs("</dl>\n<div class=\"cards\">\n", out);
-    cards_put(report);
-    fputs("</div>\n", out);
-    if (report_decided(report))
-        report_table(report, "outcomes", true);
-    fputs("</section>\n", out);
+    query_bind_integer(query, 2, report->sums.asked);
+    query_bind_integer(query, 3, report->sums.hits);
+    query_bind_integer(query, 4, report->sums.python);
+    query_bind_integer(query, 5, report_decided(report));
 }
 
 /* ---- timeline and flame graph, as data ----------------------------------- */
@@ -246,7 +229,7 @@ static void names_put(struct rows *rows, struct db *db, const char *key, const c
     json_end(&rows->json);
 }
 
-static void pictures_put(struct report *report)
+static void pictures_put(struct report *report, struct page_text *page)
 {
     struct picture *picture = calloc(1, sizeof *picture);
     struct tree *tree = &picture->stacks.tree;
@@ -276,15 +259,8 @@ static void pictures_put(struct report *report)
     names_put(&rows, report->db, "threads", "report/picture_threads", &rows.threads);
     json_end(&rows.json);
     fclose(rows.json.out);
-    fputs("<section id=\"timeline\">\n<h2>Timeline</h2>\n</section>\n<section "
-          "id=\"flame\">\n<h2>Flame graph</h2>\n</section>\n"
-          "<noscript><p class=\"soft\">Timeline and flame graph are drawn by a script, and scripts "
-          "are off.</p></noscript>\n"
-          "<script type=\"application/json\" id=\"pictures\">",
-          report->out);
-    for (const char *s = made; *s; s++) /* no name may end the element: "<" is only in strings */
-        fputs(*s == '<' ? "\\u003c" : (const char[]){*s, 0}, report->out);
-    fputs("</script>\n", report->out);
+    now.pictures = made;
+    page_text_row(page, "pages/html/pictures", 0);
     map_free(&rows.codes);
     map_free(&rows.threads);
     free(made);
@@ -307,13 +283,65 @@ static struct db *ranks_of(const struct report *report)
 
 /* ---- the page ------------------------------------------------------------ */
 
+/* JSON in which no name may end the element that it is in: "<" is only in strings. */
+static void json_html(FILE *out, const char *json)
+{
+    for (const char *at = json; *at; at++) {
+        if (*at == '<')
+            fputs("\\u003c", out);
+        else
+            putc(*at, out);
+    }
+}
+
+static void part_put(struct page_text *page, const char *name, struct query *row)
+{
+    struct report *report = now.report;
+
+    if (!strcmp(name, "css"))
+        fputs(report_css, page->out);
+    else if (!strcmp(name, "js"))
+        fputs(report_js, page->out);
+    else if (!strcmp(name, "facts"))
+        report_facts(report, fact_html, page);
+    else if (!strcmp(name, "pictures"))
+        json_html(page->out, now.pictures);
+    else if (!strcmp(name, "outcomes") && report_decided(report))
+        report_table(report, "outcomes", true);
+}
+
+static void head_put(struct page_text *page, const char *nonce, bool has_ranks)
+{
+    const char *path = db_path(page->db);
+    const char *name = strrchr(path, '/');
+
+    fact(page, "name", name ? name + 1 : path);
+    fact(page, "nonce", nonce);
+    fact(page, "ranks", has_ranks);
+    page_text_row(page, "pages/html/head", 0);
+}
+
+static void overview_put(struct page_text *page)
+{
+    int64_t one = 1;
+
+    fact(page, "one", one);
+    page_text_row(page, "pages/html/overview", 0);
+}
+
 bool report_html(struct report *report)
 {
     static const char *const compared[] = {"ranks/ranks", "ranks/differs", "ranks/storms"};
     static const char *const tables[] = {"compiles", "causes", "recompiles", "trials",
                                          "breaks",   "limits", "guards",     "functions"};
-    FILE *out = report->out;
-    const char *path = db_path(report->db), *name = strrchr(path, '/');
+    struct page_text page = {
+        .out = report->out,
+        .db = report->db,
+        .way = TEMPLATE_HTML,
+        .context = report,
+        .bind = cards_bind,
+        .call = part_put,
+    };
     uint64_t random[2]; /* which who made the trace cannot know */
     char nonce[33];
     struct db *ranks;
@@ -323,40 +351,19 @@ bool report_html(struct report *report)
         return false;
     }
     snprintf(nonce, sizeof nonce, "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
-    fputs("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n", out);
-    fprintf(
-        out,
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; "
-        "style-src 'nonce-%s'; script-src 'nonce-%s'; base-uri 'none'; form-action 'none'\">\n",
-        nonce, nonce);
-    fputs("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta "
-          "name=\"referrer\" content=\"no-referrer\">\n",
-          out);
-    fputs("<link rel=\"icon\" href=\"data:,\">\n<title>dyntrace: ", out);
-    html_text(out, name ? name + 1 : path, 200);
-    fprintf(out, "</title>\n<style nonce=\"%s\">\n%s</style>\n</head>\n<body>\n<header>\n<h1>",
-            nonce, report_css);
-    html_text(out, name ? name + 1 : path, 200);
     ranks = ranks_of(report);
-    fprintf(out, "</h1>\n<nav><a href=\"#overview\">overview</a> %s",
-            ranks ? "<a href=\"#ranks\">ranks</a> " : "");
-    fputs("<a href=\"#compiles\">compiles</a> <a href=\"#recompiles\">recompiles</a> <a "
-          "href=\"#breaks\">breaks</a> <a href=\"#guards\">guards</a> <a "
-          "href=\"#functions\">functions</a> <a href=\"#timeline\">timeline</a> <a "
-          "href=\"#flame\">flame graph</a> <a href=\"#processes\">processes</a> <button "
-          "id=\"theme\" type=\"button\">light / dark</button></nav>\n",
-          out);
-    fputs("</header>\n<main>\n", out);
+    now.report = report;
+    head_put(&page, nonce, ranks != NULL);
     report_table(report, "losses", false); /* before anything that they make doubtful */
-    overview_put(report);
+    overview_put(&page);
     for (size_t i = 0; ranks && i < sizeof compared / sizeof *compared; i++)
         report_table_of(report, ranks, compared[i], false);
     db_close(ranks);
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         report_table(report, tables[i], false);
-    pictures_put(report);
+    pictures_put(report, &page);
     report_table(report, "processes", false);
-    fprintf(out, "</main>\n<script nonce=\"%s\">\n%s</script>\n</body>\n</html>\n", nonce,
-            report_js);
+    fact(&page, "nonce", nonce);
+    page_text_row(&page, "pages/html/foot", 0);
     return true;
 }
