@@ -214,6 +214,11 @@ def _methodcaller(name, item, /, getattr=getattr):
     return getattr(item, name)()
 
 
+# What a call of such an object does: a function here, with what the object was made of before the arguments
+called = {partial: "_partial", itemgetter: "_itemgetter", methodcaller: "_methodcaller"}
+partial_parts = "func", "args", "keywords"  # what a partial was made of
+
+
 # ---- what is known of functions by their names, numpy's and torch's above all ----
 
 # The shape of what it gives follows from those of its arguments: always, or if what is behind the first is known, or if all are
@@ -261,8 +266,20 @@ moves = {
     "tuple": {"getitem": "=k", "add": "=s", "iadd": "=s", "mul": "=k", "list": "=", "tuple": "="},
     "dict": {"clear": "-", "copy": "=", "get": "=ke", "pop": "-ke", "setdefault": "-ke", "update": "-s", "items": "=", "keys": "=", "values": "=",
              "delitem": "-k", "list": "=", "tuple": "=", "dict": "="}}
-# What is done by a function here: with how many arguments, at the least and at the most, and what else may be named
+# What is done by a function here, `_NAME`: with how many positional arguments, at least and at most; the keywords that it takes;
+# and what else the arguments must be (takes_arguments() in known.c)
 instead = {
-    "list": (1, 1, ()), "tuple": (1, 1, ()), "dict": (0, 1, ()), "hasattr": (2, 2, ()), "iadd": (2, 2, ()), "getitem": (2, 2, ()),
-    "sum": (1, 2, ("start",)), "min": (1, 1, ("key", "default")), "max": (1, 1, ("key", "default")),
-    "any": (1, 1, ()), "all": (1, 1, ()), "sorted": (1, 1, ("key", "reverse")), "reduce": (2, 3, ()), "bool": (1, 1, ())}
+    "list": (1, 1, (), "no array"), "tuple": (1, 1, (), "no array"), "dict": (0, 1, (), "pairs"),
+    "hasattr": (2, 2, (), ""), "iadd": (2, 2, (), "list"), "getitem": (2, 2, (), ""),
+    "sum": (1, 2, ("start",), "number second"), "min": (1, 1, ("key", "default"), ""),
+    "max": (1, 1, ("key", "default"), ""), "any": (1, 1, (), ""), "all": (1, 1, (), ""),
+    "sorted": (1, 1, ("key", "reverse"), ""), "reduce": (2, 3, (), ""), "bool": (1, 1, (), "")}
+# Builtins that C does (enum builtin in known.c): with how many arguments, at least and at most
+builtins = {
+    "len": (1, 1), "super": (0, 2), "isinstance": (2, 2), "issubclass": (2, 2), "type": (1, 1),
+    "zip": (1, 16), "enumerate": (1, 2), "map": (2, 16), "filter": (2, 2), "iter": (1, 1),
+    "reversed": (1, 1), "next": (1, 2), "getattr": (2, 3)}
+# The argument that a function here iterates over, where CPython raises a text of its own if it cannot
+iterated = {"_unpack": 0, "_extend": 1, "_reduce": 1}
+# Functions of operator's that look at the identity of their arguments
+identity = frozenset("is_ is_not is_none is_not_none".split())

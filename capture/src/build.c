@@ -4,6 +4,11 @@
  * it. */
 #include "capture.h"
 
+enum {
+    MOST_KEYS = 1000,  /* of a dict that was read, whose items are known */
+    MOST_MIRRORED = 8, /* arguments */
+};
+
 /* ---- built ---- */
 
 /* The COUNT values on top in a tuple: a new reference, and its shadow. NULL: no memory. */
@@ -12,12 +17,16 @@ static PyObject *tuple_of(struct capture *c, const struct watched *w, int count,
     PyObject *made = PyTuple_New(count);
 
     *of = shadow_new(c, SHADOW_TUPLE, count);
-    for (int i = 0; made && *of && i < count; i++) {
-        PyTuple_SET_ITEM(made, i, Py_NewRef(stack_value(w, count - 1 - i)));
-        shadow_add(c, *of, NULL, stack_shadow(w, count - 1 - i));
+    if (!made || !*of) {
+        Py_XDECREF(made);
+        return NULL;
     }
-    if (made && !*of)
-        Py_CLEAR(made);
+    for (int i = 0; i < count; i++) {
+        const int from_top = count - 1 - i;
+
+        PyTuple_SET_ITEM(made, i, Py_NewRef(stack_value(w, from_top)));
+        shadow_add(c, *of, NULL, stack_shadow(w, from_top));
+    }
     return made;
 }
 
@@ -33,21 +42,39 @@ static enum ended build_sequence(struct capture *c, struct watched *w, int count
     return made ? stack_result(c, w, count, made, of) : no_memory_at(c);
 }
 
+/* (The keys of DICT, which was read, in their order) or NULL; at most MOST_KEYS. */
+static PyObject *read_keys(struct capture *c, PyObject *dict, struct shadow *of)
+{
+    if (!is_source(of) || c->foreign || of->source.changed)
+        return NULL;
+    if (PyDict_GET_SIZE(dict) > MOST_KEYS || !value_type_known(c, dict, of))
+        return NULL;
+    return PySequence_Tuple(dict);
+}
+
 struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of)
 {
     OWNED PyObject *keys = NULL;
-    struct shadow *made;
+    struct shadow *made = NULL;
 
-    if (!of || of->kind == SHADOW_DICT)
-        return of && PyDict_GET_SIZE(dict) == of->count ? of : NULL;
-    if (of->kind != SHADOW_SOURCE || c->foreign || of->source.changed ||
-        PyDict_GET_SIZE(dict) > 1000 || !value_type_known(c, dict, of) ||
-        !(made = shadow_new(c, SHADOW_DICT, 0)) || !(keys = PySequence_Tuple(dict)))
-        return PyErr_Clear(), NULL;
+    if (is_kind(of, SHADOW_DICT))
+        return PyDict_GET_SIZE(dict) == of->count ? of : NULL;
+    keys = read_keys(c, dict, of);
+    if (keys)
+        made = shadow_new(c, SHADOW_DICT, 0);
+    if (!made) {
+        PyErr_Clear();
+        return NULL;
+    }
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); i++) {
-        PyObject *key = PyTuple_GET_ITEM(keys, i),
-                 *value = PyUnicode_CheckExact(key) ? PyDict_GetItemWithError(dict, key) : NULL;
-        struct shadow *item = value ? source_read(c, of, '[', key, value) : NULL;
+        PyObject *key = PyTuple_GET_ITEM(keys, i);
+        PyObject *value = NULL;
+        struct shadow *item = NULL;
+
+        if (PyUnicode_CheckExact(key))
+            value = PyDict_GetItemWithError(dict, key);
+        if (value)
+            item = source_read(c, of, '[', key, value);
         if (!item || shadow_add(c, made, key, item))
             return NULL;
     }
@@ -57,68 +84,95 @@ struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of)
     return made;
 }
 
-/* Keys that are equal without being of one type, 1 and True, are one key: only words and numbers
- * are taken. */
+/* Can KEY be one of a dict that is followed? 1 and True are equal and one key, so only words,
+ * numbers and tuples of them are. */
 static bool is_key(struct capture *c, PyObject *key, struct shadow *shadow)
 {
-    return (PyUnicode_CheckExact(key) || PyLong_CheckExact(key) ||
-            (PyTuple_Check(key) && value_is_plain(key))) &&
-           value_known(c, key, shadow);
+    const bool is_tuple = PyTuple_Check(key) && value_is_plain(key);
+
+    if (!is_tuple && !PyUnicode_CheckExact(key) && !PyLong_CheckExact(key))
+        return false;
+    return value_known(c, key, shadow);
+}
+
+/* Put an item into a dict that is made, and its shadow. -1: no memory. */
+static int put_key(struct capture *c, PyObject *dict, struct shadow *of, PyObject *key,
+                   PyObject *value, struct shadow *of_value)
+{
+    struct shadow **place = object_place(of, key);
+
+    if (place)
+        *place = of_value;
+    else
+        shadow_add(c, of, key, of_value);
+    return PyDict_SetItem(dict, key, value);
 }
 
 /* KEYED: the keys are a tuple on top. */
 static enum ended build_dict(struct capture *c, struct watched *w, int count, bool keyed)
 {
     const int slots = keyed ? count + 1 : 2 * count;
-    struct shadow *shadow = shadow_new(c, SHADOW_DICT, 0), **place;
-    PyObject *made = PyDict_New();
+    struct shadow *shadow = shadow_new(c, SHADOW_DICT, 0);
+    OWNED PyObject *made = PyDict_New();
 
-    for (int i = 0; made && shadow && i < count; i++) {
+    if (!made || !shadow)
+        return no_memory_at(c);
+    for (int i = 0; i < count; i++) {
         const int from_top = slots - 1 - (keyed ? i : 2 * i + 1);
-        PyObject *key =
-            keyed ? PyTuple_GET_ITEM(stack_value(w, 0), i) : stack_value(w, from_top + 1);
-        if (!is_key(c, key, stack_shadow(w, keyed ? 0 : from_top + 1)))
-            return Py_DECREF(made),
-                   break_at(c, "container",
+        const int key_from_top = keyed ? 0 : from_top + 1;
+        PyObject *key = stack_value(w, key_from_top);
+        PyObject *value = stack_value(w, from_top);
+
+        if (keyed)
+            key = PyTuple_GET_ITEM(key, i);
+        if (!is_key(c, key, stack_shadow(w, key_from_top)))
+            return break_at(c, "container",
                             "a dict whose keys are not words or numbers that are known");
-        if ((place = object_place(shadow, key)))
-            *place = stack_shadow(w, from_top);
-        else
-            shadow_add(c, shadow, key, stack_shadow(w, from_top));
-        if (PyDict_SetItem(made, key, stack_value(w, from_top)))
-            Py_CLEAR(made);
+        if (put_key(c, made, shadow, key, value, stack_shadow(w, from_top)))
+            return no_memory_at(c);
     }
-    return made && shadow ? stack_result(c, w, slots, made, shadow) : no_memory_at(c);
+    return stack_result(c, w, slots, Py_NewRef(made), shadow);
 }
 
 /* A slice of the COUNT bounds on top: a new reference. NULL: they are not known, or no memory. */
 static PyObject *slice_of(struct capture *c, const struct watched *w, int count, struct shadow **of)
 {
     OWNED PyObject *bounds = tuple_of(c, w, count, of);
+    PyObject *step = NULL;
 
     for (int i = 0; bounds && i < count; i++)
-        if (!(*of)->items[i])
-            return break_at(c, "value", "a slice whose bounds are not known"), NULL;
-    if (!bounds || (count < 3 && shadow_add(c, *of, NULL, shadow_const(c, Py_None))))
-        return no_memory_at(c), NULL;
+        if (!(*of)->items[i]) {
+            break_at(c, "value", "a slice whose bounds are not known");
+            return NULL;
+        }
+    if (!bounds || (count < 3 && shadow_add(c, *of, NULL, shadow_const(c, Py_None)))) {
+        no_memory_at(c);
+        return NULL;
+    }
     (*of)->kind = SHADOW_SLICE;
-    return PySlice_New(PyTuple_GET_ITEM(bounds, 0), PyTuple_GET_ITEM(bounds, 1),
-                       count > 2 ? PyTuple_GET_ITEM(bounds, 2) : NULL);
+    if (count > 2)
+        step = PyTuple_GET_ITEM(bounds, 2);
+    return PySlice_New(PyTuple_GET_ITEM(bounds, 0), PyTuple_GET_ITEM(bounds, 1), step);
 }
 
-/* The COUNT values on top, which are known, become a set or a text. */
+/* The COUNT values on top become a set, or are joined to a text. */
 static enum ended build_known(struct capture *c, struct watched *w, int count, bool set)
 {
-    struct shadow *of, *made = NULL;
-    OWNED PyObject *parts = tuple_of(c, w, count, &of), *empty = PyUnicode_FromString("");
+    struct shadow *of, *made;
+    OWNED PyObject *parts = tuple_of(c, w, count, &of);
+    OWNED PyObject *empty = PyUnicode_FromString("");
+    const struct call call = {.args = &parts, .shadows = &of, .count = 1};
 
     if (!parts || !empty)
         return no_memory_at(c);
-    if (!are_known(c, &(struct call){.args = &parts, .shadows = &of, .count = 1}, true) ||
-        (set && !(made = made_by(c, shadow_const(c, (PyObject *)&PySet_Type), 1, &of))))
+    if (!are_known(c, &call, true))
         return break_at(c, "container", "a %s of what is not known", set ? "set" : "text");
-    return set ? stack_result(c, w, count, PySet_New(parts), made)
-               : known_result(c, w, count, PyUnicode_Join(empty, parts));
+    if (!set)
+        return known_result(c, w, count, PyUnicode_Join(empty, parts));
+    made = made_by(c, shadow_const(c, (PyObject *)&PySet_Type), 1, &of);
+    if (!made)
+        return break_at(c, "container", "a set of what is not known");
+    return stack_result(c, w, count, PySet_New(parts), made);
 }
 
 /* ---- moved ----
@@ -126,125 +180,211 @@ static enum ended build_known(struct capture *c, struct watched *w, int count, b
  * What moves the items of lists, tuples and dicts without looking at them is done once more, with
  * capsules of the items' shadows in their place. What that makes says where each has gone. */
 
-/* VALUE as WHAT says: e: such a capsule; s: a list, tuple or dict of such; k: itself, which is
- * known. A new reference; NULL: it is not that. */
-static PyObject *mirror_of(struct capture *c, PyObject *value, struct shadow *of, char what)
+static PyObject *mirror_of_item(struct shadow *of)
 {
-    const bool dict = PyDict_CheckExact(value);
-    struct shadow *seen = dict && what == 's' ? dict_shadow(c, value, of) : of;
+    return of ? PyCapsule_New(of, NULL, NULL) : NULL;
+}
+
+/* Put mirrors of the items of VALUE into MADE, an empty list. False: one is not known. */
+static bool mirror_items(struct capture *c, PyObject *made, PyObject *value, struct shadow *of)
+{
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++) {
+        OWNED PyObject *capsule = mirror_of_item(value_item(c, value, of, i));
+
+        if (!capsule || PyList_Append(made, capsule))
+            return false;
+    }
+    return true;
+}
+
+/* Likewise of a dict, whose keys and items SEEN has. */
+static bool mirror_keys(PyObject *made, const struct shadow *seen)
+{
+    for (Py_ssize_t i = 0; i < seen->count; i++) {
+        OWNED PyObject *capsule = mirror_of_item(seen->items[i]);
+
+        if (!capsule || PyDict_SetItem(made, seen->keys[i], capsule))
+            return false;
+    }
+    return true;
+}
+
+static PyObject *mirror_of_dict(struct capture *c, PyObject *dict, struct shadow *of)
+{
+    struct shadow *seen = dict_shadow(c, dict, of);
+    PyObject *made = seen && !is_graph(dict, of) ? PyDict_New() : NULL;
+
+    if (made && !mirror_keys(made, seen))
+        Py_CLEAR(made);
+    return made;
+}
+
+static PyObject *mirror_of_sequence(struct capture *c, PyObject *value, struct shadow *of)
+{
     PyObject *made;
 
-    if (!seen || what != 's')
-        return !seen                                                ? NULL
-               : what == 'e'                                        ? PyCapsule_New(of, NULL, NULL)
-               : value_is_plain(value) && value_known(c, value, of) ? Py_NewRef(value)
-                                                                    : NULL;
-    made = is_graph(value, of)                                    ? NULL
-           : dict                                                 ? PyDict_New()
-           : is_sequence(value) && value_type_known(c, value, of) ? PyList_New(0)
-                                                                  : NULL;
-    for (Py_ssize_t i = 0; made && i < (dict ? seen->count : PySequence_Fast_GET_SIZE(value));
-         i++) {
-        OWNED PyObject *capsule =
-            mirror_of(c, value, dict ? seen->items[i] : value_item(c, value, of, i), 'e');
-        if (!capsule ||
-            (dict ? PyDict_SetItem(made, seen->keys[i], capsule) : PyList_Append(made, capsule)))
-            Py_CLEAR(made);
-    }
+    if (!of || is_graph(value, of) || !is_sequence(value) || !value_type_known(c, value, of))
+        return NULL;
+    made = PyList_New(0);
+    if (made && !mirror_items(c, made, value, of))
+        Py_CLEAR(made);
     if (made && PyTuple_CheckExact(value))
         Py_SETREF(made, PyList_AsTuple(made));
     return made;
 }
 
-static struct shadow *mirror_shadow(struct capture *c, PyObject *mirror);
-
-/* OF has the items, and the keys, of MIRROR. */
-static void mirror_take(struct capture *c, struct shadow *of, PyObject *mirror)
+/* The mirror of VALUE, as the table `moves` of dyntrace._polyfills says: 'e' a capsule of its
+ * shadow; 's' a list, tuple or dict of such; 'k' itself, which is known. A new reference; NULL: it
+ * cannot be that. */
+static PyObject *mirror_of(struct capture *c, PyObject *value, struct shadow *of, char what)
 {
-    const bool dict = PyDict_CheckExact(mirror);
-    PyObject *key = NULL, *item;
-    Py_ssize_t at = 0;
-
-    of->count = 0;
-    while (dict ? PyDict_Next(mirror, &at, &key, &item) : at < PySequence_Fast_GET_SIZE(mirror)) {
-        if (!dict)
-            item = PySequence_Fast_GET_ITEM(mirror, at++);
-        shadow_add(c, of, key, mirror_shadow(c, item));
+    switch (what) {
+    case 's':
+        if (PyDict_CheckExact(value))
+            return mirror_of_dict(c, value, of);
+        return mirror_of_sequence(c, value, of);
+    case 'e':
+        return mirror_of_item(of);
+    default:
+        if (!of || !value_is_plain(value) || !value_known(c, value, of))
+            return NULL;
+        return Py_NewRef(value);
     }
 }
 
-/* What is made of MIRROR's items: its shadow. */
+static struct shadow *mirror_shadow(struct capture *c, PyObject *mirror);
+
+/* The items, and the keys, of MIRROR become those of OF. */
+static void mirror_take(struct capture *c, struct shadow *of, PyObject *mirror)
+{
+    PyObject *key, *item;
+    Py_ssize_t at = 0;
+
+    of->count = 0;
+    if (PyDict_CheckExact(mirror)) {
+        while (PyDict_Next(mirror, &at, &key, &item))
+            shadow_add(c, of, key, mirror_shadow(c, item));
+        return;
+    }
+    for (; at < PySequence_Fast_GET_SIZE(mirror); at++)
+        shadow_add(c, of, NULL, mirror_shadow(c, PySequence_Fast_GET_ITEM(mirror, at)));
+}
+
+/* The shadow of a value, by its MIRROR. */
 static struct shadow *mirror_shadow(struct capture *c, PyObject *mirror)
 {
+    enum shadow_kind kind;
     struct shadow *made;
 
     if (PyCapsule_CheckExact(mirror))
         return PyCapsule_GetPointer(mirror, NULL);
-    if (!is_sequence(mirror) && !PyDict_CheckExact(mirror))
+    if (PyList_CheckExact(mirror))
+        kind = SHADOW_LIST;
+    else if (PyDict_CheckExact(mirror))
+        kind = SHADOW_DICT;
+    else if (PyTuple_CheckExact(mirror))
+        kind = SHADOW_TUPLE;
+    else
         return shadow_const(c, mirror);
-    made = shadow_new(c,
-                      PyList_CheckExact(mirror)   ? SHADOW_LIST
-                      : PyDict_CheckExact(mirror) ? SHADOW_DICT
-                                                  : SHADOW_TUPLE,
-                      0);
+    made = shadow_new(c, kind, 0);
     if (made)
         mirror_take(c, made, mirror);
     return made;
 }
 
-enum ended mirror_iterator(struct capture *c, struct watched *w, const struct call *call)
+/* An iterator of itertools that gives what its mirror gives, as far as both have come. */
+static bool has_mirror(const struct shadow *of)
 {
-    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0;
-    struct shadow *made = iterator_shadow(c, ITERATES_MIRROR, NULL, NULL);
-    PyObject *args[8] = {NULL}, *mirror = NULL;
+    if (!is_kind(of, SHADOW_ITERATOR) || of->iterator.how != ITERATES_MIRROR)
+        return false;
+    return of->iterator.at == of->iterator.mirrored->iterator.at;
+}
+
+/* The mirror of VALUE as an argument for an iterator MADE: a new reference, or NULL. A keyword is
+ * an item: fillvalue. */
+static PyObject *mirror_of_argument(struct capture *c, PyObject *value, struct shadow *of,
+                                    bool keyword, struct shadow *made)
+{
+    PyObject *mirror;
+
+    if (has_mirror(of))
+        return Py_NewRef(of->iterator.mirror);
+    if (keyword || !(is_sequence(value) || PyDict_CheckExact(value))) {
+        if (value_is_simple(value))
+            return mirror_of(c, value, of, 'k');
+        return keyword ? mirror_of(c, value, of, 'e') : NULL;
+    }
+    if (!of || !shadow_change(c, of))
+        return NULL;
+    mirror = mirror_of(c, value, of, 's');
+    if (mirror) { /* the container must stay as it is until the iterator has ended */
+        of->mirrors++;
+        shadow_add(c, made, NULL, of);
+    }
+    return mirror;
+}
+
+/* Make the mirror of the iterator that CALL makes, from mirrors of its arguments: a new reference,
+ * or NULL. */
+static PyObject *make_mirror(struct capture *c, const struct call *call, struct shadow *made)
+{
+    const int positional = call->count - count_names(call);
+    PyObject *args[MOST_MIRRORED] = {NULL};
+    PyObject *mirror = NULL;
     int i = 0;
 
-    for (; i < call->count && i < 8; i++) {
-        PyObject *value = call->args[i];
-        struct shadow *of = call->shadows[i];
-        const bool keyword = i >= call->count - named,
-                   items = !keyword && (is_sequence(value) || PyDict_CheckExact(value));
-        if (of && of->kind == SHADOW_ITERATOR && of->iterator.how == ITERATES_MIRROR &&
-            of->iterator.at == of->iterator.mirrored->iterator.at)
-            args[i] = Py_NewRef(of->iterator.mirror);
-        else if (items ? of && shadow_change(c, of)
-                       : keyword || value_is_simple(value)) /* keyword: fillvalue, an item */
-            args[i] = mirror_of(c, value, of, items ? 's' : value_is_simple(value) ? 'k' : 'e');
+    if (call->count > MOST_MIRRORED)
+        return NULL;
+    for (; i < call->count; i++) {
+        args[i] = mirror_of_argument(c, call->args[i], call->shadows[i], i >= positional, made);
         if (!args[i])
             break;
-        if (made && items) { /* what was mirrored is to stay until that has come to its end */
-            of->mirrors++;
-            shadow_add(c, made, NULL, of);
-        }
     }
-    if (made && i == call->count && (made->iterator.mirrored = shadow_new(c, SHADOW_ITERATOR, 0)))
-        mirror = PyObject_Vectorcall(call->callable, args, (size_t)(i - named), call->names);
-    if (mirror)
-        made->iterator.mirror = capture_keep(c, mirror);
-    Py_XDECREF(mirror);
-    for (i = 0; i < 8; i++)
+    if (i == call->count)
+        mirror = PyObject_Vectorcall(call->callable, args, (size_t)positional, call->names);
+    for (i = 0; i < MOST_MIRRORED; i++)
         Py_XDECREF(args[i]);
     PyErr_Clear();
-    return mirror && !c->failed ? stack_result(c, w, call->slots, run_call(call), made)
-                                : ENDED_BEFORE;
+    return mirror;
+}
+
+enum ended mirror_iterator(struct capture *c, struct watched *w, const struct call *call)
+{
+    struct shadow *made = iterator_shadow(c, ITERATES_MIRROR, NULL, NULL);
+    OWNED PyObject *mirror = NULL;
+
+    if (!made)
+        return ENDED_BEFORE;
+    made->iterator.mirrored = shadow_new(c, SHADOW_ITERATOR, 0);
+    if (made->iterator.mirrored)
+        mirror = make_mirror(c, call, made);
+    made->iterator.mirror = capture_keep(c, mirror);
+    if (!mirror || c->failed)
+        return ENDED_BEFORE;
+    return stack_result(c, w, call->slots, run_call(call), made);
 }
 
 struct shadow *mirror_next(struct capture *c, struct shadow *of)
 {
-    OWNED PyObject *item = of->iterator.at++ == of->iterator.mirrored->iterator.at++
-                               ? Py_TYPE(of->iterator.mirror)->tp_iternext(of->iterator.mirror)
-                               : NULL;
+    PyObject *mirror = of->iterator.mirror;
+    const bool is_in_step = of->iterator.at == of->iterator.mirrored->iterator.at;
+    OWNED PyObject *item = NULL;
 
+    of->iterator.at++;
+    of->iterator.mirrored->iterator.at++;
+    if (is_in_step)
+        item = Py_TYPE(mirror)->tp_iternext(mirror);
     PyErr_Clear();
     return item ? mirror_shadow(c, item) : NULL;
 }
 
-/* VALUE is a view of the dict of OF, which must not change any more: iterate() knows what it gives.
- * MIRROR: that of its mirror. */
+/* VALUE is a view of the dict of OF, which must not change any more, so that its items are known.
+ * MIRROR: the view of its mirror. */
 static struct shadow *view_shadow(struct capture *c, struct shadow *of, PyObject *mirror,
                                   PyObject *value)
 {
-    OWNED PyObject *shadows = PySequence_Tuple(mirror), *values = PySequence_Tuple(value);
+    OWNED PyObject *shadows = PySequence_Tuple(mirror);
+    OWNED PyObject *values = PySequence_Tuple(value);
 
     PyErr_Clear();
     if (!shadows || !values || !shadow_change(c, of))
@@ -253,93 +393,192 @@ static struct shadow *view_shadow(struct capture *c, struct shadow *of, PyObject
     return iterator_shadow(c, ITERATES_ITEMS, values, mirror_shadow(c, shadows));
 }
 
-/* What NAME, a function of operator's or a method, takes besides SELF: as `moves` in
+/* What NAME, a function of operator's or a method, takes besides SELF: as the table `moves` in
  * dyntrace._polyfills says. NULL: it does more than move items. */
 static const char *takes_of(const char *name, PyObject *self)
 {
-    const char *kind = PyList_CheckExact(self)    ? "list"
-                       : PyTuple_CheckExact(self) ? "tuple"
-                       : PyDict_CheckExact(self)  ? "dict"
-                                                  : NULL;
-    PyObject *known = kind ? PyDict_GetItemString(polyfill("moves"), kind) : NULL,
-             *takes = known ? PyDict_GetItemString(known, name) : NULL;
+    PyObject *known, *takes;
 
+    if (PyList_CheckExact(self))
+        known = table_entry("moves", "list");
+    else if (PyTuple_CheckExact(self))
+        known = table_entry("moves", "tuple");
+    else if (PyDict_CheckExact(self))
+        known = table_entry("moves", "dict");
+    else
+        return NULL;
+    takes = known ? PyDict_GetItemString(known, name) : NULL;
     return takes ? PyUnicode_AsUTF8(takes) : NULL;
 }
 
-/* May any item of CONTAINER, a list or dict, go? */
-static bool all_go(struct capture *c, PyObject *container, struct shadow *of)
+/* May an effect release each item of CONTAINER, a list or dict? */
+static bool can_release_all(struct capture *c, PyObject *container, struct shadow *of)
 {
     if (PyObject_Size(container) != of->count)
         return false;
-    for (Py_ssize_t i = 0; i < of->count; i++)
-        if (!lets_go(c,
-                     PyList_Check(container) ? PyList_GET_ITEM(container, i)
-                                             : PyDict_GetItemWithError(container, of->keys[i]),
-                     of->items[i]))
+    for (Py_ssize_t i = 0; i < of->count; i++) {
+        PyObject *item;
+
+        if (PyList_Check(container))
+            item = PyList_GET_ITEM(container, i);
+        else
+            item = PyDict_GetItemWithError(container, of->keys[i]);
+        if (!can_release(c, item, of->items[i]))
             return false;
+    }
     return true;
 }
 
-/* VALUE is appended to LIST, without looking through that. False: it must not be, or no memory. */
+/* Append VALUE to LIST, without a mirror of that. False: it may not be. */
 static bool append(struct capture *c, PyObject *list, struct shadow *of, PyObject *value,
                    struct shadow *of_value)
 {
-    if (!may_change(c, of, SHADOW_LIST) || PyList_GET_SIZE(list) != of->count || value == list ||
-        (of->origin && !of_value) ||
-        !change(c, of, shadow_const(c, _PyType_Lookup(&PyList_Type, word_of("append"))), NULL, NULL,
-                2, (struct shadow *const[]){of, of_value}))
+    PyObject *method = _PyType_Lookup(&PyList_Type, word_of("append"));
+    struct shadow *const args[] = {of, of_value};
+
+    if (!may_change(c, of, SHADOW_LIST) || PyList_GET_SIZE(list) != of->count || value == list)
         return false;
-    return (!shadow_add(c, of, NULL, of_value) && !PyList_Append(list, value)) ||
-           no_memory_at(c) == ENDED_NOT;
+    if (of->origin && !of_value)
+        return false;
+    if (!change(c, of, shadow_const(c, method), NULL, NULL, 2, args))
+        return false;
+    if (shadow_add(c, of, NULL, of_value) || PyList_Append(list, value)) {
+        no_memory_at(c);
+        return false;
+    }
+    return true;
+}
+
+/* A call that moves items: its arguments are mirrored. */
+struct moving {
+    const struct call *call;
+    const char *takes;                /* of the table `moves` */
+    bool changes;                     /* the first argument */
+    int positional;                   /* arguments */
+    PyObject *mirrors[MOST_MIRRORED]; /* owned: of the arguments, or NULL */
+    PyObject *given;                  /* owned: what the call of the mirrors gave, or NULL */
+};
+
+/* May its first argument be changed? */
+static bool may_move(struct capture *c, const struct moving *moving)
+{
+    PyObject *self = moving->call->args[0];
+    struct shadow *of = moving->call->shadows[0];
+
+    if (!moving->changes)
+        return true;
+    if (!may_change(c, of, PyList_CheckExact(self) ? SHADOW_LIST : SHADOW_DICT))
+        return false;
+    if (!of->origin)
+        return true;
+    if (moving->call->names)
+        return false;
+    return moving->takes[0] != '-' || can_release_all(c, self, of);
+}
+
+/* Mirror the arguments. False: one cannot be. */
+static bool mirror_arguments(struct capture *c, struct moving *moving)
+{
+    const struct call *call = moving->call;
+
+    for (int i = 0; i < call->count; i++) {
+        char what = 'e';
+
+        if (i < moving->positional)
+            what = i ? moving->takes[i] : 's';
+        if (what == 'e' && call->args[i] == call->args[0])
+            return false;
+        moving->mirrors[i] = mirror_of(c, call->args[i], call->shadows[i], what);
+        if (!moving->mirrors[i])
+            return false;
+    }
+    return true;
+}
+
+/* Do it with the mirrors, and note the effect. False: it must not be done. Where the mirrors raise,
+ * so does the call. */
+static bool move_mirrors(struct capture *c, struct moving *moving)
+{
+    const struct call *call = moving->call;
+
+    moving->given = PyObject_Vectorcall(call->callable, moving->mirrors, (size_t)moving->positional,
+                                        call->names);
+    if (!moving->given || !moving->changes)
+        return true;
+    return change(c, call->shadows[0], shadow_const(c, call->callable), NULL, NULL, call->count,
+                  call->shadows);
+}
+
+/* The shadow of VALUE, which the call gave. */
+static struct shadow *moved_shadow(struct capture *c, struct moving *moving, PyObject *value)
+{
+    struct shadow *of = moving->call->shadows[0];
+    PyObject *given = moving->given;
+
+    if (moving->changes)
+        mirror_take(c, of, moving->mirrors[0]);
+    if (given == moving->mirrors[0])
+        return of;
+    if (PyDictViewSet_Check(given) || PyDictValues_Check(given))
+        return view_shadow(c, of, given, value);
+    return mirror_shadow(c, given);
+}
+
+static void moving_end(struct moving *moving)
+{
+    Py_XDECREF(moving->given);
+    for (int i = 0; i < MOST_MIRRORED; i++)
+        Py_XDECREF(moving->mirrors[i]);
+}
+
+static enum ended move_items(struct capture *c, struct watched *w, struct moving *moving)
+{
+    const struct call *call = moving->call;
+    struct shadow *shadow = NULL;
+    bool may_do;
+    PyObject *value;
+
+    if (!may_move(c, moving))
+        return not_ours(c, call->args[0]);
+    may_do = mirror_arguments(c, moving) && move_mirrors(c, moving);
+    PyErr_Clear();
+    if (!may_do)
+        return ENDED_BEFORE;
+    value = run_call(call);
+    if (moving->given && value)
+        shadow = moved_shadow(c, moving, value);
+    return stack_result(c, w, call->slots, value, shadow);
+}
+
+/* Are there so many arguments that may be moved? Keywords are items of dict.update(). */
+static bool has_moving_arguments(const struct call *call, const char *takes)
+{
+    const int named = count_names(call);
+
+    if (!takes || !call->shadows[0] || call->count > MOST_MIRRORED)
+        return false;
+    if (call->count - named > (int)strlen(takes))
+        return false;
+    return !named || takes[1] == 's';
 }
 
 enum ended move(struct capture *c, struct watched *w, const char *name, const struct call *call)
 {
-    PyObject *self = call->args[0], *mirrors[8] = {NULL}, *value;
-    struct shadow *of = call->shadows[0], *shadow = NULL;
-    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0,
-              positional = call->count - named;
-    const char *takes = takes_of(name, self);
-    const bool changes = takes && takes[0] != '=';
-    OWNED PyObject *given = NULL;
-    bool does = false;
-    int i = 0;
+    PyObject *self = call->args[0];
+    struct moving moving = {.call = call, .takes = takes_of(name, self)};
+    enum ended ended;
 
     c->kind = NULL;
-    if (!takes || !of || call->count > 8 || positional > (int)strlen(takes) ||
-        (named && takes[1] != 's'))
+    if (!has_moving_arguments(call, moving.takes))
         return ENDED_BEFORE;
     if (!strcmp(name, "append") && call->count == 2 &&
-        append(c, self, of, call->args[1], call->shadows[1]))
+        append(c, self, call->shadows[0], call->args[1], call->shadows[1]))
         return stack_result(c, w, call->slots, Py_NewRef(Py_None), shadow_const(c, Py_None));
-    if (changes && (!may_change(c, of, PyList_CheckExact(self) ? SHADOW_LIST : SHADOW_DICT) ||
-                    (of->origin && (named || (takes[0] == '-' && !all_go(c, self, of))))))
-        return not_ours(c, self);
-    for (; i < call->count; i++) {
-        const char what = !i ? 's' : i < positional ? takes[i] : 'e';
-        if ((what == 'e' && call->args[i] == self) ||
-            !(mirrors[i] = mirror_of(c, call->args[i], call->shadows[i], what)))
-            break;
-    }
-    if (i == call->count) {
-        given = PyObject_Vectorcall(call->callable, mirrors, (size_t)positional, call->names);
-        does =
-            !given || !changes ||
-            change(c, of, shadow_const(c, call->callable), NULL, NULL, call->count, call->shadows);
-    }
-    PyErr_Clear();
-    value = does ? run_call(call) : NULL; /* it raises if that did */
-    if (given && value && changes)
-        mirror_take(c, of, mirrors[0]);
-    if (given && value)
-        shadow = given == mirrors[0] ? of
-                 : PyDictViewSet_Check(given) || PyDictValues_Check(given)
-                     ? view_shadow(c, of, given, value)
-                     : mirror_shadow(c, given);
-    for (i = 0; i < 8; i++)
-        Py_XDECREF(mirrors[i]);
-    return does ? stack_result(c, w, call->slots, value, shadow) : ENDED_BEFORE;
+    moving.changes = moving.takes[0] != '=';
+    moving.positional = call->count - count_names(call);
+    ended = move_items(c, w, &moving);
+    moving_end(&moving);
+    return ended;
 }
 
 /* ---- changed ---- */
@@ -347,39 +586,71 @@ enum ended move(struct capture *c, struct watched *w, const char *name, const st
 static enum ended set_item(struct capture *c, struct watched *w, const struct call *call);
 static enum ended subscript(struct capture *c, struct watched *w, int op);
 
-/* What is on top, or all that is in it, is put into what is BELOW, by its METHOD. */
+/* Does a key of FROM, keywords of a call, come a second time? CPython raises then. */
+static bool has_key_twice(struct capture *c, PyObject *dict, PyObject *from, struct shadow *of_from)
+{
+    struct shadow *of = PyDict_CheckExact(from) ? dict_shadow(c, from, of_from) : NULL;
+
+    for (Py_ssize_t i = 0; of && i < of->count; i++)
+        if (PyDict_Contains(dict, of->keys[i]))
+            return true;
+    return false;
+}
+
+/* Put the top, or its items, into the container BELOW it by METHOD. */
 static enum ended put_all(struct capture *c, struct watched *w, int below, const char *method)
 {
-    struct operands operands = {{stack_value(w, below), stack_value(w, 0)},
-                                {stack_shadow(w, below), stack_shadow(w, 0)}};
+    PyObject *container = stack_value(w, below);
+    PyObject *from = stack_value(w, 0);
+    struct operands operands = {{container, from}, {stack_shadow(w, below), stack_shadow(w, 0)}};
     struct call call = operator_call(method, 1, 2, &operands);
-    PyObject *from = operands.values[1];
-    struct shadow *of;
     enum ended ended;
 
-    call.callable = _PyType_Lookup(Py_TYPE(operands.values[0]), word_of(method));
-    if (w->op == DICT_MERGE && PyDict_CheckExact(from) &&
-        (of = dict_shadow(c, from, operands.of[1])))
-        for (Py_ssize_t i = 0; i < of->count; i++)
-            if (PyDict_Contains(operands.values[0], of->keys[i])) /* of keywords, that raises */
-                return break_at(c, "container", "a key of a dict is taken twice");
+    call.callable = _PyType_Lookup(Py_TYPE(container), word_of(method));
+    if (w->op == DICT_MERGE && has_key_twice(c, container, from, operands.of[1]))
+        return break_at(c, "container", "a key of a dict is taken twice");
     /* dict.update() takes pairs as well */
-    if (PyDict_CheckExact(operands.values[0]) && !PyDict_CheckExact(from))
+    if (PyDict_CheckExact(container) && !PyDict_CheckExact(from))
         return break_at(c, "container", "items of a %.200s are taken", Py_TYPE(from)->tp_name);
     ended = call_method(c, w, &call, method);
-    if (ended == ENDED_NOT || ended == ENDED_BEHIND)
+    if (is_done(ended))
         stack_drop(w, 1);
-    return ended == ENDED_BEFORE && !c->kind ? not_ours(c, operands.values[0]) : ended;
+    return is_decided(c, ended) ? ended : not_ours(c, container);
+}
+
+/* The value on top becomes an item of the dict below it. */
+static enum ended add_to_dict(struct capture *c, struct watched *w, int count)
+{
+    struct operands operands = {
+        {stack_value(w, count + 1), stack_value(w, 1), stack_value(w, 0)},
+        {stack_shadow(w, count + 1), stack_shadow(w, 1), stack_shadow(w, 0)}};
+    const struct call call = operator_call("setitem", 3, 3, &operands);
+
+    return set_item(c, w, &call);
+}
+
+static enum ended list_to_tuple(struct capture *c, struct watched *w)
+{
+    struct operands operands = {{stack_value(w, 0)}, {stack_shadow(w, 0)}};
+    const struct call call = operator_call("tuple", 1, 1, &operands);
+    enum ended ended = move(c, w, "tuple", &call);
+
+    if (is_decided(c, ended))
+        return ended;
+    return break_at(c, "container", "a tuple is made of a list that is not known");
+}
+
+static enum ended build_slice(struct capture *c, struct watched *w, int count)
+{
+    struct shadow *of;
+    PyObject *made = slice_of(c, w, count, &of);
+
+    return made ? stack_result(c, w, count, made, of) : ENDED_BEFORE;
 }
 
 enum ended build(struct capture *c, struct watched *w, struct compat_action action)
 {
-    struct operands operands;
     const int count = (int)action.arg;
-    struct shadow *of;
-    PyObject *made;
-    struct call call;
-    enum ended ended;
 
     switch (action.op) {
     case BUILD_TUPLE:
@@ -388,8 +659,7 @@ enum ended build(struct capture *c, struct watched *w, struct compat_action acti
     case BUILD_MAP:
         return build_dict(c, w, count, action.flag);
     case BUILD_SLICE:
-        made = slice_of(c, w, count, &of);
-        return made ? stack_result(c, w, count, made, of) : ENDED_BEFORE;
+        return build_slice(c, w, count);
     case BUILD_SET:
     case BUILD_STRING:
         return build_known(c, w, count, action.op == BUILD_SET);
@@ -400,20 +670,11 @@ enum ended build(struct capture *c, struct watched *w, struct compat_action acti
     case LIST_EXTEND:
         return put_all(c, w, count, "extend");
     case MAP_ADD:
-        operands =
-            (struct operands){{stack_value(w, count + 1), stack_value(w, 1), stack_value(w, 0)},
-                              {stack_shadow(w, count + 1), stack_shadow(w, 1), stack_shadow(w, 0)}};
-        call = operator_call("setitem", 3, 3, &operands);
-        return set_item(c, w, &call);
+        return add_to_dict(c, w, count);
     case DICT_UPDATE:
         return put_all(c, w, count, "update");
     case LIST_TO_TUPLE:
-        operands = (struct operands){{stack_value(w, 0)}, {stack_shadow(w, 0)}};
-        call = operator_call("tuple", 1, 1, &operands);
-        ended = move(c, w, "tuple", &call);
-        return ended == ENDED_BEFORE && !c->kind
-                   ? break_at(c, "container", "a tuple is made of a list that is not known")
-                   : ended;
+        return list_to_tuple(c, w);
     case BINARY_SUBSCR:
     case BINARY_SLICE:
     case STORE_SUBSCR:
@@ -439,68 +700,123 @@ static bool is_plain_key(PyObject *key)
     return is_plain_slice(key) || key == Py_None || key == Py_Ellipsis || PyLong_CheckExact(key);
 }
 
-static enum ended get_item(struct capture *c, struct watched *w, const struct call *call)
+/* Where an item that is read comes from. */
+enum item_origin {
+    ITEM_UNKNOWN,
+    ITEM_AT,    /* item KEY, a number, of a tuple or list */
+    ITEM_KEYED, /* of a dict */
+    ITEM_VALUE, /* of a text, a range and the like, or a tuple, that is known */
+};
+
+static enum item_origin classify_item(struct capture *c, PyObject *container, struct shadow *of,
+                                      PyObject *key)
 {
-    PyObject *container = call->args[0], *key = call->args[1], *value;
-    struct shadow *of = call->shadows[0], *shadow = NULL;
-    const bool number = PyLong_CheckExact(key),
-               shape = of && of->kind == SHADOW_SOURCE && of->source.varies == VARIES_SHAPE;
-    const bool at =
-        number && (shape || (is_sequence(container) && value_type_known(c, container, of)));
+    const bool is_number = PyLong_CheckExact(key);
+
+    if (is_number && is_varying_shape(of))
+        return ITEM_AT;
+    if (is_number && is_sequence(container) && value_type_known(c, container, of))
+        return ITEM_AT;
+    if (PyDict_CheckExact(container)) {
+        if (!is_number && !PyUnicode_CheckExact(key))
+            return ITEM_UNKNOWN;
+        if (is_source(of) && of->source.changed)
+            return ITEM_KEYED;
+        return value_type_known(c, container, of) ? ITEM_KEYED : ITEM_UNKNOWN;
+    }
+    if (!value_is_simple(container) && !PyTuple_Check(container))
+        return ITEM_UNKNOWN;
+    return value_known(c, container, of) ? ITEM_VALUE : ITEM_UNKNOWN;
+}
+
+/* The shadow of VALUE, which was read. NULL: it is not known. */
+static struct shadow *item_shadow(struct capture *c, enum item_origin origin, PyObject *container,
+                                  struct shadow *of, PyObject *key, PyObject *value)
+{
     Py_ssize_t i;
 
+    switch (origin) {
+    case ITEM_AT:
+        i = PyNumber_AsSsize_t(key, NULL);
+        if (i < 0)
+            i += PySequence_Fast_GET_SIZE(container);
+        return value_item(c, container, of, i);
+    case ITEM_KEYED:
+        return value_part(c, container, of, key, value);
+    case ITEM_VALUE:
+        if (value_is_simple(value) || PyTuple_Check(value))
+            return shadow_const(c, value);
+        break;
+    case ITEM_UNKNOWN:
+        break;
+    }
+    return NULL;
+}
+
+static enum ended get_item(struct capture *c, struct watched *w, const struct call *call)
+{
+    PyObject *container = call->args[0], *key = call->args[1];
+    const char *type = Py_TYPE(container)->tp_name;
+    struct shadow *of = call->shadows[0];
+    enum item_origin origin;
+    struct shadow *shadow;
+    PyObject *value;
+
     if (!of || !value_known(c, key, call->shadows[1]))
-        return break_at(c, "value", "an item of a %.200s that is not known",
-                        Py_TYPE(container)->tp_name);
-    if (!at && !(PyDict_CheckExact(container)
-                     ? (number || PyUnicode_CheckExact(key)) &&
-                           (of->source.changed || value_type_known(c, container, of))
-                     : (value_is_simple(container) || PyTuple_Check(container)) &&
-                           value_known(c, container, of)))
-        return break_at(c, "container", "an item of a %.200s", Py_TYPE(container)->tp_name);
-    if (!(value = run_call(call)))
+        return break_at(c, "value", "an item of a %.200s that is not known", type);
+    origin = classify_item(c, container, of, key);
+    if (origin == ITEM_UNKNOWN)
+        return break_at(c, "container", "an item of a %.200s", type);
+    value = run_call(call);
+    if (!value)
         return ENDED_RAISED;
-    i = at ? PyNumber_AsSsize_t(key, NULL) : 0;
-    if (at)
-        shadow = value_item(c, container, of, i < 0 ? i + PySequence_Fast_GET_SIZE(container) : i);
-    else if (PyDict_CheckExact(container))
-        shadow = value_part(c, container, of, key, value);
-    else if (value_is_simple(value) || PyTuple_Check(value))
-        shadow = shadow_const(c, value);
+    shadow = item_shadow(c, origin, container, of, key, value);
     if (shadow)
         return stack_result(c, w, call->slots, value, shadow);
     Py_DECREF(value);
     return break_at(c, "container", "an item of a %.200s", Py_TYPE(container)->tp_name);
 }
 
-/* All but one of CALL's values go. */
-static enum ended set_item(struct capture *c, struct watched *w, const struct call *call)
+/* Where the shadow of item KEY is, and its value, *OLD; or NULL. */
+static struct shadow **find_place(PyObject *container, const struct shadow *of, PyObject *key,
+                                  PyObject **old)
 {
-    PyObject *container = call->args[0], *key = call->args[1], *value = call->args[2], *old = NULL;
-    struct shadow *of = call->shadows[0], *of_value = call->shadows[2], **place = NULL;
-    const bool list = PyList_CheckExact(container);
-    Py_ssize_t i = 0;
+    struct shadow **place;
+    Py_ssize_t i;
 
-    if (!of || !of_value || !is_key(c, key, call->shadows[1]) || (list && !PyLong_CheckExact(key)))
-        return break_at(
-            c, "container",
-            "an item is set that is not known, or whose key is no word or number that is known");
-    if (PyDict_CheckExact(container) && of->kind == SHADOW_SOURCE &&
-        (of->source.changed || value_type_known(c, container, of)))
-        return set_in_dict(c, w, call->slots - 1, of, key, value, of_value);
-    if (value == container || !may_change(c, of, list ? SHADOW_LIST : SHADOW_DICT) ||
-        PyObject_Size(container) != of->count)
-        return not_ours(c, container);
-    if (list) {
-        i = PyNumber_AsSsize_t(key, NULL);
-        i += i < 0 ? of->count : 0;
-        place = i >= 0 && i < of->count ? &of->items[i] : NULL;
-        old = place ? PyList_GET_ITEM(container, i) : NULL;
-    } else if ((place = object_place(of, key))) {
-        old = PyDict_GetItemWithError(container, key);
+    *old = NULL;
+    if (PyDict_CheckExact(container)) {
+        place = object_place(of, key);
+        if (place)
+            *old = PyDict_GetItemWithError(container, key);
+        return place;
     }
-    if ((list && !place) ||
-        !change_item(c, of, call->shadows[1], of_value, old, place ? *place : NULL))
+    i = PyNumber_AsSsize_t(key, NULL);
+    if (i < 0)
+        i += of->count;
+    if (i < 0 || i >= of->count)
+        return NULL;
+    *old = PyList_GET_ITEM(container, i);
+    return &of->items[i];
+}
+
+/* An item of a list or dict whose items are known. All but one of CALL's values go. */
+static enum ended set_known_item(struct capture *c, struct watched *w, const struct call *call)
+{
+    PyObject *container = call->args[0], *key = call->args[1], *value = call->args[2];
+    struct shadow *of = call->shadows[0], *of_value = call->shadows[2];
+    const bool is_list = PyList_CheckExact(container);
+    struct shadow **place;
+    PyObject *old;
+
+    if (value == container || !may_change(c, of, is_list ? SHADOW_LIST : SHADOW_DICT))
+        return not_ours(c, container);
+    if (PyObject_Size(container) != of->count)
+        return not_ours(c, container);
+    place = find_place(container, of, key, &old);
+    if (is_list && !place)
+        return not_ours(c, container);
+    if (!change_item(c, of, call->shadows[1], of_value, old, place ? *place : NULL))
         return not_ours(c, container);
     if (place)
         *place = of_value;
@@ -512,83 +828,176 @@ static enum ended set_item(struct capture *c, struct watched *w, const struct ca
     return ENDED_NOT;
 }
 
+/* All but one of CALL's values go. */
+static enum ended set_item(struct capture *c, struct watched *w, const struct call *call)
+{
+    PyObject *container = call->args[0], *key = call->args[1];
+    struct shadow *of = call->shadows[0], *of_value = call->shadows[2];
+    const bool is_list = PyList_CheckExact(container);
+
+    if (!of || !of_value || !is_key(c, key, call->shadows[1]) ||
+        (is_list && !PyLong_CheckExact(key)))
+        return break_at(
+            c, "container",
+            "an item is set that is not known, or whose key is no word or number that is known");
+    if (PyDict_CheckExact(container) && is_source(of) &&
+        (of->source.changed || value_type_known(c, container, of)))
+        return set_in_dict(c, w, call->slots - 1, of, key, call->args[2], of_value);
+    return set_known_item(c, w, call);
+}
+
+/* container[key], container[key] = value, del container[key] */
+enum subscript {
+    SUBSCRIPT_GET,
+    SUBSCRIPT_SET,
+    SUBSCRIPT_DELETE,
+};
+
+static enum subscript classify_subscript(int op)
+{
+    if (op == STORE_SUBSCR || op == STORE_SLICE)
+        return SUBSCRIPT_SET;
+    return op == DELETE_SUBSCR ? SUBSCRIPT_DELETE : SUBSCRIPT_GET;
+}
+
+/* Is it an operation of the graph? One that deletes is not. */
+static bool is_graph_subscript(enum subscript what, const struct operands *operands)
+{
+    if (what == SUBSCRIPT_DELETE)
+        return false;
+    if (is_graph(operands->values[0], operands->of[0]))
+        return true;
+    return what == SUBSCRIPT_GET && is_graph(operands->values[1], operands->of[1]);
+}
+
+/* Does it only move items, because KEY is a slice, or because it deletes? */
+static bool moves_subscript(enum subscript what, PyObject *container, PyObject *key)
+{
+    if (what == SUBSCRIPT_DELETE)
+        return true;
+    if (!PySlice_Check(key))
+        return false;
+    return what == SUBSCRIPT_SET || is_sequence(container);
+}
+
+static enum ended subscript_call(struct capture *c, struct watched *w, enum subscript what,
+                                 const char *name, const struct call *call)
+{
+    PyObject *container = call->args[0], *key = call->args[1];
+    enum ended ended = operate_special(c, w, name, call);
+
+    if (is_decided(c, ended))
+        return ended;
+    if (moves_subscript(what, container, key))
+        ended = move(c, w, name, call);
+    if (is_decided(c, ended))
+        return ended;
+    switch (what) {
+    case SUBSCRIPT_SET:
+        return set_item(c, w, call);
+    case SUBSCRIPT_DELETE:
+        return not_ours(c, container);
+    case SUBSCRIPT_GET:
+        break;
+    }
+    return get_item(c, w, call);
+}
+
+/* On the stack: the value to set, the container, and the key or two bounds of a slice. */
 static enum ended subscript(struct capture *c, struct watched *w, int op)
 {
-    const bool sets = op == STORE_SUBSCR || op == STORE_SLICE, deletes = op == DELETE_SUBSCR;
-    const bool sliced = op == BINARY_SLICE || op == STORE_SLICE;
-    /* VALUE, CONTAINER, KEY or its two bounds */
+    static const char *const names[] = {
+        [SUBSCRIPT_GET] = "getitem", [SUBSCRIPT_SET] = "setitem", [SUBSCRIPT_DELETE] = "delitem"};
+    const enum subscript what = classify_subscript(op);
+    const bool sliced = op == BINARY_SLICE || op == STORE_SLICE, sets = what == SUBSCRIPT_SET;
     const int at = sliced ? 2 : 1, slots = at + 1 + sets;
-    const char *name = deletes ? "delitem" : sets ? "setitem" : "getitem";
-    struct operands operands = {
-        {stack_value(w, at), stack_value(w, 0), sets ? stack_value(w, at + 1) : NULL},
-        {stack_shadow(w, at), stack_shadow(w, 0), sets ? stack_shadow(w, at + 1) : NULL}};
+    struct operands operands = {{stack_value(w, at), stack_value(w, 0)},
+                                {stack_shadow(w, at), stack_shadow(w, 0)}};
     OWNED PyObject *slice = sliced ? slice_of(c, w, 2, &operands.of[1]) : NULL;
-    PyObject *container = operands.values[0],
-             *key = sliced ? operands.values[1] = slice : operands.values[1];
-    const struct call call = operator_call(name, slots, 2 + sets, &operands);
+    struct call call;
     enum ended ended;
 
-    if (!key)
+    if (sliced && !slice)
         return ENDED_BEFORE;
-    if (!deletes &&
-        (is_graph(container, operands.of[0]) || (!sets && is_graph(key, operands.of[1]))))
-        ended = operate_graph(c, w, name, &call,
-                              !sets && is_plain_key(key) && value_is_array(container));
-    else if ((ended = operate_special(c, w, name, &call)) == ENDED_BEFORE && !c->kind &&
-             (deletes || (PySlice_Check(key) && (sets || is_sequence(container)))))
-        ended = move(c, w, name, &call);
-    if (ended == ENDED_BEFORE && !c->kind)
-        ended = deletes ? not_ours(c, container)
-                : sets  ? set_item(c, w, &call)
-                        : get_item(c, w, &call);
-    if ((sets || deletes) && (ended == ENDED_NOT || ended == ENDED_BEHIND))
-        stack_drop(w, 1);
+    if (sliced)
+        operands.values[1] = slice;
+    if (sets) {
+        operands.values[2] = stack_value(w, at + 1);
+        operands.of[2] = stack_shadow(w, at + 1);
+    }
+    call = operator_call(names[what], slots, sets ? 3 : 2, &operands);
+    if (is_graph_subscript(what, &operands)) {
+        const bool keeps = what == SUBSCRIPT_GET && is_plain_key(operands.values[1]) &&
+                           value_is_array(operands.values[0]);
+
+        ended = operate_graph(c, w, names[what], &call, keeps);
+    } else {
+        ended = subscript_call(c, w, what, names[what], &call);
+    }
+    if (what != SUBSCRIPT_GET && is_done(ended))
+        stack_drop(w, 1); /* the None of the call, or the last of its values */
     return ended;
 }
 
 /* ---- methods of containers ---- */
 
+/* Are the arguments behind the first sets that were made here, or known? */
+static bool are_set_operands(struct capture *c, const struct call *call)
+{
+    for (int i = 1; i < call->count; i++) {
+        const struct call one = {.args = call->args + i, .shadows = call->shadows + i, .count = 1};
+
+        if (!is_set(call->args[i], call->shadows[i]) && !are_known(c, &one, true))
+            return false;
+    }
+    return true;
+}
+
 enum ended set_call(struct capture *c, struct watched *w, const struct call *call)
 {
-    const Py_ssize_t size = is_set(call->args[0], call->shadows[0]) && !call->names && !c->foreign
-                                ? PySet_GET_SIZE(call->args[0])
-                                : -1;
-    PyObject *result;
-    struct shadow *made;
-    bool asks;
+    PyObject *set = call->args[0], *result;
+    struct shadow *made = NULL;
+    Py_ssize_t size;
+    bool only_asks;
 
-    for (int i = 1; size >= 0 && i < call->count; i++)
-        if (!is_set(call->args[i], call->shadows[i]) &&
-            !are_known(
-                c, &(struct call){.args = call->args + i, .shadows = call->shadows + i, .count = 1},
-                true))
-            return ENDED_BEFORE;
-    if (size < 0 || !(result = run_call(call)))
-        return size < 0 ? ENDED_BEFORE : ENDED_RAISED;
-    /* and does nothing else */
-    asks = PyBool_Check(result) && PySet_GET_SIZE(call->args[0]) == size;
-    made = asks ? NULL : made_by(c, shadow_const(c, call->callable), call->count, call->shadows);
-    c->failed |= !asks && !made;
+    if (!is_set(set, call->shadows[0]) || call->names || c->foreign)
+        return ENDED_BEFORE;
+    if (!are_set_operands(c, call))
+        return ENDED_BEFORE;
+    size = PySet_GET_SIZE(set);
+    result = run_call(call);
+    if (!result)
+        return ENDED_RAISED;
+    only_asks = PyBool_Check(result) && PySet_GET_SIZE(set) == size;
+    if (!only_asks) {
+        made = made_by(c, shadow_const(c, call->callable), call->count, call->shadows);
+        c->failed |= !made;
+    }
     if (!PyAnySet_CheckExact(result))
         return known_result(c, w, call->slots, result);
-    return stack_result(c, w, call->slots, result,
-                        result == call->args[0] ? call->shadows[0] : made);
+    return stack_result(c, w, call->slots, result, result == set ? call->shadows[0] : made);
+}
+
+/* dict.get() of a word, of a dict that was read. */
+static bool is_get(const struct call *call, const char *name)
+{
+    if (strcmp(name, "get") || !is_source(call->shadows[0]) || call->names)
+        return false;
+    return call->count > 1 && call->count < 4 && PyUnicode_CheckExact(call->args[1]);
 }
 
 enum ended call_method(struct capture *c, struct watched *w, const struct call *call,
                        const char *name)
 {
-    struct shadow *of = call->shadows[0];
     enum ended ended;
 
     c->kind = NULL;
     if (PyAnySet_CheckExact(call->args[0]))
         return set_call(c, w, call);
-    if (!strcmp(name, "get") && of && of->kind == SHADOW_SOURCE && !call->names &&
-        call->count > 1 && call->count < 4 && PyUnicode_CheckExact(call->args[1]))
+    if (is_get(call, name))
         return step_polyfill(c, w, "_get", call);
     ended = move(c, w, name, call);
-    return ended == ENDED_BEFORE && !c->kind && !strcmp(name, "extend") && call->count == 2
-               ? step_polyfill(c, w, "_extend", call)
-               : ended;
+    if (is_decided(c, ended) || strcmp(name, "extend") || call->count != 2)
+        return ended;
+    return step_polyfill(c, w, "_extend", call);
 }

@@ -7,28 +7,79 @@
  * (python/dyntrace/_polyfills.py), and they are as if they had done it. */
 #include "capture.h"
 
-/* The node of item I of VALUE, one of the graph's: its shadow, or NULL. */
+/* Add a node for item I of VALUE, a result of the graph. Returns its shadow, or NULL. */
 static struct shadow *item_node(struct capture *c, PyObject *value, struct shadow *of, Py_ssize_t i)
 {
-    OWNED PyObject *array = value_argument(c, value, of),
-                   *args = array ? Py_BuildValue("(On)", array, i) : NULL;
+    const bool fixed = is_fixed(c, value, of);
     PyObject *target = operator_named("getitem");
-    OWNED PyObject *node =
-        args && target ? node_new(word_of("call_function"), NULL, target, Py_NewRef(args), NULL)
-                       : NULL;
+    OWNED PyObject *array = value_argument(c, value, of);
+    OWNED PyObject *args = array ? Py_BuildValue("(On)", array, i) : NULL;
+    OWNED PyObject *node = NULL;
 
+    if (args && target)
+        node = node_new(word_of("call_function"), NULL, target, Py_NewRef(args), NULL);
     PyErr_Clear();
     if (!node || add_node(c, node) || !capture_keep(c, node))
         return NULL;
-    return shadow_node(c, node, is_fixed(c, value, of) && value_is_array(value),
-                       is_fixed(c, value, of));
+    return shadow_node(c, node, fixed && value_is_array(value), fixed);
 }
 
 static bool has_known_length(PyObject *value, const struct shadow *of)
 {
-    return of && (of->kind == SHADOW_SOURCE ||
-                  (of->kind == SHADOW_NODE &&
-                   (value_is_array(value) ? of->node.fixed : of->node.counted)));
+    if (is_source(of))
+        return true;
+    if (!is_kind(of, SHADOW_NODE))
+        return false;
+    return value_is_array(value) ? of->node.fixed : of->node.counted;
+}
+
+/* ---- iterators ---- */
+
+/* How a value gives an iterator. */
+enum iterable {
+    ITERABLE_NOT,
+    ITERABLE_ITSELF, /* a generator or an iterator */
+    ITERABLE_VIEW,   /* a view of a dict: its shadow is that of an iterator */
+    ITERABLE_RESULT, /* an array, or a result of the graph */
+    ITERABLE_KNOWN,  /* a container or text whose items are known */
+};
+
+/* Are VALUE's items known, in their order? */
+static bool has_known_items(struct capture *c, PyObject *value, struct shadow *of)
+{
+    if (is_set(value, of))
+        return true;
+    if (PyDict_CheckExact(value) && dict_shadow(c, value, of))
+        return true;
+    if (!of)
+        return false;
+    if (is_sequence(value))
+        return value_type_known(c, value, of);
+    return (value_is_simple(value) || PyTuple_Check(value)) && value_known(c, value, of);
+}
+
+static enum iterable classify_iterable(struct capture *c, PyObject *value, struct shadow *of)
+{
+    if (is_graph(value, of))
+        return ITERABLE_RESULT;
+    if (is_kind(of, SHADOW_GENERATOR))
+        return ITERABLE_ITSELF;
+    if (is_kind(of, SHADOW_ITERATOR))
+        return Py_TYPE(value)->tp_iternext ? ITERABLE_ITSELF : ITERABLE_VIEW;
+    return has_known_items(c, value, of) ? ITERABLE_KNOWN : ITERABLE_NOT;
+}
+
+/* ENDED_NOT: the graph may have a node for each item of VALUE, a result. */
+static enum ended may_iterate_result(struct capture *c, PyObject *value, struct shadow *of)
+{
+    enum ended ended;
+
+    if (!has_known_length(value, of) || !value_type_known(c, value, of))
+        return break_at(c, "data", "a loop over a result whose length may depend on its data");
+    ended = may_operate(c, true);
+    if (!ended)
+        c->shapes_read = true;
+    return ended;
 }
 
 /* ---- iterators ---- */
@@ -36,33 +87,31 @@ static bool has_known_length(PyObject *value, const struct shadow *of)
 enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, PyObject **iterator,
                        struct shadow **shadow)
 {
-    const bool itself = of && (of->kind == SHADOW_GENERATOR ||
-                               (of->kind == SHADOW_ITERATOR && Py_TYPE(value)->tp_iternext));
-    const bool view = of && of->kind == SHADOW_ITERATOR && !itself; /* a dict's */
+    const enum iterable iterable = classify_iterable(c, value, of);
     enum ended ended;
 
-    if (is_graph(value, of)) {
-        if (!has_known_length(value, of) || !value_type_known(c, value, of))
-            return break_at(c, "data", "a loop over a result whose length may depend on its data");
-        if ((ended = may_operate(c, true)))
-            return ended;
-        c->shapes_read = true;
-    } else if (!itself && !view && !is_set(value, of) &&
-               !(PyDict_CheckExact(value) &&
-                 dict_shadow(c, value, of)) && /* its keys are known as CPython gives them */
-               (!of || !(is_sequence(value) ? value_type_known(c, value, of)
-                                            : (value_is_simple(value) || PyTuple_Check(value)) &&
-                                                  value_known(c, value, of)))) {
+    if (iterable == ITERABLE_NOT)
         return break_at(c, "container", "a loop over a %.200s", Py_TYPE(value)->tp_name);
+    if (iterable == ITERABLE_RESULT) {
+        ended = may_iterate_result(c, value, of);
+        if (ended)
+            return ended;
     }
     /* the capture would keep it */
-    if (!itself && is_container(of) && c->mortal->count && !value_dies_quietly(value))
+    if (is_container(of) && c->mortal->count && !value_dies_quietly(value))
         return break_at(c, "value", "an iterator that may keep what runs code when it dies");
-    *shadow = itself ? of
-              : view ? iterator_shadow(c, ITERATES_ITEMS, of->value, of->iterator.of)
-                     : iterator_shadow(c, ITERATES_ITEMS, value, of);
-    *iterator = *shadow ? PyObject_GetIter(value) : NULL;
-    return *iterator ? ENDED_NOT : *shadow ? ENDED_RAISED : no_memory_at(c);
+    if (iterable == ITERABLE_ITSELF)
+        *shadow = of;
+    else if (iterable == ITERABLE_VIEW)
+        *shadow = iterator_shadow(c, ITERATES_ITEMS, of->value, of->iterator.of);
+    else
+        *shadow = iterator_shadow(c, ITERATES_ITEMS, value, of);
+    if (!*shadow) {
+        *iterator = NULL;
+        return no_memory_at(c);
+    }
+    *iterator = PyObject_GetIter(value);
+    return *iterator ? ENDED_NOT : ENDED_RAISED;
 }
 
 static bool iterates(const struct shadow *of, enum iteration how)
@@ -104,16 +153,19 @@ static struct shadow *given(struct capture *c, struct shadow *of, PyObject *iter
 /* The tuple ITEM that a zip() or, with a number first, an enumerate() has just given. */
 static struct shadow *given_tuple(struct capture *c, struct shadow *of, PyObject *item)
 {
-    const bool counts = of->iterator.how == ITERATES_ENUMERATE;
+    const int numbers = of->iterator.how == ITERATES_ENUMERATE ? 1 : 0;
     struct shadow *made;
 
     if (!PyTuple_CheckExact(item))
         return NULL;
     made = shadow_new(c, SHADOW_TUPLE, PyTuple_GET_SIZE(item));
-    if (made && counts)
+    if (!made)
+        return NULL;
+    if (numbers)
         shadow_add(c, made, NULL, shadow_const(c, PyTuple_GET_ITEM(item, 0)));
-    for (Py_ssize_t i = 0; made && i < of->count; i++) {
-        PyObject *part = PyTuple_GET_ITEM(item, i + counts);
+    for (Py_ssize_t i = 0; i < of->count; i++) {
+        PyObject *part = PyTuple_GET_ITEM(item, i + numbers);
+
         shadow_add(c, made, NULL, given(c, of->items[i], of->keys[i], part));
     }
     return made;
@@ -175,133 +227,224 @@ static void iterator_forget_position(struct capture *c, struct shadow *of)
     }
 }
 
-/* The call of a function in Python does what map(), filter() or zip() OF does for its next item. */
+/* map(), filter() or zip() OF: call the function in Python that does the same for its next item. */
 static enum ended next_of_each(struct capture *c, struct watched *w, struct shadow *of, int slots)
 {
+    const bool filters = of->iterator.how == ITERATES_FILTER;
     OWNED PyObject *iterators = PyTuple_New(of->count);
     struct shadow *all = shadow_new(c, SHADOW_TUPLE, of->count);
-    struct operands operands = {
-        {of->value ? of->value : Py_None, iterators},
-        {of->iterator.of ? of->iterator.of : shadow_const(c, Py_None), all}};
+    struct operands operands = {{of->value, iterators}, {of->iterator.of, all}};
+    const struct call call = {
+        .args = operands.values, .shadows = operands.of, .count = 2, .slots = slots};
 
-    for (Py_ssize_t i = 0; iterators && all && i < of->count; i++) {
+    if (!iterators || !all)
+        return no_memory_at(c);
+    for (Py_ssize_t i = 0; i < of->count; i++) {
         PyTuple_SET_ITEM(iterators, i, Py_NewRef(of->keys[i]));
         shadow_add(c, all, NULL, of->items[i]);
     }
-    if (!iterators || !all)
-        return no_memory_at(c);
-    return step_polyfill(
-        c, w, of->iterator.how == ITERATES_FILTER ? "_next_filter" : "_next_map",
-        &(struct call){
-            .args = operands.values, .shadows = operands.of, .count = 2, .slots = slots});
+    if (!of->value) /* zip() */
+        operands.values[0] = Py_None;
+    if (!of->iterator.of)
+        operands.of[0] = shadow_const(c, Py_None);
+    return step_polyfill(c, w, filters ? "_next_filter" : "_next_map", &call);
+}
+
+/* What gives the next item of an iterator. */
+enum giver {
+    GIVER_UNKNOWN,
+    GIVER_METHOD,   /* __next__ of a class of the program */
+    GIVER_POLYFILL, /* a function in Python: map(), filter(), zip() of what it must step into */
+    GIVER_NATIVE,   /* tp_iternext of CPython, whose items the shadow follows; or a generator */
+};
+
+static enum giver classify_giver(PyObject *iterator, const struct shadow *of)
+{
+    if (is_kind(of, SHADOW_OBJECT) || is_source(of))
+        return GIVER_METHOD;
+    /* a dict's view has the shadow of an iterator and is none: next() of it raises */
+    if (is_native(of))
+        return PyIter_Check(iterator) ? GIVER_NATIVE : GIVER_UNKNOWN;
+    if (iterates(of, ITERATES_MAP) || iterates(of, ITERATES_FILTER) || iterates(of, ITERATES_ZIP))
+        return GIVER_POLYFILL;
+    return GIVER_UNKNOWN;
+}
+
+/* The iterator has ended: polyfill("end") takes its item's place, and C gets what it raised. */
+static enum ended give_end(struct capture *c, struct watched *w, int slots)
+{
+    struct tracer_exception raised = tracer_exception_aside();
+    PyObject *end;
+
+    c->raised = capture_keep(c, raised.value);
+    tracer_exception_drop(&raised);
+    end = polyfill("end");
+    stack_result(c, w, slots, Py_XNewRef(end), shadow_const(c, end));
+    return c->inner_broke ? ENDED_BEHIND : ENDED_NOT;
+}
+
+static enum ended unknown_iterator(struct capture *c, PyObject *iterator)
+{
+    return break_at(c, "container", "a loop over a %.200s", Py_TYPE(iterator)->tp_name);
+}
+
+static enum ended next_of_object(struct capture *c, struct watched *w, PyObject *iterator,
+                                 struct shadow *of, int slots)
+{
+    const struct call call = {.callable = builtin_named("next"),
+                              .args = &iterator,
+                              .shadows = &of,
+                              .count = 1,
+                              .slots = slots};
+    enum ended ended;
+
+    if (!call.callable)
+        return unknown_iterator(c, iterator);
+    c->may_end = true;
+    c->ends = false;
+    ended = special(c, w, "__next__", &call);
+    c->may_end = false;
+    if (!is_decided(c, ended))
+        return unknown_iterator(c, iterator);
+    if (ended != ENDED_RAISED || !PyErr_ExceptionMatches(PyExc_StopIteration))
+        return ended;
+    if (c->ends)
+        c->kind = NULL;
+    c->inner_broke = !c->ends;
+    return give_end(c, w, slots);
+}
+
+static enum ended next_of_native(struct capture *c, struct watched *w, PyObject *iterator,
+                                 struct shadow *of, int slots)
+{
+    const struct attempt attempt = attempt_begin(c);
+    struct shadow *shadow = NULL;
+    enum ended ended;
+    PyObject *item;
+
+    if (iterates(of, ITERATES_ITEMS) && is_graph(of->value, of->iterator.of)) {
+        ended = may_operate(c, true);
+        if (ended)
+            return ended;
+    }
+    c->inner_broke = false;
+    if (c->sent)
+        item = run_call(c->sent);
+    else
+        item = Py_TYPE(iterator)->tp_iternext(iterator);
+    c->sent = NULL;
+    if (c->inner_broke)
+        attempt_undo(c, &attempt);
+    if (item) {
+        if (!c->inner_broke)
+            shadow = given(c, of, iterator, item);
+        stack_result(c, w, slots, item, shadow);
+        return c->inner_broke ? ENDED_BEHIND : ENDED_NOT;
+    }
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_StopIteration))
+        return ENDED_RAISED;
+    iterator_forget_position(c, of);
+    return give_end(c, w, slots);
 }
 
 enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterator,
                          struct shadow *of, int slots)
 {
-    const struct attempt attempt = attempt_begin(c);
-    struct tracer_exception raised;
-    PyObject *const next = builtin_named("next");
-    enum ended ended;
-    PyObject *item;
-
-    /* of a class of the program's */
-    if (next && of && (of->kind == SHADOW_OBJECT || of->kind == SHADOW_SOURCE)) {
-        c->may_end = true;
-        c->ends = false;
-        ended = special(
-            c, w, "__next__",
-            &(struct call){
-                .callable = next, .args = &iterator, .shadows = &of, .count = 1, .slots = slots});
-        c->may_end = false;
-        if (ended == ENDED_BEFORE && !c->kind)
-            return break_at(c, "container", "a loop over a %.200s", Py_TYPE(iterator)->tp_name);
-        if (ended != ENDED_RAISED || !PyErr_ExceptionMatches(PyExc_StopIteration))
-            return ended;
-        c->kind = c->ends ? NULL : c->kind;
-        c->inner_broke = !c->ends;
-    } else {
-        const bool calls = iterates(of, ITERATES_MAP) || iterates(of, ITERATES_FILTER) ||
-                           iterates(of, ITERATES_ZIP);
-        if (calls && !is_native(of))
-            return next_of_each(c, w, of, slots);
-        /* a dict's view has the shadow of an iterator and is none: next() of it raises */
-        if (!is_native(of) || !PyIter_Check(iterator))
-            return break_at(c, "container", "a loop over a %.200s", Py_TYPE(iterator)->tp_name);
-        if (iterates(of, ITERATES_ITEMS) && is_graph(of->value, of->iterator.of) &&
-            (ended = may_operate(c, true)))
-            return ended;
-        c->inner_broke = false;
-        item = c->sent ? run_call(c->sent) : Py_TYPE(iterator)->tp_iternext(iterator);
-        c->sent = NULL;
-        if (c->inner_broke)
-            attempt_undo(c, &attempt);
-        if (item)
-            stack_result(c, w, slots, item, c->inner_broke ? NULL : given(c, of, iterator, item));
-        if (item || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_StopIteration)))
-            return !item ? ENDED_RAISED : c->inner_broke ? ENDED_BEHIND : ENDED_NOT;
-        iterator_forget_position(c, of);
+    switch (classify_giver(iterator, of)) {
+    case GIVER_METHOD:
+        return next_of_object(c, w, iterator, of, slots);
+    case GIVER_POLYFILL:
+        return next_of_each(c, w, of, slots);
+    case GIVER_NATIVE:
+        return next_of_native(c, w, iterator, of, slots);
+    case GIVER_UNKNOWN:
+        break;
     }
-    raised = tracer_exception_aside();
-    c->raised = capture_keep(c, raised.value);
-    tracer_exception_drop(&raised);
-    item = polyfill("end");
-    stack_result(c, w, slots, Py_XNewRef(item), shadow_const(c, item));
-    return c->inner_broke ? ENDED_BEHIND : ENDED_NOT;
+    return unknown_iterator(c, iterator);
 }
 
 /* ---- instructions ---- */
 
+/* Does the shadow of ITEMS have their shadows? WHOLE: a tuple or list of known type. */
+static bool has_parts(struct capture *c, PyObject *items, struct shadow *of, bool whole)
+{
+    if (whole)
+        return true;
+    if (!PyTuple_Check(items) || is_graph(items, of) || !of)
+        return false;
+    return is_varying_shape(of) || value_known(c, items, of);
+}
+
+/* Let a function in Python make a list of the values that are on top. */
+static enum ended unpack_by_polyfill(struct capture *c, struct watched *w, Py_ssize_t before,
+                                     Py_ssize_t behind, bool whole)
+{
+    OWNED PyObject *items = Py_NewRef(stack_value(w, 0));
+    OWNED PyObject *first = PyLong_FromSsize_t(before);
+    OWNED PyObject *last = behind < 0 ? Py_NewRef(Py_None) : PyLong_FromSsize_t(behind);
+    PyObject *values[] = {items, first, last, whole ? Py_True : Py_False};
+    struct shadow *shadows[] = {stack_shadow(w, 0), shadow_const(c, first), shadow_const(c, last),
+                                shadow_const(c, values[3])};
+    const struct call call = {.args = values, .shadows = shadows, .count = 4, .slots = 1};
+
+    return step_polyfill(c, w, "_unpack", &call);
+}
+
 enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ssize_t behind)
 {
-    OWNED PyObject *items = Py_NewRef(stack_value(w, 0)), *first = PyLong_FromSsize_t(before),
-                   *last = behind < 0 ? Py_NewRef(Py_None) : PyLong_FromSsize_t(behind);
+    OWNED PyObject *items = Py_NewRef(stack_value(w, 0));
     struct shadow *of = stack_shadow(w, 0);
     const bool whole = is_sequence(items) && !is_graph(items, of) && value_type_known(c, items, of);
-    PyObject *values[] = {items, first, last, whole ? Py_True : Py_False};
-    struct shadow *shadows[] = {of, shadow_const(c, first), shadow_const(c, last),
-                                shadow_const(c, values[3])};
     enum ended ended = ENDED_NOT;
 
-    if (behind >= 0 ||
-        !(whole || (PyTuple_Check(items) && !is_graph(items, of) && of &&
-                    ((of->kind == SHADOW_SOURCE && of->source.varies == VARIES_SHAPE) ||
-                     value_known(c, items, of))))) {
-        ended = step_polyfill(
-            c, w, "_unpack",
-            &(struct call){.args = values, .shadows = shadows, .count = 4, .slots = 1});
-        if (ended == ENDED_BEFORE || ended == ENDED_RAISED)
+    if (behind >= 0 || !has_parts(c, items, of, whole)) {
+        ended = unpack_by_polyfill(c, w, before, behind, whole);
+        if (!is_done(ended))
             return ended;
         Py_SETREF(items, Py_NewRef(stack_value(w, 0)));
         of = stack_shadow(w, 0);
     } else if (PySequence_Fast_GET_SIZE(items) != before) {
-        /* CPython's words depend on the version */
+        /* the text of CPython's exception depends on the version */
         return break_at(c, "container", "%zd values are unpacked of %zd", before,
                         PySequence_Fast_GET_SIZE(items));
     }
     stack_drop(w, 1);
-    for (Py_ssize_t i = PySequence_Fast_GET_SIZE(items); i-- > 0;)
-        stack_push(w, Py_NewRef(PySequence_Fast_GET_ITEM(items, i)),
-                   ended ? NULL : value_item(c, items, of, i));
+    for (Py_ssize_t i = PySequence_Fast_GET_SIZE(items); i-- > 0;) {
+        PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(items, i));
+
+        stack_push(w, item, ended ? NULL : value_item(c, items, of, i));
+    }
     return ended;
 }
 
-enum ended iterate_call(struct capture *c, struct watched *w, const struct call *call,
-                        const char *name)
-{
-    PyObject *value = call->args[0], *iterator;
-    struct shadow *of = call->shadows[0], *shadow;
-    enum ended ended;
+/* ---- iter(), reversed() ---- */
 
-    if (name[0] == 'i') {
-        if ((ended = operate_special(c, w, name, call)) != ENDED_BEFORE || c->kind)
-            return ended;
-        ended = iterator_of(c, value, of, &iterator, &shadow);
-        return ended ? ended : stack_result(c, w, call->slots, iterator, shadow);
-    }
-    if (!is_sequence(value) || is_graph(value, of) || !value_type_known(c, value, of) ||
-        !(shadow = iterator_shadow(c, ITERATES_BACKWARDS, value, of)) || !shadow_change(c, of))
+enum ended call_iter(struct capture *c, struct watched *w, const struct call *call)
+{
+    enum ended ended = operate_special(c, w, "iter", call);
+    struct shadow *shadow;
+    PyObject *iterator;
+
+    if (is_decided(c, ended))
+        return ended;
+    ended = iterator_of(c, call->args[0], call->shadows[0], &iterator, &shadow);
+    if (ended)
+        return ended;
+    return stack_result(c, w, call->slots, iterator, shadow);
+}
+
+enum ended call_reversed(struct capture *c, struct watched *w, const struct call *call)
+{
+    PyObject *value = call->args[0];
+    struct shadow *of = call->shadows[0];
+    struct shadow *shadow;
+
+    if (!is_sequence(value) || is_graph(value, of) || !value_type_known(c, value, of))
         return ENDED_BEFORE;
-    of->frozen |= PyList_CheckExact(value); /* its items are those that the shadow has now */
+    shadow = iterator_shadow(c, ITERATES_BACKWARDS, value, of);
+    if (!shadow || !shadow_change(c, of))
+        return ENDED_BEFORE;
+    if (PyList_CheckExact(value)) /* its items must stay those that the shadow has now */
+        of->frozen = true;
     return stack_result(c, w, call->slots, run_call(call), shadow);
 }

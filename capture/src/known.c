@@ -1,371 +1,715 @@
-/* capture/src/known.c -- what is known of functions: of numpy's and torch's by name, of builtins
- * by what they are. See capture.h. */
+/* capture/src/known.c -- calls of builtins, and of methods of built-in types. See capture.h.
+ *
+ * Tables in dyntrace._polyfills say what a builtin does: `builtins` names those that C does here,
+ * `instead` those for which a Python function is stepped, `pure` those that may be called with
+ * known arguments. */
 #include "capture.h"
 
-/* Is CALLABLE a function of MODULE's, in C? */
-static bool is_of(PyObject *callable, const char *module)
-{
-    PyObject *of =
-        PyCFunction_CheckExact(callable) ? ((PyCFunctionObject *)callable)->m_module : NULL;
+enum { MOST_ITERATORS = 16, MOST_MADE_ARGUMENTS = 7 };
 
-    return of && PyUnicode_CheckExact(of) && !PyUnicode_CompareWithASCIIString(of, module);
-}
+/* ---- len() ---- */
 
-static enum ended length(struct capture *c, struct watched *w, const struct call *call,
-                         const char *name)
+/* The length of an array or of what an operation gave: a number that varies, or a constant. */
+static enum ended length_of_result(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *value = call->args[0];
-    struct shadow *of = call->shadows[0], *shape;
-    enum ended ended = operate_special(c, w, name, call);
+    struct shadow *of = call->shadows[0];
+    struct shadow *shape;
+    PyObject *size;
 
-    if (ended != ENDED_BEFORE || c->kind)
-        return ended;
-    if (is_graph(value, of)) {
-        if (!is_fixed(c, value, of) || !value_type_known(c, value, of))
-            return break_at(c, "data", "the length of a result, which may depend on its data");
-        if ((shape = varying_shape(c, value, of)))
-            return stack_result(c, w, call->slots, Py_NewRef(PyTuple_GET_ITEM(shape->value, 0)),
-                                value_item(c, shape->value, shape, 0));
+    if (!is_fixed(c, value, of) || !value_type_known(c, value, of))
+        return break_at(c, "data", "the length of a result, which may depend on its data");
+    shape = varying_shape(c, value, of);
+    if (!shape) {
         c->shapes_read = true;
-    } else if (of && of->kind == SHADOW_SOURCE && of->source.varies == VARIES_SHAPE) {
-        /* its dimensions are guarded */
-    } else if (PyDict_CheckExact(value) && of && of->kind == SHADOW_SOURCE && !c->foreign &&
-               (of->source.changed ? is_apart(c, of) : value_type_known(c, value, of))) {
-        Py_ssize_t more = 0; /* keys that it did not have before */
-        for (const struct shadow *one = of->source.child; one; one = one->source.next)
-            more += one->kind == SHADOW_CHANGED && one->source.is_new;
-        guard_length(c, of, "DICT_LENGTH", PyDict_GET_SIZE(value) - more);
-    } else if (!is_sequence(value) && !PyDict_CheckExact(value)
-                   ? !((value_is_simple(value) || PyTuple_Check(value)) &&
-                       value_known(c, value, of)) &&
-                         !set_known(c, value, of)
-                   : !value_type_known(c, value, of)) {
-        return ENDED_BEFORE;
+        return known_result(c, w, call->slots, run_call(call));
     }
+    size = Py_NewRef(PyTuple_GET_ITEM(shape->value, 0));
+    return stack_result(c, w, call->slots, size, value_item(c, shape->value, shape, 0));
+}
+
+/* Guard the length of a dict that was read, without the keys that effects have added. */
+static bool guard_dict_length(struct capture *c, PyObject *dict, struct shadow *of)
+{
+    Py_ssize_t added = 0;
+
+    if (c->foreign)
+        return false;
+    if (of->source.changed ? !is_apart(c, of) : !value_type_known(c, dict, of))
+        return false;
+    for (const struct shadow *one = of->source.child; one; one = one->source.next)
+        if (one->kind == SHADOW_CHANGED && one->source.is_new)
+            added++;
+    guard_length(c, of, "DICT_LENGTH", PyDict_GET_SIZE(dict) - added);
+    return true;
+}
+
+static bool is_length_known(struct capture *c, PyObject *value, struct shadow *of)
+{
+    if (is_varying_shape(of)) /* how many sizes it has is guarded */
+        return true;
+    if (PyDict_CheckExact(value) && is_source(of))
+        return guard_dict_length(c, value, of);
+    if (PyDict_CheckExact(value) || is_sequence(value))
+        return value_type_known(c, value, of);
+    if ((value_is_simple(value) || PyTuple_Check(value)) && value_known(c, value, of))
+        return true;
+    return set_known(c, value, of);
+}
+
+static enum ended call_len(struct capture *c, struct watched *w, const struct call *call)
+{
+    PyObject *value = call->args[0];
+    struct shadow *of = call->shadows[0];
+    enum ended ended = operate_special(c, w, "len", call);
+
+    if (is_decided(c, ended))
+        return ended;
+    if (is_graph(value, of))
+        return length_of_result(c, w, call);
+    if (!is_length_known(c, value, of))
+        return ENDED_BEFORE;
     return known_result(c, w, call->slots, run_call(call));
 }
 
-/* isinstance(), issubclass() */
-static enum ended instance(struct capture *c, struct watched *w, const struct call *call,
-                           const char *name)
-{
-    PyObject *type = call->args[1], *word = word_of("__class__");
-    const bool of_class = name[2] == 's';
-    PyTypeObject *sub = of_class ? (PyTypeObject *)call->args[0] : Py_TYPE(call->args[0]);
-    int is = 0;
+/* ---- isinstance(), issubclass(), type() ---- */
 
-    if (!value_known(c, type, call->shadows[1]) ||
-        (of_class
-             ? !Py_IS_TYPE(sub, &PyType_Type) || !value_known(c, call->args[0], call->shadows[0])
-             : !value_type_known(c, call->args[0], call->shadows[0])))
-        return ENDED_BEFORE;
-    for (Py_ssize_t i = 0; i < (PyTuple_CheckExact(type) ? PyTuple_GET_SIZE(type) : 1) && !is;
-         i++) {
-        PyObject *one = PyTuple_CheckExact(type) ? PyTuple_GET_ITEM(type, i) : type;
+/* Does object answer for __class__ in TYPE, and no __getattribute__ of the program? */
+static bool has_plain_class_attribute(PyTypeObject *type)
+{
+    PyObject *word = word_of("__class__");
+    PyObject *getter = _PyType_Lookup(type, word_of("__getattribute__"));
+
+    if (_PyType_Lookup(type, word) != _PyType_Lookup(&PyBaseObject_Type, word))
+        return false;
+    return Py_IS_TYPE(getter, &PyWrapperDescr_Type);
+}
+
+/* Is SUB below ANY, a class or a tuple of them? 1, 0; -1: code of the program may decide.
+ * IS_CLASS: for issubclass(). */
+static int is_below(PyTypeObject *sub, PyObject *any, bool is_class)
+{
+    const bool several = PyTuple_CheckExact(any);
+    const Py_ssize_t count = several ? PyTuple_GET_SIZE(any) : 1;
+
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *one = several ? PyTuple_GET_ITEM(any, i) : any;
+        bool is, is_itself;
+
         if (!PyType_Check(one))
-            return ENDED_BEFORE;
+            return -1;
         is = PyType_IsSubtype(sub, (PyTypeObject *)one);
-        if ((of_class || sub != (PyTypeObject *)one) && /* the program's say */
-            (!Py_IS_TYPE(one, &PyType_Type) ||
-             (!is && (_PyType_Lookup(sub, word) != _PyType_Lookup(&PyBaseObject_Type, word) ||
-                      !Py_IS_TYPE(_PyType_Lookup(sub, word_of("__getattribute__")),
-                                  &PyWrapperDescr_Type)))))
-            return ENDED_BEFORE;
+        /* CPython's first look: no method of the class is called */
+        is_itself = !is_class && sub == (PyTypeObject *)one;
+        if (!is_itself && !Py_IS_TYPE(one, &PyType_Type))
+            return -1;
+        if (!is && !has_plain_class_attribute(sub))
+            return -1;
+        if (is)
+            return 1;
     }
+    return 0;
+}
+
+static enum ended call_isinstance(struct capture *c, struct watched *w, const struct call *call,
+                                  bool is_class)
+{
+    PyObject *value = call->args[0];
+    PyTypeObject *sub = is_class ? (PyTypeObject *)value : Py_TYPE(value);
+    int is;
+
+    if (!value_known(c, call->args[1], call->shadows[1]))
+        return ENDED_BEFORE;
+    if (is_class && !Py_IS_TYPE(value, &PyType_Type))
+        return ENDED_BEFORE;
+    if (is_class ? !value_known(c, value, call->shadows[0])
+                 : !value_type_known(c, value, call->shadows[0]))
+        return ENDED_BEFORE;
+    is = is_below(sub, call->args[1], is_class);
+    if (is < 0)
+        return ENDED_BEFORE;
     return known_result(c, w, call->slots, PyBool_FromLong(is));
 }
 
-static enum ended type_of(struct capture *c, struct watched *w, const struct call *call,
-                          const char *name)
+static enum ended call_type(struct capture *c, struct watched *w, const struct call *call)
 {
     struct shadow *of = class_source(c, call->args[0], call->shadows[0]);
 
     if (of)
         return stack_result(c, w, call->slots, run_call(call), of);
-    return value_type_known(c, call->args[0], call->shadows[0])
-               ? known_result(c, w, call->slots, run_call(call))
-               : ENDED_BEFORE;
-}
-
-static enum iteration iteration_named(const char *name)
-{
-    if (!strcmp(name, "map"))
-        return ITERATES_MAP;
-    if (!strcmp(name, "filter"))
-        return ITERATES_FILTER;
-    return strcmp(name, "enumerate") ? ITERATES_ZIP : ITERATES_ENUMERATE;
-}
-
-/* enumerate(), zip(), map(), filter(): the iterators of their arguments are made here, so that they
- * are known. */
-static enum ended go_through(struct capture *c, struct watched *w, const struct call *call,
-                             const char *name)
-{
-    const int first = name[0] == 'm' || name[0] == 'f', last = name[0] == 'e' ? 1 : call->count;
-    struct shadow *shadow = iterator_shadow(c, iteration_named(name), first ? call->args[0] : NULL,
-                                            first ? call->shadows[0] : NULL),
-                  *of;
-    struct call made = *call;
-    PyObject *args[16 + 1], *iterator;
-    int large = 0;
-
-    if (last > 16 || !shadow || (first && !call->shadows[0]))
+    if (!value_type_known(c, call->args[0], call->shadows[0]))
         return ENDED_BEFORE;
-    /* where it begins to count */
-    if (last < call->count &&
-        (!PyLong_CheckExact(call->args[1]) || !value_known(c, call->args[1], call->shadows[1]) ||
-         labs(PyLong_AsLongAndOverflow(call->args[1], &large)) >= INT_MAX || large))
+    return known_result(c, w, call->slots, run_call(call));
+}
+
+/* ---- iterators ---- */
+
+/* Is the number from which enumerate() counts known, and small? */
+static bool is_start_known(struct capture *c, PyObject *start, struct shadow *of)
+{
+    int large = 0;
+    long number;
+
+    if (!PyLong_CheckExact(start) || !value_known(c, start, of))
+        return false;
+    number = PyLong_AsLongAndOverflow(start, &large);
+    return !large && labs(number) < INT_MAX;
+}
+
+/* Make the iterators of CALL's arguments from FIRST to LAST here, so that they are known. ARGS gets
+ * them, and SHADOW, which keeps them alive. */
+static bool make_iterators(struct capture *c, const struct call *call, int first, int last,
+                           struct shadow *shadow, PyObject **args)
+{
+    for (int i = first; i < last; i++) {
+        OWNED PyObject *iterator = NULL;
+        struct shadow *of;
+
+        if (iterator_of(c, call->args[i], call->shadows[i], &iterator, &of))
+            return false;
+        args[i] = iterator;
+        shadow_add(c, shadow, iterator, of);
+    }
+    return !c->failed;
+}
+
+/* enumerate(), zip(), map(), filter() */
+static enum ended call_iterating(struct capture *c, struct watched *w, const struct call *call,
+                                 enum iteration how)
+{
+    const bool has_function = how == ITERATES_MAP || how == ITERATES_FILTER;
+    const int first = has_function ? 1 : 0;
+    const int last = how == ITERATES_ENUMERATE ? 1 : call->count;
+    PyObject *function = has_function ? call->args[0] : NULL;
+    struct shadow *of_function = has_function ? call->shadows[0] : NULL;
+    PyObject *args[MOST_ITERATORS + 1];
+    struct call made = *call;
+    struct shadow *shadow;
+
+    if (last > MOST_ITERATORS || (has_function && !of_function))
+        return ENDED_BEFORE;
+    shadow = iterator_shadow(c, how, function, of_function);
+    if (!shadow)
+        return ENDED_BEFORE;
+    if (last < call->count && !is_start_known(c, call->args[1], call->shadows[1]))
+        return ENDED_BEFORE;
+    memcpy(args, call->args, sizeof *args * (size_t)call->count);
+    if (!make_iterators(c, call, first, last, shadow, args))
         return ENDED_BEFORE;
     made.args = args;
-    for (int i = 0; i < call->count; i++)
-        args[i] = call->args[i];
-    for (int i = first; i < last; i++) {
-        if (iterator_of(c, call->args[i], call->shadows[i], &iterator, &of))
-            return ENDED_BEFORE;
-        shadow_add(c, shadow, args[i] = iterator, of); /* which keeps it */
-        Py_DECREF(iterator);
-    }
-    return c->failed ? ENDED_BEFORE : stack_result(c, w, call->slots, run_call(&made), shadow);
+    return stack_result(c, w, call->slots, run_call(&made), shadow);
 }
 
-static enum ended next_call(struct capture *c, struct watched *w, const struct call *call,
-                            const char *name)
+/* next(), with what it returns at the end or without. */
+static enum ended call_next(struct capture *c, struct watched *w, const struct call *call)
 {
-    OWNED PyObject *otherwise = call->count == 2 ? Py_NewRef(call->args[1]) : NULL;
-    struct shadow *of_otherwise = otherwise ? call->shadows[1] : NULL;
+    const bool has_default = call->count == 2;
+    OWNED PyObject *otherwise = has_default ? Py_NewRef(call->args[1]) : NULL;
+    struct shadow *of_otherwise = has_default ? call->shadows[1] : NULL;
     const struct attempt attempt = attempt_begin(c);
     enum ended ended = iterator_next(c, w, call->args[0], call->shadows[0], call->slots);
 
-    if (ended == ENDED_BEFORE || ended == ENDED_RAISED || stack_value(w, 0) != polyfill("end"))
+    if (!is_done(ended) || stack_value(w, 0) != polyfill("end"))
         return ended;
-    if (otherwise) {
-        stack_result(c, w, 1, Py_NewRef(otherwise), ended ? NULL : of_otherwise);
+    if (has_default) {
+        if (ended == ENDED_BEHIND)
+            of_otherwise = NULL;
+        stack_result(c, w, 1, Py_NewRef(otherwise), of_otherwise);
         return ended;
     }
     attempt_undo(c, &attempt); /* a hit does it again */
-    return PyErr_SetObject(PyExc_StopIteration, c->raised), ENDED_RAISED;
+    PyErr_SetObject(PyExc_StopIteration, c->raised);
+    return ENDED_RAISED;
 }
 
-/* getattr() with a name that is known, as the instruction would read it. */
-static enum ended by_name(struct capture *c, struct watched *w, const struct call *call,
-                          const char *name_of_it)
+/* generator.send() */
+static enum ended call_send(struct capture *c, struct watched *w, const struct call *call)
 {
-    PyObject *owner = call->args[0], *other = call->count == 3 ? call->args[2] : NULL;
+    PyObject *generator = PyCFunction_GET_SELF(call->callable);
+    struct shadow *of = call->of->method.owner;
+    const struct call next = {.args = &generator, .shadows = &of, .count = 1, .slots = call->slots};
+    enum ended ended;
+
+    c->sent = call;
+    ended = call_next(c, w, &next);
+    c->sent = NULL;
+    return ended;
+}
+
+/* ---- getattr() ---- */
+
+/* getattr() of a known name: as the instruction reads it. */
+static enum ended call_getattr(struct capture *c, struct watched *w, const struct call *call)
+{
+    PyObject *owner = call->args[0];
+    PyObject *otherwise = call->count == 3 ? call->args[2] : NULL;
     OWNED PyObject *name = Py_NewRef(call->args[1]);
     enum ended ended;
 
     if (!PyUnicode_CheckExact(name) || !value_known(c, name, call->shadows[1]))
         return ENDED_BEFORE;
-    if (other && lacks_attribute(c, owner, call->shadows[0], name))
-        return stack_result(c, w, call->slots, Py_NewRef(other), call->shadows[2]);
+    if (otherwise && lacks_attribute(c, owner, call->shadows[0], name))
+        return stack_result(c, w, call->slots, Py_NewRef(otherwise), call->shadows[2]);
     ended = read_attribute(c, w, call->slots, owner, call->shadows[0], name, false);
-    if (ended != ENDED_RAISED || !other || !PyErr_ExceptionMatches(PyExc_AttributeError))
+    if (ended != ENDED_RAISED || !otherwise)
+        return ended;
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError))
         return ended;
     PyErr_Clear();
-    return stack_result(c, w, call->slots, Py_NewRef(other), NULL), ENDED_BEHIND;
+    stack_result(c, w, call->slots, Py_NewRef(otherwise), NULL);
+    return ENDED_BEHIND;
 }
 
-/* ---- objects of builtin classes, made here ---- */
+/* ---- objects of built-in classes, made here ----
+ *
+ * Exceptions, sets of known items, functools.partial(), operator's getters: only who has the object
+ * sees it, so the plan can make it again. */
 
-static const char *const callables[] = {"partial", "itemgetter", "methodcaller"};
+enum made {
+    MADE_NOT,         /* it makes nothing that is followed */
+    MADE_PARTIAL,     /* a functools.partial: a polyfill makes it, by made_partial() */
+    MADE_BY_POLYFILL, /* made_partial() itself */
+    MADE_SET,         /* a set or frozenset of known items */
+    MADE_GETTER,      /* operator.itemgetter(), operator.methodcaller() */
+    MADE_EXCEPTION,   /* an exception of CPython's own */
+};
 
-/* An exception, a set of what is known, functools.partial(), operator's getters: nobody but who has
- * it sees it. */
+static bool is_own_exception(PyObject *callable)
+{
+    PyTypeObject *type = (PyTypeObject *)callable;
+
+    if (!PyType_Check(callable) || (type->tp_flags & Py_TPFLAGS_HEAPTYPE))
+        return false;
+    return PyType_IsSubtype(type, (PyTypeObject *)PyExc_BaseException);
+}
+
+static enum made classify_made(const struct call *call)
+{
+    PyObject *callable = call->callable;
+
+    if (callable == polyfill("partial"))
+        return MADE_PARTIAL;
+    if (callable == polyfill("made_partial"))
+        return MADE_BY_POLYFILL;
+    if (callable == (PyObject *)&PySet_Type || callable == (PyObject *)&PyFrozenSet_Type)
+        return MADE_SET;
+    if (callable == polyfill("itemgetter") || callable == polyfill("methodcaller"))
+        return MADE_GETTER;
+    return is_own_exception(callable) ? MADE_EXCEPTION : MADE_NOT;
+}
+
+/* Of a partial made here, or of another callable: one that was read may be changed. */
+static enum ended make_partial(struct capture *c, struct watched *w, const struct call *call)
+{
+    if (!call->count || !call->shadows[0])
+        return ENDED_BEFORE;
+    if (call->shadows[0]->kind != SHADOW_CALL &&
+        (PyObject *)Py_TYPE(call->args[0]) == call->callable)
+        return ENDED_BEFORE;
+    return step_polyfill(c, w, "_make_partial", call);
+}
+
+static bool may_make(struct capture *c, const struct call *call, enum made made)
+{
+    if (call->names || call->count > MOST_MADE_ARGUMENTS)
+        return false;
+    switch (made) {
+    case MADE_SET:
+        if (call->count > 1)
+            return false;
+        return are_known(c, call, true) || is_set(call->args[0], call->shadows[0]);
+    case MADE_GETTER:
+        return call->count == 1 && are_known(c, call, false);
+    case MADE_EXCEPTION:
+    case MADE_BY_POLYFILL:
+        return true;
+    case MADE_PARTIAL:
+    case MADE_NOT:
+        break;
+    }
+    return false;
+}
+
 static enum ended make_object(struct capture *c, struct watched *w, const struct call *call)
 {
-    PyTypeObject *type = (PyTypeObject *)call->callable;
-    const bool set = type == &PySet_Type || type == &PyFrozenSet_Type,
-               getter = call->callable == polyfill(callables[1]) ||
-                        call->callable == polyfill(callables[2]);
-    const bool exception = PyType_Check(call->callable) &&
-                           PyType_IsSubtype(type, (PyTypeObject *)PyExc_BaseException) &&
-                           !(type->tp_flags & Py_TPFLAGS_HEAPTYPE);
-    struct shadow *made;
+    const enum made made = classify_made(call);
+    struct shadow *shadow;
 
-    if (call->callable == polyfill(callables[0]) && call->count && call->shadows[0] &&
-        (call->shadows[0]->kind == SHADOW_CALL || !Py_IS_TYPE(call->args[0], type)))
-        return step_polyfill(c, w, "_make_partial", call);
-    if (call->names || call->count > 7 ||
-        !(set ? call->count < 2 &&
-                    (are_known(c, call, true) || is_set(call->args[0], call->shadows[0]))
-          : getter ? call->count == 1 && are_known(c, call, false)
-                   : exception || call->callable == polyfill("made_partial")))
+    if (made == MADE_PARTIAL)
+        return make_partial(c, w, call);
+    if (!may_make(c, call, made))
         return ENDED_BEFORE;
-    made = made_by(c, shadow_const(c, call->callable), call->count, call->shadows);
-    return made ? stack_result(c, w, call->slots, run_call(call), made) : ENDED_BEFORE;
+    shadow = made_by(c, shadow_const(c, call->callable), call->count, call->shadows);
+    return shadow ? stack_result(c, w, call->slots, run_call(call), shadow) : ENDED_BEFORE;
 }
 
-/* A call of what make_object() made. */
+/* A call of an object that make_object() made: of the polyfill for its class, with what the object
+ * was made of before the arguments. */
 static enum ended call_made(struct capture *c, struct watched *w, const struct call *call)
 {
-    static const char *const parts[] = {"func", "args", "keywords"}, *const names[] = {
-                                                                         "_partial", "_itemgetter",
-                                                                         "_methodcaller"};
-    PyObject *args[16];
-    struct shadow *shadows[16];
+    PyObject *type = (PyObject *)Py_TYPE(call->callable);
+    PyObject *name = PyDict_GetItemWithError(polyfill("called"), type);
+    const bool is_partial = type == polyfill("partial");
+    const int before = (int)call->of->count - 1;
+    PyObject *args[MOST_ITERATORS];
+    struct shadow *shadows[MOST_ITERATORS];
     struct call made = *call;
-    int which = 0;
 
-    while (which < 3 && (PyObject *)Py_TYPE(call->callable) != polyfill(callables[which]))
-        which++;
-    made.count += (int)call->of->count - 1;
-    if (which == 3 || made.count > 16)
+    PyErr_Clear();
+    made.count += before;
+    if (!name || made.count > MOST_ITERATORS)
         return ENDED_BEFORE;
-    for (int i = 0; i < made.count; i++) {
-        const int at = i - (made.count - call->count);
-        shadows[i] = at >= 0 ? call->shadows[at] : call->of->items[1 + i];
-        args[i] = at >= 0 ? call->args[at]
-                  : which ? shadows[i]->value
-                          : PyObject_GetAttrString(call->callable, parts[i]);
-        if (at < 0 && !which)
-            Py_XDECREF(args[i]); /* the callable has it */
+    for (int i = 0; i < before; i++) {
+        shadows[i] = call->of->items[1 + i];
+        args[i] = shadows[i]->value;
+        if (is_partial) { /* which keeps it alive */
+            PyObject *part = PyTuple_GET_ITEM(polyfill("partial_parts"), i);
+
+            args[i] = PyObject_GetAttr(call->callable, part);
+            Py_XDECREF(args[i]);
+        }
+    }
+    for (int i = 0; i < call->count; i++) {
+        shadows[before + i] = call->shadows[i];
+        args[before + i] = call->args[i];
     }
     made.args = args;
     made.shadows = shadows;
-    return step_polyfill(c, w, names[which], &made);
+    return step_polyfill(c, w, PyUnicode_AsUTF8(name), &made);
 }
 
-/* What does a call of a builtin function or type with LEAST to MOST arguments. */
-struct builtin {
-    const char *name;
-    int least, most;
-    enum ended (*call)(struct capture *c, struct watched *w, const struct call *call,
-                       const char *name);
-};
+/* ---- a Python function in the builtin's place ---- */
 
-static const struct builtin *builtin_of(const char *name)
+/* The first argument that a polyfill of the table `instead` can take, by its words there. */
+static bool takes_arguments(const struct call *call, const char *needs)
 {
-    static const struct builtin known[] = {{"len", 1, 1, length},
-                                           {"super", 0, 2, super_made},
-                                           {"isinstance", 2, 2, instance},
-                                           {"issubclass", 2, 2, instance},
-                                           {"type", 1, 1, type_of},
-                                           {"zip", 1, 16, go_through},
-                                           {"enumerate", 1, 2, go_through},
-                                           {"map", 2, 16, go_through},
-                                           {"filter", 2, 2, go_through},
-                                           {"iter", 1, 1, iterate_call},
-                                           {"reversed", 1, 1, iterate_call},
-                                           {"next", 1, 2, next_call},
-                                           {"getattr", 2, 3, by_name}};
+    PyObject *first = call->count ? call->args[0] : NULL;
+    PyObject *second = call->count == 2 ? call->args[1] : NULL;
+    const struct shadow *of = call->count ? call->shadows[0] : NULL;
 
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (!strcmp(known[i].name, name))
-            return &known[i];
-    return NULL;
+    if (!strcmp(needs, "list"))
+        return PyList_CheckExact(first);
+    if (!strcmp(needs, "no array"))
+        return !is_graph(first, of);
+    if (!strcmp(needs, "number second") && second)
+        return PyLong_CheckExact(second) || PyFloat_CheckExact(second) || value_is_array(second);
+    if (!strcmp(needs, "pairs") && first) {
+        if (!is_kind(of, SHADOW_ITERATOR))
+            return false;
+        if (of->iterator.how == ITERATES_ZIP)
+            return of->count == 2;
+        return of->iterator.how == ITERATES_ENUMERATE;
+    }
+    return true;
 }
 
-/* A call of BUILTIN that only moves items, or goes through an iterator or calls functions: a
- * function in Python is stepped. */
+/* Has the function of NAME in the table `instead` the parameters for CALL? */
+static bool has_parameters(const struct call *call, PyObject *entry)
+{
+    const int named = count_names(call);
+    const int positional = call->count - named;
+    int least, most;
+    PyObject *keywords;
+    const char *needs;
+
+    if (!entry || !PyArg_ParseTuple(entry, "iiOs", &least, &most, &keywords, &needs))
+        return false;
+    if (positional < least || positional > most)
+        return false;
+    for (int i = 0; i < named; i++)
+        if (PySequence_Contains(keywords, PyTuple_GET_ITEM(call->names, i)) != 1)
+            return false;
+    return takes_arguments(call, needs);
+}
+
+/* A builtin that only moves items; or that iterates or calls functions: a function in Python is
+ * stepped. */
 static enum ended step_instead(struct capture *c, struct watched *w, const struct call *call,
                                const char *builtin)
 {
-    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0;
-    PyObject *first = call->count ? call->args[0] : NULL,
-             *start = call->count == 2 ? call->args[1] : NULL, *keywords;
-    PyObject *how = PyDict_GetItemString(polyfill("instead"), builtin);
-    const struct shadow *of = call->count ? call->shadows[0] : NULL;
-    enum ended ended = first ? move(c, w, builtin, call) : ENDED_BEFORE;
+    enum ended ended = call->count ? move(c, w, builtin, call) : ENDED_BEFORE;
     char name[16];
-    int least, most;
 
-    if (ended != ENDED_BEFORE || c->kind)
+    if (is_decided(c, ended))
         return ended;
-    if (!how || !PyArg_ParseTuple(how, "iiO", &least, &most, &keywords) ||
-        call->count - named < least || call->count - named > most ||
-        (!strcmp(builtin, "iadd") && !PyList_CheckExact(first)) ||
-        ((!strcmp(builtin, "list") || !strcmp(builtin, "tuple")) && is_graph(first, of)) ||
-        /* pairs */
-        (!strcmp(builtin, "dict") && first &&
-         !(of && of->kind == SHADOW_ITERATOR &&
-           ((of->iterator.how == ITERATES_ZIP && of->count == 2) ||
-            of->iterator.how == ITERATES_ENUMERATE))) ||
-        (!strcmp(builtin, "sum") && start && !PyLong_CheckExact(start) &&
-         !PyFloat_CheckExact(start) && !value_is_array(start)))
+    if (!has_parameters(call, table_entry("instead", builtin)))
         return ENDED_BEFORE;
-    for (int i = 0; i < named; i++)
-        if (PySequence_Contains(keywords, PyTuple_GET_ITEM(call->names, i)) != 1)
-            return ENDED_BEFORE;
     snprintf(name, sizeof name, "_%s", builtin);
     return step_polyfill(c, w, name, call);
 }
 
+/* ---- builtins ---- */
+
+/* Builtins that are done here. The table `builtins` of dyntrace._polyfills has their numbers of
+ * arguments. */
+enum builtin {
+    BUILTIN_OTHER,
+    BUILTIN_LEN,
+    BUILTIN_SUPER,
+    BUILTIN_ISINSTANCE,
+    BUILTIN_ISSUBCLASS,
+    BUILTIN_TYPE,
+    BUILTIN_ZIP,
+    BUILTIN_ENUMERATE,
+    BUILTIN_MAP,
+    BUILTIN_FILTER,
+    BUILTIN_ITER,
+    BUILTIN_REVERSED,
+    BUILTIN_NEXT,
+    BUILTIN_GETATTR,
+};
+
+static const char *const builtin_names[] = {
+    [BUILTIN_OTHER] = "",
+    [BUILTIN_LEN] = "len",
+    [BUILTIN_SUPER] = "super",
+    [BUILTIN_ISINSTANCE] = "isinstance",
+    [BUILTIN_ISSUBCLASS] = "issubclass",
+    [BUILTIN_TYPE] = "type",
+    [BUILTIN_ZIP] = "zip",
+    [BUILTIN_ENUMERATE] = "enumerate",
+    [BUILTIN_MAP] = "map",
+    [BUILTIN_FILTER] = "filter",
+    [BUILTIN_ITER] = "iter",
+    [BUILTIN_REVERSED] = "reversed",
+    [BUILTIN_NEXT] = "next",
+    [BUILTIN_GETATTR] = "getattr",
+};
+
+/* A builtin, or a C function of a module that is like one. */
+struct callee {
+    const char *name;
+    bool is_builtin;    /* of the module builtins, CPython's own */
+    bool is_operator;   /* of the module operator */
+    bool takes_numbers; /* of math or operator: does the same with the same numbers */
+    bool steps;         /* a polyfill may take its place */
+    bool is_handled;    /* it is in the table `builtins` */
+    enum builtin which; /* and takes as many arguments as the call has; else BUILTIN_OTHER */
+};
+
+static const char *callee_name(PyObject *callable)
+{
+    if (PyType_Check(callable))
+        return ((PyTypeObject *)callable)->tp_name;
+    if (PyCFunction_Check(callable))
+        return ((PyCFunctionObject *)callable)->m_ml->ml_name;
+    return "";
+}
+
+static enum builtin find_builtin(const char *name)
+{
+    for (size_t i = 1; i < Py_ARRAY_LENGTH(builtin_names); i++)
+        if (!strcmp(builtin_names[i], name))
+            return (enum builtin)i;
+    return BUILTIN_OTHER;
+}
+
+static struct callee find_callee(const struct call *call)
+{
+    PyObject *callable = call->callable;
+    struct callee callee = {.name = callee_name(callable)};
+    int least, most;
+    PyObject *entry;
+
+    callee.is_builtin = builtin_named(callee.name) == callable;
+    callee.is_operator = is_c_function_of(callable, "_operator");
+    callee.takes_numbers = is_c_function_of(callable, "math") ||
+                           (callee.is_operator && !is_in(callee.name, "identity"));
+    callee.steps =
+        callee.is_builtin || callee.is_operator || is_c_function_of(callable, "_functools");
+    entry = callee.steps ? table_entry("builtins", callee.name) : NULL;
+    if (!entry || !PyArg_ParseTuple(entry, "ii", &least, &most))
+        return callee;
+    callee.is_handled = true;
+    if (!call->names && call->count >= least && call->count <= most)
+        callee.which = find_builtin(callee.name);
+    return callee;
+}
+
+static enum ended call_handled(struct capture *c, struct watched *w, const struct call *call,
+                               enum builtin which)
+{
+    switch (which) {
+    case BUILTIN_LEN:
+        return call_len(c, w, call);
+    case BUILTIN_SUPER:
+        return call_super(c, w, call);
+    case BUILTIN_ISINSTANCE:
+        return call_isinstance(c, w, call, false);
+    case BUILTIN_ISSUBCLASS:
+        return call_isinstance(c, w, call, true);
+    case BUILTIN_TYPE:
+        return call_type(c, w, call);
+    case BUILTIN_ZIP:
+        return call_iterating(c, w, call, ITERATES_ZIP);
+    case BUILTIN_ENUMERATE:
+        return call_iterating(c, w, call, ITERATES_ENUMERATE);
+    case BUILTIN_MAP:
+        return call_iterating(c, w, call, ITERATES_MAP);
+    case BUILTIN_FILTER:
+        return call_iterating(c, w, call, ITERATES_FILTER);
+    case BUILTIN_ITER:
+        return call_iter(c, w, call);
+    case BUILTIN_REVERSED:
+        return call_reversed(c, w, call);
+    case BUILTIN_NEXT:
+        return call_next(c, w, call);
+    case BUILTIN_GETATTR:
+        return call_getattr(c, w, call);
+    case BUILTIN_OTHER:
+        break;
+    }
+    return ENDED_BEFORE;
+}
+
+/* May it be called now, because its arguments are known and it runs no code of the program? */
+static bool may_call_now(struct capture *c, const struct call *call, const struct callee *callee)
+{
+    const bool is_pure = callee->is_builtin && is_in(callee->name, "pure");
+
+    if ((is_pure || call->callable == polyfill("order")) && are_known(c, call, true))
+        return true;
+    if (!callee->takes_numbers && call->callable != polyfill("fspath"))
+        return false;
+    return are_known(c, call, false);
+}
+
+/* Is one of its first two arguments an array, and is it an operation on arrays? */
+static bool operates_on_arrays(struct capture *c, const struct call *call,
+                               const struct callee *callee)
+{
+    bool is_operation;
+
+    if (call->names || !call->count)
+        return false;
+    if (callee->is_builtin)
+        is_operation = is_in(callee->name, "on_arrays");
+    else
+        is_operation = callee->is_operator && keeps_shape(callee->name, 2, true, true);
+    if (!is_operation)
+        return false;
+    if (has_graph(c, call->args[0], call->shadows[0]))
+        return true;
+    return call->count > 1 && has_graph(c, call->args[1], call->shadows[1]);
+}
+
+static bool moves_items(PyObject *callable)
+{
+    return PyType_Check(callable) && PySequence_Contains(polyfill("moving"), callable) == 1;
+}
+
 static enum ended call_builtin(struct capture *c, struct watched *w, const struct call *call)
 {
-    const char *name = PyType_Check(call->callable) ? ((PyTypeObject *)call->callable)->tp_name
-                       : PyCFunction_Check(call->callable)
-                           ? ((PyCFunctionObject *)call->callable)->m_ml->ml_name
-                           : "";
-    const bool is = builtin_named(name) == call->callable,
-               numbers = is_of(call->callable, "math") ||
-                         (is_of(call->callable, "_operator") && strncmp(name, "is_", 3));
-    const bool steps =
-        is || is_of(call->callable, "_functools") || is_of(call->callable, "_operator");
-    const struct builtin *builtin = steps ? builtin_of(name) : NULL;
-    enum ended ended;
+    const struct callee callee = find_callee(call);
+    enum ended ended = call_handled(c, w, call, callee.which);
 
-    if (builtin && !call->names && call->count >= builtin->least && call->count <= builtin->most &&
-        ((ended = builtin->call(c, w, call, name)) != ENDED_BEFORE || c->kind))
+    if (is_decided(c, ended))
         return ended;
-    if ((((is && is_in(name, "pure")) || call->callable == polyfill("order")) &&
-         are_known(c, call, true)) ||
-        ((numbers || call->callable == polyfill("fspath")) && are_known(c, call, false)))
+    if (may_call_now(c, call, &callee))
         return known_result(c, w, call->slots, run_call(call));
-    if (PyType_Check(call->callable) &&
-        PySequence_Contains(polyfill("moving"), call->callable) == 1)
+    if (moves_items(call->callable))
         return mirror_iterator(c, w, call);
     c->kind = NULL;
-    if (!builtin && ((ended = make_object(c, w, call)) != ENDED_BEFORE || c->kind))
+    if (!callee.is_handled)
+        ended = make_object(c, w, call);
+    if (is_decided(c, ended))
         return ended;
-    if (!call->names && call->count &&
-        (is ? is_in(name, "on_arrays")
-            : is_of(call->callable, "_operator") && keeps_shape(name, 2, true, true)) &&
-        (has_graph(c, call->args[0], call->shadows[0]) ||
-         (call->count > 1 && has_graph(c, call->args[1], call->shadows[1]))))
-        return array_call(c, w, call, name);
-    return steps ? step_instead(c, w, call, name) : ENDED_BEFORE;
+    if (operates_on_arrays(c, call, &callee))
+        return array_call(c, w, call, callee.name);
+    return callee.steps ? step_instead(c, w, call, callee.name) : ENDED_BEFORE;
+}
+
+/* ---- the call ---- */
+
+enum known {
+    KNOWN_NOT,
+    KNOWN_OBJECT_INIT,      /* super().__init__(), of object */
+    KNOWN_MADE,             /* an object that make_object() has made */
+    KNOWN_SEND,             /* generator.send() */
+    KNOWN_CONTAINER_METHOD, /* a method of a list, dict or set */
+    KNOWN_SIMPLE_METHOD,    /* a method of a text, a number and the like */
+    KNOWN_BUILTIN,          /* a C function or a class */
+};
+
+static enum known classify_method(const struct call *call)
+{
+    const struct shadow *owner = call->of->method.owner;
+    const bool is_c_method = PyCFunction_Check(call->callable);
+    PyObject *self = is_c_method ? PyCFunction_GET_SELF(call->callable) : NULL;
+
+    if (owner->kind == SHADOW_SUPER && !call->count && !PyMethod_Check(call->callable))
+        return KNOWN_OBJECT_INIT;
+    if (!self)
+        return KNOWN_NOT;
+    if (owner->kind == SHADOW_GENERATOR && call->count == 1 && !call->names &&
+        !PyUnicode_CompareWithASCIIString(call->of->method.name, "send"))
+        return KNOWN_SEND;
+    if (PyList_CheckExact(self) || PyDict_CheckExact(self) || is_set(self, owner))
+        return KNOWN_CONTAINER_METHOD;
+    return value_is_simple(self) ? KNOWN_SIMPLE_METHOD : KNOWN_NOT;
+}
+
+static bool is_builtin_like(PyObject *callable)
+{
+    if (is_array_function(callable))
+        return false;
+    if (PyCFunction_Check(callable) || PyType_Check(callable))
+        return true;
+    return callable == polyfill("order") || callable == polyfill("made_partial");
+}
+
+static enum known classify(const struct call *call)
+{
+    if (!call->of)
+        return KNOWN_NOT;
+    switch (call->of->kind) {
+    case SHADOW_METHOD:
+        return classify_method(call);
+    case SHADOW_CALL:
+        return KNOWN_MADE;
+    case SHADOW_SOURCE:
+    case SHADOW_CONST:
+        return is_builtin_like(call->callable) ? KNOWN_BUILTIN : KNOWN_NOT;
+    default:
+        return KNOWN_NOT;
+    }
+}
+
+static enum ended call_container_method(struct capture *c, struct watched *w,
+                                        const struct call *call)
+{
+    PyObject *self = PyCFunction_GET_SELF(call->callable);
+    PyObject *name = call->of->method.name;
+    struct call whole = with_self(call, self, call->of->method.owner);
+
+    whole.bound = false;
+    whole.callable = _PyType_Lookup(Py_TYPE(self), name);
+    if (!whole.callable)
+        return ENDED_BEFORE;
+    return call_method(c, w, &whole, PyUnicode_AsUTF8(name));
 }
 
 enum ended call_known(struct capture *c, struct watched *w, const struct call *call)
 {
-    struct shadow *of = call->of;
-    PyObject *self = of && of->kind == SHADOW_METHOD && PyCFunction_Check(call->callable)
-                         ? PyCFunction_GET_SELF(call->callable)
-                         : NULL;
-    struct call whole;
-
-    if (of && of->kind == SHADOW_METHOD && !call->count && !PyMethod_Check(call->callable) &&
-        of->method.owner->kind == SHADOW_SUPER)
-        return known_result(c, w, call->slots, run_call(call)); /* object.__init__() */
-    if (of && of->kind == SHADOW_CALL)
-        return call_made(c, w, call);
-    if (self && of->method.owner->kind == SHADOW_GENERATOR &&
-        !PyUnicode_CompareWithASCIIString(of->method.name, "send") && call->count == 1 &&
-        !call->names) {
-        c->sent = call;
-        const enum ended ended = next_call(
-            c, w,
-            &(struct call){
-                .args = &self, .shadows = &of->method.owner, .count = 1, .slots = call->slots},
-            "next");
-        c->sent = NULL;
-        return ended;
-    }
-    if (self &&
-        (PyList_CheckExact(self) || PyDict_CheckExact(self) || is_set(self, of->method.owner))) {
-        whole = with_self(call, self, of->method.owner);
-        whole.bound = false;
-        whole.callable = _PyType_Lookup(Py_TYPE(self), of->method.name);
-        return whole.callable ? call_method(c, w, &whole, PyUnicode_AsUTF8(of->method.name))
-                              : ENDED_BEFORE;
-    }
-    if (self && value_is_simple(self) && value_known(c, self, of->method.owner) &&
-        are_known(c, call, true))
+    switch (classify(call)) {
+    case KNOWN_OBJECT_INIT:
         return known_result(c, w, call->slots, run_call(call));
-    if (of && (of->kind == SHADOW_SOURCE || of->kind == SHADOW_CONST) &&
-        (PyCFunction_Check(call->callable) || PyType_Check(call->callable) ||
-         call->callable == polyfill("order") || call->callable == polyfill("made_partial")) &&
-        !is_array_function(call->callable) && value_known(c, call->callable, of))
+    case KNOWN_MADE:
+        return call_made(c, w, call);
+    case KNOWN_SEND:
+        return call_send(c, w, call);
+    case KNOWN_CONTAINER_METHOD:
+        return call_container_method(c, w, call);
+    case KNOWN_SIMPLE_METHOD:
+        if (!value_known(c, NULL, call->of->method.owner) || !are_known(c, call, true))
+            return ENDED_BEFORE;
+        return known_result(c, w, call->slots, run_call(call));
+    case KNOWN_BUILTIN:
+        if (!value_known(c, call->callable, call->of))
+            return ENDED_BEFORE;
         return call_builtin(c, w, call);
+    case KNOWN_NOT:
+        break;
+    }
     return ENDED_BEFORE;
 }

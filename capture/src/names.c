@@ -6,18 +6,24 @@ const struct shim_services *shim;
 
 PyObject *word_of(const char *name)
 {
-    static PyObject *words; /* a set: they live on */
+    static PyObject *words; /* a set, which keeps them alive */
     OWNED PyObject *word = PyUnicode_InternFromString(name);
-    const bool kept = word && (words || (words = PySet_New(NULL))) && !PySet_Add(words, word);
+    bool is_kept = false;
 
+    if (!words)
+        words = PySet_New(NULL);
+    if (words && word)
+        is_kept = !PySet_Add(words, word);
     PyErr_Clear();
-    return kept ? word : Py_None; /* which nothing is called */
+    return is_kept ? word : Py_None; /* no name is None */
 }
 
 PyObject *module_has(PyObject **module, const char *which, const char *name)
 {
+    if (!*module)
+        *module = PyImport_GetModule(word_of(which));
     /* the builtins of the program's frame may not know how to import it */
-    if (!*module && !(*module = PyImport_GetModule(word_of(which))))
+    if (!*module)
         *module = PyImport_ImportModule(which);
     PyErr_Clear();
     return *module ? PyDict_GetItemString(PyModule_GetDict(*module), name) : NULL;
@@ -30,9 +36,11 @@ PyObject *capture_builtins;
 /* Is VALUE what CPython has as NAME in builtins, and no other function that was put there? */
 static bool is_cpythons(PyObject *name, PyObject *value)
 {
-    if (PyCFunction_Check(value))
-        return PyUnicode_CompareWithASCIIString(name,
-                                                ((PyCFunctionObject *)value)->m_ml->ml_name) == 0;
+    if (PyCFunction_Check(value)) {
+        const char *own_name = ((PyCFunctionObject *)value)->m_ml->ml_name;
+
+        return !PyUnicode_CompareWithASCIIString(name, own_name);
+    }
     if (!PyType_Check(value))
         return false;
     if (PyType_FastSubclass((PyTypeObject *)value, Py_TPFLAGS_BASE_EXC_SUBCLASS))
@@ -72,17 +80,28 @@ PyObject *polyfill(const char *name)
 {
     static PyObject *module;
     PyObject *found = module_has(&module, "dyntrace._polyfills", name);
+    PyCodeObject *code;
 
-    if (found && PyFunction_Check(found) &&
-        !compat_hides((PyCodeObject *)PyFunction_GET_CODE(found)))
-        compat_hide_code((PyCodeObject *)PyFunction_GET_CODE(found));
+    if (!found || !PyFunction_Check(found))
+        return found;
+    code = (PyCodeObject *)PyFunction_GET_CODE(found);
+    if (!compat_hides(code))
+        compat_hide_code(code);
     return found;
+}
+
+PyObject *table_entry(const char *table, const char *name)
+{
+    PyObject *entries = polyfill(table);
+
+    return entries ? PyDict_GetItemString(entries, name) : NULL;
 }
 
 bool is_in(const char *name, const char *set)
 {
     OWNED PyObject *word = PyUnicode_FromString(name);
-    const bool is = word && polyfill(set) && PySet_Contains(polyfill(set), word) == 1;
+    PyObject *names = polyfill(set);
+    const bool is = word && names && PySet_Contains(names, word) == 1;
 
     PyErr_Clear();
     return is;
@@ -92,42 +111,79 @@ bool is_in(const char *name, const char *set)
 
 bool is_in_package(const char *name, const char *package)
 {
-    size_t length = strlen(package);
+    const size_t length = strlen(package);
 
-    return !strncmp(name, package, length) && (name[length] == '.' || !name[length]);
+    if (strncmp(name, package, length))
+        return false;
+    return name[length] == '.' || !name[length];
 }
 
 bool is_array_package(const char *name)
 {
-    return name && (is_in_package(name, "numpy") || is_in_package(name, "torch"));
+    if (!name)
+        return false;
+    return is_in_package(name, "numpy") || is_in_package(name, "torch");
+}
+
+/* The module of a C function, as it says: borrowed, or NULL. */
+static const char *module_of_c_function(PyObject *callable)
+{
+    PyObject *module = ((PyCFunctionObject *)callable)->m_module;
+    const char *name = NULL;
+
+    if (module && PyUnicode_CheckExact(module))
+        name = PyUnicode_AsUTF8(module);
+    PyErr_Clear();
+    return name;
+}
+
+bool is_c_function_of(PyObject *callable, const char *module)
+{
+    const char *name = PyCFunction_CheckExact(callable) ? module_of_c_function(callable) : NULL;
+
+    return name && !strcmp(name, module);
+}
+
+/* A C function of theirs, or a method of a type of theirs. */
+static bool is_array_c_function(PyObject *callable)
+{
+    PyObject *self = PyCFunction_GET_SELF(callable);
+    const PyTypeObject *type;
+
+    if (self && !PyModule_Check(self)) {
+        type = PyType_Check(self) ? (PyTypeObject *)self : Py_TYPE(self);
+        if (is_array_package(type->tp_name))
+            return true;
+    }
+    return is_array_package(module_of_c_function(callable));
+}
+
+/* The module that OBJECT, a str, names: "" if it is none. */
+static const char *module_name(PyObject *object)
+{
+    const char *name = NULL;
+
+    if (object && PyUnicode_CheckExact(object))
+        name = PyUnicode_AsUTF8(object);
+    PyErr_Clear();
+    return name ? name : "";
 }
 
 bool is_array_function(PyObject *callable)
 {
-    PyObject *module = NULL,
-             *self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : NULL;
-    const PyTypeObject *type =
-        PyType_Check(callable) ? (PyTypeObject *)callable : Py_TYPE(callable);
-    const char *name;
+    PyTypeObject *type = Py_TYPE(callable);
 
     if (PyFunction_Check(callable))
-        module = ((PyFunctionObject *)callable)->func_module;
-    else if (PyCFunction_Check(callable))
-        module = ((PyCFunctionObject *)callable)->m_module;
-    else if (Py_IS_TYPE(callable, &PyMethodDescr_Type))
+        return is_array_package(module_name(((PyFunctionObject *)callable)->func_module));
+    if (PyCFunction_Check(callable))
+        return is_array_c_function(callable);
+    if (type == &PyMethodDescr_Type)
         return is_array_package(PyDescr_TYPE(callable)->tp_name);
-    else if (PyType_Check(callable) || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
+    if (PyType_Check(callable))
+        return is_array_package(((PyTypeObject *)callable)->tp_name);
+    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
         return is_array_package(type->tp_name);
-    else
-        module = _PyType_Lookup(Py_TYPE(callable), word_of("__module__"));
-    if (self && !PyModule_Check(self) &&
-        is_array_package(PyType_Check(self) ? ((PyTypeObject *)self)->tp_name
-                                            : Py_TYPE(self)->tp_name))
-        return true;
-    name = module && PyUnicode_CheckExact(module) ? PyUnicode_AsUTF8(module) : NULL;
-    PyErr_Clear();
     /* a layer */
-    return name && (PyFunction_Check(callable) || PyCFunction_Check(callable)
-                        ? is_array_package(name)
-                        : is_in_package(name, "torch.nn.modules"));
+    return is_in_package(module_name(_PyType_Lookup(type, word_of("__module__"))),
+                         "torch.nn.modules");
 }

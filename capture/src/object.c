@@ -1,8 +1,9 @@
-/* capture/src/object.c -- objects of the program's classes: made here, their special methods,
- * super(). See capture.h.
+/* capture/src/object.c -- objects of the program's classes: special methods, instances that are
+ * made here, properties, super(). See capture.h.
  *
  * A special method is stepped as CPython calls it: the operation runs, and the frame that it begins
- * is awaited (invoke.c). What is begun besides, or given back by more than that, breaks. */
+ * is awaited (inline.c). If it begins another frame too, or returns something else than that frame,
+ * the graph breaks. */
 #include "capture.h"
 
 /* What TYPE has as NAME, if that is a Python function: borrowed. */
@@ -13,15 +14,17 @@ static PyObject *function_of(PyTypeObject *type, const char *name)
     return found && PyFunction_Check(found) && !is_array_function(found) ? found : NULL;
 }
 
-/* Does TYPE's metaclass leave to type what calls and attributes do? */
+/* Does TYPE's metaclass leave calls and attributes to type? */
 static bool is_plain_class(PyTypeObject *type)
 {
     const PyTypeObject *meta = Py_TYPE(type);
 
-    return meta == &PyType_Type ||
-           ((PyObject *)meta == polyfill("ABCMeta") && meta->tp_call == PyType_Type.tp_call &&
-            meta->tp_getattro == PyType_Type.tp_getattro &&
-            meta->tp_setattro == PyType_Type.tp_setattro);
+    if (meta == &PyType_Type)
+        return true;
+    if ((PyObject *)meta != polyfill("ABCMeta") || meta->tp_call != PyType_Type.tp_call)
+        return false;
+    return meta->tp_getattro == PyType_Type.tp_getattro &&
+           meta->tp_setattro == PyType_Type.tp_setattro;
 }
 
 struct shadow *class_source(struct capture *c, PyObject *value, struct shadow *of)
@@ -29,145 +32,231 @@ struct shadow *class_source(struct capture *c, PyObject *value, struct shadow *o
     PyTypeObject *type = Py_TYPE(value);
     PyObject *word = word_of("__class__");
 
-    if (of && of->kind == SHADOW_OBJECT)
+    if (is_kind(of, SHADOW_OBJECT))
         return of->object.of_class;
-    if (!of || of->kind != SHADOW_SOURCE || !is_plain_class(type) ||
-        _PyType_Lookup(type, word) != _PyType_Lookup(&PyBaseObject_Type, word) ||
-        !value_type_known(c, value, of))
+    if (!is_source(of) || !is_plain_class(type))
+        return NULL;
+    if (_PyType_Lookup(type, word) != _PyType_Lookup(&PyBaseObject_Type, word))
+        return NULL;
+    if (!value_type_known(c, value, of))
         return NULL;
     return source_attribute(c, of, "__class__", (PyObject *)type);
 }
 
-/* CALL is one of FUNCTION, or NULL, which the class that OF is the source of has as NAME.
- * ENDED_BEFORE: it cannot be stepped. */
 enum ended step_method(struct capture *c, struct watched *w, const struct call *call,
                        PyObject *function, struct shadow *of, const char *name)
 {
-    of = function && of ? source_attribute(c, of, name, function) : NULL;
-    return of && can_step(c, function, of) ? inlined(c, w, call, (PyFunctionObject *)function, of)
-                                           : ENDED_BEFORE;
+    struct shadow *source = NULL;
+
+    if (function && of)
+        source = source_attribute(c, of, name, function);
+    if (!source || !can_step(c, function, source))
+        return ENDED_BEFORE;
+    return inlined(c, w, call, (PyFunctionObject *)function, source);
 }
 
 enum ended special(struct capture *c, struct watched *w, const char *name, const struct call *call)
 {
     PyTypeObject *type = Py_TYPE(call->args[0]);
-    PyObject *function = type->tp_flags & Py_TPFLAGS_HEAPTYPE ? function_of(type, name) : NULL;
+    const bool is_programs_class = type->tp_flags & Py_TPFLAGS_HEAPTYPE;
+    PyObject *function = is_programs_class ? function_of(type, name) : NULL;
     struct call made = *call;
 
     c->kind = NULL;
-    made.operates = !call->bound; /* what is stepped is not called as it is */
-    return function ? step_method(c, w, &made, function,
-                                  class_source(c, call->args[0], call->shadows[0]), name)
-                    : ENDED_BEFORE;
+    if (!function)
+        return ENDED_BEFORE;
+    made.operates = !call->bound; /* the call is of the operation, not of the function */
+    return step_method(c, w, &made, function, class_source(c, call->args[0], call->shadows[0]),
+                       name);
 }
 
-/* ---- made here ---- */
-
-bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of)
+/* object's __ne__ negates __eq__. Is it that of the first argument's class? Guarded. */
+static bool inherits_ne(struct capture *c, const struct call *call, struct shadow **of)
 {
-    static const char *const as_object[] = {"__new__", "__setattr__", "__getattribute__",
-                                            "__delattr__"},
-                             *const none[] = {"__getattr__", "__del__"};
+    PyObject *word = word_of("__ne__");
+    PyObject *object_ne = _PyType_Lookup(&PyBaseObject_Type, word);
 
-    if (!is_plain_class(type) || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) ||
-        type->tp_flags & Py_TPFLAGS_IS_ABSTRACT || type->tp_new != PyBaseObject_Type.tp_new ||
-        type->tp_setattro != PyObject_GenericSetAttr ||
-        type->tp_getattro != PyObject_GenericGetAttr || type->tp_finalize || type->tp_del ||
-        !value_known(c, (PyObject *)type, of))
+    *of = class_source(c, call->args[0], call->shadows[0]);
+    return *of && object_ne && _PyType_Lookup(Py_TYPE(call->args[0]), word) == object_ne;
+}
+
+enum ended operate_special(struct capture *c, struct watched *w, const char *name,
+                           const struct call *call)
+{
+    const int length = (int)strcspn(name, "_"); /* and_ is __and__ */
+    struct shadow *of;
+    char text[24];
+
+    snprintf(text, sizeof text, "__%s%.*s__", call->reflected ? "r" : "", length, name);
+    if (!strcmp(text, "__ne__") && inherits_ne(c, call, &of)) {
+        PyObject *object_ne = _PyType_Lookup(&PyBaseObject_Type, word_of("__ne__"));
+
+        of = source_attribute(c, of, text, object_ne);
+        if (!of || guard_on(c, of, "ID_MATCH", object_ne))
+            return ENDED_BEFORE;
+        return special(c, w, "__eq__", call);
+    }
+    return special(c, w, text, call);
+}
+
+/* ---- instances that are made here ---- */
+
+/* Is an instance made, changed and released by object's own methods? */
+static bool has_ordinary_slots(const PyTypeObject *type)
+{
+    const bool is_programs_class = type->tp_flags & Py_TPFLAGS_HEAPTYPE;
+
+    if (!is_programs_class || type->tp_flags & Py_TPFLAGS_IS_ABSTRACT)
         return false;
-    for (int i = 0; i < 4 && !of->source.is_ordinary; i++) {
-        PyObject *value = _PyType_Lookup(&PyBaseObject_Type, word_of(as_object[i]));
-        struct shadow *source = source_attribute(c, of, as_object[i], value);
+    if (type->tp_new != PyBaseObject_Type.tp_new)
+        return false;
+    if (type->tp_setattro != PyObject_GenericSetAttr)
+        return false;
+    if (type->tp_getattro != PyObject_GenericGetAttr)
+        return false;
+    return !type->tp_finalize && !type->tp_del;
+}
+
+/* Guard that TYPE, of the source OF, inherits these methods from object, and has none of those. */
+static bool guard_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of)
+{
+    static const char *const inherited[] = {"__new__", "__setattr__", "__getattribute__",
+                                            "__delattr__"};
+    static const char *const absent[] = {"__getattr__", "__del__"};
+
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(inherited); i++) {
+        PyObject *value = _PyType_Lookup(&PyBaseObject_Type, word_of(inherited[i]));
+        struct shadow *source = source_attribute(c, of, inherited[i], value);
+
         if (!source || guard_on(c, source, "ID_MATCH", value))
             return false;
         source->source.guarded = GUARDED_VALUE;
     }
-    for (int i = 0; i < 2 && !of->source.is_ordinary; i++)
-        if (_PyType_Lookup(type, word_of(none[i])) ||
-            guard_on(c, of, "NO_HASATTR", word_of(none[i])))
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(absent); i++) {
+        PyObject *word = word_of(absent[i]);
+
+        if (_PyType_Lookup(type, word) || guard_on(c, of, "NO_HASATTR", word))
             return false;
-    of->source.is_ordinary = true;
+    }
     return true;
+}
+
+bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of)
+{
+    if (!is_plain_class(type) || !has_ordinary_slots(type))
+        return false;
+    if (!value_known(c, (PyObject *)type, of))
+        return false;
+    if (!of->source.is_ordinary)
+        of->source.is_ordinary = guard_ordinary(c, type, of);
+    return of->source.is_ordinary;
+}
+
+/* Is object's __init__ that of the class of CALL? Guarded. */
+static bool has_no_init(struct capture *c, const struct call *call, PyObject *init)
+{
+    struct shadow *of;
+
+    if (init != _PyType_Lookup(&PyBaseObject_Type, word_of("__init__")) || call->count)
+        return false;
+    of = source_attribute(c, call->of, "__init__", init);
+    return of && !guard_on(c, of, "ID_MATCH", init);
 }
 
 enum ended construct(struct capture *c, struct watched *w, const struct call *call)
 {
     PyTypeObject *type = (PyTypeObject *)call->callable;
-    PyObject *function,
-        *init = PyType_Check(call->callable) ? _PyType_Lookup(type, word_of("__init__")) : NULL;
-    struct shadow *of, *made = shadow_new(c, SHADOW_OBJECT, 0);
+    struct shadow *made = shadow_new(c, SHADOW_OBJECT, 0);
     struct call making = with_self(call, NULL, made);
+    PyObject *init, *function;
 
     c->kind = NULL;
-    if (!init || !is_ordinary(c, type, call->of) || !made)
+    if (!made)
+        return ENDED_BEFORE;
+    init = _PyType_Lookup(type, word_of("__init__"));
+    if (!init || !is_ordinary(c, type, call->of))
         return ENDED_BEFORE;
     making.made = made;
     made->object.of_class = call->of;
     function = function_of(type, "__init__");
-    if (!function && init == _PyType_Lookup(&PyBaseObject_Type, word_of("__init__")) &&
-        !call->count && (of = source_attribute(c, call->of, "__init__", init)) &&
-        !guard_on(c, of, "ID_MATCH", init))
+    if (!function && has_no_init(c, call, init))
         return stack_result(c, w, call->slots, run_call(call), made);
     return step_method(c, w, &making, function, call->of, "__init__");
 }
 
-/* ---- properties, class methods ---- */
+/* ---- properties, truth ---- */
 
 enum ended call_property(struct capture *c, struct watched *w, PyObject *name, PyObject *property,
                          const struct call *call)
 {
     const char *which = call->count > 1 ? "fset" : "fget";
-    OWNED PyObject *function = PyObject_GetAttrString(property, which), *kept = Py_NewRef(property);
-    struct shadow *of = function && PyFunction_Check(function)
-                            ? class_source(c, call->args[0], call->shadows[0])
-                            : NULL;
+    OWNED PyObject *kept = Py_NewRef(property);
+    OWNED PyObject *function = PyObject_GetAttrString(property, which);
+    struct shadow *of = NULL;
     struct call made = *call;
     enum ended ended;
 
     PyErr_Clear();
+    if (function && PyFunction_Check(function))
+        of = class_source(c, call->args[0], call->shadows[0]);
+    if (of)
+        of = source_read(c, of, '.', name, property);
     c->kind = NULL;
     made.callable = function;
-    ended = step_method(c, w, &made, function, of ? source_read(c, of, '.', name, property) : NULL,
-                        which);
-    return ended == ENDED_BEFORE && !c->kind
-               ? break_at(c, "attribute", "a property that cannot be followed")
-               : ended;
+    ended = step_method(c, w, &made, function, of, which);
+    if (is_decided(c, ended))
+        return ended;
+    return break_at(c, "attribute", "a property that cannot be followed");
+}
+
+/* Has the class of VALUE neither __bool__ nor __len__, so that VALUE is true? Guarded. */
+static bool is_always_true(struct capture *c, PyObject *value, struct shadow *of)
+{
+    const PyTypeObject *type = Py_TYPE(value);
+    struct shadow *of_class;
+
+    if (type->tp_as_number->nb_bool || type->tp_as_sequence->sq_length)
+        return false;
+    if (type->tp_as_mapping->mp_length)
+        return false;
+    of_class = class_source(c, value, of);
+    if (!of_class || guard_on(c, of_class, "NO_HASATTR", word_of("__bool__")))
+        return false;
+    return !guard_on(c, of_class, "NO_HASATTR", word_of("__len__"));
 }
 
 enum ended bool_of_object(struct capture *c, struct watched *w)
 {
-    struct operands operands = {{stack_value(w, 0)}, {stack_shadow(w, 0)}};
+    PyObject *value = stack_value(w, 0);
+    struct shadow *of = stack_shadow(w, 0);
+    struct operands operands = {{value}, {of}};
     const struct call call = operator_call("truth", 1, 1, &operands);
-    struct shadow *of = operands.of[0];
-    PyTypeObject *type = Py_TYPE(operands.values[0]);
+    const bool is_programs_class = Py_TYPE(value)->tp_flags & Py_TPFLAGS_HEAPTYPE;
     enum ended ended;
 
     c->kind = NULL;
-    if (!of || (of->kind != SHADOW_OBJECT && of->kind != SHADOW_SOURCE) ||
-        !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || is_graph(operands.values[0], of))
+    if (!is_kind(of, SHADOW_OBJECT) && !is_source(of))
+        return ENDED_BEFORE;
+    if (!is_programs_class || is_graph(value, of))
         return ENDED_BEFORE;
     ended = operate_special(c, w, "bool", &call);
-    if (ended == ENDED_BEFORE && !c->kind)
+    if (!is_decided(c, ended))
         ended = operate_special(c, w, "len", &call);
-    if (ended != ENDED_BEFORE || c->kind || type->tp_as_number->nb_bool ||
-        type->tp_as_sequence->sq_length || type->tp_as_mapping->mp_length ||
-        !(of = class_source(c, operands.values[0], of)) ||
-        guard_on(c, of, "NO_HASATTR", word_of("__bool__")) ||
-        guard_on(c, of, "NO_HASATTR", word_of("__len__")))
+    if (is_decided(c, ended) || !is_always_true(c, value, of))
         return ended;
     return known_result(c, w, 1, Py_NewRef(Py_True));
 }
 
 /* ---- super() ---- */
 
-/* TYPE and SELF are super()'s. */
 struct shadow *super_shadow(struct capture *c, struct shadow *of_type, struct shadow *of_self,
                             PyObject *type, PyObject *self)
 {
-    struct shadow *made = type && self && of_type && of_self && value_known(c, type, of_type)
-                              ? shadow_new(c, SHADOW_SUPER, 2)
-                              : NULL;
+    struct shadow *made;
 
+    if (!type || !self || !of_self || !value_known(c, type, of_type))
+        return NULL;
+    made = shadow_new(c, SHADOW_SUPER, 2);
     if (!made)
         return NULL;
     made->value = capture_keep(c, type);
@@ -178,90 +267,110 @@ struct shadow *super_shadow(struct capture *c, struct shadow *of_type, struct sh
     return made;
 }
 
-enum ended super_made(struct capture *c, struct watched *w, const struct call *call,
-                      const char *name)
+/* The number of W's free variable __class__, or -1. */
+static int find_class_cell(const struct watched *w)
 {
-    struct shadow *of_self = w->code->co_argcount ? w->shadow[0] : NULL, *made;
-    PyObject *self = w->code->co_argcount ? compat_local(w->frame, 0) : NULL, *cell;
-    int i = w->variables - w->code->co_nfreevars;
+    for (int i = w->variables - w->code->co_nfreevars; i < w->variables; i++) {
+        PyObject *name = PyTuple_GET_ITEM(w->code->co_localsplusnames, i);
 
-    if (call->count) {
-        made =
-            call->count == 2 && PyType_Check(call->args[0])
-                ? super_shadow(c, call->shadows[0], call->shadows[1], call->args[0], call->args[1])
-                : NULL;
-        return made ? stack_result(c, w, call->slots, run_call(call), made) : ENDED_BEFORE;
+        if (!PyUnicode_CompareWithASCIIString(name, "__class__"))
+            return i;
     }
-    while (i < w->variables && PyUnicode_CompareWithASCIIString(
-                                   PyTuple_GET_ITEM(w->code->co_localsplusnames, i), "__class__"))
-        i++;
-    cell = i < w->variables ? compat_local(w->frame, i) : NULL;
+    return -1;
+}
+
+/* super() without arguments: of the class in the free variable __class__, and the first argument,
+ * which may be in a cell. NULL: unknown. */
+static struct shadow *super_of_frame(struct capture *c, const struct watched *w)
+{
+    const bool has_self = w->code->co_argcount > 0;
+    PyObject *self = has_self ? compat_local(w->frame, 0) : NULL;
+    struct shadow *of_self = has_self ? w->shadow[0] : NULL;
+    const int number = find_class_cell(w);
+    PyObject *cell = number >= 0 ? compat_local(w->frame, number) : NULL;
+    const struct shadow *of_cell = number >= 0 ? w->shadow[number] : NULL;
+
     if (self && PyCell_Check(self)) {
         self = compat_cell_content(self);
-        of_self = of_self && of_self->kind == SHADOW_CELL ? of_self->items[0] : NULL;
+        of_self = is_kind(of_self, SHADOW_CELL) ? of_self->items[0] : NULL;
     }
-    made = cell && w->shadow[i] && w->shadow[i]->kind == SHADOW_CELL
-               ? super_shadow(c, w->shadow[i]->items[0], of_self, compat_cell_content(cell), self)
-               : NULL;
+    if (!cell || !is_kind(of_cell, SHADOW_CELL))
+        return NULL;
+    return super_shadow(c, of_cell->items[0], of_self, compat_cell_content(cell), self);
+}
+
+enum ended call_super(struct capture *c, struct watched *w, const struct call *call)
+{
+    struct shadow *made = NULL;
+
+    if (!call->count)
+        made = super_of_frame(c, w);
+    else if (call->count == 2 && PyType_Check(call->args[0]))
+        made = super_shadow(c, call->shadows[0], call->shadows[1], call->args[0], call->args[1]);
     return made ? stack_result(c, w, call->slots, run_call(call), made) : ENDED_BEFORE;
 }
 
-/* The shadow of NAME of super(TYPE, SELF), with shadow OF: what the class behind TYPE has, which
- * comes to the same if that has the rest of SELF's classes for its own. NULL: it is none that is
- * known. */
+/* Does the class NEXT find NAME as super() does, which looks in MRO from its place AT on? It does
+ * if it has the name itself, or if the rest of MRO is its own. */
+static bool finds_as_super(PyTypeObject *next, PyObject *name, PyObject *mro, Py_ssize_t at)
+{
+    const bool is_programs_class = next->tp_flags & Py_TPFLAGS_HEAPTYPE;
+    const Py_ssize_t rest = PyTuple_GET_SIZE(mro) - at;
+
+    if (is_programs_class && PyDict_GetItemWithError(next->tp_dict, name))
+        return true;
+    if (PyTuple_GET_SIZE(next->tp_mro) != rest)
+        return false;
+    for (Py_ssize_t i = 0; i < rest; i++)
+        if (PyTuple_GET_ITEM(mro, at + i) != PyTuple_GET_ITEM(next->tp_mro, i))
+            return false;
+    return true;
+}
+
+/* The source of FOUND, which item AT of the MRO of SELF's class has as NAME; or NULL. */
+static struct shadow *mro_source(struct capture *c, PyObject *mro, Py_ssize_t at, PyObject *name,
+                                 PyObject *found, struct shadow *of_class)
+{
+    OWNED PyObject *number = PyLong_FromSsize_t(at);
+    struct shadow *source = number ? source_attribute(c, of_class, "__mro__", mro) : NULL;
+
+    if (source)
+        source = source_read(c, source, '[', number, PyTuple_GET_ITEM(mro, at));
+    return source ? source_read(c, source, '.', name, found) : NULL;
+}
+
 struct shadow *super_method(struct capture *c, PyObject *type, PyObject *self, struct shadow *of,
                             PyObject *name)
 {
     OWNED PyObject *mro = Py_NewRef(Py_TYPE(self)->tp_mro);
-    PyObject *next, *found;
     struct shadow *source = class_source(c, self, of->items[1]);
-    Py_ssize_t at = 0, count = PyTuple_GET_SIZE(mro);
-    OWNED PyObject *number = NULL;
+    const Py_ssize_t count = PyTuple_GET_SIZE(mro);
+    Py_ssize_t at = 0;
+    PyTypeObject *next;
+    PyObject *found;
 
     while (at < count && PyTuple_GET_ITEM(mro, at) != type)
         at++;
-    next = ++at < count ? PyTuple_GET_ITEM(mro, at) : NULL;
-    if (!source || !next)
+    at++;
+    if (!source || at >= count)
         return NULL;
-    found = ((PyTypeObject *)next)->tp_flags & Py_TPFLAGS_HEAPTYPE
-                ? PyDict_GetItemWithError(((PyTypeObject *)next)->tp_dict, name)
-                : NULL;
-    if (!found && PyTuple_GET_SIZE(((PyTypeObject *)next)->tp_mro) != count - at)
+    next = (PyTypeObject *)PyTuple_GET_ITEM(mro, at);
+    if (!finds_as_super(next, name, mro, at))
         return NULL;
-    for (Py_ssize_t i = at; i < count && !found; i++)
-        if (PyTuple_GET_ITEM(mro, i) != PyTuple_GET_ITEM(((PyTypeObject *)next)->tp_mro, i - at))
+    found = _PyType_Lookup(next, name);
+    if (!found)
+        return NULL;
+    source = mro_source(c, mro, at, name, found, source);
+    if (!source)
+        return NULL;
+    if (PyFunction_Check(found)) {
+        if (!value_known(c, found, source))
             return NULL;
-    found = _PyType_Lookup((PyTypeObject *)next, name);
-    number = PyLong_FromSsize_t(at);
-    if (!found || !number || !(source = source_attribute(c, source, "__mro__", mro)) ||
-        !(source = source_read(c, source, '[', number, next)) ||
-        !(source = source_read(c, source, '.', name, found)))
+        return method_of(c, of, name, found, source, of->items[1]);
+    }
+    if (found != _PyType_Lookup(&PyBaseObject_Type, word_of("__init__")))
         return NULL;
-    if (PyFunction_Check(found))
-        return value_known(c, found, source) ? method_of(c, of, name, found, source, of->items[1])
-                                             : NULL;
-    if (found != _PyType_Lookup(&PyBaseObject_Type, word_of("__init__")) ||
-        guard_on(c, source, "ID_MATCH", found))
+    if (guard_on(c, source, "ID_MATCH", found))
         return NULL;
     return method_of(c, of, name, NULL, NULL, NULL);
-}
-
-enum ended operate_special(struct capture *c, struct watched *w, const char *name,
-                           const struct call *call)
-{
-    PyObject *object_ne = _PyType_Lookup(&PyBaseObject_Type, word_of("__ne__"));
-    struct shadow *of;
-    char text[24];
-
-    snprintf(text, sizeof text, "__%s%.*s__", call->reflected ? "r" : "", (int)strcspn(name, "_"),
-             name);
-    if (!strcmp(text, "__ne__") && (of = class_source(c, call->args[0], call->shadows[0])) &&
-        object_ne &&
-        /* what __eq__ says, negated */
-        _PyType_Lookup(Py_TYPE(call->args[0]), word_of("__ne__")) == object_ne)
-        return (of = source_attribute(c, of, text, object_ne)) &&
-                       !guard_on(c, of, "ID_MATCH", object_ne)
-                   ? special(c, w, "__eq__", call)
-                   : ENDED_BEFORE;
-    return special(c, w, text, call);
 }

@@ -267,7 +267,7 @@ enum ended operate(struct capture *c, struct watched *w, struct compat_action ac
         return operate_call(c, w, name, &call);
     case GET_ITER:
         call = top_call(w, "iter", 1, &operands);
-        ended = iterate_call(c, w, &call, "iter");
+        ended = call_iter(c, w, &call);
         if (COMPAT_ABOVE_ITERATOR && (ended == ENDED_NOT || ended == ENDED_BEHIND))
             stack_push(w, NULL, NULL);
         return ended;

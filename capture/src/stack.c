@@ -33,23 +33,31 @@ enum ended not_ours(struct capture *c, PyObject *container)
 
 enum ended unknown_operand(struct capture *c, const struct call *call, const char *what)
 {
-    for (int i = call->count; i-- > 0;)
+    for (int i = call->count; i-- > 0;) {
+        const char *type = Py_TYPE(call->args[i])->tp_name;
+
         if (!call->shadows[i])
-            return break_at(c, "value", "%s of a %.200s that is not known", what,
-                            Py_TYPE(call->args[i])->tp_name);
+            return break_at(c, "value", "%s of a %.200s that is not known", what, type);
+    }
     return break_at(c, "value", "%s of a %.200s", what, Py_TYPE(call->args[0])->tp_name);
 }
 
 /* ---- the stack ---- */
 
+/* A slot of the frame. */
+static int slot_of(const struct watched *w, int from_top)
+{
+    return w->variables + w->depth - 1 - from_top;
+}
+
 PyObject *stack_value(const struct watched *w, int from_top)
 {
-    return compat_local(w->frame, w->variables + w->depth - 1 - from_top);
+    return compat_local(w->frame, slot_of(w, from_top));
 }
 
 struct shadow *stack_shadow(const struct watched *w, int from_top)
 {
-    return w->shadow[w->variables + w->depth - 1 - from_top];
+    return w->shadow[slot_of(w, from_top)];
 }
 
 struct shadow shadow_of_null = {.kind = SHADOW_CONST};
@@ -60,15 +68,19 @@ void stack_push(struct watched *w, PyObject *value, struct shadow *shadow)
         shadow = &shadow_of_null;
     else if (shadow && !shadow_fits(shadow, value))
         shadow = NULL;
-    w->shadow[w->variables + w->depth] = shadow;
-    compat_give_local(w->frame, w->variables + w->depth++, value);
+    w->depth++;
+    w->shadow[slot_of(w, 0)] = shadow;
+    compat_give_local(w->frame, slot_of(w, 0), value);
 }
 
 void stack_drop(struct watched *w, int count)
 {
     while (count--) {
-        PyObject *value = compat_take_local(w->frame, w->variables + --w->depth);
-        w->shadow[w->variables + w->depth] = NULL;
+        const int slot = slot_of(w, 0);
+        PyObject *value = compat_take_local(w->frame, slot);
+
+        w->depth--;
+        w->shadow[slot] = NULL;
         Py_XDECREF(value);
     }
 }
@@ -83,20 +95,36 @@ enum ended stack_result(struct capture *c, struct watched *w, int count, PyObjec
     return ENDED_NOT;
 }
 
+/* The shadow of LIST, a new one. SIMPLE: are its items of simple types? */
+static struct shadow *list_shadow(struct capture *c, PyObject *list, bool *simple)
+{
+    struct shadow *made = shadow_new(c, SHADOW_LIST, 0);
+
+    *simple = true;
+    for (Py_ssize_t i = 0; made && i < PyList_GET_SIZE(list); i++) {
+        PyObject *item = PyList_GET_ITEM(list, i);
+
+        if (!value_is_simple(item))
+            *simple = false;
+        shadow_add(c, made, NULL, shadow_const(c, item));
+    }
+    return made;
+}
+
 enum ended known_result(struct capture *c, struct watched *w, int count, PyObject *result)
 {
-    const bool list = result && PyList_CheckExact(result);
-    struct shadow *shadow = list     ? shadow_new(c, SHADOW_LIST, 0)
-                            : result ? shadow_const(c, result)
-                                     : NULL;
-    bool is =
-        !result || list || value_is_simple(result) || PyType_Check(result) || PySlice_Check(result);
+    struct shadow *shadow;
+    bool simple;
 
-    for (Py_ssize_t i = 0; list && shadow && i < PyList_GET_SIZE(result); i++) {
-        is &= value_is_simple(PyList_GET_ITEM(result, i));
-        shadow_add(c, shadow, NULL, shadow_const(c, PyList_GET_ITEM(result, i)));
+    if (!result)
+        return ENDED_RAISED;
+    if (PyList_CheckExact(result)) {
+        shadow = list_shadow(c, result, &simple);
+    } else {
+        shadow = shadow_const(c, result);
+        simple = value_is_simple(result) || PyType_Check(result) || PySlice_Check(result);
     }
-    if (is)
+    if (simple)
         return stack_result(c, w, count, result, shadow);
     break_at(c, "value", "a %.200s was made of known values", Py_TYPE(result)->tp_name);
     stack_result(c, w, count, result, NULL);
@@ -132,12 +160,16 @@ struct call operator_call(const char *name, int slots, int count, struct operand
 
 PyObject *run_call(const struct call *call)
 {
-    PyObject *turned[] = {call->reflected ? call->args[1] : NULL, call->args[0]};
-    const Py_ssize_t positional =
-        call->count - (call->names ? PyTuple_GET_SIZE(call->names) : 0) - call->bound;
+    PyObject *const *args = call->args + call->bound;
+    const int count = call->count - count_names(call) - call->bound;
+    PyObject *swapped[2];
 
-    return PyObject_Vectorcall(call->callable, call->reflected ? turned : call->args + call->bound,
-                               (size_t)positional, call->names);
+    if (call->reflected) {
+        swapped[0] = call->args[1];
+        swapped[1] = call->args[0];
+        args = swapped;
+    }
+    return PyObject_Vectorcall(call->callable, args, (size_t)count, call->names);
 }
 
 struct call with_self(const struct call *call, PyObject *self, struct shadow *of_self)

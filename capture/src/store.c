@@ -1,30 +1,50 @@
 /* capture/src/store.c -- attributes, globals, items and cells that are set. See capture.h. */
 #include "capture.h"
 
-enum ended set_place(struct capture *c, struct watched *w, int count, struct shadow *of, char step,
-                     PyObject *key, PyObject *old, PyObject *value, struct shadow *of_value)
-{
-    struct shadow *const args[] = {of, shadow_const(c, key), of_value};
-    struct shadow *made, *callable;
+/* ---- one place behind a source ---- */
 
-    if (!lets_go(c, old, old ? source_read(c, of, step, key, old) : NULL) ||
-        !may_have_effect(c, of, 2, args + 1))
-        return not_ours(c, of->value);
-    if (!old && !source_changed(of, step, key))
-        guard_on(c, of, step == '.' ? "NO_HASATTR" : "DICT_NOT_CONTAINS", key);
-    callable = shadow_const(c, operator_named(step == '.' ? "setattr" : "setitem"));
-    made = shadow_new(c, SHADOW_CHANGED, 1);
-    if (!callable || !made || !shadow_change(c, of) || !add_effect(c, of, callable, 3, args))
-        return not_ours(c, of->value);
+/* VALUE, of OF_VALUE, is at STEP KEY behind OF from now on. OLD was, or nothing. NULL: no memory. */
+static struct shadow *changed_shadow(struct capture *c, struct shadow *of, char step, PyObject *key,
+                                     PyObject *old, PyObject *value, struct shadow *of_value)
+{
+    struct shadow *made = shadow_new(c, SHADOW_CHANGED, 1);
+
+    if (!made)
+        return NULL;
     made->source.step = step;
     made->source.parent = of;
     made->source.key = capture_keep(c, key);
+    made->source.is_new = !old;
     made->value = capture_keep(c, value);
     made->items[0] = of_value;
     made->count = 1;
-    made->source.is_new = !old;
-    if (step == '.' ? PyObject_SetAttr(of->value, key, value)
-                    : PyObject_SetItem(of->value, key, value))
+    return made;
+}
+
+enum ended set_place(struct capture *c, struct watched *w, int count, struct shadow *of, char step,
+                     PyObject *key, PyObject *old, PyObject *value, struct shadow *of_value)
+{
+    const bool is_attribute = step == '.';
+    struct shadow *const args[] = {of, shadow_const(c, key), of_value};
+    struct shadow *of_old = old ? source_read(c, of, step, key, old) : NULL;
+    struct shadow *made, *callable;
+    int failed;
+
+    if (!can_release(c, old, of_old) || !may_have_effect(c, of, 2, args + 1))
+        return not_ours(c, of->value);
+    if (!old && !source_changed(of, step, key))
+        guard_on(c, of, is_attribute ? "NO_HASATTR" : "DICT_NOT_CONTAINS", key);
+    callable = shadow_const(c, operator_named(is_attribute ? "setattr" : "setitem"));
+    made = changed_shadow(c, of, step, key, old, value, of_value);
+    if (!callable || !made || !shadow_change(c, of))
+        return not_ours(c, of->value);
+    if (!add_effect(c, of, callable, 3, args))
+        return not_ours(c, of->value);
+    if (is_attribute)
+        failed = PyObject_SetAttr(of->value, key, value);
+    else
+        failed = PyObject_SetItem(of->value, key, value);
+    if (failed)
         return ENDED_RAISED;
     made->source.next = of->source.child;
     of->source.child = made;
@@ -33,89 +53,224 @@ enum ended set_place(struct capture *c, struct watched *w, int count, struct sha
     return ENDED_NOT;
 }
 
-/* Item KEY of a dict that was there, or a global. */
 enum ended set_in_dict(struct capture *c, struct watched *w, int count, struct shadow *of,
                        PyObject *key, PyObject *value, struct shadow *of_value)
 {
-    return set_place(c, w, count, of, '[', key,
-                     capture_keep(c, PyDict_GetItemWithError(of->value, key)), value, of_value);
+    PyObject *old = capture_keep(c, PyDict_GetItemWithError(of->value, key));
+
+    return set_place(c, w, count, of, '[', key, old, value, of_value);
 }
 
-/* Attribute NAME of a class of the program's, a plain value that the class has itself, is set. */
-static enum ended set_class_attribute(struct capture *c, struct watched *w, PyObject *name)
-{
-    PyObject *owner = stack_value(w, 0);
-    PyObject *old = ((PyTypeObject *)owner)->tp_flags & Py_TPFLAGS_HEAPTYPE
-                        ? PyDict_GetItemWithError(((PyTypeObject *)owner)->tp_dict, name)
-                        : NULL;
-    struct shadow *of = stack_shadow(w, 0);
+/* ---- attributes ----
+ *
+ * An attribute is set where that runs no code of the program: no __setattr__, no descriptor of its
+ * own, no value whose death runs some. */
 
-    if (!old || !Py_IS_TYPE(owner, &PyType_Type) || _PyType_Lookup(&PyType_Type, name) ||
-        !value_is_simple(old) || !value_is_simple(stack_value(w, 1)) ||
-        PyUnicode_READ_CHAR(name, 0) == '_' || !value_known(c, owner, of) ||
-        class_changed(c, of, name))
-        return PyErr_Clear(), break_at(c, "mutation", "an attribute of a class is set");
-    return set_place(c, w, 2, of, '.', name, capture_keep(c, old), stack_value(w, 1),
-                     stack_shadow(w, 1));
+/* How an attribute is set. */
+enum setting {
+    SETTING_UNKNOWN,
+    SETTING_PROPERTY, /* a property: its function is stepped */
+    SETTING_CLASS,    /* of a class */
+    SETTING_MADE,     /* of an object that was made here */
+    SETTING_READ,     /* of an object that was read */
+};
+
+struct attribute_set {
+    PyObject *owner, *name, *value; /* borrowed */
+    PyObject *descriptor; /* borrowed: what the owner's class has under the name, or NULL */
+    PyObject *old;        /* borrowed from the arena: the attribute's value so far, or NULL */
+    struct shadow *of, *of_value;
+};
+
+static enum ended break_at_set(struct capture *c)
+{
+    return break_at(c, "mutation", "an attribute is set");
+}
+
+/* Is it a plain value that the class itself has, under a name without an underscore? */
+static bool is_plain_class_value(const struct attribute_set *set)
+{
+    PyTypeObject *type = (PyTypeObject *)set->owner;
+    const bool is_programs_class = type->tp_flags & Py_TPFLAGS_HEAPTYPE;
+    PyObject *old;
+
+    if (!is_programs_class || !Py_IS_TYPE(set->owner, &PyType_Type))
+        return false;
+    old = PyDict_GetItemWithError(type->tp_dict, set->name);
+    if (!old || _PyType_Lookup(&PyType_Type, set->name))
+        return false;
+    if (!value_is_simple(old) || !value_is_simple(set->value))
+        return false;
+    return PyUnicode_READ_CHAR(set->name, 0) != '_';
+}
+
+static enum ended set_class_attribute(struct capture *c, struct watched *w,
+                                      const struct attribute_set *set)
+{
+    PyObject *old;
+
+    if (!is_plain_class_value(set) || !value_known(c, set->owner, set->of) ||
+        class_changed(c, set->of, set->name)) {
+        PyErr_Clear();
+        return break_at(c, "mutation", "an attribute of a class is set");
+    }
+    old = PyDict_GetItemWithError(((PyTypeObject *)set->owner)->tp_dict, set->name);
+    return set_place(c, w, 2, set->of, '.', set->name, capture_keep(c, old), set->value,
+                     set->of_value);
+}
+
+static bool is_slot(const PyObject *descriptor)
+{
+    return descriptor && Py_IS_TYPE(descriptor, &PyMemberDescr_Type);
+}
+
+/* Does object set the attribute, in the owner's dict or a slot? */
+static bool is_set_by_object(struct capture *c, const struct attribute_set *set)
+{
+    PyTypeObject *type = Py_TYPE(set->owner);
+
+    if (value_is_array(set->owner) || PyType_Check(set->owner) || PyModule_Check(set->owner))
+        return false;
+    if (c->failed || type->tp_setattro != PyObject_GenericSetAttr)
+        return false;
+    if (set->descriptor && Py_TYPE(set->descriptor)->tp_descr_set && !is_slot(set->descriptor))
+        return false;
+    return value_type_known(c, set->owner, set->of);
+}
+
+static enum setting classify_set(struct capture *c, const struct attribute_set *set)
+{
+    if (!set->of)
+        return SETTING_UNKNOWN;
+    if (set->descriptor && Py_IS_TYPE(set->descriptor, &PyProperty_Type))
+        return SETTING_PROPERTY;
+    if (set->of->kind == SHADOW_SOURCE && PyType_Check(set->owner) && !c->failed)
+        return SETTING_CLASS;
+    if (set->of->kind != SHADOW_OBJECT && set->of->kind != SHADOW_SOURCE)
+        return SETTING_UNKNOWN;
+    if (!set->of_value || !is_set_by_object(c, set))
+        return SETTING_UNKNOWN;
+    return set->of->kind == SHADOW_OBJECT ? SETTING_MADE : SETTING_READ;
+}
+
+/* Guard that the class has the same descriptor for the name, or none. */
+static bool guard_descriptor(struct capture *c, const struct attribute_set *set,
+                             struct shadow *of_class)
+{
+    struct shadow *source;
+
+    if (!set->descriptor)
+        return !guard_on(c, of_class, "NO_HASATTR", set->name);
+    source = source_read(c, of_class, '.', set->name, set->descriptor);
+    return value_type_known(c, set->descriptor, source);
+}
+
+static enum ended break_at_class(struct capture *c, const struct attribute_set *set)
+{
+    return break_at(c, "mutation", "an attribute of a %.100s is set, whose class may say how",
+                    Py_TYPE(set->owner)->tp_name);
+}
+
+static bool has_dict(const PyTypeObject *type)
+{
+    return type->tp_dictoffset || type->tp_flags & Py_TPFLAGS_MANAGED_DICT;
+}
+
+static enum ended set_of_made(struct capture *c, struct watched *w, const struct attribute_set *set)
+{
+    struct shadow *of = set->of;
+    struct shadow *const args[] = {of, shadow_const(c, set->name), set->of_value};
+    struct shadow *of_class, *of_old, *callable;
+    struct shadow **place;
+
+    if (!set->descriptor && !has_dict(Py_TYPE(set->owner)))
+        return break_at_set(c);
+    if (!shadow_change(c, of))
+        return break_at_set(c);
+    of_class = class_source(c, set->owner, of);
+    place = object_place(of, set->name);
+    if (!of_class || (!place && !guard_descriptor(c, set, of_class)))
+        return break_at_class(c, set);
+    if (place && !set->old)
+        return break_at_set(c);
+    of_old = place ? *place : NULL;
+    callable = shadow_const(c, operator_named("setattr"));
+    if (!change(c, of, callable, place ? set->old : NULL, of_old, 3, args))
+        return break_at_set(c);
+    if (PyObject_SetAttr(set->owner, set->name, set->value))
+        return ENDED_RAISED;
+    if (place)
+        *place = set->of_value;
+    else
+        shadow_add(c, of, set->name, set->of_value);
+    stack_drop(w, 2);
+    return ENDED_NOT;
+}
+
+/* Without a value of its own, is the attribute absent, and not found by other code? */
+static bool is_free(const struct attribute_set *set)
+{
+    if (set->descriptor)
+        return is_slot(set->descriptor);
+    return Py_TYPE(set->owner)->tp_getattro == PyObject_GenericGetAttr;
+}
+
+static enum ended set_of_read(struct capture *c, struct watched *w, const struct attribute_set *set)
+{
+    struct shadow *of_class;
+
+    if (set->descriptor && PyFunction_Check(set->descriptor))
+        return break_at_set(c);
+    if (!set->old && !is_free(set))
+        return break_at_set(c);
+    of_class = class_source(c, set->owner, set->of);
+    if (!of_class || !is_ordinary(c, Py_TYPE(set->owner), of_class))
+        return break_at_class(c, set);
+    if (!guard_descriptor(c, set, of_class))
+        return break_at_class(c, set);
+    return set_place(c, w, 2, set->of, '.', set->name, set->old, set->value, set->of_value);
+}
+
+/* The function of a property takes its two values, and leaves its result. */
+static enum ended set_by_property(struct capture *c, struct watched *w, struct attribute_set *set)
+{
+    struct operands operands = {{set->owner, set->value}, {set->of, set->of_value}};
+    const struct call call = operator_call("setattr", 2, 2, &operands);
+    enum ended ended = call_property(c, w, set->name, set->descriptor, &call);
+
+    if (is_done(ended))
+        stack_drop(w, 1);
+    return ended;
 }
 
 enum ended store_attribute(struct capture *c, struct watched *w, PyObject *name)
 {
-    struct operands operands = {{stack_value(w, 0), stack_value(w, 1)},
-                                {stack_shadow(w, 0), stack_shadow(w, 1)}};
-    const struct call call = operator_call("setattr", 2, 2, &operands);
-    PyObject *owner = operands.values[0], *value = operands.values[1],
-             *descriptor = _PyType_Lookup(Py_TYPE(owner), name);
+    struct attribute_set set = {.owner = stack_value(w, 0),
+                                .name = name,
+                                .value = stack_value(w, 1),
+                                .of = stack_shadow(w, 0),
+                                .of_value = stack_shadow(w, 1)};
+    OWNED PyObject *descriptor = Py_XNewRef(_PyType_Lookup(Py_TYPE(set.owner), name));
     OWNED PyObject *old = NULL;
-    PyTypeObject *type = Py_TYPE(owner);
-    struct shadow *of = operands.of[0], *of_class, **has = NULL;
-    const bool made = of && of->kind == SHADOW_OBJECT,
-               member = descriptor && Py_IS_TYPE(descriptor, &PyMemberDescr_Type);
-    enum ended ended;
+    enum setting setting;
 
-    if (descriptor && of && Py_IS_TYPE(descriptor, &PyProperty_Type)) {
-        ended = call_property(c, w, name, descriptor, &call);
-        if (ended == ENDED_NOT || ended == ENDED_BEHIND)
-            stack_drop(w, 1);
-        return ended;
+    set.descriptor = descriptor;
+    setting = classify_set(c, &set);
+    if (setting == SETTING_MADE || setting == SETTING_READ) {
+        find_attribute(set.owner, name, &old);
+        set.old = capture_keep(c, old);
     }
-    if (of && of->kind == SHADOW_SOURCE && PyType_Check(owner) && !c->failed)
-        return set_class_attribute(c, w, name);
-    if (!of || !(made || of->kind == SHADOW_SOURCE) || !operands.of[1] || value_is_array(owner) ||
-        PyType_Check(owner) || PyModule_Check(owner) || c->failed ||
-        type->tp_setattro != PyObject_GenericSetAttr ||
-        (descriptor && Py_TYPE(descriptor)->tp_descr_set && !member) ||
-        !value_type_known(c, owner, of))
-        return break_at(c, "mutation", "an attribute is set");
-    find_attribute(owner, name, &old);
-    capture_keep(c, old);
-    if (made ? (!descriptor && !type->tp_dictoffset &&
-                !(type->tp_flags & Py_TPFLAGS_MANAGED_DICT)) ||
-                   !shadow_change(c, of)
-             : (descriptor && PyFunction_Check(descriptor)) ||
-                   (!old && (descriptor ? !member : type->tp_getattro != PyObject_GenericGetAttr)))
-        return break_at(c, "mutation", "an attribute is set");
-    of_class = class_source(c, owner, of);
-    has = made ? object_place(of, name) : NULL;
-    if (!of_class || (!made && !is_ordinary(c, type, of_class)) ||
-        (!has && (descriptor ? !value_type_known(c, descriptor,
-                                                 source_read(c, of_class, '.', name, descriptor))
-                             : guard_on(c, of_class, "NO_HASATTR", name))))
-        return break_at(c, "mutation", "an attribute of a %.100s is set, whose class may say how",
-                        type->tp_name);
-    if (!made)
-        return set_place(c, w, 2, of, '.', name, old, value, operands.of[1]);
-    if ((has && !old) ||
-        !change(c, of, shadow_const(c, operator_named("setattr")), has ? old : NULL,
-                has ? *has : NULL, 3,
-                (struct shadow *const[]){of, shadow_const(c, name), operands.of[1]}))
-        return break_at(c, "mutation", "an attribute is set");
-    if (PyObject_SetAttr(owner, name, value))
-        return ENDED_RAISED;
-    if (has)
-        *has = operands.of[1];
-    else
-        shadow_add(c, of, name, operands.of[1]);
-    stack_drop(w, 2);
-    return ENDED_NOT;
+    switch (setting) {
+    case SETTING_PROPERTY:
+        return set_by_property(c, w, &set);
+    case SETTING_CLASS:
+        return set_class_attribute(c, w, &set);
+    case SETTING_MADE:
+        return set_of_made(c, w, &set);
+    case SETTING_READ:
+        return set_of_read(c, w, &set);
+    case SETTING_UNKNOWN:
+        break;
+    }
+    return break_at_set(c);
 }
