@@ -237,6 +237,7 @@ shaped = frozenset("""
     t swapaxes moveaxis squeeze unsqueeze expand_dims flatten ravel copy astype to type tril triu trace diagonal repeat tile
     expand_as view_as type_as dropout requires_grad_ asarray array tensor as_tensor from_numpy chunk split unbind median
     layer_norm conv1d conv2d conv3d max_pool2d avg_pool2d""".split())
+of_three = frozenset(["where"])  # with three arguments, always
 made_of_shape = frozenset("zeros ones empty full rand randn arange linspace eye".split())
 # It only looks at shape and type
 fact = frozenset("""
@@ -251,8 +252,13 @@ same_shape = frozenset("T mT real imag data H mH".split())
 data = frozenset("item tolist tobytes tofile dump dumps backward register_hook".split())
 # Keywords with which it does nothing besides giving a result
 harmless = frozenset("dim axis keepdim keepdims dtype device".split())
+# It does more than give a result: changes its argument, or the state of a generator of random numbers
+impure = frozenset("requires_grad_ rand randn rand_like randn_like dropout".split())
 # What torch warns of: of some sizes, or of what it copies; of a mask of uint8; of complex numbers that it makes real
 warns = frozenset("std var asarray array tensor as_tensor from_numpy".split())
+of_dimension = frozenset("softmax log_softmax".split())  # without a dimension
+turned = frozenset("T H".split())  # attributes of what has not two dimensions
+padded = frozenset("conv1d conv2d conv3d".split())  # where the padding is a text
 masks = frozenset("getitem where masked_fill".split())
 casts = frozenset("float double half bfloat16 int long to type type_as view_as".split())
 # Builtins that may be called with what is known, and with arrays

@@ -1,7 +1,7 @@
 /* capture/src/build.c -- containers: built, read and changed. See capture.h.
  *
- * The shadow of a container that was built here has the shadows of its items, and is changed with
- * it. */
+ * The shadow of a container that was built here has the shadows of its items. Whatever changes the
+ * container changes the shadow in the same way. */
 #include "capture.h"
 
 enum {
@@ -9,7 +9,7 @@ enum {
     MOST_MIRRORED = 8, /* arguments */
 };
 
-/* ---- built ---- */
+/* ---- building ---- */
 
 /* The COUNT values on top in a tuple: a new reference, and its shadow. NULL: no memory. */
 static PyObject *tuple_of(struct capture *c, const struct watched *w, int count, struct shadow **of)
@@ -177,8 +177,9 @@ static enum ended build_known(struct capture *c, struct watched *w, int count, b
 
 /* ---- moved ----
  *
- * What moves the items of lists, tuples and dicts without looking at them is done once more, with
- * capsules of the items' shadows in their place. What that makes says where each has gone. */
+ * Some operations only move the items of lists, tuples and dicts. They are done a second time on
+ * mirrors: containers with capsules of the items' shadows instead of the items. The result shows
+ * where each item has moved. */
 
 static PyObject *mirror_of_item(struct shadow *of)
 {
@@ -581,7 +582,7 @@ enum ended move(struct capture *c, struct watched *w, const char *name, const st
     return ended;
 }
 
-/* ---- changed ---- */
+/* ---- instructions ---- */
 
 static enum ended set_item(struct capture *c, struct watched *w, const struct call *call);
 static enum ended subscript(struct capture *c, struct watched *w, int op);
@@ -686,7 +687,7 @@ enum ended build(struct capture *c, struct watched *w, struct compat_action acti
     }
 }
 
-/* ---- read and set by key ---- */
+/* ---- by key ---- */
 
 /* Is KEY one that makes a part of an array whose shape follows from its own? */
 static bool is_plain_key(PyObject *key)

@@ -330,6 +330,7 @@ struct operation {
     PyObject *target;          /* borrowed */
     PyObject *args, *keywords; /* owned; keywords may be NULL */
     bool fixed, counted;       /* as in struct node */
+    bool first, rest;          /* is the first argument, are others, of the graph? */
     struct shadow *same;       /* it returns this very object; or NULL */
 };
 

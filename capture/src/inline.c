@@ -1,35 +1,85 @@
 /* capture/src/inline.c -- calls of Python functions that are stepped. See capture.h.
  *
- * The function is called as CPython would call it, and its frame comes back to the
- * evaluator (capture_step). If it cannot be stepped to its end, CPython goes on in it, what the
- * graph got of it is taken back, and the call is a break. */
+ * The function is called as CPython calls it, and its frame comes back to the evaluator
+ * (capture_step). If it cannot be stepped to its end, CPython goes on in its frame, its nodes and
+ * effects are removed from the graph, and the call is a break. */
 #include "capture.h"
 
 enum { MOST_INLINES = 24 };
 
-/* What FUNCTION has for argument NUMBER if it is not given. */
+/* The source, or shadow, of FUNCTION's defaults; of those of keywords. NULL: unknown. */
+static struct shadow *defaults_of(struct capture *c, struct shadow *of, PyObject *all, bool keyword)
+{
+    if (!of)
+        return NULL;
+    if (of->kind == SHADOW_FUNCTION)
+        return keyword ? of->function.keyword_defaults : of->function.defaults;
+    return source_attribute(c, of, keyword ? "__kwdefaults__" : "__defaults__", all);
+}
+
+/* The default of a positional parameter of FUNCTION, or NULL. */
+static struct shadow *positional_default(struct capture *c, PyFunctionObject *function,
+                                         struct shadow *of, int number)
+{
+    const PyCodeObject *code = (PyCodeObject *)function->func_code;
+    PyObject *all = function->func_defaults;
+    /* from the end: there may be more at a hit */
+    OWNED PyObject *key = PyLong_FromLong(number - code->co_argcount);
+    struct shadow *from;
+    Py_ssize_t i;
+
+    if (!all || !key)
+        return NULL;
+    i = number - (code->co_argcount - PyTuple_GET_SIZE(all));
+    if (i < 0)
+        return NULL;
+    from = defaults_of(c, of, all, false);
+    return from ? value_part(c, all, from, key, PyTuple_GET_ITEM(all, i)) : NULL;
+}
+
+/* The default of its keyword-only parameter NAME, or NULL. */
+static struct shadow *keyword_default(struct capture *c, PyFunctionObject *function,
+                                      struct shadow *of, PyObject *name)
+{
+    PyObject *all = function->func_kwdefaults;
+    PyObject *value = all ? PyDict_GetItemWithError(all, name) : NULL;
+    struct shadow *from = value ? defaults_of(c, of, all, true) : NULL;
+
+    return from ? value_part(c, all, from, name, value) : NULL;
+}
+
+/* The shadow of parameter NUMBER of FUNCTION if no argument is given for it. */
 static struct shadow *defaulted(struct capture *c, PyFunctionObject *function, struct shadow *of,
                                 int number)
 {
-    PyCodeObject *code = (PyCodeObject *)function->func_code;
-    const bool keyword = number >= code->co_argcount;
-    PyObject *all = keyword ? function->func_kwdefaults : function->func_defaults,
-             *name = PyTuple_GET_ITEM(code->co_localsplusnames, number);
-    const Py_ssize_t i = all && !keyword ? number - (code->co_argcount - PyTuple_GET_SIZE(all)) : 0;
-    /* from the end: there may be more at a hit */
-    OWNED PyObject *key = keyword ? Py_NewRef(name) : PyLong_FromLong(number - code->co_argcount);
-    PyObject *value = !all || i < 0 ? NULL
-                      : keyword     ? PyDict_GetItemWithError(all, name)
-                                    : PyTuple_GET_ITEM(all, i);
-    struct shadow *from =
-        !value || !of ? NULL
-        : of->kind != SHADOW_FUNCTION
-            ? source_attribute(c, of, keyword ? "__kwdefaults__" : "__defaults__", all)
-        : keyword ? of->function.keyword_defaults
-                  : of->function.defaults;
+    const PyCodeObject *code = (PyCodeObject *)function->func_code;
+    PyObject *name = PyTuple_GET_ITEM(code->co_localsplusnames, number);
+    struct shadow *made;
 
+    if (number < code->co_argcount)
+        made = positional_default(c, function, of, number);
+    else
+        made = keyword_default(c, function, of, name);
     PyErr_Clear();
-    return from && key ? value_part(c, all, from, key, value) : NULL;
+    return made;
+}
+
+/* Parameters without * and **. */
+static int count_parameters(const PyCodeObject *code)
+{
+    return code->co_argcount + code->co_kwonlyargcount;
+}
+
+/* The number of CODE's parameter NAME, or count_parameters(). */
+static int find_parameter(const PyCodeObject *code, PyObject *name)
+{
+    const int parameters = count_parameters(code);
+    int at = code->co_posonlyargcount;
+
+    while (at < parameters &&
+           PyUnicode_Compare(PyTuple_GET_ITEM(code->co_localsplusnames, at), name))
+        at++;
+    return at;
 }
 
 /* The SHADOWS of FUNCTION's first variables as CALL gives them. */
@@ -37,31 +87,40 @@ static void bind(struct capture *c, const struct call *call, PyFunctionObject *f
                  struct shadow *of, struct shadow **shadows)
 {
     const PyCodeObject *code = (const PyCodeObject *)function->func_code;
-    const int arguments = code->co_argcount + code->co_kwonlyargcount,
-              named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0;
-    const int positional = call->count - named, several = !!(code->co_flags & CO_VARARGS);
-    struct shadow *more = several ? shadows[arguments] = shadow_new(c, SHADOW_TUPLE, 0) : NULL;
-    struct shadow *keywords = code->co_flags & CO_VARKEYWORDS
-                                  ? shadows[arguments + several] = shadow_new(c, SHADOW_DICT, 0)
-                                  : NULL;
+    const int parameters = count_parameters(code);
+    const int positional = call->count - count_names(call);
+    struct shadow *more = NULL, *keywords = NULL; /* *more, **keywords */
+    int next = parameters;
 
-    for (int i = Py_MIN(positional, code->co_argcount); i < arguments; i++)
+    if (code->co_flags & CO_VARARGS) {
+        more = shadow_new(c, SHADOW_TUPLE, 0);
+        shadows[next++] = more;
+    }
+    if (code->co_flags & CO_VARKEYWORDS) {
+        keywords = shadow_new(c, SHADOW_DICT, 0);
+        shadows[next++] = keywords;
+    }
+    for (int i = Py_MIN(positional, code->co_argcount); i < parameters; i++)
         shadows[i] = defaulted(c, function, of, i);
-    for (int i = 0; i < call->count; i++) {
-        PyObject *name = i < positional ? NULL : PyTuple_GET_ITEM(call->names, i - positional);
-        int at = name ? code->co_posonlyargcount : i;
-        while (name && at < arguments &&
-               PyUnicode_Compare(PyTuple_GET_ITEM(code->co_localsplusnames, at), name))
-            at++;
-        if (at < (name ? arguments : code->co_argcount))
+    for (int i = 0; i < positional; i++) {
+        if (i < code->co_argcount)
+            shadows[i] = call->shadows[i];
+        else if (more)
+            shadow_add(c, more, NULL, call->shadows[i]);
+    }
+    for (int i = positional; i < call->count; i++) {
+        PyObject *name = PyTuple_GET_ITEM(call->names, i - positional);
+        const int at = find_parameter(code, name);
+
+        if (at < parameters)
             shadows[at] = call->shadows[i];
-        else if (name ? keywords : more)
-            shadow_add(c, name ? keywords : more, name, call->shadows[i]);
+        else if (keywords)
+            shadow_add(c, keywords, name, call->shadows[i]);
     }
 }
 
-/* CALL, in which a function was stepped, gave RESULT: the shadow of that. NULL: it is not known, or
- * more has run than that function. */
+/* The shadow of RESULT of CALL, in which a function was stepped. NULL: it is not known, or more has
+ * run than that function. */
 static struct shadow *shadow_of_result(struct capture *c, const struct watched *w,
                                        const struct call *call, PyObject *result)
 {
@@ -69,27 +128,35 @@ static struct shadow *shadow_of_result(struct capture *c, const struct watched *
         return c->returned_shadow;
     if (w->unseen || !c->returned_shadow || c->stepped == Py_NotImplemented)
         return NULL;
-    if (call->made || c->stepped == result)
-        return call->made ? call->made : c->returned_shadow;
-    return value_is_simple(result) && value_known(c, NULL, c->returned_shadow)
-               ? shadow_const(c, result)
-               : NULL;
+    if (call->made)
+        return call->made;
+    if (c->stepped == result)
+        return c->returned_shadow;
+    if (value_is_simple(result) && value_known(c, NULL, c->returned_shadow))
+        return shadow_const(c, result);
+    return NULL;
 }
 
-/* A call of OF makes a generator of CODE, whose first COUNT variables have SHADOWS. Not one that
- * has something to do when it dies. */
+/* Does a generator of CODE nothing when it dies? */
+static bool can_follow_generator(PyCodeObject *code)
+{
+    OWNED PyObject *bytes = PyCode_GetCode(code);
+
+    if (!bytes)
+        return false;
+    return !code_handles(code, (const uint8_t *)PyBytes_AS_STRING(bytes), -1);
+}
+
+/* CALL of OF makes a generator of CODE, whose first COUNT variables have SHADOWS. */
 static enum ended generator_made(struct capture *c, struct watched *w, const struct call *call,
                                  PyCodeObject *code, struct shadow *of,
                                  struct shadow *const *shadows, int count)
 {
-    struct shadow *made =
-        shadow_new(c, SHADOW_GENERATOR, code->co_nlocalsplus + code->co_stacksize + 1);
-    OWNED PyObject *bytes = PyCode_GetCode(code);
+    const Py_ssize_t room = code->co_nlocalsplus + code->co_stacksize + 1;
+    struct shadow *made = shadow_new(c, SHADOW_GENERATOR, room);
     PyObject *result;
 
-    if (!made || !bytes || c->mortal->count ||
-        code_handles(code, (const uint8_t *)PyBytes_AS_STRING(bytes), -1) || call->operates ||
-        call->made)
+    if (!made || c->mortal->count || !can_follow_generator(code) || call->operates || call->made)
         return break_at(
             c, "call",
             "a generator that handles exceptions, or may keep what runs code when it dies");
@@ -97,65 +164,96 @@ static enum ended generator_made(struct capture *c, struct watched *w, const str
     made->count = code->co_nlocalsplus;
     made->generator.function = of;
     result = run_call(call);
-    made->value = result ? capture_keep(c, result) : NULL;
-    if (result && (!PyGen_CheckExact(result) || shadow_add(c, c->generators, NULL, made)))
+    if (!result)
+        return ENDED_RAISED;
+    made->value = capture_keep(c, result);
+    if (!PyGen_CheckExact(result) || shadow_add(c, c->generators, NULL, made))
         c->failed = true;
     return stack_result(c, w, call->slots, result, made);
+}
+
+static int count_callers(const struct watched *w)
+{
+    int depth = 0;
+
+    for (; w; w = w->outer)
+        depth++;
+    return depth;
+}
+
+/* C waits for the frame of the function that CALL begins. */
+static void await(struct capture *c, struct watched *w, const struct call *call, PyCodeObject *code,
+                  struct shadow *of, struct shadow **shadows, int count)
+{
+    c->awaited = shadows;
+    c->awaited_count = count;
+    c->awaited_code = code;
+    c->awaited_function = of;
+    c->awaited_call = call->operates ? call : NULL;
+    w->unseen = false;
+    c->entered = false;
+    c->inner_broke = false;
+    c->returned_shadow = NULL;
+}
+
+/* The function was stepped to its end. True: its result is on the stack. */
+static bool take_result(struct capture *c, struct watched *w, const struct call *call,
+                        const PyFunctionObject *function, PyObject *result)
+{
+    struct shadow *shadow = shadow_of_result(c, w, call, result);
+
+    if (shadow || (!call->operates && !call->made)) {
+        stack_result(c, w, call->slots, result, shadow);
+        return true;
+    }
+    break_at(c, "call", "a call of %.100s() that does more than that",
+             PyUnicode_AsUTF8(function->func_name));
+    c->inner_broke = true;
+    return false;
+}
+
+/* It raised StopIteration, as an iterator's __next__ may, and did nothing else. */
+static bool ended_iteration(const struct capture *c, const struct watched *w)
+{
+    if (!c->ends || !c->entered || w->unseen)
+        return false;
+    return PyErr_ExceptionMatches(PyExc_StopIteration);
 }
 
 enum ended inlined(struct capture *c, struct watched *w, const struct call *call,
                    PyFunctionObject *function, struct shadow *of)
 {
     PyCodeObject *code = (PyCodeObject *)function->func_code;
-    const int flags = code->co_flags, all = code->co_argcount + code->co_kwonlyargcount +
-                                            !!(flags & CO_VARARGS) + !!(flags & CO_VARKEYWORDS);
-    struct shadow **shadows = capture_room(c, sizeof *shadows * (size_t)(all + 1));
+    const int stars = !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
+    const int count = count_parameters(code) + stars;
+    struct shadow **shadows = capture_room(c, sizeof *shadows * (size_t)(count + 1));
     const struct attempt attempt = attempt_begin(c);
     const bool may_end = c->may_end;
-    OWNED PyObject *kept = NULL;
-    struct shadow *shadow;
+    OWNED PyObject *kept_code = NULL, *kept_function = NULL;
     PyObject *result;
-    int depth = 0;
 
     c->may_end = false;
-    for (const struct watched *at = w; at; at = at->outer)
-        depth++;
-    if (depth > MOST_INLINES)
+    if (count_callers(w) > MOST_INLINES)
         return break_at(c, "limit", "calls more than %d deep", MOST_INLINES);
     if (!shadows)
         return no_memory_at(c);
     bind(c, call, function, of, shadows);
-    if (flags & CO_GENERATOR)
-        return generator_made(c, w, call, code, of, shadows, all);
-    c->awaited = shadows;
-    c->awaited_count = all;
-    c->awaited_code = code;
-    c->awaited_function = of;
-    c->awaited_call = call->operates ? call : NULL;
-    w->unseen = false;
-    c->entered = c->inner_broke = false;
-    c->returned_shadow = NULL;
+    if (code->co_flags & CO_GENERATOR)
+        return generator_made(c, w, call, code, of, shadows, count);
+    await(c, w, call, code, of, shadows, count);
     /* the program may give the function other code, and CODE's place to that */
-    kept = Py_NewRef((PyObject *)code);
-    Py_INCREF(function);
+    kept_code = Py_NewRef((PyObject *)code);
+    kept_function = Py_NewRef((PyObject *)function);
     result = run_call(call);
-    Py_DECREF(function);
     c->awaited_code = NULL;
-    if (c->entered && !c->inner_broke && result) {
-        shadow = shadow_of_result(c, w, call, result);
-        if (shadow || !(call->operates || call->made))
-            return stack_result(c, w, call->slots, result, shadow);
-        break_at(c, "call", "a call of %.100s() that does more than that",
-                 PyUnicode_AsUTF8(function->func_name));
-        c->inner_broke = true;
-    }
-    if (may_end && !result && c->ends && c->entered && !w->unseen &&
-        PyErr_ExceptionMatches(PyExc_StopIteration))
+    if (c->entered && !c->inner_broke && result && take_result(c, w, call, function, result))
+        return ENDED_NOT;
+    if (may_end && !result && ended_iteration(c, w))
         return ENDED_RAISED; /* known, and so is what has been done before */
     attempt_undo(c, &attempt);
     if (!c->inner_broke)
         break_at(c, "call", "a call that did not begin as it was expected to");
-    /* a builtin that is done in Python raises as an instruction does */
+    /* a polyfill raises as the instruction does: nothing is kept of that */
     c->inner_broke = result || !compat_hides(code);
     if (!result)
         return ENDED_RAISED;
@@ -163,59 +261,93 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
     return ENDED_BEHIND;
 }
 
-/* Can a call of FUNCTION be stepped? Its source, OF, is guarded then. */
+/* Guard globals and builtins of FUNCTION, of which only the code is guarded. */
+static bool guard_scope(struct capture *c, PyFunctionObject *function, struct shadow *of)
+{
+    const struct {
+        const char *name;
+        PyObject *value;
+    } parts[] = {{"__globals__", function->func_globals},
+                 {"__builtins__", function->func_builtins}};
+
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(parts); i++) {
+        struct shadow *part = source_attribute(c, of, parts[i].name, parts[i].value);
+
+        if (!part || guard_on(c, part, "ID_MATCH", parts[i].value))
+            return false;
+    }
+    return true;
+}
+
+static bool can_step_code(const PyCodeObject *code)
+{
+    const int needed = CO_OPTIMIZED | CO_NEWLOCALS;
+    const int refused = CO_COROUTINE | CO_ASYNC_GENERATOR;
+
+    return (code->co_flags & (needed | refused)) == needed;
+}
+
 bool can_step(struct capture *c, PyObject *function, struct shadow *of)
 {
-    const int needed = CO_OPTIMIZED | CO_NEWLOCALS, refused = CO_COROUTINE | CO_ASYNC_GENERATOR;
     PyCodeObject *code;
     struct shadow *source;
+    bool is_known;
 
-    if (!PyFunction_Check(function) || !of)
+    if (!of || !PyFunction_Check(function))
         return false;
     code = (PyCodeObject *)((PyFunctionObject *)function)->func_code;
-    if ((code->co_flags & (needed | refused)) != needed)
+    if (!can_step_code(code))
         return false;
     if (of->kind == SHADOW_FUNCTION) /* its code can be set */
         return !of->function.code || of->function.code == (PyObject *)code;
-    if (of->kind != SHADOW_SOURCE ||
-        !(is_nested(function) ? value_type_known(c, function, of) : value_known(c, function, of)) ||
-        !(source = source_attribute(c, of, "__code__", (PyObject *)code)))
+    if (of->kind != SHADOW_SOURCE)
         return false;
-    if (!source->source.guarded)
-        guard_on(c, of, "CLOSURE_MATCH", function);
-    /* the code says what it does, with these */
-    for (int i = 0; i < 2 && of->source.guarded == GUARDED_TYPE && !source->source.guarded; i++) {
-        PyObject *value = i ? ((PyFunctionObject *)function)->func_builtins
-                            : ((PyFunctionObject *)function)->func_globals;
-        struct shadow *part = source_attribute(c, of, i ? "__builtins__" : "__globals__", value);
-        if (!part || guard_on(c, part, "ID_MATCH", value))
-            return false;
-    }
+    if (is_nested(function))
+        is_known = value_type_known(c, function, of);
+    else
+        is_known = value_known(c, function, of);
+    source = is_known ? source_attribute(c, of, "__code__", (PyObject *)code) : NULL;
+    if (!source)
+        return false;
+    if (source->source.guarded == GUARDED_VALUE)
+        return !c->failed;
+    guard_on(c, of, "CLOSURE_MATCH", function);
+    if (of->source.guarded == GUARDED_TYPE && !guard_scope(c, (PyFunctionObject *)function, of))
+        return false;
     source->source.guarded = GUARDED_VALUE;
     return !c->failed;
+}
+
+/* Must the argument be an iterator that is followed? CPython raises a text of its own where
+ * ITERATED cannot be iterated over. */
+static bool can_iterate(PyObject *value, const struct shadow *of, bool iterated)
+{
+    if (iterated && !Py_TYPE(value)->tp_iter && !PySequence_Check(value))
+        return false;
+    if (!PyIter_Check(value))
+        return true;
+    return is_kind(of, SHADOW_ITERATOR) || is_kind(of, SHADOW_GENERATOR);
 }
 
 enum ended step_polyfill(struct capture *c, struct watched *w, const char *name,
                          const struct call *call)
 {
-    const int from = !strcmp(name, "_unpack")                               ? 0
-                     : !strcmp(name, "_extend") || !strcmp(name, "_reduce") ? 1
-                                                                            : -1;
     PyObject *function = polyfill(name);
+    PyObject *iterated = table_entry("iterated", name);
+    const int from = iterated ? (int)PyLong_AsLong(iterated) : -1;
+    struct shadow *of;
     struct call instead = *call;
 
     for (int i = 0; i < call->count; i++)
-        /* CPython has words of its own for that */
-        if ((i == from && !Py_TYPE(call->args[i])->tp_iter && !PySequence_Check(call->args[i])) ||
-            (PyIter_Check(call->args[i]) &&
-             !(call->shadows[i] && (call->shadows[i]->kind == SHADOW_ITERATOR ||
-                                    call->shadows[i]->kind == SHADOW_GENERATOR))))
+        if (!can_iterate(call->args[i], call->shadows[i], i == from))
             return break_at(c, "container", "a loop over a %.200s",
                             Py_TYPE(call->args[i])->tp_name);
-    if (!function || !polyfill("order") || !(instead.of = shadow_new(c, SHADOW_FUNCTION, 0)))
+    of = shadow_new(c, SHADOW_FUNCTION, 0);
+    if (!function || !of || !polyfill("order"))
         return ENDED_BEFORE;
+    of->function.defaults = shadow_const(c, PyFunction_GET_DEFAULTS(function));
+    of->function.keyword_defaults = shadow_const(c, PyFunction_GET_KW_DEFAULTS(function));
     instead.callable = function;
-    instead.of->function.defaults = shadow_const(c, PyFunction_GET_DEFAULTS(function));
-    instead.of->function.keyword_defaults = shadow_const(c, PyFunction_GET_KW_DEFAULTS(function));
-    return inlined(c, w, &instead, (PyFunctionObject *)function, instead.of);
+    instead.of = of;
+    return inlined(c, w, &instead, (PyFunctionObject *)function, of);
 }

@@ -1,9 +1,4 @@
-/* capture/src/invoke.c -- calls: of array functions and methods, which become nodes, and of
- * functions that are stepped. See capture.h.
- *
- * A function that is stepped is called as CPython would call it, and its frame comes back to the
- * evaluator (capture_step). If it cannot be stepped to its end, CPython goes on in it, what the
- * graph got of it is taken back, and the call is a break. */
+/* capture/src/invoke.c -- calls: what is called, and who does it. See capture.h. */
 #include "capture.h"
 
 enum { MOST_ARGUMENTS = 256 };
@@ -20,7 +15,8 @@ PyMethodDef graph_break_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* Number of W's free variable that is variable CELL as well, as in a resume function; or -1. */
+/* The number of W's free variable that is the cell variable CELL as well, as in a resume function;
+ * or -1. */
 static int find_free(const struct watched *w, int cell)
 {
     PyObject *names = w->code->co_localsplusnames;
@@ -33,13 +29,22 @@ static int find_free(const struct watched *w, int cell)
     return -1;
 }
 
-/* A resume function puts its own things in place: those are what it begins with. */
+/* Is CALLABLE the first call of a resume function, which puts its own values in place? */
+static bool is_entry(const struct watched *w, PyObject *callable)
+{
+    if (!w->resumed || !PyCFunction_CheckExact(callable))
+        return false;
+    return PyCFunction_GET_SELF(callable) == shim->link_of(w->code);
+}
+
+/* That call. What the variables have behind it is what the function begins with. */
 static enum ended enter(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *result;
 
     for (int i = 0; i < w->variables; i++) {
         const int free = find_free(w, i);
+
         if (free >= 0)
             w->shadow[i] = w->shadow[free];
     }
@@ -51,110 +56,216 @@ static enum ended enter(struct capture *c, struct watched *w, const struct call 
     for (int i = 0; i < w->depth - call->slots; i++)
         if (!compat_local(w->frame, w->variables + i))
             w->shadow[w->variables + i] = &shadow_of_null;
-    c->begun |= result && !w->outer;
+    if (result && !w->outer)
+        c->begun = true;
     if (c->begun && !w->outer)
         memcpy(c->initial, w->shadow, sizeof *c->initial * (size_t)w->variables);
-    return stack_result(c, w, call->slots, result, result ? shadow_const(c, result) : NULL);
+    if (!result)
+        return ENDED_RAISED;
+    return stack_result(c, w, call->slots, result, shadow_const(c, result));
 }
 
-/* The shadow of CALLABLE, a method with its object, of which OF is the source: what it is follows
- * from its name or function, and its object. NULL: it is not known. */
+/* ---- bound methods that were read ---- */
+
+/* A method in C of an array, by its name. */
+static struct shadow *bound_c_shadow(struct capture *c, PyObject *callable, struct shadow *of,
+                                     struct shadow *of_self)
+{
+    const char *text = ((PyCFunctionObject *)callable)->m_ml->ml_name;
+    OWNED PyObject *name = PyUnicode_InternFromString(text);
+    struct shadow *source = name ? source_attribute(c, of, "__name__", name) : NULL;
+
+    if (!source || !value_known(c, name, source))
+        return NULL;
+    return method_of(c, of_self, name, NULL, NULL, NULL);
+}
+
+/* A method of a class in Python, by its function. */
+static struct shadow *bound_python_shadow(struct capture *c, PyObject *callable, struct shadow *of,
+                                          struct shadow *of_self)
+{
+    PyObject *function = PyMethod_GET_FUNCTION(callable);
+    struct shadow *source = source_attribute(c, of, "__func__", function);
+    PyObject *name;
+
+    if (!source || !PyFunction_Check(function))
+        return NULL;
+    name = ((PyFunctionObject *)function)->func_name;
+    return method_of(c, of_self, name, function, source, of_self);
+}
+
+/* The shadow of CALLABLE, a bound method of the source OF: it follows from its function, or its
+ * name, and its object. NULL: unknown. */
 static struct shadow *bound_shadow(struct capture *c, PyObject *callable, struct shadow *of)
 {
-    const bool is_builtin = PyCFunction_CheckExact(callable);
-    PyObject *self = is_builtin ? PyCFunction_GET_SELF(callable) : NULL, *function;
-    struct shadow *of_self, *of_function;
-    OWNED PyObject *name = NULL;
+    const bool is_c = PyCFunction_CheckExact(callable);
+    struct shadow *of_self;
+    PyObject *self;
 
-    if (!is_builtin && !Py_IS_TYPE(callable, &PyMethod_Type))
+    if (!is_c && !Py_IS_TYPE(callable, &PyMethod_Type))
         return NULL;
-    if (!is_builtin)
-        self = PyMethod_GET_SELF(callable);
-    else if (!value_is_array(self)) /* a list's length would be guarded, and it may grow */
+    self = is_c ? PyCFunction_GET_SELF(callable) : PyMethod_GET_SELF(callable);
+    /* a list's length would be guarded, and it may grow */
+    if (is_c && !value_is_array(self))
         return NULL;
-    if (guard_on(c, of, "TYPE_MATCH", (PyObject *)Py_TYPE(callable)) ||
-        !(of_self = source_attribute(c, of, "__self__", self)))
+    if (guard_on(c, of, "TYPE_MATCH", (PyObject *)Py_TYPE(callable)))
         return NULL;
-    if (is_builtin) {
-        name = PyUnicode_InternFromString(((PyCFunctionObject *)callable)->m_ml->ml_name);
-        of_function = name ? source_attribute(c, of, "__name__", name) : NULL;
-        return of_function && value_known(c, name, of_function)
-                   ? method_of(c, of_self, name, NULL, NULL, NULL)
-                   : NULL;
-    }
-    function = PyMethod_GET_FUNCTION(callable);
-    of_function = source_attribute(c, of, "__func__", function);
-    return of_function && PyFunction_Check(function)
-               ? method_of(c, of_self, ((PyFunctionObject *)function)->func_name, function,
-                           of_function, of_self)
-               : NULL;
+    of_self = source_attribute(c, of, "__self__", self);
+    if (!of_self)
+        return NULL;
+    if (is_c)
+        return bound_c_shadow(c, callable, of, of_self);
+    return bound_python_shadow(c, callable, of, of_self);
 }
 
-static enum ended dispatch(struct capture *c, struct watched *w, const struct call *call)
+/* ---- the call ---- */
+
+/* What is called. Decided once, in this order. */
+enum callee {
+    CALLEE_NULL,
+    CALLEE_ENTRY,          /* the first call of a resume function */
+    CALLEE_ARRAY_METHOD,   /* a method of an array, or of a node's result */
+    CALLEE_METHOD,         /* a method in Python that can be stepped */
+    CALLEE_MADE,           /* a function that was made here */
+    CALLEE_ARRAY_FUNCTION, /* a function or class of numpy or torch */
+    CALLEE_FUNCTION,       /* a function that was read and can be stepped */
+    CALLEE_CLASS,          /* a class */
+    CALLEE_OBJECT,         /* another object: with __call__, or a builtin */
+    CALLEE_UNKNOWN,
+};
+
+/* The object of a method, borrowed; or NULL. */
+static PyObject *self_of(PyObject *callable)
 {
-    struct call bound;
+    if (PyCFunction_Check(callable))
+        return PyCFunction_GET_SELF(callable);
+    return PyMethod_Check(callable) ? PyMethod_GET_SELF(callable) : NULL;
+}
+
+/* A method in C whose owner is an array, or a node's result? */
+static bool is_array_method(PyObject *self, const struct shadow *of)
+{
+    const struct shadow *owner = of->method.owner;
+
+    if (of->value || !self)
+        return false;
+    return (is_source(owner) || is_kind(owner, SHADOW_NODE)) && is_graph(self, owner);
+}
+
+static enum callee classify_bound(struct capture *c, const struct call *call)
+{
+    PyObject *self = self_of(call->callable);
+    const struct shadow *of = call->of;
+
+    if (is_array_method(self, of))
+        return CALLEE_ARRAY_METHOD;
+    if (self && of->value && PyMethod_Check(call->callable) &&
+        can_step(c, of->value, of->method.source))
+        return CALLEE_METHOD;
+    return CALLEE_OBJECT;
+}
+
+static enum callee classify(struct capture *c, const struct watched *w, const struct call *call)
+{
     PyObject *callable = call->callable;
     struct shadow *of = call->of;
-    struct shadow *method = callable && of && of->kind == SHADOW_SOURCE &&
-                                    value_is_bound(callable) &&
-                                    !(w->resumed && PyCFunction_CheckExact(callable) &&
-                                      PyCFunction_GET_SELF(callable) == shim->link_of(w->code))
-                                ? bound_shadow(c, callable, of)
-                                : NULL;
-    PyObject *self = callable && (method || (of && of->kind == SHADOW_METHOD))
-                         ? PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable)
-                           : PyMethod_Check(callable)  ? PyMethod_GET_SELF(callable)
-                                                       : NULL
-                         : NULL;
-    char text[120];
-    struct call whole;
-    enum ended ended;
+    enum callee callee;
 
     if (!callable)
-        return break_at(c, "call", "a call of nothing");
-    if (method) {
-        bound = *call;
-        call = &bound;
-        of = bound.of = method;
+        return CALLEE_NULL;
+    if (is_entry(w, callable))
+        return CALLEE_ENTRY;
+    if (!of)
+        return CALLEE_UNKNOWN;
+    callee = PyType_Check(callable) ? CALLEE_CLASS : CALLEE_OBJECT;
+    switch (of->kind) {
+    case SHADOW_METHOD:
+        return classify_bound(c, call);
+    case SHADOW_FUNCTION:
+        return can_step(c, callable, of) ? CALLEE_MADE : callee;
+    case SHADOW_CONST:
+        return is_array_function(callable) ? CALLEE_ARRAY_FUNCTION : callee;
+    case SHADOW_SOURCE:
+        if (is_array_function(callable))
+            return CALLEE_ARRAY_FUNCTION;
+        return can_step(c, callable, of) ? CALLEE_FUNCTION : callee;
+    default:
+        return callee;
     }
-    if (w->resumed && PyCFunction_CheckExact(callable) &&
-        PyCFunction_GET_SELF(callable) == shim->link_of(w->code))
-        return enter(c, w, call);
-    if (self && !of->value &&
-        (of->method.owner->kind == SHADOW_NODE || of->method.owner->kind == SHADOW_SOURCE) &&
-        is_graph(self, of->method.owner))
-        return array_method(c, w, call, self);
-    if (self && of->value && PyMethod_Check(callable) &&
-        can_step(c, of->value, of->method.source)) {
-        whole = with_self(call, self, of->method.bound);
-        return inlined(c, w, &whole, (PyFunctionObject *)of->value, of->method.source);
-    }
-    if (of && of->kind == SHADOW_FUNCTION && can_step(c, callable, of))
-        return inlined(c, w, call, (PyFunctionObject *)callable, of);
-    if (of && (of->kind == SHADOW_SOURCE || of->kind == SHADOW_CONST) &&
-        is_array_function(callable)) {
-        if (!value_known(c, callable, of))
-            return unknown_argument(c, call);
-        return array_function(c, w, call);
-    }
-    if (of && of->kind == SHADOW_SOURCE && can_step(c, callable, of))
-        return inlined(c, w, call, (PyFunctionObject *)callable, of);
+}
+
+/* A class, an object with __call__, or a builtin. */
+static enum ended call_object(struct capture *c, struct watched *w, const struct call *call)
+{
+    const struct call whole = with_self(call, call->callable, call->of);
+    enum ended ended;
+
     c->kind = NULL;
-    whole = with_self(call, callable, of);
-    if (of &&
-        ((ended = PyType_Check(callable) ? construct(c, w, call)
-                                         : special(c, w, "__call__", &whole)) != ENDED_BEFORE ||
-         c->kind))
+    if (PyType_Check(call->callable))
+        ended = construct(c, w, call);
+    else
+        ended = special(c, w, "__call__", &whole);
+    if (is_decided(c, ended))
         return ended;
-    if ((ended = call_known(c, w, call)) != ENDED_BEFORE || c->kind)
-        return ended;
+    return call_known(c, w, call);
+}
+
+static enum ended unknown_call(struct capture *c, PyObject *callable)
+{
+    char text[120];
+    const char *name = name_of(callable, text, sizeof text);
+    const bool asked = PyCFunction_CheckExact(callable) &&
+                       ((PyCFunctionObject *)callable)->m_ml == graph_break_methods;
+
     PyErr_Clear();
-    return break_at(c,
-                    PyCFunction_CheckExact(callable) &&
-                            ((PyCFunctionObject *)callable)->m_ml == graph_break_methods
-                        ? "asked"
-                        : "call",
-                    "a call of %.100s()", name_of(callable, text, sizeof text));
+    return break_at(c, asked ? "asked" : "call", "a call of %.100s()", name);
+}
+
+/* The source of CALL's callable, or for a bound method that was read, its shadow. */
+static struct shadow *shadow_of_callable(struct capture *c, const struct watched *w,
+                                         const struct call *call)
+{
+    struct shadow *method = NULL;
+
+    if (call->callable && is_source(call->of) && value_is_bound(call->callable) &&
+        !is_entry(w, call->callable))
+        method = bound_shadow(c, call->callable, call->of);
+    return method ? method : call->of;
+}
+
+static enum ended dispatch(struct capture *c, struct watched *w, struct call call)
+{
+    PyObject *callable = call.callable;
+    enum ended ended = ENDED_BEFORE;
+    struct call whole;
+
+    call.of = shadow_of_callable(c, w, &call);
+    switch (classify(c, w, &call)) {
+    case CALLEE_NULL:
+        return break_at(c, "call", "a call of nothing");
+    case CALLEE_ENTRY:
+        return enter(c, w, &call);
+    case CALLEE_ARRAY_METHOD:
+        return array_method(c, w, &call, self_of(callable));
+    case CALLEE_METHOD:
+        whole = with_self(&call, self_of(callable), call.of->method.bound);
+        return inlined(c, w, &whole, (PyFunctionObject *)call.of->value, call.of->method.source);
+    case CALLEE_MADE:
+    case CALLEE_FUNCTION:
+        return inlined(c, w, &call, (PyFunctionObject *)callable, call.of);
+    case CALLEE_ARRAY_FUNCTION:
+        if (!value_known(c, callable, call.of))
+            return unknown_argument(c, &call);
+        return array_function(c, w, &call);
+    case CALLEE_CLASS:
+    case CALLEE_OBJECT:
+        ended = call_object(c, w, &call);
+        break;
+    case CALLEE_UNKNOWN:
+        c->kind = NULL;
+        break;
+    }
+    return is_decided(c, ended) ? ended : unknown_call(c, callable);
 }
 
 enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *names, bool on_top)
@@ -167,7 +278,7 @@ enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *nam
                         .slots = count + 2 + on_top,
                         .count = count};
     const int base = call.slots - 1;
-    PyObject *pair[2];
+    PyObject *first, *second;
 
     if (count > MOST_ARGUMENTS - 1)
         return break_at(c, "call", "a call with %d arguments", count);
@@ -175,54 +286,82 @@ enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *nam
         call.args[i] = stack_value(w, base - 2 - i);
         call.shadows[i] = stack_shadow(w, base - 2 - i);
     }
-    pair[0] = stack_value(w, base);
-    pair[1] = stack_value(w, base - 1);
-    if (COMPAT_CALLABLE_FIRST || pair[0]) {
-        call.callable = pair[0];
-        call.of = stack_shadow(w, base);
-        if (pair[1]) { /* self: of an unbound method */
-            call = with_self(&call, pair[1], stack_shadow(w, base - 1));
-            call.bound = false;
-        }
-    } else {
-        call.callable = pair[1];
+    first = stack_value(w, base);
+    second = stack_value(w, base - 1);
+    if (!COMPAT_CALLABLE_FIRST && !first) {
+        call.callable = second;
         call.of = stack_shadow(w, base - 1);
+        return dispatch(c, w, call);
     }
-    return dispatch(c, w, &call);
+    call.callable = first;
+    call.of = stack_shadow(w, base);
+    if (second) { /* the self of an unbound method */
+        call = with_self(&call, second, stack_shadow(w, base - 1));
+        call.bound = false;
+    }
+    return dispatch(c, w, call);
+}
+
+/* Are TUPLE and DICT (or NULL), of a call with * and **, known, so that their items are? */
+static bool are_starred_known(struct capture *c, PyObject *tuple, struct shadow *of, PyObject *dict,
+                              struct shadow *of_dict)
+{
+    if (!PyTuple_CheckExact(tuple) || !value_type_known(c, tuple, of))
+        return false;
+    if (!dict)
+        return true;
+    if (!is_kind(of_dict, SHADOW_DICT) || !PyDict_CheckExact(dict))
+        return false;
+    return PyDict_GET_SIZE(dict) == of_dict->count;
+}
+
+static enum ended unknown_starred(struct capture *c)
+{
+    PyErr_Clear();
+    return break_at(c, "call", "a call with *arguments that are not known");
 }
 
 enum ended invoke_variable(struct capture *c, struct watched *w, bool keywords)
 {
-    PyObject *tuple = stack_value(w, keywords ? 1 : 0), *dict = keywords ? stack_value(w, 0) : NULL;
-    struct shadow *of = stack_shadow(w, keywords ? 1 : 0),
-                  *of_dict = keywords ? stack_shadow(w, 0) : NULL;
-    const int base = keywords ? 3 : 2, at = COMPAT_CALLABLE_FIRST ? base : base - 1;
+    const int at_tuple = keywords ? 1 : 0, base = at_tuple + 2;
+    const int at_callable = COMPAT_CALLABLE_FIRST ? base : base - 1;
+    const int at_null = COMPAT_CALLABLE_FIRST ? base - 1 : base;
+    PyObject *tuple = stack_value(w, at_tuple), *dict = keywords ? stack_value(w, 0) : NULL;
+    struct shadow *of = stack_shadow(w, at_tuple);
+    struct shadow *of_dict = keywords ? stack_shadow(w, 0) : NULL;
     PyObject *values[MOST_ARGUMENTS + 1];
     struct shadow *shadows[MOST_ARGUMENTS + 1];
-    const Py_ssize_t count = PyTuple_CheckExact(tuple) ? PyTuple_GET_SIZE(tuple) : -1,
-                     named = dict && PyDict_CheckExact(dict) && of_dict ? of_dict->count : 0;
-    OWNED PyObject *names = named ? PySequence_Tuple(dict) : NULL,
-                   *held = named ? PyDict_Values(dict) : PyList_New(0);
-    struct call call = {.callable = stack_value(w, at),
-                        .of = stack_shadow(w, at),
+    OWNED PyObject *names = NULL, *items = NULL, *held = NULL;
+    struct call call = {.callable = stack_value(w, at_callable),
+                        .of = stack_shadow(w, at_callable),
                         .slots = base + 1,
                         .args = values + 1,
-                        .shadows = shadows + 1,
-                        .names = names,
-                        .count = (int)(count + named)};
+                        .shadows = shadows + 1};
+    Py_ssize_t positional, named;
 
-    if (count < 0 || count + named > MOST_ARGUMENTS || !value_type_known(c, tuple, of) ||
-        stack_value(w, COMPAT_CALLABLE_FIRST ? base - 1 : base) ||
-        (dict && (!of_dict || of_dict->kind != SHADOW_DICT || !PyDict_CheckExact(dict) ||
-                  PyDict_GET_SIZE(dict) != named)))
-        return PyErr_Clear(), break_at(c, "call", "a call with *arguments that are not known");
-    if (!held || (named && !names) || PyList_SetSlice(held, 0, 0, tuple))
+    if (stack_value(w, at_null) || !are_starred_known(c, tuple, of, dict, of_dict))
+        return unknown_starred(c);
+    positional = PyTuple_GET_SIZE(tuple);
+    named = dict ? of_dict->count : 0;
+    if (positional + named > MOST_ARGUMENTS)
+        return unknown_starred(c);
+    names = named ? PySequence_Tuple(dict) : NULL;
+    items = named ? PyDict_Values(dict) : PyList_New(0);
+    if (!items || (named && !names))
         return no_memory_at(c);
-    for (Py_ssize_t i = 0; i < count + named; i++) {
-        if (i >= count && !PyUnicode_CheckExact(PyTuple_GET_ITEM(names, i - count)))
+    held = PySequence_List(tuple);
+    if (!held || PyList_SetSlice(held, positional, positional, items))
+        return no_memory_at(c);
+    for (Py_ssize_t i = 0; i < positional; i++)
+        call.shadows[i] = value_item(c, tuple, of, i);
+    for (Py_ssize_t i = 0; i < named; i++) {
+        if (!PyUnicode_CheckExact(PyTuple_GET_ITEM(names, i)))
             return break_at(c, "call", "a call with **keywords that are not known");
-        call.args[i] = PyList_GET_ITEM(held, i);
-        call.shadows[i] = i < count ? value_item(c, tuple, of, i) : of_dict->items[i - count];
+        call.shadows[positional + i] = of_dict->items[i];
     }
-    return dispatch(c, w, &call);
+    call.count = (int)(positional + named);
+    call.names = names;
+    for (int i = 0; i < call.count; i++)
+        call.args[i] = PyList_GET_ITEM(held, i);
+    return dispatch(c, w, call);
 }

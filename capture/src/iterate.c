@@ -1,10 +1,9 @@
-/* capture/src/iterate.c -- iteration and unpacking: containers, iterators, generators. See
- * capture.h.
+/* capture/src/iterate.c -- iterators, generators and unpacking. See capture.h.
  *
- * An iterator of CPython's gives its next item itself, and the shadow follows. A generator's frame
- * is stepped when that is resumed (step.c). map(), filter() and zip() have nothing but iterators
- * and a function: with those a function in Python that is stepped does what they would do
- * (python/dyntrace/_polyfills.py), and they are as if they had done it. */
+ * CPython's own iterators give their next item, and the shadow follows. The frame of a generator is
+ * stepped when it is resumed (step.c). map(), filter() and zip() consist of iterators and a
+ * function: a function in Python (dyntrace._polyfills) is stepped that does with them what they
+ * would do. */
 #include "capture.h"
 
 /* Add a node for item I of VALUE, a result of the graph. Returns its shadow, or NULL. */

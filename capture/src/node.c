@@ -1,34 +1,43 @@
-/* capture/src/node.c -- nodes of the graph: operations on arrays and on numbers that vary. See
+/* capture/src/node.c -- nodes of the graph: operations on arrays, and on numbers that vary. See
  * capture.h. */
 #include "capture.h"
 
-enum { LONGEST = 60 /* operands of what calculates a number that is in a guard */ };
+enum {
+    LONGEST = 60,     /* operands in the expression of a number, which a guard evaluates */
+    MOST_TENSORS = 64 /* in a list, that are looked at */
+};
 
 bool is_graph(PyObject *value, const struct shadow *shadow)
 {
-    return (shadow && shadow->kind == SHADOW_NODE && !shadow->node.is_number) ||
-           (value && value_is_array(value));
+    if (is_kind(shadow, SHADOW_NODE) && !shadow->node.is_number)
+        return true;
+    return value && value_is_array(value);
 }
 
 bool has_graph(struct capture *c, PyObject *value, const struct shadow *shadow)
 {
-    for (Py_ssize_t i = 0; is_container(shadow) && i < shadow->count; i++)
-        if (!may_go_on(c) ||
-            has_graph(c, shadow->items[i] ? shadow->items[i]->value : NULL, shadow->items[i]))
+    for (Py_ssize_t i = 0; is_container(shadow) && i < shadow->count; i++) {
+        const struct shadow *item = shadow->items[i];
+
+        if (!may_go_on(c) || has_graph(c, item ? item->value : NULL, item))
             return true;
-    return is_graph(value, shadow) ||
-           (value && shadow && shadow->kind == SHADOW_SOURCE && value_has_array(value, 3));
+    }
+    if (is_graph(value, shadow))
+        return true;
+    return value && is_source(shadow) && value_has_array(value, 3);
 }
 
 bool is_fixed(struct capture *c, PyObject *value, const struct shadow *shadow)
 {
-    for (Py_ssize_t i = 0; is_container(shadow) && i < shadow->count; i++)
-        if (!may_go_on(c) ||
-            !is_fixed(c, shadow->items[i] ? shadow->items[i]->value : NULL, shadow->items[i]))
+    for (Py_ssize_t i = 0; is_container(shadow) && i < shadow->count; i++) {
+        const struct shadow *item = shadow->items[i];
+
+        if (!may_go_on(c) || !is_fixed(c, item ? item->value : NULL, item))
             return false;
-    return !is_graph(value, shadow) ||
-           (shadow &&
-            (shadow->kind == SHADOW_SOURCE || (shadow->kind == SHADOW_NODE && shadow->node.fixed)));
+    }
+    if (!is_graph(value, shadow) || is_source(shadow))
+        return true;
+    return is_kind(shadow, SHADOW_NODE) && shadow->node.fixed;
 }
 
 bool has_number(const struct shadow *shadow)
@@ -47,30 +56,40 @@ PyObject *place_now(const struct capture *c)
 
     for (const struct watched *w = c->innermost; place && w; w = w->outer) {
         OWNED PyObject *unit = PyLong_FromLong(w->unit);
-        if (!compat_hides(w->code) &&
-            (!unit || PyList_Append(place, (PyObject *)w->code) || PyList_Append(place, unit)))
+
+        if (compat_hides(w->code))
+            continue;
+        if (!unit || PyList_Append(place, (PyObject *)w->code) || PyList_Append(place, unit))
             return NULL;
     }
     return place ? PyList_AsTuple(place) : NULL;
 }
 
-/* Likewise, and behind each the part that has its globals, and the name of its module. */
+/* (Code, unit, the part of its globals or True: the function's own, the name of its module) of a
+ * frame: a new reference, or NULL. */
+static PyObject *place_of_frame(struct capture *c, struct watched *w)
+{
+    PyObject *globals = w->frame->f_globals;
+    PyObject *part = Py_True, *name = NULL;
+
+    if (w->globals != c->globals)
+        part = plan_part(c, w->globals);
+    if (PyDict_CheckExact(globals))
+        name = PyDict_GetItemWithError(globals, word_of("__name__"));
+    return Py_BuildValue("(OiOO)", w->code, w->unit, part, name ? name : Py_None);
+}
+
+/* A tuple of these, from the innermost frame outwards. */
 static PyObject *place_of_node(struct capture *c)
 {
     OWNED PyObject *place = PyList_New(0);
 
     for (struct watched *w = c->innermost; place && w; w = w->outer) {
-        PyObject *globals = w->frame->f_globals;
-        PyObject *name = PyDict_CheckExact(globals)
-                             ? PyDict_GetItemWithError(globals, word_of("__name__"))
-                             : NULL;
         OWNED PyObject *one = NULL;
 
         if (compat_hides(w->code))
             continue;
-        one = Py_BuildValue("(OiOO)", w->code, w->unit,
-                            w->globals == c->globals ? Py_True : plan_part(c, w->globals),
-                            name ? name : Py_None);
+        one = place_of_frame(c, w);
         if (!one || PyList_Append(place, one))
             return NULL;
     }
@@ -81,35 +100,56 @@ int add_node(struct capture *c, PyObject *node)
 {
     OWNED PyObject *place = place_of_node(c);
 
-    return place && !PyList_Append(c->places, place) && !PyList_Append(c->nodes, node) ? 0 : -1;
+    if (!place || PyList_Append(c->places, place))
+        return -1;
+    return PyList_Append(c->nodes, node);
 }
+
+/* A row of a code object's exception table. */
+struct handler {
+    uint32_t unit, units; /* that it is for */
+    uint32_t target, depth;
+};
 
 bool code_handles(PyCodeObject *code, const uint8_t *bytes, int32_t unit)
 {
-    const unsigned char *at = (const unsigned char *)PyBytes_AS_STRING(code->co_exceptiontable),
-                        *end = at + PyBytes_GET_SIZE(code->co_exceptiontable);
+    PyObject *table = code->co_exceptiontable;
+    const unsigned char *at = (const unsigned char *)PyBytes_AS_STRING(table);
+    const unsigned char *end = at + PyBytes_GET_SIZE(table);
 
     while (at < end) {
-        uint32_t row[4]; /* its first unit, how many, that of what handles it, the stack then */
-        for (int i = 0; i < 4; i++)
-            if (!compat_read_number(&at, end, &row[i]))
-                return true;
-        if ((unit < 0 || ((uint32_t)unit >= row[0] && (uint32_t)unit < row[0] + row[1])) &&
-            ((Py_ssize_t)row[2] >= Py_SIZE(code) || bytes[2 * row[2]] == PUSH_EXC_INFO))
+        struct handler row;
+        bool is_for_unit;
+
+        if (!compat_read_number(&at, end, &row.unit) || !compat_read_number(&at, end, &row.units))
+            return true;
+        if (!compat_read_number(&at, end, &row.target) || !compat_read_number(&at, end, &row.depth))
+            return true;
+        is_for_unit = (uint32_t)unit >= row.unit && (uint32_t)unit < row.unit + row.units;
+        if (unit >= 0 && !is_for_unit)
+            continue;
+        if ((Py_ssize_t)row.target >= Py_SIZE(code) || bytes[2 * row.target] == PUSH_EXC_INFO)
             return true;
     }
     return false;
 }
 
-/* The graph runs where its code begins: no handler sees what it raises. But a graph that has done
- * nothing but give results can be left, and the function's own code run from its beginning. PURE:
- * the operation gives a result, and does and warns of nothing. */
+/* Would the function, or one that called it, handle an exception of the instruction? */
+static bool is_handled(const struct capture *c)
+{
+    for (const struct watched *w = c->innermost; w; w = w->outer)
+        if (code_handles(w->code, w->bytes, w->unit))
+            return true;
+    return false;
+}
+
+/* The graph runs where its code begins: no handler sees its exceptions. But a graph that only gives
+ * results can be left, and the function's own code run from its beginning. PURE: the operation
+ * gives a result, and neither does nor warns of anything. */
 enum ended may_operate(struct capture *c, bool pure)
 {
-    bool handled = false;
+    const bool handled = is_handled(c);
 
-    for (const struct watched *w = c->innermost; w && !handled; w = w->outer)
-        handled = code_handles(w->code, w->bytes, w->unit);
     c->handled = handled && (!pure || c->impure || c->foreign);
     if (c->handled)
         return break_at(c, "instruction",
@@ -119,13 +159,14 @@ enum ended may_operate(struct capture *c, bool pure)
             c, "instruction",
             "an operation that changes something or may warn, behind one whose exception would "
             "be handled");
-    c->attempted |= handled;
-    c->impure |= !pure;
+    if (handled)
+        c->attempted = true;
+    if (!pure)
+        c->impure = true;
     return ENDED_NOT;
 }
 
-/* Is VALUE an array, or several? If an operation on it may run code of the program's, that is
- * noted. */
+/* Is VALUE an array, or several? Notes if operations on it may run code of the program. */
 static bool is_result(struct capture *c, PyObject *value)
 {
     const bool several = PyTuple_Check(value) || PyList_CheckExact(value);
@@ -133,35 +174,42 @@ static bool is_result(struct capture *c, PyObject *value)
 
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *one = several ? PySequence_Fast_GET_ITEM(value, i) : value;
+
         if (!value_is_array(one))
             return false;
-        c->foreign |= value_is_foreign(one);
+        if (value_is_foreign(one))
+            c->foreign = true;
     }
     return count > 0;
 }
 
-/* The node of OPERATION, whose arguments go: its shadow, or NULL: no memory. */
+/* Add the node of OPERATION, whose arguments are stolen. Returns its shadow; NULL: no memory. */
 static struct shadow *add_operation(struct capture *c, struct operation *operation)
 {
     OWNED PyObject *node = node_new(word_of(operation->op), NULL, operation->target,
                                     operation->args, operation->keywords);
-    struct shadow *shadow = node && !add_node(c, node) && capture_keep(c, node)
-                                ? shadow_node(c, node, operation->fixed, operation->counted)
-                                : NULL;
+    struct shadow *shadow = NULL;
 
+    if (node && !add_node(c, node) && capture_keep(c, node))
+        shadow = shadow_node(c, node, operation->fixed, operation->counted);
     PyErr_Clear();
-    if (!shadow)
-        c->failed = true;
-    else
+    if (shadow)
         shadow->node.same = operation->same;
+    else
+        c->failed = true;
     return shadow;
+}
+
+/* A dtype or the like, which a class gave that was called with shapes that are known? */
+static bool is_known_description(const struct operation *operation, PyObject *result)
+{
+    return operation->counted && PyType_Check(operation->target) && value_is_description(result);
 }
 
 enum ended node_result(struct capture *c, struct watched *w, int count, struct operation *operation,
                        PyObject *result)
 {
-    struct shadow *shadow = NULL;
-    enum ended ended = ENDED_NOT;
+    const char *name = "a call";
 
     if (result && is_result(c, result))
         return stack_result(c, w, count, result, add_operation(c, operation));
@@ -169,16 +217,13 @@ enum ended node_result(struct capture *c, struct watched *w, int count, struct o
     Py_CLEAR(operation->keywords);
     if (!result)
         return ENDED_RAISED;
-    if (operation->counted && PyType_Check(operation->target) && value_is_description(result)) {
-        shadow = shadow_const(c, result);
-    } else {
-        break_at(c, "data", "%.100s gives a %.100s",
-                 operation->op[5] == 'm' ? PyUnicode_AsUTF8(operation->target) : "a call",
-                 Py_TYPE(result)->tp_name);
-        ended = ENDED_BEHIND;
-    }
-    stack_result(c, w, count, result, shadow);
-    return ended;
+    if (is_known_description(operation, result))
+        return stack_result(c, w, count, result, shadow_const(c, result));
+    if (!strcmp(operation->op, "call_method"))
+        name = PyUnicode_AsUTF8(operation->target);
+    break_at(c, "data", "%.100s gives a %.100s", name, Py_TYPE(result)->tp_name);
+    stack_result(c, w, count, result, NULL);
+    return ENDED_BEHIND;
 }
 
 /* ---- numbers and operators ---- */
@@ -196,9 +241,18 @@ bool are_numbers(struct capture *c, const struct call *call)
     return varies;
 }
 
-/* How the number that CALL gives comes about, for guards: (operator, operands...); an operand is
- * the path of an input in a tuple, another such tuple, or a number. A new reference. NULL: that is
- * too long. */
+/* What stands for a number in an expression: a new reference. NULL: unknown. */
+static PyObject *expression_part(struct capture *c, struct shadow *of)
+{
+    if (!of)
+        return NULL;
+    if (of->kind == SHADOW_NODE)
+        return Py_XNewRef(of->node.expression);
+    if (is_varying(c, of))
+        return Py_BuildValue("(O)", source_path(c, of));
+    return value_known(c, of->value, of) ? Py_NewRef(of->value) : NULL;
+}
+
 PyObject *expression_of(struct capture *c, const struct call *call)
 {
     PyObject *made = PyTuple_New(1 + call->count);
@@ -206,12 +260,8 @@ PyObject *expression_of(struct capture *c, const struct call *call)
     if (made)
         PyTuple_SET_ITEM(made, 0, Py_NewRef(call->callable));
     for (int i = 0; made && i < call->count; i++) {
-        struct shadow *of = call->shadows[i];
-        PyObject *one = !of                             ? NULL
-                        : of->kind == SHADOW_NODE       ? Py_XNewRef(of->node.expression)
-                        : is_varying(c, of)             ? Py_BuildValue("(O)", source_path(c, of))
-                        : value_known(c, of->value, of) ? Py_NewRef(of->value)
-                                                        : NULL;
+        PyObject *one = expression_part(c, call->shadows[i]);
+
         PyTuple_SET_ITEM(made, 1 + i, one);
         if (!one)
             Py_CLEAR(made);
@@ -220,43 +270,62 @@ PyObject *expression_of(struct capture *c, const struct call *call)
     return made;
 }
 
-/* Is VALUE, known, something that an array function would run code of the program's by? */
+/* Is VALUE, known, a function or class of the program, which an array function may call? */
 static bool is_programs(PyObject *value)
 {
-    return (PyFunction_Check(value) || PyMethod_Check(value) ||
-            (PyType_Check(value) && ((PyTypeObject *)value)->tp_flags & Py_TPFLAGS_HEAPTYPE)) &&
-           !is_array_function(value);
+    bool is_class = false;
+
+    if (PyType_Check(value))
+        is_class = ((PyTypeObject *)value)->tp_flags & Py_TPFLAGS_HEAPTYPE;
+    if (!is_class && !PyFunction_Check(value) && !PyMethod_Check(value))
+        return false;
+    return !is_array_function(value);
 }
 
-bool node_arguments(struct capture *c, const struct call *call, bool sized, struct operation *made,
-                    bool *first, bool *rest)
+/* Argument I of CALL becomes one of MADE. False: it is not known, or no memory. */
+static bool node_argument(struct capture *c, const struct call *call, int i, bool sized,
+                          struct operation *made)
 {
-    const int named = call->names ? (int)PyTuple_GET_SIZE(call->names) : 0,
-              positional = call->count - named;
+    PyObject *value = call->args[i];
+    struct shadow *of = call->shadows[i];
+    OWNED PyObject *one = value_argument(c, value, of);
+    const int keyword = i - (call->count - count_names(call));
+
+    if (!one)
+        return false;
+    if (keyword < 0)
+        PyTuple_SET_ITEM(made->args, i, Py_NewRef(one));
+    else if (PyDict_SetItem(made->keywords, PyTuple_GET_ITEM(call->names, keyword), one))
+        return false;
+    if (!is_fixed(c, value, of) || (sized && has_number(of)))
+        made->fixed = false;
+    if (is_programs(value))
+        c->foreign = true;
+    if (has_graph(c, value, of))
+        *(i || keyword >= 0 ? &made->rest : &made->first) = true;
+    return true;
+}
+
+/* The operation of CALL and its arguments. SIZED: numbers say what shape it gives. False: one is
+ * not known. */
+static bool node_arguments(struct capture *c, const struct call *call, bool sized,
+                           struct operation *made)
+{
+    const int named = count_names(call);
     int i = 0;
 
-    *first = *rest = false;
     *made = (struct operation){.op = call->bound ? "call_method" : "call_function",
                                .target = call->bound ? call->of->method.name : call->callable,
-                               .args = PyTuple_New(positional),
+                               .args = PyTuple_New(call->count - named),
                                .keywords = named ? PyDict_New() : NULL,
                                .fixed = true};
-    for (; made->args && (!named || made->keywords) && i < call->count; i++) {
-        OWNED PyObject *one = value_argument(c, call->args[i], call->shadows[i]);
-        if (!one ||
-            (i >= positional &&
-             PyDict_SetItem(made->keywords, PyTuple_GET_ITEM(call->names, i - positional), one)))
-            break;
-        if (i < positional)
-            PyTuple_SET_ITEM(made->args, i, Py_NewRef(one));
-        made->fixed &= is_fixed(c, call->args[i], call->shadows[i]) &&
-                       !(sized && has_number(call->shadows[i]));
-        c->foreign |= is_programs(call->args[i]);
-        *(i || i >= positional ? rest : first) |= has_graph(c, call->args[i], call->shadows[i]);
-    }
+    if (made->args && (!named || made->keywords))
+        while (i < call->count && node_argument(c, call, i, sized, made))
+            i++;
     made->counted = made->fixed;
     PyErr_Clear();
-    if (i == call->count && !c->failed && !(c->foreign && c->effects->count))
+    /* effects must not be seen by the program's code */
+    if (i == call->count && made->args && !c->failed && !(c->foreign && c->effects->count))
         return true;
     Py_CLEAR(made->args);
     Py_CLEAR(made->keywords);
@@ -267,10 +336,15 @@ bool node_arguments(struct capture *c, const struct call *call, bool sized, stru
 
 bool keeps_shape(const char *name, int count, bool first, bool rest)
 {
-    if (!strcmp(name, "where"))
+    if (is_in(name, "of_three"))
         return count == 3;
-    return is_in(name, "elementwise") || (!rest && is_in(name, "shaped")) ||
-           (!first && !rest && is_in(name, "made_of_shape"));
+    if (is_in(name, "elementwise"))
+        return true;
+    if (rest)
+        return false;
+    if (is_in(name, "shaped"))
+        return true;
+    return !first && is_in(name, "made_of_shape");
 }
 
 /* Is VALUE a tensor, or has it one, whose dtype's name begins with NAME? */
@@ -280,7 +354,7 @@ static bool has_dtype(PyObject *value, const char *name, int depth)
     bool is;
 
     if (depth && is_sequence(value))
-        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value) && i < 64; i++)
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value) && i < MOST_TENSORS; i++)
             if (has_dtype(PySequence_Fast_GET_ITEM(value, i), name, depth - 1))
                 return true;
     if (!value_is_theirs(value))
@@ -295,101 +369,147 @@ static bool has_dtype(PyObject *value, const char *name, int depth)
 /* Is attribute NAME of VALUE, a tensor, one that torch warns of unless it has two dimensions? */
 static bool is_turned(PyObject *value, PyObject *name)
 {
+    const char *text = PyUnicode_AsUTF8(name);
     OWNED PyObject *dimensions = NULL;
-    bool is = !PyUnicode_CompareWithASCIIString(name, "T") ||
-              !PyUnicode_CompareWithASCIIString(name, "H");
+    bool is;
 
-    if (!is || !has_dtype(value, "torch.", 0))
+    if (!text || !is_in(text, "turned") || !has_dtype(value, "torch.", 0)) {
+        PyErr_Clear();
         return false;
+    }
     dimensions = PyObject_GetAttr(value, word_of("ndim"));
     is = !dimensions || PyLong_AsLong(dimensions) != 2;
     PyErr_Clear();
     return is;
 }
 
-bool torch_warns(const struct call *call, const char *name)
+/* May CALL of NAME, on tensors of torch's own, warn though it gives a result? By its arguments. */
+static bool torch_warns(const struct call *call, const char *name)
 {
     const bool masks = is_in(name, "masks"), casts = is_in(name, "casts");
-    const bool is_padded = !strncmp(name, "conv", 4);
+    const bool is_padded = is_in(name, "padded");
 
     if (is_in(name, "warns"))
         return true;
-    if (strstr(name, "softmax"))
+    if (is_in(name, "of_dimension"))
         return call->count < 2;
     if (!strcmp(name, "getattr"))
         return is_turned(call->args[0], call->args[1]);
     for (int i = 0; i < call->count; i++) {
         PyObject *value = call->args[i];
 
-        if ((masks && has_dtype(value, "torch.uint8", 2)) ||
-            (casts && has_dtype(value, "torch.complex", 0)) ||
-            (is_padded && PyUnicode_Check(value)))
+        if (masks && has_dtype(value, "torch.uint8", 2))
+            return true;
+        if (casts && has_dtype(value, "torch.complex", 0))
+            return true;
+        if (is_padded && PyUnicode_Check(value))
             return true;
     }
     return false;
 }
 
+/* What an operator does to its first operand. */
+enum operator_effect {
+    OPERATOR_PURE,     /* nothing */
+    OPERATOR_READS,    /* nothing; it reads an item or attribute, of which numpy warns of nothing */
+    OPERATOR_IN_PLACE, /* may change it and return it, as iadd does */
+    OPERATOR_SETS,     /* sets an item, and returns None */
+};
+
+static enum operator_effect classify_operator(const char *name)
+{
+    if (!strcmp(name, "setitem"))
+        return OPERATOR_SETS;
+    if (!strcmp(name, "getitem") || !strcmp(name, "getattr"))
+        return OPERATOR_READS;
+    return name[0] == 'i' && strcmp(name, "invert") ? OPERATOR_IN_PLACE : OPERATOR_PURE;
+}
+
+/* Does it only give a result, without a warning? */
+static bool is_pure_operator(const struct call *call, const char *name, enum operator_effect effect,
+                             bool numbers)
+{
+    bool pure = numbers || effect == OPERATOR_PURE || effect == OPERATOR_READS;
+
+    for (int i = 0; pure && i < call->count; i++) {
+        PyObject *value = call->args[i];
+
+        if (!value_is_array(value))
+            continue;
+        pure = effect == OPERATOR_READS ? value_is_theirs(value) : value_is_quiet(value);
+    }
+    return pure && !torch_warns(call, name);
+}
+
+/* SHADOW is of a node that gives the number RESULT, calculated of CALL's numbers. */
+static void note_number(struct capture *c, struct shadow *shadow, const struct call *call,
+                        PyObject *result)
+{
+    OWNED PyObject *expression = NULL;
+
+    for (int i = 0; i < call->count; i++) {
+        const struct shadow *of = call->shadows[i];
+
+        shadow_add(c, shadow, NULL, call->shadows[i]);
+        shadow->node.steps += of->kind == SHADOW_NODE ? of->node.steps : 1;
+    }
+    if (shadow->node.steps < LONGEST)
+        expression = expression_of(c, call);
+    shadow->node.expression = capture_keep(c, expression);
+    shadow->node.is_number = true;
+    shadow->value = capture_keep(c, result);
+    c->number_nodes++;
+}
+
 enum ended operate_graph(struct capture *c, struct watched *w, const char *name,
                          const struct call *call, bool keeps)
 {
-    const bool numbers = are_numbers(c, call), in_place = name[0] == 'i' && strcmp(name, "invert");
-    const bool reads =
-        !strcmp(name, "getitem") || !strcmp(name, "getattr"); /* numpy warns of nothing */
-    bool pure = numbers || (!in_place && strcmp(name, "setitem")), first, rest;
+    const bool numbers = are_numbers(c, call);
+    const enum operator_effect effect = classify_operator(name);
     struct operation operation;
     struct shadow *shadow;
     enum ended ended;
     PyObject *result;
 
-    for (int i = 0; i < call->count; i++)
-        if (value_is_array(call->args[i]))
-            pure &= reads ? value_is_theirs(call->args[i]) : value_is_quiet(call->args[i]);
-    pure &= !torch_warns(call, name);
-    if ((ended = may_operate(c, pure)))
+    ended = may_operate(c, is_pure_operator(call, name, effect, numbers));
+    if (ended)
         return ended;
-    if (!node_arguments(c, call, strstr(name, "item"), &operation, &first, &rest))
+    if (!node_arguments(c, call, strstr(name, "item"), &operation))
         return unknown_operand(c, call, name);
-    operation.fixed &= keeps;
+    if (!keeps)
+        operation.fixed = false;
     result = run_call(call);
-    if (in_place && !numbers && result == call->args[0])
+    if (effect == OPERATOR_IN_PLACE && !numbers && result == call->args[0])
         operation.same = call->shadows[0];
-    /* setitem() has no result */
-    if (!result || !(numbers || (result == Py_None && call->count > 2)))
+    if (!result || (!numbers && !(result == Py_None && call->count > 2)))
         return node_result(c, w, call->slots, &operation, result);
     shadow = add_operation(c, &operation);
-    if (numbers && shadow) {
-        OWNED PyObject *expression = NULL;
-        for (int i = 0; i < call->count; i++) {
-            shadow_add(c, shadow, NULL, call->shadows[i]);
-            shadow->node.steps +=
-                call->shadows[i]->kind == SHADOW_NODE ? call->shadows[i]->node.steps : 1;
-        }
-        expression = shadow->node.steps < LONGEST ? expression_of(c, call) : NULL;
-        shadow->node.expression = capture_keep(c, expression);
-        shadow->node.is_number = true;
-        shadow->value = capture_keep(c, result);
-        c->number_nodes++;
-    }
+    if (numbers && shadow)
+        note_number(c, shadow, call, result);
     return stack_result(c, w, call->slots, result, shadow);
 }
 
-/* What CALLABLE is called, for a reason: in TEXT. */
+/* The name of CALLABLE, which lives as long as that; or NULL. */
+static const char *own_name(PyObject *callable)
+{
+    if (PyMethod_Check(callable))
+        return own_name(PyMethod_GET_FUNCTION(callable));
+    if (PyFunction_Check(callable))
+        return PyUnicode_AsUTF8(((PyFunctionObject *)callable)->func_qualname);
+    if (PyCFunction_Check(callable))
+        return ((PyCFunctionObject *)callable)->m_ml->ml_name;
+    return PyType_Check(callable) ? ((PyTypeObject *)callable)->tp_name : NULL;
+}
+
 const char *name_of(PyObject *callable, char *text, size_t room)
 {
-    PyObject *name =
-        PyFunction_Check(callable) ? ((PyFunctionObject *)callable)->func_qualname : NULL;
-    const char *words =
-        name                          ? PyUnicode_AsUTF8(name)
-        : PyCFunction_Check(callable) ? ((PyCFunctionObject *)callable)->m_ml->ml_name
-        : PyType_Check(callable)      ? ((PyTypeObject *)callable)->tp_name
-        : PyMethod_Check(callable)    ? name_of(PyMethod_GET_FUNCTION(callable), text, room)
-                                      : NULL;
+    const char *name = own_name(callable);
 
     PyErr_Clear();
-    if (!words)
+    if (name)
+        snprintf(text, room, "%.100s", name);
+    else
         snprintf(text, room, "a %.80s", Py_TYPE(callable)->tp_name);
-    else if (words != text)
-        snprintf(text, room, "%.100s", words);
     return text;
 }
 
@@ -413,25 +533,12 @@ static bool is_numpys(PyObject *callable)
            is_in_package(PyUnicode_AsUTF8(module), "numpy");
 }
 
-/* Does a call of NAME, or of that method, give a result and do nothing else, whatever its arguments
- * are? A warning is something else. */
-static bool is_pure(const struct call *call, const char *name)
+/* Are CALL's keywords, by their names, without another effect than on the result? */
+static bool are_names_harmless(const struct call *call)
 {
-    const char *last = *name ? name + strlen(name) - 1 : name;
-    const bool in_place = *last == '_' && strcmp(name, "and_") && strcmp(name, "or_");
-    const bool is_random = strstr(name, "rand") || !strcmp(name, "dropout");
-
-    if (!keeps_shape(name, 3, false, false) || in_place || is_random || is_numpys(call->callable))
-        return false;
-    if (torch_warns(call, name))
-        return false;
-    for (int i = 0; i < call->count; i++) {
-        PyObject *value = call->args[i];
-        if (value == Py_True || (value_has_array(value, 2) && !value_is_quiet(value)))
-            return false;
-    }
-    for (Py_ssize_t i = 0; call->names && i < PyTuple_GET_SIZE(call->names); i++) {
+    for (int i = 0; i < count_names(call); i++) {
         const char *keyword = PyUnicode_AsUTF8(PyTuple_GET_ITEM(call->names, i));
+
         if (!keyword || !is_in(keyword, "harmless")) {
             PyErr_Clear();
             return false;
@@ -440,37 +547,115 @@ static bool is_pure(const struct call *call, const char *name)
     return true;
 }
 
+/* Does a call of NAME, or of that method, give a result and do nothing else, whatever its arguments
+ * are? A warning is something else. */
+static bool is_pure(const struct call *call, const char *name)
+{
+    if (!keeps_shape(name, 3, false, false) || is_in(name, "impure") || is_numpys(call->callable))
+        return false;
+    if (torch_warns(call, name))
+        return false;
+    for (int i = 0; i < call->count; i++) {
+        PyObject *value = call->args[i];
+
+        if (value == Py_True)
+            return false;
+        if (value_has_array(value, 2) && !value_is_quiet(value))
+            return false;
+    }
+    return are_names_harmless(call);
+}
+
+/* The argument that CALL of NAME gives back as RESULT: self of a method in place, or the keyword
+ * out. NULL: none. */
+static struct shadow *argument_given_back(const struct call *call, const char *name,
+                                          PyObject *result)
+{
+    const int positional = call->count - count_names(call);
+
+    for (int i = positional; i < call->count; i++) {
+        PyObject *keyword = PyTuple_GET_ITEM(call->names, i - positional);
+
+        if (call->args[i] == result && !PyUnicode_CompareWithASCIIString(keyword, "out"))
+            return call->shadows[i];
+    }
+    if (call->bound && result == call->args[0] && name[strlen(name) - 1] == '_')
+        return call->shadows[0];
+    return NULL;
+}
+
+/* A function that only looks at shapes and types: its result is a constant. */
+static enum ended fact_call(struct capture *c, struct watched *w, const struct call *call,
+                            struct operation *operation)
+{
+    PyObject *result;
+
+    Py_CLEAR(operation->args);
+    Py_CLEAR(operation->keywords);
+    if (!operation->fixed)
+        return break_at(c, "data", "a fact about a result, which may depend on its data");
+    c->shapes_read = true;
+    result = run_call(call);
+    if (!result)
+        return ENDED_RAISED;
+    return stack_result(c, w, call->slots, result, shadow_const(c, result));
+}
+
 enum ended array_call(struct capture *c, struct watched *w, const struct call *call,
                       const char *name)
 {
+    const bool is_fact = is_in(name, "fact");
     struct operation operation;
-    bool first, rest;
     PyObject *result;
-    enum ended ended = is_in(name, "fact") ? ENDED_NOT : may_operate(c, is_pure(call, name));
+    enum ended ended = ENDED_NOT;
 
+    if (!is_fact)
+        ended = may_operate(c, is_pure(call, name));
     if (ended)
         return ended;
-    if (!node_arguments(c, call, true, &operation, &first, &rest))
+    if (!node_arguments(c, call, true, &operation))
         return unknown_argument(c, call);
-    if (is_in(name, "fact")) {
-        Py_XDECREF(operation.args);
-        Py_XDECREF(operation.keywords);
-        if (!operation.fixed)
-            return break_at(c, "data", "a fact about a result, which may depend on its data");
-        c->shapes_read = true;
-        result = run_call(call);
-        return stack_result(c, w, call->slots, result, result ? shadow_const(c, result) : NULL);
-    }
-    operation.fixed &= keeps_shape(name, call->count, first, rest);
+    if (is_fact)
+        return fact_call(c, w, call, &operation);
+    if (!keeps_shape(name, call->count, operation.first, operation.rest))
+        operation.fixed = false;
     result = run_call(call);
-    if (call->bound && result == call->args[0] && name[strlen(name) - 1] == '_')
-        operation.same = call->shadows[0];
-    for (int i = 0; call->names && i < PyTuple_GET_SIZE(call->names); i++)
-        if (call->args[call->count - 1 - i] == result &&
-            !PyUnicode_CompareWithASCIIString(
-                PyTuple_GET_ITEM(call->names, PyTuple_GET_SIZE(call->names) - 1 - i), "out"))
-            operation.same = call->shadows[call->count - 1 - i];
+    if (result)
+        operation.same = argument_given_back(call, name, result);
     return node_result(c, w, call->slots, &operation, result);
+}
+
+/* SHAPE, or with an argument its item, as size() of its array gives it. ENDED_BEFORE: it is not
+ * known which. */
+static enum ended size_call(struct capture *c, struct watched *w, const struct call *call,
+                            struct shadow *shape)
+{
+    const Py_ssize_t count = PyTuple_GET_SIZE(shape->value);
+    struct shadow *item;
+    Py_ssize_t i;
+
+    if (!call->count)
+        return stack_result(c, w, call->slots, run_call(call), shape);
+    if (!PyLong_CheckExact(call->args[0]) || !value_known(c, call->args[0], call->shadows[0]))
+        return ENDED_BEFORE;
+    i = PyLong_AsSsize_t(call->args[0]);
+    if (i < 0)
+        i += count;
+    if (i < 0 || i >= count)
+        return ENDED_BEFORE;
+    item = value_item(c, shape->value, shape, i);
+    return stack_result(c, w, call->slots, run_call(call), item);
+}
+
+/* Is it size() of an array, one of whose sizes is an input of the graph? Returns its shape. */
+static struct shadow *sized_shape(struct capture *c, const struct call *call, PyObject *self,
+                                  const char *name)
+{
+    struct shadow *of = call->of->method.owner;
+
+    if (strcmp(name, "size") || call->names || call->count > 1)
+        return NULL;
+    return value_type_known(c, self, of) ? varying_shape(c, self, of) : NULL;
 }
 
 enum ended array_method(struct capture *c, struct watched *w, const struct call *call,
@@ -478,31 +663,24 @@ enum ended array_method(struct capture *c, struct watched *w, const struct call 
 {
     const struct call whole = with_self(call, self, call->of->method.owner);
     const char *name = PyUnicode_AsUTF8(call->of->method.name);
+    enum ended ended = ENDED_BEFORE;
     struct shadow *shape;
 
     if (is_in(name, "data"))
         return break_at(c, "data", "%.100s() of an array gives what depends on its data", name);
-    if (!strcmp(name, "size") && !call->names && call->count < 2 &&
-        value_type_known(c, self, call->of->method.owner) &&
-        (shape = varying_shape(c, self, call->of->method.owner))) {
-        const Py_ssize_t count = PyTuple_GET_SIZE(shape->value);
-        Py_ssize_t i = call->count && PyLong_CheckExact(call->args[0]) &&
-                               value_known(c, call->args[0], call->shadows[0])
-                           ? PyLong_AsSsize_t(call->args[0])
-                           : count;
-        i += i < 0 ? count : 0;
-        if (!call->count || (i >= 0 && i < count))
-            return stack_result(c, w, call->slots, run_call(call),
-                                call->count ? value_item(c, shape->value, shape, i) : shape);
-    }
-    return array_call(c, w, &whole, name);
+    shape = sized_shape(c, call, self, name);
+    if (shape)
+        ended = size_call(c, w, call, shape);
+    return ended != ENDED_BEFORE ? ended : array_call(c, w, &whole, name);
 }
 
 enum ended array_function(struct capture *c, struct watched *w, const struct call *call)
 {
     OWNED PyObject *name = PyObject_GetAttr(call->callable, word_of("__name__"));
-    const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+    const char *text = NULL;
 
+    if (name && PyUnicode_Check(name))
+        text = PyUnicode_AsUTF8(name);
     PyErr_Clear();
     return array_call(c, w, call, text ? text : "");
 }

@@ -1,10 +1,17 @@
-/* capture/src/operate.c -- operations: on arrays, which become nodes, and on known values. See
- * capture.h.
+/* capture/src/operate.c -- operators. See capture.h.
  *
- * Whether an operation is understood is found out before it runs: until then the frame is as
- * CPython left it, and ENDED_BEFORE breaks there. What has run and gave no array breaks behind it
- * (ENDED_BEHIND), what raised is raised (ENDED_RAISED). */
+ * Before an operation runs it is clear whether it is understood: until then the frame is as CPython
+ * left it, and the graph breaks before the instruction (ENDED_BEFORE). An operation that has run
+ * with a result of unknown kind breaks behind it (ENDED_BEHIND). */
 #include "capture.h"
+
+enum { BINARY_OPERATORS = 13 };
+
+/* By NB_ADD ... of BINARY_OP, then the same in place. */
+static const char *const binary_names[2 * BINARY_OPERATORS] = {
+    "add",    "and_", "floordiv", "lshift", "matmul",  "mul",  "mod",       "or_",     "pow",
+    "rshift", "sub",  "truediv",  "xor",    "iadd",    "iand", "ifloordiv", "ilshift", "imatmul",
+    "imul",   "imod", "ior",      "ipow",   "irshift", "isub", "itruediv",  "ixor"};
 
 /* operator.NAME of the COUNT values on top, which OPERANDS gets. */
 static struct call top_call(const struct watched *w, const char *name, int count,
@@ -17,128 +24,202 @@ static struct call top_call(const struct watched *w, const char *name, int count
     return operator_call(name, count, count, operands);
 }
 
-/* Has the class of A, which is below that of B, a method of its own for B NAME A? */
+/* Is the class of A below that of B, with a method of its own for B NAME A? It comes first then. */
 static bool overloads(PyObject *a, PyObject *b, const char *name)
 {
-    char text[24];
+    const int length = (int)strcspn(name, "_");
     OWNED PyObject *word = NULL;
-    PyObject *own, *other;
+    PyObject *own;
+    char text[24];
 
-    snprintf(text, sizeof text, "__r%.*s__", (int)strcspn(name, "_"), name);
+    if (Py_TYPE(a) == Py_TYPE(b) || !PyType_IsSubtype(Py_TYPE(a), Py_TYPE(b)))
+        return false;
+    snprintf(text, sizeof text, "__r%.*s__", length, name);
     word = PyUnicode_InternFromString(text);
     own = word ? _PyType_Lookup(Py_TYPE(a), word) : NULL;
-    other = word ? _PyType_Lookup(Py_TYPE(b), word) : NULL;
-    return Py_TYPE(a) != Py_TYPE(b) && PyType_IsSubtype(Py_TYPE(a), Py_TYPE(b)) && own &&
-           own != other;
+    return own && own != _PyType_Lookup(Py_TYPE(b), word);
 }
 
-/* What is on top, True or False, gives way to that, or to the other if it is NEGATED, and is known
- * if that is what ENDED says. */
+/* Replace the bool on top, which an attempt left that ended as ENDED says, by itself, or by the
+ * other if it is NEGATED. */
 static enum ended known_bool(struct capture *c, struct watched *w, enum ended ended, bool negated)
 {
     PyObject *is;
 
-    if (ended != ENDED_NOT && ended != ENDED_BEHIND)
+    if (!is_done(ended))
         return ended;
     if (!ended && !value_known(c, stack_value(w, 0), stack_shadow(w, 0))) {
         break_at(c, "value", "whether an object is true that is not known");
         ended = ENDED_BEHIND;
     }
-    is = Py_NewRef((stack_value(w, 0) == Py_True) != negated ? Py_True : Py_False);
-    stack_result(c, w, 1, is, ended ? NULL : shadow_const(c, is));
+    is = (stack_value(w, 0) == Py_True) != negated ? Py_True : Py_False;
+    stack_result(c, w, 1, Py_NewRef(is), ended ? NULL : shadow_const(c, is));
     return ended;
 }
 
-/* Does CALL of operator.NAME give a number, whatever those are that vary? */
+/* Does CALL of operator.NAME give an integer, whatever the numbers are that vary? A shift may be
+ * too large, a power a fraction. */
 static bool gives_number(struct capture *c, const char *name, const struct call *call)
 {
     int large;
 
-    return are_numbers(c, call) && !strstr(name, "shift") &&
-           (!strstr(name, "pow") || (!is_varying(c, call->shadows[1]) &&
-                                     PyLong_AsLongAndOverflow(call->args[1], &large) >= 0 &&
-                                     value_known(c, call->args[1], call->shadows[1])));
+    if (!are_numbers(c, call) || strstr(name, "shift"))
+        return false;
+    if (!strstr(name, "pow"))
+        return true;
+    if (is_varying(c, call->shadows[1]))
+        return false;
+    if (PyLong_AsLongAndOverflow(call->args[1], &large) < 0)
+        return false;
+    return value_known(c, call->args[1], call->shadows[1]);
 }
 
-/* CALL of operator.NAME: a node if an operand is of the graph, or a number that varies; done if
- * they are known or it only moves items; else their classes say. */
+/* What does an operator's call. Decided in this order. */
+enum operation_kind {
+    OPERATION_OF_CLASSES, /* special methods of the operands' classes; or containers move items */
+    OPERATION_NODE,       /* an operand is of the graph, or a number that varies */
+    OPERATION_KNOWN,      /* the operands are known */
+};
+
+static bool is_graph_operand(const struct call *call, int i)
+{
+    return i < call->count && is_graph(call->args[i], call->shadows[i]);
+}
+
+static enum operation_kind classify_operation(struct capture *c, const char *name,
+                                              const struct call *call)
+{
+    if (is_graph_operand(call, 0) || is_graph_operand(call, 1) || gives_number(c, name, call))
+        return OPERATION_NODE;
+    return are_known(c, call, false) ? OPERATION_KNOWN : OPERATION_OF_CLASSES;
+}
+
+static bool is_equality(const char *name)
+{
+    return !strcmp(name, "eq") || !strcmp(name, "ne");
+}
+
+/* An operator of containers, for which a function in Python is stepped. */
+static enum ended operate_by_polyfill(struct capture *c, struct watched *w, const char *name,
+                                      const struct call *call)
+{
+    PyObject *first = call->args[0];
+
+    if (!strcmp(name, "iadd") && PyList_CheckExact(first))
+        return step_polyfill(c, w, "_iadd", call);
+    if (!is_sequence(first))
+        return ENDED_BEFORE;
+    if (!strcmp(name, "contains"))
+        return step_polyfill(c, w, "_contains", call);
+    if (is_equality(name) && Py_TYPE(first) == Py_TYPE(call->args[1]))
+        return known_bool(c, w, step_polyfill(c, w, "_eq", call), name[0] == 'n');
+    return ENDED_BEFORE;
+}
+
+/* A special method of the operands' classes, tried in CPython's order. */
+static enum ended operate_by_class(struct capture *c, struct watched *w, const char *name,
+                                   const struct call *call)
+{
+    const bool two = call->count == 2, in_place = two && name[0] == 'i';
+    const char *plain = name + in_place; /* iadd: add */
+    struct operands operands;
+    struct call swapped = *call;
+    enum ended ended = ENDED_BEFORE;
+
+    if (!two)
+        return operate_special(c, w, name, call);
+    operands =
+        (struct operands){{call->args[1], call->args[0]}, {call->shadows[1], call->shadows[0]}};
+    swapped.args = operands.values;
+    swapped.shadows = operands.of;
+    swapped.reflected = true;
+    if (!in_place && overloads(call->args[1], call->args[0], name))
+        ended = operate_special(c, w, name, &swapped);
+    if (!is_decided(c, ended))
+        ended = operate_special(c, w, name, call);
+    if (in_place && !is_decided(c, ended))
+        ended = operate_special(c, w, plain, call);
+    if (!is_decided(c, ended))
+        ended = operate_special(c, w, plain, &swapped);
+    return ended;
+}
+
 static enum ended operate_call(struct capture *c, struct watched *w, const char *name,
                                const struct call *call)
 {
-    const bool two = call->count == 2, in_place = two && name[0] == 'i';
-    PyObject *first = call->args[0];
-    struct operands operands = {{two ? call->args[1] : NULL, first},
-                                {two ? call->shadows[1] : NULL, call->shadows[0]}};
-    struct call turned = *call;
     enum ended ended;
 
     if (!call->callable)
         return no_memory_at(c);
-    if (PyBool_Check(first) && !strcmp(name, "invert"))
+    if (PyBool_Check(call->args[0]) && !strcmp(name, "invert"))
         return break_at(c, "value", "~ of a bool, which CPython warns of");
-    if (is_graph(first, call->shadows[0]) || (two && is_graph(call->args[1], call->shadows[1])) ||
-        gives_number(c, name, call))
+    switch (classify_operation(c, name, call)) {
+    case OPERATION_NODE:
         return operate_graph(c, w, name, call, true);
-    if (are_known(c, call, false))
+    case OPERATION_KNOWN:
         return known_result(c, w, call->slots, run_call(call));
-    if ((ended = set_call(c, w, call)) != ENDED_BEFORE)
+    case OPERATION_OF_CLASSES:
+        break;
+    }
+    ended = set_call(c, w, call);
+    if (ended != ENDED_BEFORE)
         return ended;
-    if ((ended = move(c, w, name, call)) != ENDED_BEFORE || c->kind)
+    ended = move(c, w, name, call);
+    if (is_decided(c, ended))
         return ended;
-    if (!strcmp(name, "iadd") && PyList_CheckExact(first))
-        return step_polyfill(c, w, "_iadd", call);
-    if (!strcmp(name, "contains") && is_sequence(first))
-        return step_polyfill(c, w, "_contains", call);
-    if ((!strcmp(name, "eq") || !strcmp(name, "ne")) && is_sequence(first) &&
-        Py_TYPE(first) == Py_TYPE(call->args[1]))
-        return known_bool(c, w, step_polyfill(c, w, "_eq", call), name[0] == 'n');
-    turned.args = operands.values;
-    turned.shadows = operands.of;
-    turned.reflected = true;
-    /* its class is below the other's */
-    if (two && !in_place && overloads(call->args[1], first, name))
-        ended = operate_special(c, w, name, &turned);
-    for (int way = 0; way < (two ? 3 : 1) && ended == ENDED_BEFORE && !c->kind; way++)
-        if (way != 1 || in_place)
-            ended = operate_special(c, w, name + (way && in_place), way == 2 ? &turned : call);
-    return ended != ENDED_BEFORE || c->kind ? ended : unknown_operand(c, call, name);
+    ended = operate_by_polyfill(c, w, name, call);
+    if (is_decided(c, ended))
+        return ended;
+    ended = operate_by_class(c, w, name, call);
+    return is_decided(c, ended) ? ended : unknown_operand(c, call, name);
 }
 
 static enum ended operate_binary(struct capture *c, struct watched *w, uint32_t which)
 {
-    static const char *const names[] = {
-        /* NB_ADD ..., then the same in place */
-        "add",  "and_",      "floordiv", "lshift",   "matmul",  "mul",  "mod",
-        "or_",  "pow",       "rshift",   "sub",      "truediv", "xor",  "iadd",
-        "iand", "ifloordiv", "ilshift",  "imatmul",  "imul",    "imod", "ior",
-        "ipow", "irshift",   "isub",     "itruediv", "ixor"};
     struct operands operands;
-    struct call call = top_call(w, names[which], 2, &operands);
+    struct call call = top_call(w, binary_names[which], 2, &operands);
 
-    if (are_numbers(c, &call))
-        call.callable = operator_named(names[which % 13]);
-    return operate_call(c, w, names[which], &call);
+    if (are_numbers(c, &call)) /* which are changed in place by the plain operator */
+        call.callable = operator_named(binary_names[which % BINARY_OPERATORS]);
+    return operate_call(c, w, binary_names[which], &call);
+}
+
+/* Does the next instruction branch by the result, or take its truth? */
+static bool decides_next(const struct watched *w)
+{
+    const int next = w->next < w->units ? w->bytes[2 * w->next] : CACHE;
+
+    if (next == UNARY_NOT || next == TO_BOOL || next == EXTENDED_ARG)
+        return true;
+    return compat_ops[next].jumps;
+}
+
+/* A comparison of numbers that vary: a guard that it gives the same at each hit. False: there is
+ * none. */
+static bool guard_comparison(struct capture *c, const struct call *call, PyObject *result)
+{
+    OWNED PyObject *expression = expression_of(c, call);
+    OWNED PyObject *guard = expression ? PyTuple_Pack(2, expression, result) : NULL;
+
+    return guard && !c->foreign && !guard_on(c, c->locals, "COMPARISON", guard);
 }
 
 static enum ended compare(struct capture *c, struct watched *w, struct compat_action action)
 {
     static const char *const names[] = {"lt", "le", "eq", "ne", "gt", "ge"};
+    const char *name = names[action.arg];
     struct operands operands;
-    const struct call call = top_call(w, names[action.arg], 2, &operands);
-    const int next = w->next < w->units ? w->bytes[2 * w->next] : CACHE;
+    const struct call call = top_call(w, name, 2, &operands);
     enum ended ended;
 
-    /* it decides what runs */
-    if ((compat_ops[next].jumps || next == UNARY_NOT || next == TO_BOOL || next == EXTENDED_ARG) &&
-        are_numbers(c, &call)) {
-        OWNED PyObject *result = run_call(&call), *expression = expression_of(c, &call),
-                       *guard = expression ? PyTuple_Pack(2, expression, result) : NULL;
-        if (guard && !c->foreign && !guard_on(c, c->locals, "COMPARISON", guard))
+    if (decides_next(w) && are_numbers(c, &call)) {
+        OWNED PyObject *result = run_call(&call);
+
+        if (result && guard_comparison(c, &call, result))
             return known_result(c, w, call.slots, Py_NewRef(result));
     }
-    ended = operate_call(c, w, names[action.arg], &call);
-    c->make_bool = action.flag && (ended == ENDED_NOT || ended == ENDED_BEHIND) &&
-                   !PyBool_Check(stack_value(w, 0));
+    ended = operate_call(c, w, name, &call);
+    c->make_bool = action.flag && is_done(ended) && !PyBool_Check(stack_value(w, 0));
     return ended;
 }
 
@@ -150,7 +231,7 @@ static struct shadow *object_of(struct shadow *shadow)
     return shadow;
 }
 
-/* Is there one object for NUMBER? */
+/* Is there only one object of NUMBER's value? */
 static bool is_small(PyObject *number)
 {
     int large;
@@ -159,118 +240,205 @@ static bool is_small(PyObject *number)
     return !large && value >= -5 && value <= 256;
 }
 
+/* None, a bool, or small numbers: two that are equal are one object. */
+static bool is_singleton(PyObject *a, PyObject *b)
+{
+    if (a == Py_None || b == Py_None || PyBool_Check(a) || PyBool_Check(b))
+        return true;
+    if (!PyLong_CheckExact(a) || !PyLong_CheckExact(b))
+        return false;
+    return is_small(a) && is_small(b);
+}
+
+/* Do the shadows alone tell whether they are one object? */
+static bool is_identity_sure(PyObject *b, const struct shadow *of_a, const struct shadow *of_b)
+{
+    if (b == polyfill("end"))
+        return true;
+    if (!of_a)
+        return false;
+    if (of_a == of_b)
+        return true;
+    return of_b && (of_a->kind == SHADOW_OBJECT || of_b->kind == SHADOW_OBJECT);
+}
+
+/* Do guards on both values tell it? */
+static bool guard_values(struct capture *c, PyObject *a, PyObject *b, struct shadow *of_a,
+                         struct shadow *of_b)
+{
+    if (!value_type_known(c, a, of_a) || !value_type_known(c, b, of_b))
+        return false;
+    if (Py_TYPE(a) != Py_TYPE(b))
+        return true;
+    if (!is_singleton(a, b) && (value_is_simple(a) || is_graph(a, of_a)))
+        return false;
+    return value_known(c, a, of_a) && value_known(c, b, of_b);
+}
+
+/* Does a guard that two sources are, or are not, one object? */
+static bool guard_identity(struct capture *c, PyObject *a, PyObject *b, struct shadow *of_a,
+                           struct shadow *of_b)
+{
+    PyObject *path;
+
+    if (!is_source(of_a) || !is_source(of_b) || !of_b->source.key || c->foreign)
+        return false;
+    path = source_path(c, of_b);
+    return path && !guard_on(c, of_a, a == b ? "ALIASING" : "NO_ALIASING", path);
+}
+
 /* Are the two on top one object? */
 static enum ended is_same(struct capture *c, struct watched *w, bool negated)
 {
     PyObject *a = stack_value(w, 1), *b = stack_value(w, 0);
     struct shadow *of_a = object_of(stack_shadow(w, 1)), *of_b = object_of(stack_shadow(w, 0));
-    bool single = a == Py_None || b == Py_None || PyBool_Check(a) || PyBool_Check(b) ||
-                  (PyLong_CheckExact(a) && PyLong_CheckExact(b) && is_small(a) && is_small(b));
-    bool sure = b == polyfill("end") ||
-                (of_a && (of_a == of_b ||
-                          (of_b && (of_a->kind == SHADOW_OBJECT || of_b->kind == SHADOW_OBJECT))));
-    PyObject *path;
+    bool is_sure = is_identity_sure(b, of_a, of_b);
 
-    if (!sure && value_type_known(c, a, of_a) && value_type_known(c, b, of_b))
-        sure =
-            Py_TYPE(a) != Py_TYPE(b) || ((single || (!value_is_simple(a) && !is_graph(a, of_a))) &&
-                                         value_known(c, a, of_a) && value_known(c, b, of_b));
-    if (!sure && of_a && of_b && of_a->kind == SHADOW_SOURCE && of_b->kind == SHADOW_SOURCE &&
-        of_b->source.key && !c->foreign && (path = source_path(c, of_b)))
-        sure = !guard_on(c, of_a, a == b ? "ALIASING" : "NO_ALIASING", path);
+    if (!is_sure)
+        is_sure = guard_values(c, a, b, of_a, of_b);
+    if (!is_sure)
+        is_sure = guard_identity(c, a, b, of_a, of_b);
     PyErr_Clear();
-    if (!sure)
+    if (!is_sure)
         return break_at(c, "value", "identity of a %.200s%s", Py_TYPE(a)->tp_name,
                         of_a && of_b ? "" : " that is not known");
     return known_result(c, w, 2, PyBool_FromLong((a == b) != negated));
 }
 
+/* Is it known, or guarded, whether DICT has ITEM, a known key, as a key? */
+static bool is_key_known(struct capture *c, PyObject *dict, struct shadow *of, PyObject *item)
+{
+    const char *kind;
+
+    if (is_kind(of, SHADOW_DICT))
+        return true;
+    if (!is_source(of) || c->foreign || !is_apart(c, of))
+        return false;
+    if (!of->source.changed && !value_type_known(c, dict, of))
+        return false;
+    if (!source_changed(of, '[', item)) {
+        kind = PyDict_Contains(dict, item) == 1 ? "DICT_CONTAINS" : "DICT_NOT_CONTAINS";
+        guard_on(c, of, kind, item);
+    }
+    return true;
+}
+
 static enum ended contains(struct capture *c, struct watched *w)
 {
-    struct operands operands = {{stack_value(w, 0), stack_value(w, 1)},
-                                {stack_shadow(w, 0), stack_shadow(w, 1)}};
+    PyObject *container = stack_value(w, 0), *item = stack_value(w, 1);
+    struct shadow *of = stack_shadow(w, 0), *of_item = stack_shadow(w, 1);
+    struct operands operands = {{container, item}, {of, of_item}};
     const struct call call = operator_call("contains", 2, 2, &operands);
-    PyObject *container = operands.values[0], *item = operands.values[1];
-    struct shadow *of = operands.of[0];
-    bool known = false;
+    const bool is_dict = of && PyDict_CheckExact(container);
+    bool is_known = false;
 
-    if (of && PyDict_CheckExact(container) && value_is_simple(item) &&
-        value_known(c, item, operands.of[1])) {
-        known = of->kind == SHADOW_DICT ||
-                (of->kind == SHADOW_SOURCE && !c->foreign && is_apart(c, of) &&
-                 (of->source.changed || value_type_known(c, container, of)));
-        if (known && of->kind == SHADOW_SOURCE && !source_changed(of, '[', item))
-            guard_on(c, of,
-                     PyDict_Contains(container, item) == 1 ? "DICT_CONTAINS" : "DICT_NOT_CONTAINS",
-                     item);
-    } else if (PyAnySet_CheckExact(container)) {
-        known = value_is_simple(item) && value_known(c, item, operands.of[1]) &&
-                set_known(c, container, of);
+    if ((is_dict || PyAnySet_CheckExact(container)) && value_is_simple(item) &&
+        value_known(c, item, of_item)) {
+        if (is_dict)
+            is_known = is_key_known(c, container, of, item);
+        else
+            is_known = set_known(c, container, of);
     }
-    return known ? known_result(c, w, 2, run_call(&call)) : operate_call(c, w, "contains", &call);
+    if (is_known)
+        return known_result(c, w, 2, run_call(&call));
+    return operate_call(c, w, "contains", &call);
+}
+
+/* VALUE as !s, !r or !a of an f-string converts it: a new reference. */
+static PyObject *converted(PyObject *value, uint32_t how)
+{
+    enum { CONVERT_NOT, CONVERT_STR, CONVERT_REPR, CONVERT_ASCII };
+
+    switch (how) {
+    case CONVERT_NOT:
+        return Py_NewRef(value);
+    case CONVERT_STR:
+        return PyObject_Str(value);
+    case CONVERT_REPR:
+        return PyObject_Repr(value);
+    default:
+        return PyObject_ASCII(value);
+    }
 }
 
 static enum ended format(struct capture *c, struct watched *w, struct compat_action action)
 {
+    const bool has_format = action.flag;
     struct operands operands;
-    const struct call call = top_call(w, "format", 1 + action.flag, &operands);
-    PyObject *value = operands.values[0];
+    const struct call call = top_call(w, "format", has_format ? 2 : 1, &operands);
     OWNED PyObject *text = NULL;
+    PyObject *result;
 
     if (!are_known(c, &call, false))
         return unknown_operand(c, &call, "the text");
-    text = !action.arg       ? Py_NewRef(value)
-           : action.arg == 1 ? PyObject_Str(value)
-           : action.arg == 2 ? PyObject_Repr(value)
-                             : PyObject_ASCII(value);
-    return text ? known_result(c, w, call.slots,
-                               PyObject_Format(text, action.flag ? operands.values[1] : NULL))
-                : ENDED_RAISED;
+    text = converted(operands.values[0], action.arg);
+    if (!text)
+        return ENDED_RAISED;
+    result = PyObject_Format(text, has_format ? operands.values[1] : NULL);
+    return known_result(c, w, call.slots, result);
+}
+
+static bool is_truth_known(struct capture *c, PyObject *value, struct shadow *of)
+{
+    if (is_sequence(value))
+        return value_type_known(c, value, of);
+    if (PyDict_CheckExact(value))
+        return is_kind(of, SHADOW_DICT);
+    if (PyAnySet_CheckExact(value))
+        return set_known(c, value, of);
+    return value_is_plain(value) && value_known(c, value, of);
 }
 
 enum ended to_bool(struct capture *c, struct watched *w)
 {
     PyObject *value = stack_value(w, 0);
     struct shadow *of = stack_shadow(w, 0);
+    const char *type = Py_TYPE(value)->tp_name;
     enum ended ended = bool_of_object(c, w);
     int is;
 
-    if (ended != ENDED_BEFORE || c->kind)
+    if (is_decided(c, ended))
         return known_bool(c, w, ended, false);
     if (is_graph(value, of))
-        return break_at(c, "data", "whether a %.100s is true decides what runs",
-                        Py_TYPE(value)->tp_name);
-    if (!(is_sequence(value)           ? value_type_known(c, value, of)
-          : PyDict_CheckExact(value)   ? of && of->kind == SHADOW_DICT
-          : PyAnySet_CheckExact(value) ? set_known(c, value, of)
-                                       : value_is_plain(value) && value_known(c, value, of)))
-        return break_at(c, "value", "whether a %.100s is true", Py_TYPE(value)->tp_name);
+        return break_at(c, "data", "whether a %.100s is true decides what runs", type);
+    if (!is_truth_known(c, value, of))
+        return break_at(c, "value", "whether a %.100s is true", type);
     is = PyObject_IsTrue(value);
     return known_result(c, w, 1, is < 0 ? NULL : PyBool_FromLong(is));
 }
 
-enum ended operate(struct capture *c, struct watched *w, struct compat_action action)
+static enum ended operate_unary(struct capture *c, struct watched *w, const char *name)
 {
     struct operands operands;
-    const char *name;
-    struct call call;
-    enum ended ended;
+    const struct call call = top_call(w, name, 1, &operands);
 
+    return operate_call(c, w, name, &call);
+}
+
+static enum ended get_iterator(struct capture *c, struct watched *w)
+{
+    struct operands operands;
+    const struct call call = top_call(w, "iter", 1, &operands);
+    enum ended ended = call_iter(c, w, &call);
+
+    if (COMPAT_ABOVE_ITERATOR && is_done(ended))
+        stack_push(w, NULL, NULL);
+    return ended;
+}
+
+enum ended operate(struct capture *c, struct watched *w, struct compat_action action)
+{
     switch (action.op) {
     case BINARY_OP:
         return operate_binary(c, w, action.arg);
     case UNARY_NEGATIVE:
+        return operate_unary(c, w, "neg");
     case UNARY_POSITIVE:
+        return operate_unary(c, w, "pos");
     case UNARY_INVERT:
-        name = action.op == UNARY_NEGATIVE ? "neg" : action.op == UNARY_INVERT ? "invert" : "pos";
-        call = top_call(w, name, 1, &operands);
-        return operate_call(c, w, name, &call);
+        return operate_unary(c, w, "invert");
     case GET_ITER:
-        call = top_call(w, "iter", 1, &operands);
-        ended = call_iter(c, w, &call);
-        if (COMPAT_ABOVE_ITERATOR && (ended == ENDED_NOT || ended == ENDED_BEHIND))
-            stack_push(w, NULL, NULL);
-        return ended;
+        return get_iterator(c, w);
     case TO_BOOL:
         return to_bool(c, w);
     case UNARY_NOT:
