@@ -9,14 +9,16 @@ enum { MOST_JUMPS = 40000, MOST_NODES = 40000 };
 
 /* ---- variables ---- */
 
-/* C keeps what was read. Is OBJECT, or with NULL any object, alive only by that and by MORE
- * references? CPython would run, or would have run, what its death runs. */
+/* The capture keeps what was read. Is OBJECT, or with NULL any object, alive only by that and by
+ * MORE references? CPython would release it, and run what its death runs. */
 static bool dies(const struct capture *c, PyObject *object, Py_ssize_t more)
 {
     for (Py_ssize_t i = 0; i < c->mortal->count; i++) {
         const struct shadow *one = c->mortal->items[i];
-        if ((!object || object == one->value) &&
-            Py_REFCNT(one->value) == one->source.references + more)
+
+        if (object && object != one->value)
+            continue;
+        if (Py_REFCNT(one->value) == one->source.references + more)
             return true;
     }
     return false;
@@ -27,37 +29,51 @@ static enum ended break_at_death(struct capture *c)
     return break_at(c, "value", "an object dies, which may run code of the program's");
 }
 
+static const char *variable_name(const struct watched *w, uint32_t variable)
+{
+    return PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable));
+}
+
 static enum ended unbound(struct capture *c, const struct watched *w, uint32_t variable)
 {
-    return break_at(c, "instruction", "variable %.100s has no value",
-                    PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable)));
+    return break_at(c, "instruction", "variable %.100s has no value", variable_name(w, variable));
+}
+
+/* Has a resume function got the variable's value as an argument that may stand for no value? */
+static bool may_be_unbound(struct capture *c, const struct watched *w, uint32_t variable)
+{
+    struct shadow *of = w->shadow[variable];
+
+    if (!w->resumed || !is_source(of) || of->source.guarded)
+        return false;
+    if (one_of(c, of) != of)
+        return false;
+    return !value_type_known(c, compat_local(w->frame, (int)variable), of);
 }
 
 static enum ended may_load(struct capture *c, const struct watched *w, uint32_t variable)
 {
-    PyObject *value = compat_local(w->frame, (int)variable);
-
-    if (!value) {
-        /* nothing is kept of what raises */
-        c->failed |= !w->outer && !code_handles(w->code, w->bytes, w->unit);
+    if (!compat_local(w->frame, (int)variable)) {
+        /* nothing is kept of a call that raises */
+        if (!w->outer && !code_handles(w->code, w->bytes, w->unit))
+            c->failed = true;
         return unbound(c, w, variable);
     }
-    if (w->resumed && is_source(w->shadow[variable]) && !w->shadow[variable]->source.guarded &&
-        one_of(c, w->shadow[variable]) == w->shadow[variable] &&
-        !value_type_known(c, value, w->shadow[variable]))
+    if (may_be_unbound(c, w, variable))
         return break_at(c, "value", "variable %.100s may have no value",
-                        PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable)));
+                        variable_name(w, variable));
     return ENDED_NOT;
 }
 
 static enum ended load_fast(struct capture *c, struct watched *w, uint32_t variable)
 {
     enum ended ended = may_load(c, w, variable);
+    PyObject *value = compat_local(w->frame, (int)variable);
 
-    c->failed |= compat_local(w->frame, (int)variable) != w->put[variable];
+    if (value != w->put[variable])
+        c->failed = true;
     if (!ended)
-        stack_push(w, Py_NewRef(compat_local(w->frame, (int)variable)),
-                   one_of(c, w->shadow[variable]));
+        stack_push(w, Py_NewRef(value), one_of(c, w->shadow[variable]));
     return ended;
 }
 
@@ -71,11 +87,13 @@ static void store(struct watched *w, uint32_t variable, PyObject *value, struct 
     Py_XDECREF(old);
 }
 
-/* The top of the stack, which goes: its reference is the caller's. */
+/* Pop the top of the stack: the reference is the caller's. */
 static PyObject *pop(struct watched *w, struct shadow **shadow)
 {
-    int at = w->variables + --w->depth;
+    int at;
 
+    w->depth--;
+    at = w->variables + w->depth;
     *shadow = w->shadow[at];
     w->shadow[at] = NULL;
     return compat_take_local(w->frame, at);
@@ -85,20 +103,41 @@ static enum ended may_store(struct capture *c, const struct watched *w, uint32_t
 {
     PyObject *old = compat_local(w->frame, (int)variable);
 
-    return old && (dies(c, old, 1) ||
-                   (c->mortal->count && Py_REFCNT(old) == 1 && !value_dies_quietly(old)))
-               ? break_at_death(c)
-               : ENDED_NOT;
+    if (!old)
+        return ENDED_NOT;
+    if (dies(c, old, 1))
+        return break_at_death(c);
+    if (c->mortal->count && Py_REFCNT(old) == 1 && !value_dies_quietly(old))
+        return break_at_death(c);
+    return ENDED_NOT;
 }
 
 static enum ended store_fast(struct capture *c, struct watched *w, uint32_t variable)
 {
-    struct shadow *shadow;
     enum ended ended = may_store(c, w, variable);
+    struct shadow *shadow;
+    PyObject *value;
 
-    if (!ended) {
-        PyObject *value = pop(w, &shadow);
-        store(w, variable, value, shadow);
+    if (ended)
+        return ended;
+    value = pop(w, &shadow);
+    store(w, variable, value, shadow);
+    return ENDED_NOT;
+}
+
+/* May both halves of a double instruction run? What the first stores the second may load. */
+static enum ended may_do_two(struct capture *c, const struct watched *w, const unsigned char *half,
+                             const uint32_t *variable)
+{
+    enum ended ended = ENDED_NOT;
+
+    for (int i = 0; i < 2 && !ended; i++) {
+        const bool is_stored_first = i && half[0] == STORE_FAST && variable[0] == variable[1];
+
+        if (half[i] == STORE_FAST)
+            ended = may_store(c, w, variable[i]);
+        else if (!is_stored_first)
+            ended = may_load(c, w, variable[i]);
     }
     return ended;
 }
@@ -107,40 +146,38 @@ static enum ended two(struct capture *c, struct watched *w, uint32_t arg)
 {
     const unsigned char *half = compat_ops[w->op].half;
     const uint32_t variable[2] = {arg >> 4, arg & 15};
-    enum ended ended = ENDED_NOT;
+    enum ended ended = may_do_two(c, w, half, variable);
 
-    /* all of it, or nothing; what the first stores the second may load */
-    for (int i = 0; i < 2 && !ended; i++)
+    for (int i = 0; i < 2 && !ended; i++) {
         if (half[i] == STORE_FAST)
-            ended = may_store(c, w, variable[i]);
-        else if (!i || half[0] != STORE_FAST || variable[0] != variable[1])
-            ended = may_load(c, w, variable[i]);
-    for (int i = 0; i < 2 && !ended; i++)
-        ended =
-            half[i] == STORE_FAST ? store_fast(c, w, variable[i]) : load_fast(c, w, variable[i]);
+            ended = store_fast(c, w, variable[i]);
+        else
+            ended = load_fast(c, w, variable[i]);
+    }
     return ended;
 }
 
 /* ---- cells ---- */
 
-/* The shadow of CELL, in which there is what CONTENT is the shadow of. */
+/* The shadow of CELL, which contains CONTENT. OUTSIDE: another function has made it. */
 static struct shadow *cell_shadow(struct capture *c, struct shadow *content, PyObject *cell,
                                   struct shadow *source, bool outside)
 {
     struct shadow *made = shadow_new(c, SHADOW_CELL, 1);
 
-    if (made) {
-        shadow_add(c, made, NULL, content);
-        made->value = compat_cell_content(cell);
-        made->cell.source = source;
-        made->cell.is_outside = outside;
-    }
+    if (!made)
+        return NULL;
+    shadow_add(c, made, NULL, content);
+    made->value = compat_cell_content(cell);
+    made->cell.source = source;
+    made->cell.is_outside = outside;
     return made;
 }
 
 static enum ended make_cell(struct capture *c, struct watched *w, uint32_t variable)
 {
-    PyObject *value = compat_take_local(w->frame, (int)variable), *cell = PyCell_New(value);
+    PyObject *value = compat_take_local(w->frame, (int)variable);
+    PyObject *cell = PyCell_New(value);
 
     Py_XDECREF(value);
     if (!cell)
@@ -151,25 +188,48 @@ static enum ended make_cell(struct capture *c, struct watched *w, uint32_t varia
     return ENDED_NOT;
 }
 
-/* CELL, free variable I of W's function, which is called NAME: its shadow. */
+/* The shadow of CELL, free variable I, called NAME, of the function that is captured. */
+static struct shadow *own_free_cell(struct capture *c, int i, PyObject *name, PyObject *cell)
+{
+    PyObject *value = compat_cell_content(cell);
+    struct shadow *source = value ? source_read(c, c->locals, 'C', name, cell) : NULL;
+    struct shadow *content = NULL;
+
+    if (source) {
+        source->source.cell = i;
+        content = source_read(c, c->locals, 'l', name, value);
+    }
+    return cell_shadow(c, content, cell, source, true);
+}
+
+/* Of a function that was read at OF. */
+static struct shadow *read_free_cell(struct capture *c, struct shadow *of, int i, PyObject *cell)
+{
+    OWNED PyObject *number = PyLong_FromLong(i);
+    PyObject *value = compat_cell_content(cell);
+    struct shadow *source = NULL, *content = NULL;
+
+    if (value && number)
+        source = source_attribute(c, of, "__closure__", NULL);
+    if (source)
+        source = source_read(c, source, '[', number, cell);
+    if (source)
+        content = source_attribute(c, source, "cell_contents", value);
+    return cell_shadow(c, content, cell, source, true);
+}
+
 static struct shadow *free_cell(struct capture *c, struct watched *w, int i, PyObject *name,
                                 PyObject *cell)
 {
-    struct shadow *of = w->function, *source = NULL, *content = NULL;
-    OWNED PyObject *number = PyLong_FromLong(i);
-    PyObject *value = compat_cell_content(cell);
+    struct shadow *of = w->function;
 
-    if (of && of->kind == SHADOW_FUNCTION && i < of->count)
+    if (!of)
+        return own_free_cell(c, i, name, cell);
+    if (of->kind == SHADOW_FUNCTION && i < of->count)
         return of->items[i];
-    if (!of && value && (source = source_read(c, c->locals, 'C', name, cell))) {
-        source->source.cell = i;
-        content = source_read(c, c->locals, 'l', name, value);
-    } else if (of && value && number && of->kind == SHADOW_SOURCE &&
-               (source = source_attribute(c, of, "__closure__", NULL)) &&
-               (source = source_read(c, source, '[', number, cell))) {
-        content = source_attribute(c, source, "cell_contents", value);
-    }
-    return cell_shadow(c, content, cell, source, true);
+    if (of->kind == SHADOW_SOURCE)
+        return read_free_cell(c, of, i, cell);
+    return cell_shadow(c, NULL, cell, NULL, true);
 }
 
 static enum ended copy_free(struct capture *c, struct watched *w, int count)
@@ -181,50 +241,78 @@ static enum ended copy_free(struct capture *c, struct watched *w, int count)
         return break_at(c, "instruction", "a function without its closure");
     for (int i = 0; i < count; i++) {
         PyObject *cell = PyTuple_GET_ITEM(closure, i);
-        store(w, (uint32_t)(first + i), Py_NewRef(cell),
-              free_cell(c, w, i, PyTuple_GET_ITEM(w->code->co_localsplusnames, first + i), cell));
+        PyObject *name = PyTuple_GET_ITEM(w->code->co_localsplusnames, first + i);
+
+        store(w, (uint32_t)(first + i), Py_NewRef(cell), free_cell(c, w, i, name, cell));
     }
     return ENDED_NOT;
 }
 
-/* What is in a cell now, whose shadow is OF. NULL: it is not known. */
+/* The shadow of the content of OF's cell, which an effect may have changed. NULL: unknown. */
 static struct shadow *cell_content(struct capture *c, struct shadow *of)
 {
     struct shadow *source, *changed;
 
-    if (!of || of->kind != SHADOW_CELL)
+    if (!is_kind(of, SHADOW_CELL))
         return NULL;
     if (!of->cell.is_outside || !of->cell.source || !c->effects->count)
         return of->items[0];
-    source = of->cell.source = one_of(c, of->cell.source);
+    source = one_of(c, of->cell.source);
+    of->cell.source = source;
     changed = source ? source_changed(source, '.', word_of("cell_contents")) : NULL;
-    return source && is_apart(c, source) ? one_of(c, changed ? changed->items[0] : of->items[0])
-                                         : NULL;
+    if (!source || !is_apart(c, source))
+        return NULL;
+    return one_of(c, changed ? changed->items[0] : of->items[0]);
 }
 
-static enum ended deref(struct capture *c, struct watched *w, uint32_t variable, bool stores)
-{
-    PyObject *cell = compat_local(w->frame, (int)variable), *old = compat_cell_content(cell),
-             *value;
-    struct shadow *of = w->shadow[variable], *content = old ? cell_content(c, of) : NULL, *shadow;
+/* ---- functions ---- */
 
-    if (stores ? !cell || !PyCell_Check(cell) : !old)
+enum { DEFAULTS = 1, KEYWORDS = 2, CLOSURE = 8 };
+
+/* Has the program's code set the cell of OF, whose CONTENT was known, to VALUE? */
+static void check_cell(struct capture *c, const struct shadow *of, const struct shadow *content,
+                       PyObject *value)
+{
+    if (content == of->items[0])
+        c->failed |= of->value != value;
+    else if (content->kind == SHADOW_SOURCE)
+        c->failed |= content->value != value;
+}
+
+static enum ended load_deref(struct capture *c, struct watched *w, uint32_t variable)
+{
+    PyObject *value = compat_cell_content(compat_local(w->frame, (int)variable));
+    struct shadow *of = w->shadow[variable];
+    struct shadow *content;
+
+    if (!value)
         return unbound(c, w, variable);
-    /* it has been set meanwhile */
-    if (content && content == of->items[0])
-        c->failed |= of->value != old;
-    else if (content && content->kind == SHADOW_SOURCE)
-        c->failed |= content->value != old;
-    if (!stores) {
-        stack_push(w, Py_NewRef(old), content);
-        return ENDED_NOT;
-    }
+    content = cell_content(c, of);
+    if (content)
+        check_cell(c, of, content, value);
+    stack_push(w, Py_NewRef(value), content);
+    return ENDED_NOT;
+}
+
+static enum ended store_deref(struct capture *c, struct watched *w, uint32_t variable)
+{
+    PyObject *cell = compat_local(w->frame, (int)variable);
+    struct shadow *of = w->shadow[variable];
+    struct shadow *content, *shadow;
+    PyObject *old, *value;
+
+    if (!cell || !PyCell_Check(cell))
+        return unbound(c, w, variable);
+    old = compat_cell_content(cell);
+    content = old ? cell_content(c, of) : NULL;
+    if (content)
+        check_cell(c, of, content, old);
     if (content && of->cell.is_outside && of->cell.source)
         return set_place(c, w, 1, of->cell.source, '.', word_of("cell_contents"), old,
                          stack_value(w, 0), stack_shadow(w, 0));
-    if (!of || of->kind != SHADOW_CELL || of->cell.is_outside || !shadow_change(c, of))
+    if (!is_kind(of, SHADOW_CELL) || of->cell.is_outside || !shadow_change(c, of))
         return break_at(c, "mutation", "variable %.100s of another function is set",
-                        PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable)));
+                        variable_name(w, variable));
     if (old && dies(c, old, 1))
         return break_at_death(c);
     value = pop(w, &shadow);
@@ -235,45 +323,52 @@ static enum ended deref(struct capture *c, struct watched *w, uint32_t variable,
     return ENDED_NOT;
 }
 
-/* ---- functions ---- */
-
-enum { DEFAULTS = 1, KEYWORDS = 2, CLOSURE = 8 };
-
-/* The one of WHAT that is on top is FUNCTION's. */
+/* Give FUNCTION its part WHAT, which is on top. */
 static void take_part(struct watched *w, PyFunctionObject *function, struct shadow *shadow,
                       uint32_t what)
 {
     struct shadow *of;
     PyObject *part = pop(w, &of);
 
-    if (what != CLOSURE) {
-        *(what == DEFAULTS ? &function->func_defaults : &function->func_kwdefaults) = part;
-        *(what == DEFAULTS ? &shadow->function.defaults : &shadow->function.keyword_defaults) = of;
-        return;
-    }
-    function->func_closure = part;
-    if (of && of->kind == SHADOW_TUPLE) {
-        shadow->items = of->items;
-        shadow->count = of->count;
+    switch (what) {
+    case DEFAULTS:
+        function->func_defaults = part;
+        shadow->function.defaults = of;
+        break;
+    case KEYWORDS:
+        function->func_kwdefaults = part;
+        shadow->function.keyword_defaults = of;
+        break;
+    default: /* CLOSURE */
+        function->func_closure = part;
+        if (is_kind(of, SHADOW_TUPLE)) {
+            shadow->items = of->items;
+            shadow->count = of->count;
+        }
     }
 }
 
-/* A function of the code on top, or a part more of that on top. */
+/* A function of the code on top, with the parts below it. */
 static enum ended make_function(struct capture *c, struct watched *w, struct compat_action action)
 {
+    const unsigned understood = CLOSURE | KEYWORDS | DEFAULTS;
     const bool makes = action.op == MAKE_FUNCTION;
-    struct shadow *shadow = makes ? shadow_new(c, SHADOW_FUNCTION, 0) : stack_shadow(w, 0);
+    struct shadow *shadow;
     PyObject *made;
 
-    if (!shadow || shadow->kind != SHADOW_FUNCTION ||
-        (action.arg & ~(unsigned)(CLOSURE | KEYWORDS | DEFAULTS)))
+    if (makes)
+        shadow = shadow_new(c, SHADOW_FUNCTION, 0);
+    else /* SET_FUNCTION_ATTRIBUTE: one part more */
+        shadow = stack_shadow(w, 0);
+    if (!is_kind(shadow, SHADOW_FUNCTION) || action.arg & ~understood)
         return break_at(c, "instruction", "a function is made that has annotations");
     if (makes) {
         shadow->function.code = capture_keep(c, stack_value(w, 0));
         shadow->function.globals = w->globals;
+        made = PyFunction_New(stack_value(w, 0), w->frame->f_globals);
+    } else {
+        made = Py_NewRef(stack_value(w, 0));
     }
-    made = makes ? PyFunction_New(stack_value(w, 0), w->frame->f_globals)
-                 : Py_NewRef(stack_value(w, 0));
     if (!made)
         return ENDED_RAISED;
     stack_drop(w, 1);
@@ -286,30 +381,46 @@ static enum ended make_function(struct capture *c, struct watched *w, struct com
 
 /* ---- the rest ---- */
 
+/* The builtin NAME, which is no global: guarded. A new reference, its source in *SHADOW; or NULL. */
+static PyObject *read_builtin(struct capture *c, struct watched *w, PyObject *name,
+                              struct shadow **shadow)
+{
+    PyObject *builtins = w->frame->f_builtins;
+    struct shadow *missing = source_read(c, w->globals, '!', name, NULL);
+    PyObject *value = NULL;
+
+    *shadow = NULL;
+    if (!PyErr_Occurred())
+        value = PyDict_GetItemWithError(builtins, name);
+    if (!value || !missing) {
+        PyErr_Clear();
+        return NULL;
+    }
+    if (!missing->source.guarded)
+        guard_on(c, w->globals, "DICT_NOT_CONTAINS", name);
+    missing->source.guarded = GUARDED_VALUE;
+    Py_INCREF(value);
+    if (builtins == PyEval_GetBuiltins())
+        *shadow = source_read(c, c->builtins, '[', name, value);
+    return value;
+}
+
 static enum ended load_global(struct capture *c, struct watched *w, PyObject *name, bool null)
 {
-    PyObject *globals = w->frame->f_globals, *builtins = w->frame->f_builtins;
+    PyObject *globals = w->frame->f_globals;
     OWNED PyObject *value = NULL;
     struct shadow *shadow;
 
-    if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(builtins) || !w->globals)
+    if (!PyDict_CheckExact(globals) || !PyDict_CheckExact(w->frame->f_builtins) || !w->globals)
         return break_at(c, "instruction", "globals that are no dict");
     value = Py_XNewRef(PyDict_GetItemWithError(globals, name));
     if (value) {
         shadow = source_read(c, w->globals, '[', name, value);
     } else {
-        struct shadow *missing = source_read(c, w->globals, '!', name, NULL);
-        value = PyErr_Occurred() ? NULL : Py_XNewRef(PyDict_GetItemWithError(builtins, name));
-        if (!value || !missing) {
-            PyErr_Clear();
+        value = read_builtin(c, w, name, &shadow);
+        if (!value)
             return break_at(c, "instruction", "global %.100s, which is not there",
                             PyUnicode_AsUTF8(name));
-        }
-        if (!missing->source.guarded)
-            guard_on(c, w->globals, "DICT_NOT_CONTAINS", name);
-        missing->source.guarded = GUARDED_VALUE;
-        shadow =
-            builtins == PyEval_GetBuiltins() ? source_read(c, c->builtins, '[', name, value) : NULL;
     }
     if (!shadow)
         return break_at(c, "value", "global %.100s changed", PyUnicode_AsUTF8(name));
@@ -318,8 +429,10 @@ static enum ended load_global(struct capture *c, struct watched *w, PyObject *na
 
 static void swap(struct watched *w, int count)
 {
-    const int a = w->variables + w->depth - 1, b = w->variables + w->depth - count;
-    PyObject *first = compat_take_local(w->frame, a), *second = compat_take_local(w->frame, b);
+    const int a = w->variables + w->depth - 1;
+    const int b = w->variables + w->depth - count;
+    PyObject *first = compat_take_local(w->frame, a);
+    PyObject *second = compat_take_local(w->frame, b);
     struct shadow *shadow = w->shadow[a];
 
     compat_give_local(w->frame, a, second);
@@ -330,130 +443,220 @@ static void swap(struct watched *w, int count)
 
 static enum ended jump(struct capture *c, struct watched *w, uint32_t to)
 {
+    const bool is_loop = to <= (uint32_t)w->unit && !compat_hides(w->code);
+
     w->next = (int32_t)to;
-    return to <= (uint32_t)w->unit && !compat_hides(w->code) && ++c->jumps > MOST_JUMPS
-               ? break_at(c, "limit", "a loop of more than %d rounds", MOST_JUMPS)
-               : ENDED_NOT;
+    if (is_loop && ++c->jumps > MOST_JUMPS)
+        return break_at(c, "limit", "a loop of more than %d rounds", MOST_JUMPS);
+    return ENDED_NOT;
+}
+
+/* Is it known whether VALUE is None? */
+static bool is_none_known(struct capture *c, PyObject *value, struct shadow *shadow)
+{
+    if (value == Py_None)
+        return value_known(c, value, shadow);
+    return value_type_known(c, value, shadow);
 }
 
 static enum ended jump_if(struct capture *c, struct watched *w, struct compat_action action)
 {
-    const bool none = action.flag == IF_NONE || action.flag == IF_NOT_NONE;
+    const bool asks_none = action.flag == IF_NONE || action.flag == IF_NOT_NONE;
+    const bool wanted = action.flag == IF_TRUE || action.flag == IF_NONE;
     OWNED PyObject *value = Py_NewRef(stack_value(w, 0));
     struct shadow *shadow = stack_shadow(w, 0);
-    enum ended ended = none ? ENDED_NOT : to_bool(c, w);
+    enum ended ended = ENDED_NOT;
     bool is;
 
-    if (ended != ENDED_NOT && ended != ENDED_BEHIND)
-        return ended;
-    if (none &&
-        !(value == Py_None ? value_known(c, value, shadow) : value_type_known(c, value, shadow)))
-        return break_at(c, "value", "whether a %.100s that is not known is None",
-                        Py_TYPE(value)->tp_name);
-    is = (none ? value : stack_value(w, 0)) == (none ? Py_None : Py_True);
-    is = is == (action.flag == IF_TRUE || action.flag == IF_NONE);
-    if (is && jump(c, w, action.arg) && !ended)
-        return ENDED_BEFORE; /* with the bool: what says so does not run again */
+    if (asks_none) {
+        if (!is_none_known(c, value, shadow))
+            return break_at(c, "value", "whether a %.100s that is not known is None",
+                            Py_TYPE(value)->tp_name);
+        is = value == Py_None;
+    } else {
+        ended = to_bool(c, w);
+        if (!is_done(ended))
+            return ended;
+        is = stack_value(w, 0) == Py_True;
+    }
+    if (is == wanted && jump(c, w, action.arg) && !ended)
+        return ENDED_BEFORE; /* with the bool: what gave it does not run again */
     stack_drop(w, 1);
-    if (is && action.op == JUMP_IF_FALSE_OR_POP) /* which jumps forwards */
+    if (is == wanted && action.op == JUMP_IF_FALSE_OR_POP) /* which jumps forwards */
         stack_push(w, Py_NewRef(value), shadow);
     return ended;
 }
 
-/* The context manager on top gives way to its __exit__, and what its __enter__ gives. */
+/* Is it a method in Python of the program's class? */
+static bool is_python_method(PyObject *method)
+{
+    return method && PyFunction_Check(method);
+}
+
+/* Step __enter__ of MANAGER, below its __exit__, which is on top. */
+static enum ended step_enter(struct capture *c, struct watched *w, struct operands *manager,
+                             PyObject *enter)
+{
+    const struct call call = {
+        .callable = enter, .args = manager->values, .shadows = manager->of, .count = 1, .slots = 1};
+    struct shadow *of_class = class_source(c, manager->values[0], manager->of[0]);
+    enum ended ended;
+
+    swap(w, 2);
+    ended = step_method(c, w, &call, enter, of_class, "__enter__");
+    if (ended == ENDED_BEFORE)
+        swap(w, 2);
+    return ended;
+}
+
+/* Replace the context manager on top by its __exit__, and the result of its __enter__. */
 static enum ended begin_with(struct capture *c, struct watched *w)
 {
     struct operands manager = {{stack_value(w, 0)}, {stack_shadow(w, 0)}};
+    PyObject *word = word_of("__exit__");
     PyTypeObject *type = Py_TYPE(manager.values[0]);
-    OWNED PyObject *exit = Py_XNewRef(_PyType_Lookup(type, word_of("__exit__"))),
-                   *enter = Py_XNewRef(_PyType_Lookup(type, word_of("__enter__")));
-    enum ended ended = ENDED_BEFORE;
+    OWNED PyObject *exit = Py_XNewRef(_PyType_Lookup(type, word));
+    OWNED PyObject *enter = Py_XNewRef(_PyType_Lookup(type, word_of("__enter__")));
+    bool can_enter = is_python_method(exit) && is_python_method(enter);
 
-    if (enter && exit && PyFunction_Check(enter) && PyFunction_Check(exit) &&
-        !is_array_function(enter) &&
-        !(ended = read_attribute(c, w, 0, manager.values[0], manager.of[0], word_of("__exit__"),
-                                 false))) {
-        /* no attribute of its own */
-        if (stack_shadow(w, 0)->kind == SHADOW_METHOD && stack_shadow(w, 0)->value == exit) {
-            swap(w, 2);
-            ended =
-                step_method(c, w,
-                            &(struct call){.callable = enter,
-                                           .args = manager.values,
-                                           .shadows = manager.of,
-                                           .count = 1,
-                                           .slots = 1},
-                            enter, class_source(c, manager.values[0], manager.of[0]), "__enter__");
-            if (ended != ENDED_BEFORE)
-                return ended;
-            swap(w, 2);
-        }
+    if (can_enter && !is_array_function(enter) &&
+        !read_attribute(c, w, 0, manager.values[0], manager.of[0], word, false)) {
+        const struct shadow *of = stack_shadow(w, 0);
+        enum ended ended = ENDED_BEFORE;
+
+        if (is_kind(of, SHADOW_METHOD) && of->value == exit) /* of the class, not its own */
+            ended = step_enter(c, w, &manager, enter);
+        if (ended != ENDED_BEFORE)
+            return ended;
         stack_drop(w, 1);
     }
     PyErr_Clear();
     return break_at(c, "call", "with a %.100s, which is not known", type->tp_name);
 }
 
-static enum ended step(struct capture *c, struct watched *w, struct compat_action action)
+static enum ended delete_fast(struct capture *c, struct watched *w, uint32_t variable)
 {
-    PyObject *value, *name = action.arg < (size_t)PyTuple_GET_SIZE(w->code->co_names)
-                                 ? PyTuple_GET_ITEM(w->code->co_names, action.arg)
-                                 : NULL;
-    struct shadow *shadow;
     enum ended ended;
 
+    if (!compat_local(w->frame, (int)variable))
+        return unbound(c, w, variable);
+    ended = may_store(c, w, variable);
+    if (!ended)
+        store(w, variable, NULL, NULL);
+    return ended;
+}
+
+static enum ended load_and_clear(struct watched *w, uint32_t variable)
+{
+    struct shadow *shadow = w->shadow[variable];
+
+    w->shadow[variable] = NULL;
+    w->put[variable] = NULL;
+    stack_push(w, compat_take_local(w->frame, (int)variable), shadow);
+    return ENDED_NOT;
+}
+
+static enum ended load_const(struct capture *c, struct watched *w, uint32_t number)
+{
+    PyObject *value = compat_constant(w->code, w->op, number);
+
+    stack_push(w, value, shadow_const(c, value));
+    return ENDED_NOT;
+}
+
+static enum ended not_followed(struct capture *c)
+{
+    return break_at(c, "instruction", "an instruction that is not followed");
+}
+
+/* CPython does not look for it among the globals. */
+static enum ended load_build_class(struct capture *c, struct watched *w)
+{
+    PyObject *name = word_of("__build_class__");
+
+    if (PyDict_Contains(w->frame->f_globals, name))
+        return not_followed(c);
+    return load_global(c, w, name, false);
+}
+
+static enum ended store_global(struct capture *c, struct watched *w, PyObject *name)
+{
+    if (!w->globals || !PyDict_CheckExact(w->frame->f_globals))
+        return not_followed(c);
+    return set_in_dict(c, w, 1, w->globals, name, stack_value(w, 0), stack_shadow(w, 0));
+}
+
+static enum ended import_from(struct capture *c, struct watched *w, PyObject *name)
+{
+    if (!PyModule_CheckExact(stack_value(w, 0)))
+        return not_followed(c);
+    return read_attribute(c, w, 0, stack_value(w, 0), stack_shadow(w, 0), name, false);
+}
+
+/* At the end of the iterator, jump to unit END. */
+static enum ended for_iter(struct capture *c, struct watched *w, uint32_t end)
+{
+    PyObject *iterator = stack_value(w, COMPAT_ABOVE_ITERATOR);
+    struct shadow *of = stack_shadow(w, COMPAT_ABOVE_ITERATOR);
+    enum ended ended = iterator_next(c, w, iterator, of, 0);
+
+    if (is_done(ended) && stack_value(w, 0) == polyfill("end")) {
+        stack_drop(w, 2 + COMPAT_ABOVE_ITERATOR);
+        w->next = (int32_t)end;
+    }
+    return ended;
+}
+
+static enum ended return_const(struct capture *c, struct watched *w, uint32_t number)
+{
+    c->returned_shadow = shadow_const(c, PyTuple_GET_ITEM(w->code->co_consts, number));
+    return c->returned_shadow ? ENDED_RETURN : no_memory_at(c);
+}
+
+static enum ended step(struct capture *c, struct watched *w, struct compat_action action)
+{
+    PyObject *const names = w->code->co_names;
+    const uint32_t arg = action.arg;
+    PyObject *name = NULL;
+
+    if (arg < (size_t)PyTuple_GET_SIZE(names))
+        name = PyTuple_GET_ITEM(names, arg);
     switch (action.op) {
     case NOP:
         return ENDED_NOT;
     case KW_NAMES:
-        w->names = PyTuple_GET_ITEM(w->code->co_consts, action.arg);
+        w->names = PyTuple_GET_ITEM(w->code->co_consts, arg);
         return ENDED_NOT;
     case LOAD_FAST:
-        return load_fast(c, w, action.arg);
+        return load_fast(c, w, arg);
     case STORE_FAST:
-        return store_fast(c, w, action.arg);
+        return store_fast(c, w, arg);
     case LOAD_FAST_LOAD_FAST:
-        return two(c, w, action.arg);
+        return two(c, w, arg);
     case DELETE_FAST:
-        if (!compat_local(w->frame, (int)action.arg))
-            return unbound(c, w, action.arg);
-        if (!(ended = may_store(c, w, action.arg)))
-            store(w, action.arg, NULL, NULL);
-        return ended;
+        return delete_fast(c, w, arg);
     case LOAD_FAST_AND_CLEAR:
-        shadow = w->shadow[action.arg];
-        w->shadow[action.arg] = NULL;
-        w->put[action.arg] = NULL;
-        stack_push(w, compat_take_local(w->frame, (int)action.arg), shadow);
-        return ENDED_NOT;
+        return load_and_clear(w, arg);
     case LOAD_CONST:
-        value = compat_constant(w->code, w->op, action.arg);
-        stack_push(w, value, shadow_const(c, value));
-        return ENDED_NOT;
+        return load_const(c, w, arg);
     case LOAD_DEREF:
+        return load_deref(c, w, arg);
     case STORE_DEREF:
-        return deref(c, w, action.arg, action.op == STORE_DEREF);
+        return store_deref(c, w, arg);
     case MAKE_CELL:
-        return make_cell(c, w, action.arg);
+        return make_cell(c, w, arg);
     case COPY_FREE_VARS:
-        return copy_free(c, w, (int)action.arg);
+        return copy_free(c, w, (int)arg);
     case LOAD_GLOBAL:
         return load_global(c, w, name, action.flag);
-    case LOAD_BUILD_CLASS: /* which is not looked for among the globals */
-        name = word_of("__build_class__");
-        if (PyDict_Contains(w->frame->f_globals, name))
-            break;
-        return load_global(c, w, name, false);
+    case LOAD_BUILD_CLASS:
+        return load_build_class(c, w);
     case STORE_GLOBAL:
-        if (!w->globals || !PyDict_CheckExact(w->frame->f_globals))
-            break;
-        return set_in_dict(c, w, 1, w->globals, name, stack_value(w, 0), stack_shadow(w, 0));
+        return store_global(c, w, name);
     case IMPORT_NAME:
         return import_module(c, w, name);
     case IMPORT_FROM:
-        if (!PyModule_CheckExact(stack_value(w, 0)))
-            break;
-        return read_attribute(c, w, 0, stack_value(w, 0), stack_shadow(w, 0), name, false);
+        return import_from(c, w, name);
     case LOAD_ATTR:
         return read_attribute(c, w, 1, stack_value(w, 0), stack_shadow(w, 0), name, action.flag);
     case LOAD_SUPER_ATTR:
@@ -461,41 +664,34 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case STORE_ATTR:
         return store_attribute(c, w, name);
     case POP_TOP:
+        stack_drop(w, 1);
+        return ENDED_NOT;
     case POP_ITER:
-        stack_drop(w, action.op == POP_TOP ? 1 : 1 + COMPAT_ABOVE_ITERATOR);
+        stack_drop(w, 1 + COMPAT_ABOVE_ITERATOR);
         return ENDED_NOT;
     case PUSH_NULL:
         stack_push(w, NULL, NULL);
         return ENDED_NOT;
     case COPY:
-        stack_push(w, Py_XNewRef(stack_value(w, (int)action.arg - 1)),
-                   stack_shadow(w, (int)action.arg - 1));
+        stack_push(w, Py_XNewRef(stack_value(w, (int)arg - 1)), stack_shadow(w, (int)arg - 1));
         return ENDED_NOT;
     case SWAP:
-        if (action.arg > 1)
-            swap(w, (int)action.arg);
+        if (arg > 1)
+            swap(w, (int)arg);
         return ENDED_NOT;
     case UNPACK_SEQUENCE:
-        return unpack(c, w, (Py_ssize_t)action.arg, -1);
+        return unpack(c, w, (Py_ssize_t)arg, -1);
     case UNPACK_EX:
-        return unpack(c, w, (Py_ssize_t)(action.arg & 0xff), (Py_ssize_t)(action.arg >> 8));
+        return unpack(c, w, (Py_ssize_t)(arg & 0xff), (Py_ssize_t)(arg >> 8));
     case FOR_ITER:
-        ended = iterator_next(c, w, stack_value(w, COMPAT_ABOVE_ITERATOR),
-                              stack_shadow(w, COMPAT_ABOVE_ITERATOR), 0);
-        if (ended != ENDED_BEFORE && ended != ENDED_RAISED &&
-            stack_value(w, 0) == polyfill("end")) {
-            stack_drop(w, 2 + COMPAT_ABOVE_ITERATOR);
-            w->next = (int32_t)action.arg;
-        }
-        return ended;
+        return for_iter(c, w, arg);
     case JUMP_FORWARD:
-        return jump(c, w, action.arg);
+        return jump(c, w, arg);
     case POP_JUMP_IF_FALSE:
     case JUMP_IF_FALSE_OR_POP:
         return jump_if(c, w, action);
     case CALL:
-        return invoke(c, w, (int)action.arg, action.flag ? stack_value(w, 0) : w->names,
-                      action.flag);
+        return invoke(c, w, (int)arg, action.flag ? stack_value(w, 0) : w->names, action.flag);
     case CALL_FUNCTION_EX:
         return invoke_variable(c, w, action.flag);
     case MAKE_FUNCTION:
@@ -504,16 +700,16 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case BEFORE_WITH:
         return begin_with(c, w);
     case YIELD_VALUE:
+        c->returned_shadow = stack_shadow(w, 0);
+        return ENDED_YIELD;
     case RETURN_VALUE:
         c->returned_shadow = stack_shadow(w, 0);
-        return action.op == YIELD_VALUE ? ENDED_YIELD : ENDED_RETURN;
+        return ENDED_RETURN;
     case RETURN_CONST:
-        c->returned_shadow = shadow_const(c, PyTuple_GET_ITEM(w->code->co_consts, action.arg));
-        return c->returned_shadow ? ENDED_RETURN : no_memory_at(c);
+        return return_const(c, w, arg);
     default:
         return operate(c, w, action);
     }
-    return break_at(c, "instruction", "an instruction that is not followed");
 }
 
 /* Has code of the program's set a variable of W's frame (f_locals)? */
@@ -525,68 +721,123 @@ static bool variables_changed(const struct watched *w)
     return false;
 }
 
+/* Read the instruction at w->next. */
+static struct compat_action next_action(struct watched *w)
+{
+    int32_t unit = w->next;
+    uint32_t arg = 0;
+
+    do {
+        w->op = w->bytes[2 * unit];
+        arg = arg << 8 | w->bytes[2 * unit + 1];
+    } while (w->op == EXTENDED_ARG && ++unit < w->units);
+    w->unit = unit;
+    w->next = unit + 1 + compat_caches(w->op);
+    return compat_action(w->op, arg, unit);
+}
+
+/* Keep the stack as it is: if the instruction breaks after all, the graph gives what was there. */
+static void keep_stack(struct watched *w)
+{
+    struct shadow **stack = w->shadow + w->variables;
+
+    w->before = w->depth;
+    memcpy(stack + w->code->co_stacksize, stack, sizeof *stack * (size_t)w->depth);
+}
+
+static enum ended step_if_possible(struct capture *c, struct watched *w,
+                                   struct compat_action action)
+{
+    const bool make_bool = c->make_bool;
+    enum ended ended;
+
+    if (c->failed || PyList_GET_SIZE(c->nodes) > MOST_NODES)
+        return break_at(c, "limit", "a graph of more than %d operations", MOST_NODES);
+    c->make_bool = false;
+    ended = step(c, w, action);
+    if (make_bool && ended == ENDED_BEFORE)
+        c->make_bool = true;
+    return ended;
+}
+
+/* Execute the instruction at w->next, with what a break needs. */
+static enum ended step_one(struct capture *c, struct watched *w, struct compat_action action)
+{
+    const struct attempt before = attempt_begin(c);
+    enum ended ended;
+
+    compat_step_at(w->frame, w->unit);
+    if (compat_is_traced(c->ts)) /* CPython calls trace functions at each line */
+        c->failed = true;
+    if (!w->outer && c->mortal->count) /* its changes can be undone */
+        w->serial = ++c->serial;
+    keep_stack(w);
+    ended = step_if_possible(c, w, action);
+    /* CPython executes the instruction itself at each hit */
+    if (ended == ENDED_RAISED || ended == ENDED_BEFORE)
+        c->effects->count = before.effects;
+    if (!ended && !w->outer && dies(c, NULL, 0)) {
+        attempt_undo(c, &before);
+        break_at_death(c);
+        return ENDED_BEHIND;
+    }
+    return ended;
+}
+
+/* Note where and why W has ended. */
+static void note_end(struct capture *c, struct watched *w, enum ended ended)
+{
+    PyObject *raised = ended == ENDED_RAISED ? PyErr_Occurred() : NULL;
+    struct tracer_exception pending;
+
+    if (ended == ENDED_RAISED)
+        break_at(c, "raised", "it raised %.100s",
+                 raised ? ((PyTypeObject *)raised)->tp_name : "nothing");
+    if (ended == ENDED_RETURN || ended == ENDED_YIELD)
+        return;
+    if (c->stack && c->inner_broke)
+        return;
+    pending = tracer_exception_aside();
+    Py_XSETREF(c->stack, place_now(c));
+    tracer_exception_back(&pending);
+}
+
 enum ended watch(struct capture *c, struct watched *w)
 {
-    bool in_call = false, make_bool;
     enum ended ended = ENDED_NOT;
+    bool in_call = false;
 
     while (!ended) {
-        const struct attempt before = attempt_begin(c);
-        struct compat_action action;
-        uint32_t arg = 0;
-        int32_t unit = w->next;
+        const int32_t first = w->next;
+        const struct compat_action action = next_action(w);
+
         if (!in_call)
-            w->group = unit;
-        do {
-            w->op = w->bytes[2 * unit];
-            arg = arg << 8 | w->bytes[2 * unit + 1];
-        } while (w->op == EXTENDED_ARG && ++unit < w->units);
-        w->unit = unit;
-        w->next = unit + 1 + compat_caches(w->op);
-        action = compat_action(w->op, arg, unit);
+            w->group = first;
         in_call = w->op == KW_NAMES || w->op == PRECALL;
-        compat_step_at(w->frame, unit);
-        c->failed |= compat_is_traced(c->ts); /* CPython calls trace functions at each line */
-        w->before = w->depth;
-        if (!w->outer && c->mortal->count) /* what it changes can be taken back */
-            w->serial = ++c->serial;
-        memcpy(w->shadow + w->variables + w->code->co_stacksize, w->shadow + w->variables,
-               sizeof *w->shadow * (size_t)w->depth);
-        if (c->failed || PyList_GET_SIZE(c->nodes) > MOST_NODES) {
-            break_at(c, "limit", "a graph of more than %d operations", MOST_NODES);
-            ended = ENDED_BEFORE;
-        } else {
-            make_bool = c->make_bool;
-            c->make_bool = false;
-            ended = step(c, w, action);
-            c->make_bool |= make_bool && ended == ENDED_BEFORE;
-        }
-        /* CPython does the instruction itself at each hit */
-        if (ended == ENDED_RAISED || ended == ENDED_BEFORE)
-            c->effects->count = before.effects;
-        if (!ended && !w->outer && dies(c, NULL, 0)) {
-            attempt_undo(c, &before);
-            break_at_death(c);
-            ended = ENDED_BEHIND;
-        }
+        ended = step_one(c, w, action);
         if (!in_call)
             w->names = NULL;
     }
-    c->failed |= variables_changed(w);
-    if (ended == ENDED_RAISED)
-        break_at(c, "raised", "it raised %.100s",
-                 PyErr_Occurred() ? ((PyTypeObject *)PyErr_Occurred())->tp_name : "nothing");
-    if (ended != ENDED_RETURN && ended != ENDED_YIELD && !(c->stack && c->inner_broke)) {
-        struct tracer_exception pending = tracer_exception_aside();
-        Py_XSETREF(c->stack, place_now(c));
-        tracer_exception_back(&pending);
-    }
+    if (variables_changed(w))
+        c->failed = true;
+    note_end(c, w, ended);
     return ended;
+}
+
+static void watched_free(struct watched *w)
+{
+    free(w->shadow);
+    free(w->put);
+    w->shadow = NULL;
+    w->put = NULL;
+    Py_CLEAR(w->held);
 }
 
 int watched_open(struct capture *c, struct watched *w, compat_frame *frame)
 {
     PyCodeObject *code = compat_code(frame);
+    const size_t variables = (size_t)code->co_nlocalsplus;
+    const size_t stack = (size_t)code->co_stacksize;
 
     *w = (struct watched){.outer = c->innermost,
                           .frame = frame,
@@ -594,14 +845,11 @@ int watched_open(struct capture *c, struct watched *w, compat_frame *frame)
                           .variables = code->co_nlocalsplus,
                           .serial = ++c->serial};
     w->held = PyCode_GetCode(code);
-    w->shadow = calloc((size_t)code->co_nlocalsplus + 2 * (size_t)code->co_stacksize + 2,
-                       sizeof *w->shadow);
-    w->put = calloc((size_t)code->co_nlocalsplus + 1, sizeof *w->put);
-    /* CPython raises that */
+    w->shadow = calloc(variables + 2 * stack + 2, sizeof *w->shadow);
+    w->put = calloc(variables + 1, sizeof *w->put);
+    /* CPython raises at the recursion limit */
     if (!w->held || !w->shadow || !w->put || compat_recursion_remaining(c->ts) <= 0) {
-        Py_CLEAR(w->held);
-        free(w->shadow);
-        free(w->put);
+        watched_free(w);
         PyErr_Clear();
         return -1;
     }
@@ -617,11 +865,22 @@ void watched_close(struct capture *c, struct watched *w)
 {
     compat_step_end(c->ts, w->frame);
     c->innermost = w->outer;
-    free(w->shadow);
-    free(w->put);
-    w->shadow = NULL;
-    w->put = NULL;
-    Py_CLEAR(w->held);
+    watched_free(w);
+}
+
+/* The unit at which CPython goes on in W's frame. */
+static int32_t unit_to_go_on(const struct watched *w, enum ended ended)
+{
+    switch (ended) {
+    case ENDED_RAISED: /* the handler is looked for one unit before that */
+        return w->unit + 1;
+    case ENDED_BEHIND:
+        return w->next;
+    case ENDED_BEFORE:
+        return w->group;
+    default: /* it has yet to return, or yield */
+        return w->unit;
+    }
 }
 
 int hand_over(struct capture *c, struct watched *w, enum ended ended,
@@ -630,24 +889,20 @@ int hand_over(struct capture *c, struct watched *w, enum ended ended,
     const int count = w->variables + w->depth;
 
     if (c->make_bool) {
-        int is = PyObject_IsTrue(stack_value(w, 0));
+        const int is = PyObject_IsTrue(stack_value(w, 0));
+
         stack_result(c, w, 1, PyBool_FromLong(is > 0), NULL);
-        ended = is < 0 ? ENDED_RAISED : ended;
+        if (is < 0)
+            ended = ENDED_RAISED;
         c->make_bool = false;
     }
     if (ended == ENDED_RAISED) {
-        /* the handler is looked for one unit before that */
-        compat_go_on(w->frame, w->unit + 1, count);
+        compat_go_on(w->frame, unit_to_go_on(w, ended), count);
         *pending = tracer_exception_aside();
         return 1;
     }
     PyErr_Clear();
-    /* it has yet to return, or yield */
-    compat_go_on(w->frame,
-                 ended == ENDED_BEHIND   ? w->next
-                 : ended == ENDED_BEFORE ? w->group
-                                         : w->unit,
-                 count);
+    compat_go_on(w->frame, unit_to_go_on(w, ended), count);
     return 0;
 }
 
@@ -662,11 +917,31 @@ static void find_globals(struct capture *c, struct watched *w)
         w->globals = source_attribute(c, w->function, "__globals__", w->frame->f_globals);
 }
 
-/* W, opened for the frame of the generator OF, has the shadows of its variables and its stack,
- * where it is resumed with None, or what it is sent. */
+/* Give the cells of a generator that is resumed the first time their shadows, as its instructions
+ * did that ran when it was made. */
+static bool take_cells(struct capture *c, struct watched *w)
+{
+    for (int32_t unit = 0; unit < w->next; unit++) {
+        const int op = w->bytes[2 * unit];
+        const int arg = w->bytes[2 * unit + 1];
+
+        if (op == EXTENDED_ARG)
+            return false;
+        if (op == MAKE_CELL)
+            w->shadow[arg] =
+                cell_shadow(c, w->shadow[arg], compat_local(w->frame, arg), NULL, false);
+        if (op == COPY_FREE_VARS && copy_free(c, w, arg))
+            return false;
+    }
+    return true;
+}
+
+/* Give W, the frame of the generator OF, the shadows of its variables and its stack. It is resumed
+ * with None, or what it is sent. */
 static bool take_up(struct capture *c, struct watched *w, struct shadow *of)
 {
     const struct call *sent = c->sent;
+    PyObject *value = sent ? sent->args[0] : Py_None;
     int count;
 
     w->function = of->generator.function;
@@ -676,17 +951,10 @@ static bool take_up(struct capture *c, struct watched *w, struct shadow *of)
     memcpy(w->shadow, of->items, sizeof *w->shadow * (size_t)of->count);
     w->shadow[count - 1] = sent ? sent->shadows[0] : shadow_const(c, Py_None);
     c->sent = NULL;
-    for (int32_t unit = 0; unit < w->next && !of->generator.has_begun;
-         unit++) { /* what ran when it was made */
-        const int op = w->bytes[2 * unit], arg = w->bytes[2 * unit + 1];
-        if (op == MAKE_CELL)
-            w->shadow[arg] =
-                cell_shadow(c, w->shadow[arg], compat_local(w->frame, arg), NULL, false);
-        else if (op == EXTENDED_ARG || (op == COPY_FREE_VARS && copy_free(c, w, arg)))
-            return false;
-    }
+    if (!of->generator.has_begun && !take_cells(c, w))
+        return false;
     of->generator.has_begun = true;
-    return w->depth > 0 && compat_local(w->frame, count - 1) == (sent ? sent->args[0] : Py_None);
+    return w->depth > 0 && compat_local(w->frame, count - 1) == value;
 }
 
 PyObject *capture_go_on(PyThreadState *ts, compat_frame *frame, int throws)
@@ -698,89 +966,158 @@ PyObject *capture_go_on(PyThreadState *ts, compat_frame *frame, int throws)
 
     if (!result && throws) {
         struct tracer_exception raised = tracer_exception_aside();
+
         compat_thrown((PyCodeObject *)code, raised.traceback, unit);
         tracer_exception_back(&raised);
     }
     return result;
 }
 
+/* The generator that FRAME, which is resumed, is of, or NULL. */
+static struct shadow *find_generator(const struct capture *c, compat_frame *frame)
+{
+    if (!compat_is_resumed(frame))
+        return NULL;
+    for (Py_ssize_t i = 0; i < c->generators->count; i++)
+        if (compat_frame_of(c->generators->items[i]->value) == frame)
+            return c->generators->items[i];
+    return NULL;
+}
+
 bool capture_awaits(struct capture *c, compat_frame *frame)
 {
-    bool is = c->awaited_code == compat_code(frame) && !compat_has_started(frame);
+    const bool is_called = c->awaited_code == compat_code(frame) && !compat_has_started(frame);
+    const bool is_awaited = is_called || find_generator(c, frame);
 
-    for (Py_ssize_t i = 0; !is && i < c->generators->count && compat_is_resumed(frame); i++)
-        is = compat_frame_of(c->generators->items[i]->value) == frame;
-    c->innermost->unseen |= !is;
-    return is;
+    if (!is_awaited)
+        c->innermost->unseen = true;
+    return is_awaited;
+}
+
+/* Has FRAME the arguments of the operation that has called it? */
+static bool has_awaited_arguments(const struct capture *c, compat_frame *frame)
+{
+    const struct call *call = c->awaited_call;
+
+    if (!call)
+        return true;
+    if (call->count > compat_code(frame)->co_argcount)
+        return false;
+    for (int i = 0; i < call->count; i++)
+        if (compat_local(frame, i) != call->args[i])
+            return false;
+    return true;
+}
+
+/* Open W for FRAME, which is GENERATOR's or, with NULL, the awaited function's. False: it cannot be
+ * stepped. */
+static bool open_inner(struct capture *c, PyThreadState *ts, struct watched *w, compat_frame *frame,
+                       struct shadow *generator)
+{
+    if (c->failed || ts != c->ts)
+        return false;
+    if (generator && (generator->generator.lost || !shadow_change(c, generator)))
+        return false;
+    if (!generator && !has_awaited_arguments(c, frame))
+        return false;
+    return !watched_open(c, w, frame);
+}
+
+/* Step W from the start of the awaited function. */
+static enum ended watch_function(struct capture *c, struct watched *w)
+{
+    c->entered = true;
+    w->function = c->awaited_function;
+    memcpy(w->shadow, c->awaited, sizeof *w->shadow * (size_t)c->awaited_count);
+    find_globals(c, w);
+    return watch(c, w);
+}
+
+/* Step W from where the generator OF was left. */
+static enum ended watch_generator(struct capture *c, struct watched *w, struct shadow *of)
+{
+    if (take_up(c, w, of))
+        return watch(c, w);
+    w->group = w->next;
+    return break_at(c, "call", "a generator that is not known");
+}
+
+/* The generator OF has given an item, or has returned, or is lost. */
+static void leave_generator(struct capture *c, const struct watched *w, struct shadow *of,
+                            enum ended ended)
+{
+    if (ended != ENDED_RETURN && ended != ENDED_YIELD) {
+        of->generator.lost = true;
+        return;
+    }
+    of->generator.given = c->returned_shadow;
+    of->count = w->variables + w->depth - 1;
+    if (ended == ENDED_YIELD)
+        memcpy(of->items, w->shadow, sizeof *w->shadow * (size_t)of->count);
+}
+
+/* The function of W has returned: dispose of its frame. Returns its result. */
+static PyObject *leave_function(struct capture *c, PyThreadState *ts, struct watched *w)
+{
+    compat_frame *frame = w->frame;
+    PyObject *result = c->returned_shadow ? c->returned_shadow->value : NULL;
+
+    if (w->op == RETURN_VALUE)
+        result = stack_value(w, 0);
+    Py_INCREF(result);
+    c->stepped = result;
+    stack_drop(w, w->depth);
+    compat_go_on(frame, 0, w->variables);
+    watched_close(c, w);
+    compat_dispose(ts, frame);
+    c->entered = true; /* its own calls have set these */
+    c->inner_broke = false;
+    return result;
+}
+
+/* Is W about to raise StopIteration, which it does not handle itself? */
+static bool is_raising_stop(struct capture *c, const struct watched *w)
+{
+    if (w->op != RAISE_VARARGS || !w->depth || stack_value(w, 0) != PyExc_StopIteration)
+        return false;
+    if (!value_known(c, PyExc_StopIteration, stack_shadow(w, 0)))
+        return false;
+    return !code_handles(w->code, w->bytes, w->unit);
 }
 
 PyObject *capture_step(struct capture *c, PyThreadState *ts, compat_frame *frame)
 {
-    struct shadow *generator = NULL;
+    struct shadow *generator = find_generator(c, frame);
     struct tracer_exception pending = {0};
-    enum ended ended = ENDED_BEFORE;
-    bool known = !c->failed && ts == c->ts, broke, ends;
     struct watched w;
+    enum ended ended;
     PyObject *result;
+    bool broke, ends;
     int throws;
 
-    for (Py_ssize_t i = 0; compat_is_resumed(frame) && !generator; i++)
-        if (compat_frame_of(c->generators->items[i]->value) == frame)
-            generator = c->generators->items[i];
-    if (generator)
-        known = known && !generator->generator.lost && shadow_change(c, generator);
-    else
+    if (!generator)
         c->awaited_code = NULL;
-    if (!generator && c->awaited_call)
-        known &= c->awaited_call->count <= compat_code(frame)->co_argcount;
-    for (int i = 0; known && !generator && c->awaited_call && i < c->awaited_call->count; i++)
-        known = compat_local(frame, i) == c->awaited_call->args[i];
-    if (!known || watched_open(c, &w, frame)) {
-        if (generator)
-            generator->generator.lost = c->inner_broke = true;
+    if (!open_inner(c, ts, &w, frame, generator)) {
+        if (generator) {
+            generator->generator.lost = true;
+            c->inner_broke = true;
+        }
         return shim->evaluate(ts, frame, 0);
     }
     c->inner_broke = false;
-    if (!generator) {
-        c->entered = true;
-        w.function = c->awaited_function;
-        memcpy(w.shadow, c->awaited, sizeof *w.shadow * (size_t)c->awaited_count);
-        find_globals(c, &w);
-    }
-    if (!generator || take_up(c, &w, generator)) {
-        ended = watch(c, &w);
-    } else {
-        break_at(c, "call", "a generator that is not known");
-        w.group = w.next;
-    }
+    ended = generator ? watch_generator(c, &w, generator) : watch_function(c, &w);
     broke = ended != ENDED_RETURN && ended != ENDED_YIELD;
-    if (generator && !broke) {
-        generator->generator.given = c->returned_shadow;
-        generator->count = w.variables + w.depth - 1;
-        memcpy(generator->items, w.shadow,
-               sizeof *w.shadow * (size_t)(ended == ENDED_YIELD ? generator->count : 0));
-    } else if (generator) {
-        generator->generator.lost = true;
-    } else if (!broke) {
-        result = c->stepped =
-            Py_NewRef(w.op == RETURN_VALUE ? stack_value(&w, 0) : c->returned_shadow->value);
-        stack_drop(&w, w.depth);
-        compat_go_on(frame, 0, w.variables);
-        watched_close(c, &w);
-        compat_dispose(ts, frame);
-        c->entered = true; /* what it called has said so of itself */
-        c->inner_broke = false;
-        return result;
-    }
-    ends = ended == ENDED_BEFORE && w.op == RAISE_VARARGS && w.depth &&
-           stack_value(&w, 0) == PyExc_StopIteration &&
-           value_known(c, PyExc_StopIteration, stack_shadow(&w, 0)) &&
-           !code_handles(w.code, w.bytes, w.unit);
+    if (generator)
+        leave_generator(c, &w, generator, ended);
+    else if (!broke)
+        return leave_function(c, ts, &w);
+    ends = ended == ENDED_BEFORE && is_raising_stop(c, &w);
     throws = hand_over(c, &w, ended, &pending);
     watched_close(c, &w);
     tracer_exception_back(&pending);
     result = capture_go_on(ts, frame, throws);
-    c->entered |= !generator;
+    if (!generator)
+        c->entered = true;
     c->inner_broke = broke;
     c->ends = ends && !generator;
     return result;
