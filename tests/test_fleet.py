@@ -314,10 +314,10 @@ def test_decisions_only(run, ranks, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def hundreds(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("hundreds")
+def sixty(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sixty")
     first = make_trace(folder / "0000.db", "INSERT INTO meta VALUES ('rank', 0)")
-    for number in range(1, 120):
+    for number in range(1, 60):
         path = folder / f"{number:04}.db"
         path.write_bytes(first.read_bytes())
         with sqlite3.connect(path) as db:
@@ -329,8 +329,8 @@ def hundreds(tmp_path_factory):
 
 
 @pytest.mark.no_sanitizer
-def test_bounded(dyntrace, hundreds, tmp_path):
-    """With few files open, and no more memory for many traces than for some."""
+def test_bounded(dyntrace, sixty, tmp_path):
+    """With fewer files open than traces, and no more memory for many traces than for some."""
     def limits():
         resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
         resource.setrlimit(resource.RLIMIT_AS, (200 << 20, 200 << 20))
@@ -339,20 +339,20 @@ def test_bounded(dyntrace, hundreds, tmp_path):
     for words in EVERY + [["report", "DIR", "--html", "page.html"], ["fsck", "DIR"], ["export", "DIR", "--format", "perfetto", "-o", "-"]]:
         if words[0] == "replay":  # these are of plain programs: a what-if has nothing to decide
             words = ["replay", "DIR", "--verify"]
-        words = [str({"DIR": hundreds, **named}.get(word, word)) for word in words]
+        words = [str({"DIR": sixty, **named}.get(word, word)) for word in words]
         done = subprocess.run([dyntrace, *words], capture_output=True, text=True, preexec_fn=limits, cwd=tmp_path)
         nothing = words[0] == "check" and "nothing can be checked: no compiler" in done.stderr  # these are of plain programs
         assert done.returncode == (2 if nothing else 0) and "memory" not in done.stderr, (words, done.stderr)
         assert nothing or words[0] != "check"
     with sqlite3.connect(tmp_path / "m.db") as db:
-        assert db.execute("SELECT COUNT(*) FROM process").fetchone() == (240,)
+        assert db.execute("SELECT COUNT(*) FROM process").fetchone() == (120,)
     db.close()
 
 
 @pytest.mark.parametrize("words", [["merge", "-o", "m.db"], ["report"]])
-def test_interrupted(dyntrace, hundreds, tmp_path, scratch, words):
+def test_interrupted(dyntrace, sixty, tmp_path, scratch, words):
     for after in (0.02, 0.1, 0.3):
-        with subprocess.Popen([dyntrace, words[0], str(hundreds), *words[1:]], cwd=tmp_path, stdout=subprocess.DEVNULL) as child:
+        with subprocess.Popen([dyntrace, words[0], str(sixty), *words[1:]], cwd=tmp_path, stdout=subprocess.DEVNULL) as child:
             time.sleep(after)
             child.send_signal(signal.SIGINT)
             assert child.wait() in (0, -signal.SIGINT)
@@ -362,9 +362,9 @@ def test_interrupted(dyntrace, hundreds, tmp_path, scratch, words):
             (tmp_path / "m.db").unlink(missing_ok=True)
 
 
-def test_killed_report_leaves_no_merged_file(dyntrace, hundreds, scratch):
+def test_killed_report_leaves_no_merged_file(dyntrace, sixty, scratch):
     """What the traces are merged into has no name: nothing of it is left by who cannot take it away."""
-    with subprocess.Popen([dyntrace, "report", str(hundreds)], stdout=subprocess.DEVNULL) as child:
+    with subprocess.Popen([dyntrace, "report", str(sixty)], stdout=subprocess.DEVNULL) as child:
         opened = ["ls", "-l", f"/proc/{child.pid}/fd"]
         while str(scratch) not in subprocess.run(opened, capture_output=True, text=True).stdout:
             assert child.poll() is None
