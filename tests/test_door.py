@@ -63,22 +63,38 @@ def for_all(python, public):
 
 # ---- what a program sees ----
 
-@pytest.mark.parametrize("paths", [None, "", "/nowhere", ":", "/nowhere:"], ids=["unset", "empty", "set", "colon", "trailing"])
-@pytest.mark.parametrize("way", [
-    ["env", "A=b"],
-    ["sh", "-c", 'exec "$0" "$@"'],
-    ["sh", "-c", '"$0" "$@"; exit $?'],
-    pytest.param(["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups"], marks=as_root),
-    pytest.param(["unshare", "-m"], marks=unshares),
-    pytest.param(["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /dev/shm; exec "$0" "$@"'], marks=unshares),
-    ["setsid", "-w"],
-], ids=["env", "exec", "shell", "setpriv", "unshare", "other /dev/shm", "setsid"])
+PATHS = {"unset": None, "empty": "", "set": "/nowhere", "colon": ":", "trailing": "/nowhere:"}
+WAYS = {
+    "env": ["env", "A=b"],
+    "exec": ["sh", "-c", 'exec "$0" "$@"'],
+    "shell": ["sh", "-c", '"$0" "$@"; exit $?'],
+    "setpriv": ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups"],
+    "unshare": ["unshare", "-m"],
+    "other /dev/shm": ["unshare", "-m", "sh", "-c",
+                       'mount -t tmpfs none /dev/shm; exec "$0" "$@"'],
+    "setsid": ["setsid", "-w"],
+}
+NEEDS = {"setpriv": [as_root], "unshare": [unshares], "other /dev/shm": [unshares]}
+
+
+def pairs(firsts, seconds, marks):
+    """Each of FIRSTS with each of SECONDS. ./dev test has those with "set", "exec" or "-P"."""
+    found = []
+    for first in firsts:
+        for second in seconds:
+            quick = second == "set" or first in ("exec", "-P")
+            more = [] if quick else [pytest.mark.slow]
+            found.append(pytest.param(first, second, marks=[*marks.get(first, []), *more]))
+    return found
+
+
+@pytest.mark.parametrize("way, paths", pairs(WAYS, PATHS, NEEDS))
 @pytest.mark.one_python
 def test_state_through_a_program_between(installed, for_all, public, tmp_path, way, paths):
     """sys.path, PYTHONPATH and os.environ are those without us, whoever the interpreter runs as, and whatever it sees of the
     session."""
     shutil.copy(STATE, public / "state.py")
-    said = [subprocess.run([*before, *way, for_all, "-P", public / "state.py"], env=environment(PYTHONPATH=paths), cwd=public,
+    said = [subprocess.run([*before, *WAYS[way], for_all, "-P", public / "state.py"], env=environment(PYTHONPATH=PATHS[paths]), cwd=public,
                            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
             for before in ([], [installed, "run", "-o", tmp_path / "t.db", "--"])]
     assert said[0].returncode == 0, said[0].stderr
@@ -89,11 +105,12 @@ def test_state_through_a_program_between(installed, for_all, public, tmp_path, w
     holds(tmp_path / "t.db")
 
 
-@pytest.mark.parametrize("options", [["-P"], ["-s"], ["-B"], ["-X", "utf8"]])
-@pytest.mark.parametrize("paths", [None, "", "/nowhere"], ids=["unset", "empty", "set"])
+@pytest.mark.parametrize(
+    "options, paths", pairs(["-P", "-s", "-B", "-X utf8"], ["unset", "empty", "set"], {}))
 def test_state_under_options(dyntrace, python, tmp_path, options, paths):
-    alone, recorded = [subprocess.run([*before, python, *options, STATE], capture_output=True, text=True, cwd=tmp_path,
-                                      env=environment(PYTHONPATH=paths))
+    words = [python, *options.split(), STATE]
+    alone, recorded = [subprocess.run([*before, *words], capture_output=True, text=True,
+                                      cwd=tmp_path, env=environment(PYTHONPATH=PATHS[paths]))
                        for before in ([], [dyntrace, "run", "-o", tmp_path / "t.db"])]
     said = [re.sub(r"\b0x[0-9a-f]+", "0x", text) for text in (alone.stdout, recorded.stdout)]
     assert (said[1], recorded.stderr, recorded.returncode) == (said[0], alone.stderr, alone.returncode)

@@ -56,7 +56,16 @@ def spoil(path, how):
     db.close()
 
 
-@pytest.fixture(scope="module", params=["appended", "replaced", "broken"])
+WAYS = ["appended", "replaced", "broken"]
+# For sweeps of many commands in one test: ./dev slow has the other two.
+one_way = pytest.mark.parametrize(
+    "place",
+    ["appended", *(pytest.param(way, marks=pytest.mark.slow) for way in WAYS[1:])],
+    indirect=True,
+)
+
+
+@pytest.fixture(scope="module", params=WAYS)
 def place(request, tmp_path_factory):
     place = tmp_path_factory.mktemp("escapes")
     (place / "model.py").write_text(tui_trace.SOURCE)
@@ -136,6 +145,7 @@ def test_no_command_drives_the_terminal(dyntrace, place, words):
     harmless(text, words)
 
 
+@one_way
 def test_no_table_or_view_drives_the_terminal(dyntrace, place):
     """Of the trace, and each named query."""
     db = sqlite3.connect(place / "t.db")
@@ -150,6 +160,7 @@ def test_no_table_or_view_drives_the_terminal(dyntrace, place):
         harmless(printed(dyntrace, place, ["sql", "t.db", query]), query)
 
 
+@one_way
 def test_no_view_of_the_tui_holds_any(dyntrace, place):
     for name, keys in VIEWS.items():
         words = ["tui", "t.db", "--dump", "--screen", "120x50", *(["--keys", keys] if keys else [])]
