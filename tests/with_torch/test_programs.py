@@ -16,7 +16,7 @@ from shared import holds
 
 ALL = sorted(path.stem for path in PROGRAMS.glob("*.py") if "from know import" in path.read_text() or path.stem == "no_torch")
 # The others take minutes, together: `make torch-tests` has them, `./dev test` has not.
-QUICK = {"batch_limit", "no_torch", "stances", "uncaught"}
+QUICK = {"batch_limit", "no_torch", "stances"}
 
 
 def programs(but=()):
@@ -479,7 +479,7 @@ def test_the_limit_is_a_mark(runs):
     assert [(name, action) for name, action, _ in rows] == [("score", "run_only")]
 
 
-@modes
+@pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.slow)])
 def test_regions(runs, mode):
     rows = runs("regions", mode).rows("SELECT e.label, e.region_id FROM cache_entry e JOIN code c USING (code_id) "
                                       "WHERE c.qualname = 'f' ORDER BY e.born_ns")
@@ -513,7 +513,7 @@ def test_threads(runs, mode):
 
 
 def test_off_is_off(runs):
-    alone, traced = runs("late_import", "plain"), runs("late_import", "off")
+    alone, traced = runs("stances", "plain"), runs("stances", "off")
     assert (traced.status, traced.out, lines_of(traced.err, False)) == (alone.status, alone.out, lines_of(alone.err, False))
     assert traced.rows("SELECT torch_mode FROM process") == [("off",)]
     for table in ("lookup", "compile", "cache_entry", "graph", "graph_break"):
