@@ -58,6 +58,20 @@ def until(condition, what, seconds=60):
     return value
 
 
+def run_as_known(words, trace, **more):
+    """Run WORDS, a `dyntrace run` into TRACE. Where the program prints a pid it reads a line, and
+    gets it once the collector knows that process: it then learns how the process ends."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(list(map(str, words)), stdin=pipe, stdout=pipe,
+                          stderr=subprocess.DEVNULL, text=True, **more) as run:
+        for line in filter(str.isdigit, map(str.strip, run.stdout)):
+            until(lambda: rows(trace, "SELECT 1 FROM process WHERE pid = ?", int(line)),
+                  f"the collector knows process {line}")
+            run.stdin.write("\n")
+            run.stdin.flush()
+    assert run.returncode == 0
+
+
 def gone(pid):
     try:
         with open(f"/proc/{pid}/stat") as file:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from crash_help import collector_of
 from planted import make_trace
 from shared import ROOT, holds, one_line, query
 from tui_trace import make_trace as make_decided
@@ -501,15 +502,13 @@ def test_names(dyntrace, python, tmp_path, scratch):
 
 def test_collector_killed(dyntrace, python, tmp_path, scratch):
     """Another finishes the trace, and moves it as well."""
-    program = "import time; time.sleep(1)"
-    with subprocess.Popen([dyntrace, "run", "-o", f"{tmp_path}/job/", "--python", python, "-c", program], start_new_session=True) as child:
-        deadline = time.time() + 20
-        while time.time() < deadline and not list(scratch.glob("*/*.db")):
-            time.sleep(0.05)
-        time.sleep(0.3)
-        for pid in map(int, Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()):
-            if os.getsid(pid) == pid:  # the collector has a session of its own
-                os.kill(pid, signal.SIGKILL)
+    program = "print('runs', flush=True); input()"
+    words = [dyntrace, "run", "-o", f"{tmp_path}/job/", "--python", python, "-c", program]
+    with subprocess.Popen(words, start_new_session=True, text=True, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as child:
+        assert child.stdout.readline() == "runs\n" and list(scratch.glob("*/*.db"))
+        os.kill(collector_of(child.pid), signal.SIGKILL)
+        child.communicate("\n", timeout=60)
     [path] = (tmp_path / "job").iterdir()
     assert query(path, "SELECT value FROM meta WHERE key = 'state'") == [("recovered",)]
     holds(path)

@@ -1,10 +1,10 @@
 """dyntrace tui: what one asks of a trace, answered by the TUI alone in at most three keys (what is typed into a line, and the Enter that
 ends it, is one), on a program with a compiler and on a plain one that dies."""
 import sqlite3
-import subprocess
 
 import pytest
 
+from crash_help import run_as_known
 from shared import PYTHONS
 from terminal import answered
 
@@ -22,7 +22,8 @@ def busy():
     for n in (1, 30, 2):
         work(n)
 def die():
-    time.sleep(0.5) # the collector has to know it while it lives, or cannot say how it ended
+    os.write(1, b"%d\\n" % os.getpid())
+    os.read(0, 1) # run_as_known
     os.kill(os.getpid(), signal.SIGKILL)
     while True:
         pass
@@ -39,7 +40,8 @@ os.waitpid(pid, 0)
 def plain(dyntrace, tmp_path_factory):
     path = tmp_path_factory.mktemp("plain")
     (path / "p.py").write_text(PLAIN)
-    subprocess.run([dyntrace, "run", "-o", "t.db", "--python", PYTHONS[0], "p.py"], cwd=path, check=True, capture_output=True)
+    words = [dyntrace, "run", "-o", "t.db", "--python", PYTHONS[0], "p.py"]
+    run_as_known(words, path / "t.db", cwd=path)
     return path
 
 

@@ -4,10 +4,10 @@ import shutil
 import sqlite3
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
+from crash_help import run_as_known
 from shared import PYTHONS
 from terminal import Terminal, dump, needs_tmux, rows_of
 from tui_trace import make_trace
@@ -28,7 +28,8 @@ work(500_000)
 DYING = """
 import os, signal, time
 def die(how):
-    time.sleep(0.5) # the collector has to know it while it lives, or cannot say how it ended
+    os.write(1, b"%d\\n" % os.getpid())
+    os.read(0, 1) # run_as_known
     os.kill(os.getpid(), how)
     while True:
         pass
@@ -50,7 +51,8 @@ def folder(dyntrace, tmp_path_factory):
     def made(name, program):
         if not (path / name).exists():
             (path / f"{name}.py").write_text(program)
-            subprocess.run([dyntrace, "run", "-o", name, "--python", PYTHONS[0], f"{name}.py"], cwd=path, check=True, capture_output=True)
+            words = [dyntrace, "run", "-o", name, "--python", PYTHONS[0], f"{name}.py"]
+            run_as_known(words, path / name, cwd=path)
         return path
     return made
 
