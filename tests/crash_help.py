@@ -13,6 +13,7 @@ import sqlite3
 import struct
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -72,10 +73,32 @@ def run_as_known(words, trace, **more):
     assert run.returncode == 0
 
 
+def state_of(pid):
+    """Its letter in /proc, such as S: it sleeps."""
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+def rests(pid, seconds=0.3):
+    """Did it sleep for SECONDS? A collector that does has read all that there was."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if state_of(pid) != "S":
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def catches(pid, number):
+    """Has it a handler for signal NUMBER?"""
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = int(status.partition("SigCgt:")[2].split()[0], 16)
+    return bool(caught >> (number - 1) & 1)
+
+
 def gone(pid):
     try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] == "Z"
+        return state_of(pid) == "Z"
     except OSError:
         return True
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from crash_help import Work, collector_of, fsck, gone, mounted, needs_root, ring_offsets, rows, until
+from crash_help import Work, collector_of, fsck, gone, mounted, needs_root, rests, ring_offsets, rows, until
 from shared import ROOT
 
 pytestmark = pytest.mark.one_python
@@ -232,7 +232,7 @@ def test_truncated_ring(dyntrace, python, tmp_path, left):
     pid = int(run.stdout.readline())
     try:
         session = Path(rows(trace, "SELECT value FROM meta WHERE key = 'session'")[0][0])
-        time.sleep(0.3)
+        until(lambda: rests(collector_of(run.pid)), "the collector has read all")
         ring, = session.glob("*.ring")
         os.truncate(ring, ring.stat().st_blocks * 256 if left == "half" else left)
         time.sleep(0.2)
@@ -271,7 +271,7 @@ def test_truncated_while_names_are_read(dyntrace, python, tmp_path):
     pid = int(run.stdout.readline())
     try:
         session, collector = Path(rows(trace, "SELECT value FROM meta WHERE key = 'session'")[0][0]), collector_of(run.pid)
-        time.sleep(0.3)
+        until(lambda: rests(collector), "the collector has read all")
         os.kill(collector, signal.SIGSTOP)
         run.stdin.write("go\n")
         run.stdin.flush()

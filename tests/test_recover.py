@@ -194,7 +194,7 @@ def test_nothing_to_recover(dyntrace, python, tmp_path):
 # ---- a collector that dies while its program lives ----
 
 SLOW = """
-import sys, time
+import os, sys, time
 def leaf(): pass
 def main():
     for n in range(30000):
@@ -203,6 +203,7 @@ def main():
             time.sleep(0.01)
             if n == 3000:
                 open(sys.argv[1], "w").close()
+    os.read(0, 1)  # until its standard input is closed
 main()
 """
 
@@ -215,10 +216,17 @@ def started(dyntrace, python, tmp_path, name, program, *options):
     """A `run` of PROGRAM that has come to the point where it makes its mark: Popen, trace."""
     script, mark, trace = tmp_path / f"{name}.py", tmp_path / f"{name}.mark", tmp_path / f"{name}.db"
     script.write_text(program)
-    run = subprocess.Popen(list(map(str, [dyntrace, "run", "-o", trace, "--python", python, *options, "--", script, mark])),
-                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    words = [dyntrace, "run", "-o", trace, "--python", python, *options, "--", script, mark]
+    run = subprocess.Popen(list(map(str, words)), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True)
     until(lambda: mark.exists() or run.poll() is not None, "the program makes its mark")
     return run, trace
+
+
+def finish(run):
+    """Let the program end; its status."""
+    run.stdin.close()
+    return run.wait(60)
 
 
 def whole(dyntrace, trace, session=None):
@@ -240,7 +248,7 @@ def test_a_second_run_leaves_a_live_recording_alone(dyntrace, python, tmp_path):
     other = subprocess.run([dyntrace, "run", "-o", tmp_path / "b.db", "--python", python, "-c", "def f(): pass\nf()"],
                            capture_output=True, text=True)
     assert (other.returncode, other.stdout) == (0, ""), other.stderr
-    assert run.wait(60) == 0
+    assert finish(run) == 0
     assert leaves(trace) == 30000
     assert rows(tmp_path / "b.db", "SELECT count(*) FROM frame JOIN code USING (code_id) WHERE qualname = 'f'") == [(1,)]
     for path in (trace, tmp_path / "b.db"):
@@ -255,7 +263,7 @@ def test_totals_after_a_kill(dyntrace, python, tmp_path):
                                                "def inner(n): other(n - 1)").replace("30000", "9000")
     run, trace = started(dyntrace, python, tmp_path, "a", program)
     os.kill(collector_of(run.pid), signal.SIGKILL)
-    assert run.wait(60) == 0
+    assert finish(run) == 0
     fsck(dyntrace, trace)
     assert leaves(trace) == 9000
     totals = {name: values for name, *values in rows(trace, """
@@ -287,6 +295,7 @@ def test_both_killed_while_the_program_lives(dyntrace, python, tmp_path, by):
         assert done.returncode == 0, done.stderr
     else:  # or another `run` on this machine was faster
         assert "is still being recorded" in done.stderr or "nothing to recover" in done.stderr
+    run.stdin.close()
     whole(dyntrace, trace, session)
     assert leaves(trace) == 30000
     assert rows(trace, "SELECT cause FROM loss") == [(REPLACED,)]
@@ -310,6 +319,7 @@ def test_the_orphan_is_killed_too(dyntrace, python, tmp_path):
         for pid in holders(session):
             kill(pid)
     subprocess.run([dyntrace, "fsck", trace, "--recover"], capture_output=True)
+    run.stdin.close()
     whole(dyntrace, trace, session)
     assert leaves(trace) == 30000
 
@@ -417,13 +427,13 @@ def test_decisions_survive(dyntrace, python, tmp_path):
 
 
 FINISHED = """
-import sys, time
+import os, sys, time
 from dyntrace.eval_frame import set_eval_frame
 from dyntrace.types import GuardedCode
 def f(x): return x
 set_eval_frame(lambda frame, *rest: GuardedCode(frame.f_code.replace(), lambda f_locals: True) if frame.f_code is f.__code__ else None)
 open(sys.argv[1], "w").close()
-time.sleep(1)
+os.read(0, 1)
 for n in range({calls}):
     f(n)
 set_eval_frame(None)
@@ -460,12 +470,14 @@ def test_decisions_that_were_shown(dyntrace, python, tmp_path):
     program = FINISHED.format(calls=500).replace("set_eval_frame(None)", "time.sleep(100)")
     run, trace = started(dyntrace, python, tmp_path, "t", program, "--frames", "decided")
     session = session_of(trace)
-    until(lambda: rows(trace, "SELECT count(*) FROM lookup JOIN code USING (code_id) WHERE qualname = 'f'") == [(500,)], "a reader sees all")
+    run.stdin.close()
+    until(lambda: rows(trace, "SELECT count(*) FROM lookup JOIN code USING (code_id) WHERE"
+                              " qualname = 'f'") == [(500,)], "a reader sees all")
     pids = [collector_of(run.pid), *map(int, open(f"/proc/{run.pid}/task/{run.pid}/children").read().split()), run.pid]
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    run.communicate()
+    run.wait()
     until(lambda: all(map(gone, pids)), "all are dead")
     for name in os.listdir(session):
         os.unlink(f"{session}/{name}")
@@ -478,7 +490,7 @@ def test_decisions_that_were_shown(dyntrace, python, tmp_path):
 
 
 RECORDS_ITSELF = """
-import sys, time, dyntrace
+import os, sys, time, dyntrace
 def leaf(): pass
 def main():
     for n in range(20000):
@@ -487,6 +499,7 @@ def main():
             time.sleep(0.01)
             if n == 3000:
                 open(sys.argv[1], "w").close()
+    os.read(0, 1)  # until its standard input is closed
 with dyntrace.record(sys.argv[2]):
     main()
 def after(): pass
@@ -502,8 +515,11 @@ def test_a_program_that_records_itself(dyntrace, python, tmp_path, whom):
     """Its collector, `dyntrace collect` which waits for that, or both are killed."""
     mark, trace = tmp_path / "mark", tmp_path / "t.db"
     library = os.path.join(os.path.dirname(dyntrace), "lib", "python")
-    program = subprocess.Popen(list(map(str, [python, "-c", RECORDS_ITSELF, mark, trace])) + (["stay"] if whom != "collector" else []),
-                               env=dict(os.environ, PYTHONPATH=library), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    words = [python, "-c", RECORDS_ITSELF, mark, trace]
+    words += ["stay"] if whom != "collector" else []
+    program = subprocess.Popen(list(map(str, words)), env=dict(os.environ, PYTHONPATH=library),
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
     try:
         until(lambda: mark.exists() or program.poll() is not None, "the program makes its mark")
         session = session_of(trace)
@@ -518,7 +534,9 @@ def test_a_program_that_records_itself(dyntrace, python, tmp_path, whom):
             kill(collect)
         if whom == "both":
             subprocess.run([dyntrace, "fsck", trace, "--recover"], capture_output=True)
-        if whom == "collector":
+        if whom != "collector":
+            program.stdin.close()
+        else:
             out, err = program.communicate(timeout=60)
             assert (program.returncode, out) == (0, "after\n"), err
         whole(dyntrace, trace, session)
@@ -527,4 +545,4 @@ def test_a_program_that_records_itself(dyntrace, python, tmp_path, whom):
         assert [cause for cause, in rows(trace, "SELECT cause FROM loss")] == ([REPLACED] if whom != "collect" else [])
     finally:
         program.kill()
-        program.communicate()
+        program.wait()

@@ -12,10 +12,10 @@ import stat
 import subprocess
 import sys
 import termios
-import time
 
 import pytest
 
+from crash_help import catches, until
 from planted import ROWS, make_trace
 from shared import CONTRACT, ROOT, SCHEMA, Screen, one_line
 
@@ -383,7 +383,7 @@ def test_reading_leaves_nothing_behind(run, tmp_path, trace):
 def test_ctrl_c_ends_a_query(dyntrace, trace):
     endless = "WITH RECURSIVE r(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM r) SELECT count(*) FROM r"
     running = subprocess.Popen([dyntrace, "sql", trace, endless], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(0.5)
+    until(lambda: catches(running.pid, signal.SIGINT), "it asks")
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=20)
     assert running.returncode == 130 and out == "" and "interrupted" in one_line(err)
