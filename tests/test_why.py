@@ -282,7 +282,7 @@ def test_pages(run, plant):
     p = plant()
     size_changes(p)
     path = p.done()
-    golden("why-sql", run("why", "f", path, "--sql").stdout.replace(str(path), "t.db"))
+    golden("why-f", run("why", "f", path).stdout.replace(str(path), "t.db"))
     golden("why-json", run("why", "f", path.name, "--json").stdout)
 
 
@@ -292,6 +292,9 @@ def test_the_sql_answers(run, plant):
     path = p.done()
     found = json.loads(run("why", "f", path, "--json", "--sql").stdout)
     assert len(found["sql"]) >= 7
+    page = run("why", "f", path).stdout
+    texts = [f"-- {query['title']}\n{query['sql'].strip()}\n;\n" for query in found["sql"]]
+    assert run("why", "f", path, "--sql").stdout == page + "\nSQL\n" + "".join(texts)
     db = sqlite3.connect(path)
     rows = {query["title"]: db.execute(query["sql"]).fetchall() for query in found["sql"]}
     grouped = rows["how its calls were decided, hits by entry"]
