@@ -65,12 +65,12 @@ static const char *text_of(PyObject *word)
 /* Facts about a program from the words before its own arguments. */
 struct start {
     const char *by; /* the launcher that does not hand on the environment, or NULL */
-    bool paths;     /* it gets another PYTHONPATH */
-    bool elsewhere; /* in another directory, which relative names are not of here */
-    int depth;      /* launchers and scripts around it */
+    bool paths;     /* the child gets another PYTHONPATH */
+    bool elsewhere; /* started in another directory: relative names cannot be resolved here */
+    int depth;      /* number of launchers and scripts around the program */
 };
 
-/* The Python WORDS is started, up to a NULL. */
+/* The program starts the Python in WORDS, which end with a NULL. */
 static void note_python(const char *const *words, struct start start)
 {
     const char *program = basename(words[0]);
@@ -99,7 +99,7 @@ static bool is_one_of(const char *word, const char *const *list)
     return *list;
 }
 
-/* The text that a shell is given to run in its WORDS; NULL: none. */
+/* The script text in a shell's WORDS (-c TEXT); NULL: none. */
 static const char *script_of(const char *const *words)
 {
     static const char *const shells[] = {"sh", "bash", "dash", "ksh", "zsh", NULL};
@@ -115,7 +115,7 @@ static const char *script_of(const char *const *words)
 static void note_script(const char *script, struct start start);
 static void note_words(const char *const *words, struct start start);
 
-/* env -S TEXT: its own words are in that. */
+/* env -S TEXT: split TEXT into words. */
 static void note_split(const char *text, struct start start)
 {
     char *command = NULL;
@@ -186,7 +186,7 @@ static void note_file(const char *path, struct start start)
     note_words(words, start);
 }
 
-/* The program WORDS is started, up to a NULL, of which there is at least one. */
+/* The program starts WORDS, at least one, which end with a NULL. */
 static void note_words(const char *const *words, struct start start)
 {
     const struct launcher *launcher = launcher_find(words[0]);
@@ -254,14 +254,14 @@ static void note_script(const char *script, struct start start)
     free(copy);
 }
 
-/* PROGRAM (or a tuple of where it may be) is about to be started with the words of LIST, the first
- * its name. ELSEWHERE: in another directory. */
+/* PROGRAM (or a tuple of candidate paths) is about to be started with the words of LIST, whose
+ * first is its name. ELSEWHERE: in another directory. */
 static void note_program(PyObject *program, PyObject *list, bool elsewhere)
 {
     const char *words[WORDS + 1] = {NULL}, *name;
     bool there = false;
 
-    if (PyTuple_CheckExact(program)) { /* where it may lie, along PATH */
+    if (PyTuple_CheckExact(program)) { /* candidate paths, along PATH */
         name = PyTuple_GET_SIZE(program) ? text_of(PyTuple_GET_ITEM(program, 0)) : "";
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(program) && !there; i++) {
             const char *candidate = text_of(PyTuple_GET_ITEM(program, i));
@@ -368,7 +368,7 @@ static PyObject *mend_mapping(PyObject *mapping)
     return copy;
 }
 
-/* Is the program to be started in a directory of its own? */
+/* Does the call start the program in another directory? */
 static bool has_directory(const struct led *f, PyObject *const *args, Py_ssize_t count)
 {
     const Py_ssize_t directory = f->environment - 1; /* fork_exec(): before the environment */
@@ -487,7 +487,7 @@ static PyObject *without_us(const struct led *f, PyObject *self, PyObject *const
     return result;
 }
 
-/* ---- moments at which to look whether our hook is still called (tracer/slot.c) ---- */
+/* ---- points at which to check that our hook is still called (tracer/slot.c) ---- */
 
 static PyObject *look_before(const struct led *f, PyObject *self, PyObject *const *args,
                              Py_ssize_t count, PyObject *names)
@@ -551,10 +551,9 @@ static struct led led[LED] = {
     {"sys", "deactivate_stack_trampoline", entry_13, without_us, 0, 0, 0, {0}},
 };
 
-/* Lead one through its entry, for good and in all interpreters. The module's method table is
- * changed, not only the function object, so that the module may be imported afresh later: it is
- * left in sys.modules only if it was there. Anything but the plain built-in that we know is left
- * alone. */
+/* Patch one function, for good and in all interpreters. The module's method table is changed, not
+ * only the function object, so that the module may be imported afresh later: it is left in
+ * sys.modules only if it was there. Anything but the known built-in is not patched. */
 static void lead(struct led *f)
 {
     PyObject *modules = PyImport_GetModuleDict(); /* borrowed */

@@ -37,7 +37,7 @@ static bool is_ours(const char *file)
            ((!strncmp(name, "torch", 5) || !strncmp(name, "guard", 5)) && !strchr(name, '/'));
 }
 
-/* Does --frames user leave the frames of this out? */
+/* Does --frames user leave out frames of the file? */
 static bool is_left(const char *file, const char *name)
 {
     const bool around_users = !strcmp(name, "wrap_inline.<locals>.inner"); /* torch's */
@@ -45,7 +45,7 @@ static bool is_left(const char *file, const char *name)
     return P.session->frames == SESSION_USER && is_library(file) && !around_users;
 }
 
-/* Do --include and --exclude keep this? */
+/* Do --include and --exclude keep the function? */
 static bool is_chosen(const char *file, const char *name)
 {
     const char *glob = P.session->text;
@@ -65,7 +65,7 @@ static bool is_chosen(const char *file, const char *name)
     return included || !any_include;
 }
 
-/* CODE_SKIP and why, or 0. */
+/* CODE_SKIP with the bit for its reason; 0: record the frames. */
 static uintptr_t skip_of(const char *file, const char *name)
 {
     if (is_ours(file))
@@ -111,7 +111,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
     return hash;
 }
 
-enum { HASHED_DEPTH = 8 }; /* tuples and functions in each other */
+enum { HASHED_DEPTH = 8 }; /* levels of nested tuples and functions */
 
 static uint64_t hash_object(uint64_t hash, PyObject *object, int depth);
 static uint64_t hash_code(uint64_t hash, PyCodeObject *code, int depth);
@@ -129,14 +129,14 @@ static uint64_t hash_set(uint64_t hash, PySetObject *set, int depth)
     return hash_bytes(hash, &sum, sizeof sum);
 }
 
-/* NUMBER by its value, not by its hash, of which -1 and -2 have the same. */
+/* Hash NUMBER's value, not Python's hash, which is equal for -1 and -2. */
 static uint64_t hash_integer(uint64_t hash, PyObject *number)
 {
     int is_large;
     long long value = PyLong_AsLongLongAndOverflow(number, &is_large);
 
     if (is_large)
-        value = PyObject_Hash(number); /* of numbers it is not randomised */
+        value = PyObject_Hash(number); /* numbers' hashes are not randomised */
     return hash_bytes(hash, &value, sizeof value);
 }
 
@@ -181,11 +181,11 @@ static uint64_t hash_object(uint64_t hash, PyObject *object, int depth)
     return hash;
 }
 
-/* What CODE does, and the functions in it do; of a module or a class only their names, since
- * their own code objects have fingerprints of theirs. */
+/* Hash CODE and its nested functions. Of a module or class hash only the functions' names, because
+ * these functions have fingerprints of their own. */
 static uint64_t hash_code(uint64_t hash, PyCodeObject *code, int depth)
 {
-    /* without specialisations */
+    /* the bytecode without specialisations */
     OWNED PyObject *bytecode = NULL;
     bool is_inside = depth > 0;
     bool is_function = code->co_flags & CO_OPTIMIZED;
@@ -257,7 +257,7 @@ static bool ends_in(const char *name, size_t bytes, const char *end)
     return bytes >= length && !strcmp(name + bytes - length, end);
 }
 
-/* Tell the trace of CODE: its new id, shifted. */
+/* Write CODE's facts. Returns its new id, shifted. */
 static uintptr_t give_id(PyCodeObject *code, struct fact_text name, struct fact_text file)
 {
     uint32_t id = __atomic_fetch_add(&P.codes, 1, __ATOMIC_RELAXED);
@@ -303,7 +303,7 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
         !PyUnicode_CompareWithASCIIString(code->co_name, "__init__"))
         mark |= CODE_INIT;
     mark = mark_keep(code, mark);
-    /* The file that torch.compile's front end begins with. */
+    /* Is the file the first one of torch.compile's front end? */
     if (ends_in(name, bytes[0], "<module>") &&
         ends_in(file, bytes[1], "/torch/_dynamo/__init__.py") && tracer_place() == PLACE_HOME &&
         tracer_hooks.torch_begins)

@@ -19,14 +19,14 @@
 #include "session_check.h"
 
 #define P tracer_process
-#define FILE_BYTES (UINT64_C(64) << 30) /* sparse; some thousand nested processes */
+#define FILE_BYTES (UINT64_C(64) << 30) /* sparse; room for some thousand nested processes */
 
 enum {
     HEADER_BYTES = (sizeof(struct process_file) + 4095) & ~4095,
     FIRST_FACTS = 128 << 10, /* bytes of the first chunk of facts */
     MORE_FACTS = 512 << 10,  /* size of the extents after the first */
     ARGV_MAX = 64 << 10,
-    LOOKED_NS = 250000000, /* the collector looks every few milliseconds */
+    LOOKED_NS = 250000000, /* wait for the collector, which polls every few milliseconds */
 };
 
 /* What this process has mapped of its file; the first is the header at 0. */
@@ -93,7 +93,7 @@ static void *file_at(uint64_t offset)
     return NULL;
 }
 
-/* The file by its name, where that still leads to it; -1: not. */
+/* Open the file by its name, if the name still leads to it; else -1. */
 static int file_again(void)
 {
     char name[sizeof P.file_name];
@@ -160,7 +160,7 @@ void *file_extent(size_t bytes, size_t reserved, uint64_t *offset)
 
 static struct facts *facts; /* the chunk being filled */
 
-/* The facts go to CHUNK from here on, of BYTES; NULL: there is no file. */
+/* Write further facts to CHUNK, which has BYTES; NULL: there is no file. */
 static void facts_begin(struct facts *chunk, size_t bytes)
 {
     facts = chunk;
@@ -191,8 +191,8 @@ static struct fact *fact_room(size_t size)
     return (struct fact *)(facts->data + used);
 }
 
-/* The record in the room made last is whole. The first of a chunk also publishes next_off of the
- * one before. */
+/* Publish the record in the room made last. A chunk's first record also publishes next_off of the
+ * chunk before. */
 static void fact_made(const struct fact *made)
 {
     uint64_t end = (uint64_t)((const char *)made - facts->data) + made->bytes;
@@ -274,7 +274,7 @@ void facts_entry_died(uint32_t entry)
     tracer_unlock();
 }
 
-/* May the next session's words refer to what FACT says? Never to an entry that has died. */
+/* May the next session's words refer to FACT's id? Never to an entry that has died. */
 static bool is_kept(const struct fact *fact)
 {
     uint64_t entry = (uint64_t)fact->number[0];
@@ -322,9 +322,9 @@ void facts_again(void)
 
 /* ---- the header ---- */
 
-/* Who this process is, for its header. */
+/* This process's identity, for its header. */
 struct birth {
-    uint64_t ticks;     /* when it was started, as the kernel has it */
+    uint64_t ticks;     /* when it was started, in the kernel's ticks */
     uint64_t clock;     /* when it was forked, or begins to be recorded */
     const char *parent; /* file of the process that it was forked from, or "" */
 };
@@ -347,9 +347,8 @@ static uint64_t start_ticks(void)
     return field ? strtoull(field + 1, NULL, 10) : 0;
 }
 
-/* In which pid namespace this process is; 0: not known. Where /proc does not tell, as after
- * chroot(), a child is where its parent was if it sees that; from within a new namespace it does
- * not. */
+/* The pid namespace of this process; 0: not known. Without /proc, as after chroot(), a child uses
+ * its parent's namespace if it can see the parent; in a new namespace it cannot. */
 static uint64_t find_namespace(void)
 {
     static uint64_t last;
@@ -363,7 +362,8 @@ static uint64_t find_namespace(void)
     return found;
 }
 
-/* FILE is zeroed, at OFFSET of a file; facts for it come next. It is whole afterwards. */
+/* Fill in the zeroed header FILE at OFFSET of a file. The header is complete afterwards; facts come
+ * next. */
 static void header_fill(struct process_file *file, const struct birth *birth, uint64_t offset)
 {
     memcpy(file->magic, RING_PROCESS_MAGIC, sizeof file->magic);
@@ -400,7 +400,7 @@ static int file_make(const char *directory, const struct birth *birth)
     struct process_file *file = MAP_FAILED;
     struct stat status;
 
-    /* more than the limit is a signal */
+    /* a file over the limit raises a signal */
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
         bytes = limit.rlim_cur & ~UINT64_C(4095);
     if (!error && bytes < HEADER_BYTES + FIRST_FACTS)
@@ -423,7 +423,7 @@ static int file_make(const char *directory, const struct birth *birth)
         file = mmap(NULL, HEADER_BYTES + FIRST_FACTS, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         error = file == MAP_FAILED ? errno : file_reserve((char *)file, HEADER_BYTES + FIRST_FACTS);
     }
-    /* Two mappings: a forked child keeps the header of its parent only. */
+    /* Two mappings, because a forked child keeps only its parent's header. */
     if (!error && !(mapping_note(file, HEADER_BYTES, 0) &&
                     mapping_note((char *)file + HEADER_BYTES, FIRST_FACTS, HEADER_BYTES)))
         error = ENOMEM;
@@ -450,7 +450,7 @@ static int file_make(const char *directory, const struct birth *birth)
     return error;
 }
 
-/* Make one within the file of the process that this one was forked from. 0, or an errno. */
+/* Make a nested file in the parent process's file. 0, or an errno. */
 static int nested_make(const struct birth *birth)
 {
     uint64_t offset, newest;
@@ -485,9 +485,9 @@ static void file_wait_for_look(void)
             break;
 }
 
-/* The session's own directory, or the second one when that is full; a forked child that can make
- * none there has its parent's. When there is no room at all, the parent's file or an empty one lets
- * the collector know. */
+/* Make the file in the session's directory, or in the second one if that is full; a forked child
+ * that can do neither nests its file in its parent's. If there is no room at all, the parent's file
+ * or an empty file tells the collector. */
 void file_open(const char *parent, uint64_t clock)
 {
     struct process_file *forked = P.root; /* the parent's, or NULL */

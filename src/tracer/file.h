@@ -9,9 +9,9 @@
 
 /* tracer/file.c */
 /* Make this process's file. PARENT is the file of the process that it was forked from at CLOCK, or
- * "". Without success P.file is NULL, and it is noted where the collector sees it. */
+ * "". On failure P.file is NULL, and the collector can see that. */
 void file_open(const char *parent, uint64_t clock);
-/* In a forked child: all but the header of the parent's file is unmapped. */
+/* In a forked child: unmap the parent's file except its header. */
 void file_forked(void);
 void file_close(void);
 /* BYTES (whole pages) of unused file, zeroed; the first RESERVED bytes have memory. NULL with
@@ -30,7 +30,7 @@ void facts_again(void);
 /* In a forked child: drop all rings, which are the parent's. THREAD is the only thread left (NULL:
  * not one of ours). */
 void rings_forked(struct tracer *thread);
-/* The session is left: threads that wait stop that, and none has a ring. */
+/* The session is left: wake waiting threads, and detach every thread's ring. */
 void rings_leave(void);
 
 #endif

@@ -73,7 +73,7 @@ static void take_up(struct tracer *t, struct tracer_stack *to)
     to->apart = false;
 }
 
-/* The greenlet of STACK is gone, and left this behind if it never came to its end. */
+/* Free STACK, whose greenlet is gone, with the state that an unfinished greenlet left. */
 static void forget(struct tracer *t, struct tracer_stack *stack)
 {
     PyObject *callback = stack->own.callback;
@@ -107,7 +107,7 @@ static void rename_here(struct tracer *t, const void *bottom)
 {
     tdelete(t->here, &t->stacks, by_bottom);
     t->here->bottom = bottom;
-    /* without memory it is not found again, and is a new one then */
+    /* without memory it is not inserted, and becomes a new stack at the next switch */
     tsearch(t->here, &t->stacks, by_bottom);
 }
 
@@ -141,7 +141,7 @@ static void switched(struct tracer *t, PyThreadState *ts, compat_frame *frame)
         rename_here(t, key.bottom);
         return;
     }
-    if (t->here->bottom == key.bottom) /* it has grown, or become smaller */
+    if (t->here->bottom == key.bottom) /* the same stack, grown or shrunk */
         return;
     found = tfind(&key, &t->stacks, by_bottom);
     to = found ? *found : NULL;
@@ -157,7 +157,7 @@ static void switched(struct tracer *t, PyThreadState *ts, compat_frame *frame)
             "memory: no room to follow another greenlet; the callers of its frames are not true");
         return;
     }
-    /* there are no segments for it from now on */
+    /* do not use extra stack segments from now on */
     if (!t->greenlets && t->stack_low == tracer_stack_low(false))
         t->stack_low = to->stack_low = tracer_stack_low(true);
     t->greenlets = true;

@@ -24,7 +24,7 @@ struct tracer_hooks {
      * recorded. tracer_shim.c puts it into the interpreter's slot, and calls it from below a
      * foreign one. GIL of the main interpreter; runs the program's code. */
     _PyFrameEvalFunction decide;
-    /* The thread that runs has got its struct tracer, at its first frame. tracer_attach() calls it
+    /* The running thread has got its struct tracer, at its first frame. tracer_attach() calls it
      * once for each thread. GIL; the pending exception is put aside; may run the program's code. */
     void (*thread_begins)(void);
     /* The main interpreter is initialised again: forget, without releasing, all references into the
@@ -54,7 +54,7 @@ struct tracer_hooks {
     /* `run --set`: the limits of CODE where settings change them. evaluator/decide.c calls it at a
      * miss; NULL while there are none. GIL; runs code of ours. */
     void (*limits)(PyCodeObject *code, unsigned long *recompile, unsigned long *accumulated);
-    /* VALUE, a tensor, in words: a new str; NULL, perhaps with an exception: it is none.
+    /* The words for VALUE if it is a tensor: a new str; NULL: not a tensor, or an exception.
      * evaluator/decision.c calls it for values that missed. GIL; runs code of ours. */
     PyObject *(*describe)(PyObject *value);
 
@@ -69,7 +69,7 @@ struct tracer_hooks {
     /* Recording began, or ended. tracer_record() calls it. GIL of any interpreter; runs nothing. */
     void (*record_changed)(void);
 
-    /* ---- within the base: what would be a circle of calls there ---- */
+    /* ---- within the base: calls that would close a circle of files ---- */
 
     /* tracer_shim.c: tracer_record(). ring.c calls it when the session is over. GIL. */
     void (*record)(bool on);

@@ -87,13 +87,13 @@ static void leave(void)
         tracer_unfix_all_types();
 }
 
-/* Join the session, or say why that cannot be: see _start. */
+/* Join the session, or return the reason why not: see _start. */
 static const char *join(const char *session, const char *library, const char *inject)
 {
     const char *why;
 
     if (P.session && tracer_place() == PLACE_HOME && atomic_load(&P.session->closed))
-        leave(); /* the recording is over, and this process has outlived it */
+        leave(); /* the recording has ended before this process */
     if (P.session) {
         tracer_join_interpreter();
         return NULL;
@@ -167,7 +167,7 @@ static PyObject *active(PyObject *module, PyObject *ignored)
     return PyUnicode_DecodeFSDefault(trace_path());
 }
 
-/* Times are those of the trace. */
+/* _recording(): (trace, nanoseconds since its start, this thread's ring head and tail), or None. */
 static PyObject *recording(PyObject *module, PyObject *ignored)
 {
     const struct session_file *file = P.session;

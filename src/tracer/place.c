@@ -37,7 +37,7 @@ static Py_ssize_t request_extra(PyInterpreterState *interpreter)
     return ours;
 }
 
-/* The same index as in the other interpreters. False: it is taken here. */
+/* Request the same index as in the other interpreters. False: it is taken here. */
 static bool request_same_extra(void)
 {
     Py_ssize_t index;
@@ -59,7 +59,7 @@ static enum tracer_place place_new(PyInterpreterState *interpreter)
         /* Its references to us went with the former main interpreter. */
         P.hook = NULL;
         P.evaluate = _PyEval_EvalFrameDefault;
-        P.torch_seen = true; /* and stays alone */
+        P.torch_seen = true; /* torch is not touched */
         P.active_threads = 0;
         tracer_forget_callbacks();
         if (tracer_hooks.home_gone)

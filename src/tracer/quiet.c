@@ -1,7 +1,6 @@
-/* tracer/quiet.c -- while code of ours runs in the program's process, it is unseen.
+/* tracer/quiet.c -- hides our own Python code in the program's process.
  *
- * Runs in: the traced process, under the GIL. Guards, captures and torch's bridge run Python code
- * of ours so. */
+ * Runs in: the traced process, under the GIL. Guards, captures and torch's bridge use it. */
 #include "tracer/tracer.h"
 
 void torch_quiet_begin(struct torch_quiet *q)
@@ -11,11 +10,11 @@ void torch_quiet_begin(struct torch_quiet *q)
     if (t)
         tracer_follow(t, PyThreadState_Get(), NULL);
     q->pending = tracer_exception_aside();
-    q->collects = PyGC_Disable(); /* finalisers are the program's */
+    q->collects = PyGC_Disable(); /* a collection would run the program's finalisers */
     PyThreadState_EnterTracing(PyThreadState_Get());
     if (t) {
         t->quiet++;
-        t->limit = 0; /* so that every event goes through tracer_room(), which says no */
+        t->limit = 0; /* so that every event goes through tracer_room(), which refuses it */
     }
 }
 

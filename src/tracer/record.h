@@ -1,7 +1,8 @@
 /* tracer/record.h -- the two words of a recorded frame.
  *
  * Runs in: the traced process, on every Python call; in line, because it is hot.
- * tracer_shim.c records frames with it, tracer/evaluator/decide.c those that it decides. */
+ * tracer_shim.c records frames with it, tracer/evaluator/decide.c uses it for the frames that it
+ * decides. */
 #ifndef DYNTRACE_TRACER_RECORD_H
 #define DYNTRACE_TRACER_RECORD_H
 
@@ -33,7 +34,7 @@ record_evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int th
     return record_evaluate_by(tracer_process.evaluate, t, ts, frame, throwflag);
 }
 
-/* The mark of the frame's code, made if need be. */
+/* The mark of the frame's code; marks the code if it has none. */
 static inline __attribute__((always_inline)) uintptr_t record_mark(compat_frame *frame)
 {
     uintptr_t mark = tracer_mark_in(compat_extra(compat_code(frame), tracer_process.extra));
@@ -78,7 +79,7 @@ static inline bool record_is_too_deep(const struct tracer *t)
     return t->open && t->open->depth + 1 >= tracer_process.max_depth;
 }
 
-/* Write the ENTER. When, by the session's clock; 0: this frame is not recorded. */
+/* Write the ENTER. Returns its time by the session's clock; 0: this frame is not recorded. */
 static inline __attribute__((always_inline)) uint64_t
 record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag,
              const enum session_clock clock, const bool limit_depth)
@@ -115,7 +116,7 @@ record_call(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat
                         clock, limit_depth);
 }
 
-/* Write the EXIT of a frame that gave RESULT. */
+/* Write the EXIT of a frame that returned RESULT. */
 static inline __attribute__((always_inline)) void
 record_exit(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame,
             PyObject *result, bool resumed, const enum session_clock clock)
@@ -131,7 +132,7 @@ record_exit(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat
     }
     tracer_follow(t, ts, NULL);
     now = tracer_now_by(clock);
-    /* Still open while room is made: after a fork that numbers it anew. */
+    /* The frame stays open while room is made: a fork meanwhile gives open frames new ordinals. */
     if (likely(t->head < t->limit && now <= t->until) || (now = tracer_room(t, now)))
         tracer_put(t, RING_WORD(tag, open->ordinal & RING_ID_MASK, now));
     t->open = open->outer;

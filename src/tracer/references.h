@@ -15,8 +15,8 @@ static inline void tracer_let_go(PyObject **object)
 {
     Py_XDECREF(*object);
 }
-/* The pending exception, put aside until the end of its scope: then it takes the place of any that
- * came up since. */
+/* The pending exception, set aside until the end of its scope; then it replaces any exception
+ * raised since. */
 #define KEPT __attribute__((cleanup(tracer_exception_back)))
 struct tracer_exception {
     PyObject *type, *value, *traceback;

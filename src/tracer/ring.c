@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 enum {
-    WAIT_MS = 20,           /* between looks whether the session is over */
+    WAIT_MS = 20,           /* between checks whether the session is over */
     HOLD_MS = 5,            /* a waiting thread holds the GIL: the switch interval */
     STALL_MS = 10,          /* a wait longer than this is a row */
     RESERVE_STEP = 2 << 20, /* bytes of a ring that get memory at a time */
@@ -33,11 +33,11 @@ enum {
 #define P tracer_process
 #define MS UINT64_C(1000000)
 
-/* A thread has waited for --max-stall in vain: until the collector takes something, the others do
- * not wait. */
+/* A thread has waited for --max-stall in vain. Other threads do not wait until the collector takes
+ * something. */
 static _Atomic bool stalled;
-static _Atomic unsigned sleepers; /* threads that look at their ring without the GIL */
-static _Atomic bool closing;      /* ... which must stop that */
+static _Atomic unsigned sleepers; /* threads that poll their ring without the GIL */
+static _Atomic bool closing;      /* ... which must stop */
 
 /* Under tracer_lock(): */
 static uint64_t ring_bytes_used;
@@ -50,14 +50,13 @@ static bool thread_key_made;
 
 /* ---- rings ---- */
 
-/* How much of BYTES gets memory next. */
+/* The number of BYTES to reserve next. */
 static uint64_t step_of(uint64_t bytes)
 {
     return bytes < RESERVE_STEP ? bytes : RESERVE_STEP;
 }
 
-/* What one ring may take of a limited address space (ulimit -v): the program needs it for
- * itself. */
+/* One ring's share of a limited address space (ulimit -v); the program needs the rest. */
 static uint64_t address_space_share(void)
 {
     struct rlimit limit;
@@ -116,7 +115,7 @@ static struct ring *ring_take(void)
     return ring_new();
 }
 
-/* NAME is made empty unless threading made it up itself. */
+/* Clear NAME unless `threading` generated it. */
 static void name_made_up(char *name)
 {
     static const char *const made_up[] = {"Thread-", "Dummy-", "ThreadPoolExecutor-", "asyncio_"};
@@ -133,8 +132,8 @@ static void name_made_up(char *name)
 }
 
 /* The thread's name as Python knows it. A thread of `threading` begins with the frame
- * Thread._bootstrap, whose self has it as a plain attribute. "" otherwise. Only ordinary attribute
- * access is used: no code of the program runs. */
+ * Thread._bootstrap, whose self has the name as a plain attribute. Otherwise the name is "". Only
+ * ordinary attribute access is used: no code of the program runs. */
 static void thread_name(compat_frame *frame, char *name, size_t room)
 {
     PyObject *self = frame ? compat_local(frame, 0) : NULL, *value, *keep;
@@ -240,7 +239,7 @@ static bool wait_for_collector(struct tracer *t, bool may_let_go, uint64_t *wait
     return moved;
 }
 
-/* Wait for room where no gap may begin while others run. False: there is none. */
+/* Wait for room with the GIL held, where no gap may begin. False: no room. */
 static bool room_held(struct tracer *t, uint64_t *now)
 {
     uint64_t waited = 0;
@@ -307,14 +306,14 @@ static uint64_t open_written(const struct tracer *t, uint32_t *ordinal)
     return count;
 }
 
-/* The stack that T is in has no frame in its ring. */
+/* Mark all open frames of T's stack as not in the ring. */
 static void forget_written(struct tracer *t)
 {
     for (struct open_frame *open = t->open; open; open = open->outer)
         open->code |= OPEN_LOST;
 }
 
-/* The words are of T's stack from here on. False: there was no room for all of its open frames. */
+/* Write a CONTROL_SWITCH to T's stack and its open frames. False: no room for all of them. */
 static bool write_switch(struct tracer *t, uint64_t *now)
 {
     struct tracer_stack *here = t->here;
@@ -503,8 +502,8 @@ struct tracer *tracer_attach(compat_frame *frame)
     return t;
 }
 
-/* Room for an event: one AT_FRAME's beginning or end, where a gap may end and other threads may run
- * meanwhile. */
+/* Make room for an event. AT_FRAME: it is a frame's beginning or end, where a gap may end and the
+ * GIL may be released. */
 static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
 {
     int saved_errno = errno;
@@ -627,7 +626,7 @@ void rings_forked(struct tracer *thread)
 void rings_leave(void)
 {
     atomic_store(&closing, true);
-    while (atomic_load(&sleepers)) /* they need no GIL to see that */
+    while (atomic_load(&sleepers)) /* they see it without the GIL */
         usleep(1000);
     atomic_store(&closing, false);
     atomic_store(&stalled, false);

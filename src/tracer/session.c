@@ -86,7 +86,7 @@ void session_forked(void)
 
 enum { ANSWER_MS = 50 /* the collector looks every few */ };
 
-/* Say that this process cannot join, if a collector still listens. */
+/* Tell the collector, if it still listens, that this process cannot join. */
 static void absent(const char *directory)
 {
     struct sockaddr_un to, from = {.sun_family = AF_UNIX};
@@ -106,7 +106,7 @@ static void absent(const char *directory)
     close(fd);
 }
 
-/* The session file of the session in DIRECTORY, mapped. MAP_FAILED with errno. */
+/* Map the session file in DIRECTORY. MAP_FAILED with errno. */
 static struct session_file *session_map(const char *directory)
 {
     int fd = session_open_in(directory, "session", O_RDONLY);

@@ -28,7 +28,7 @@ enum { ROWS_MAX = 100 /* changes recorded per process: a program may swap evalua
 
 static struct {
     enum { OURS, SUSPECT, LOST } state;
-    _PyFrameEvalFunction suspect; /* in the slot since then, or LOST to it */
+    _PyFrameEvalFunction suspect; /* the foreign evaluator in the slot, while SUSPECT or LOST */
     _PyFrameEvalFunction chains;  /* the last evaluator that was seen to call ours; or NULL */
     uint64_t sure;                /* clock when ours was last known to be called */
     uint64_t since;               /* clock when the suspect was noticed */
@@ -43,7 +43,7 @@ static bool is_over(void)
     return !watch.on || !P.recording || !P.session || atomic_load(&P.session->closed);
 }
 
-/* Is the thread that runs one of the main interpreter's, with its GIL? */
+/* Does the running thread belong to the main interpreter, with its GIL? */
 static bool is_home(void)
 {
     PyThreadState *ts = PyGILState_GetThisThreadState();
@@ -69,7 +69,7 @@ static bool is_ours(_PyFrameEvalFunction evaluate)
 
 /* ---- rows ---- */
 
-/* Who EVALUATE is, in words. */
+/* The name of EVALUATE's library or function, for the loss row. */
 static void name_evaluator(_PyFrameEvalFunction evaluate, char *words, size_t room)
 {
     Dl_info info;
@@ -102,7 +102,7 @@ static void lose_hook(void)
     put_row(watch.since, -1, cause);
 }
 
-/* A frame has reached our hook, which is in its place again. */
+/* Our hook is in its place again: a frame has reached it. */
 static void find_hook(uint64_t now)
 {
     char who[500], cause[800];
@@ -253,7 +253,7 @@ void slot_reached(void)
     if (is_ours(current))
         find_hook(tracer_now());
     else if (watch.state == LOST)
-        return; /* it calls ours now and then */
+        return; /* it calls our hook now and then */
     else
         watch.chains = current;
     clear_suspicion();

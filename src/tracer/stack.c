@@ -75,8 +75,7 @@ static size_t segments_max(void)
     return max;
 }
 
-/* The lowest address of a new one; segment_free undoes it. NULL: no memory, or enough are in use.
- * */
+/* Map a segment; returns its lowest address. NULL: no memory, or too many are in use. */
 static char *segment_new(void)
 {
     char *base = segments < segments_max()
@@ -106,7 +105,7 @@ PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, comp
 
     if (segment)
         t->spare = NULL;
-    else if (!t->greenlets) /* greenlet copies all that is between two addresses of the C stack */
+    else if (!t->greenlets) /* they copy everything between two addresses of the stack */
         segment = segment_new();
     if (!segment) {
         int remaining = compat_recursion_remaining(ts);
