@@ -11,11 +11,12 @@
 
 /* ---- the frame that a callback gets ---- */
 
-/* A view of a frame that has not started. Outlives the callback, without locals. */
+/* A callback's view of a frame that has not started. It may outlive the callback; then it has no
+ * locals. */
 enum { VIEW_CODE, VIEW_GLOBALS, VIEW_BUILTINS, VIEW_LOCALS, VIEW_CLOSURE, VIEW_MODULE, VIEW_PARTS };
 struct shim_frame {
     PyObject_HEAD PyObject *part[VIEW_PARTS]; /* owned */
-    int line, last;                           /* its first line; f_lasti */
+    int line, last;                           /* f_lineno; f_lasti */
 };
 
 PyObject *shim_frame_open(const struct decision *d)
@@ -40,7 +41,7 @@ PyObject *shim_frame_open(const struct decision *d)
     return (PyObject *)view;
 }
 
-/* The callback has returned: the locals are the running frame's from here on. */
+/* The callback has returned: clear the view's locals, which belong to the running frame. */
 void shim_frame_close(PyObject *view)
 {
     Py_SETREF(((struct shim_frame *)view)->part[VIEW_LOCALS], Py_NewRef(Py_None));
@@ -103,7 +104,7 @@ struct code_state *shim_state_of(PyObject *object, bool make)
  * long as any thread has one. The GIL guards the count. */
 void shim_set_active(struct tracer *t, bool active)
 {
-    active |= t->apart > 0; /* a stack that waits has one */
+    active |= t->apart > 0; /* a waiting stack has a callback */
     if (t->active == active)
         return;
     t->active = active;
@@ -122,7 +123,7 @@ static void thread_cleared(PyObject *capsule)
 
     if (t && t->shim == capsule) {
         t->shim = NULL;
-        t->apart = 0; /* stacks that wait never run again */
+        t->apart = 0; /* waiting stacks never run again */
         shim_set_active(t, false);
         Py_CLEAR(t->callback);
         Py_CLEAR(t->given);
@@ -139,7 +140,7 @@ static int watch_thread(struct tracer *t)
     OWNED PyObject *capsule =
         dict && !t->shim ? PyCapsule_New(&shim_settings, NULL, thread_cleared) : NULL;
 
-    /* A finaliser has done it, if the dict was new. */
+    /* A finaliser may have done it while the dict was made. */
     if (capsule && !t->shim && !PyDict_SetItemString(dict, "dyntrace", capsule))
         t->shim = capsule;
     if (!t->shim && !PyErr_Occurred())
@@ -225,7 +226,7 @@ static void thread_begins(void)
 static PyObject *call_under(PyObject *module, PyObject *const *args, Py_ssize_t count,
                             PyObject *names)
 {
-    /* first: it looks which greenlet runs */
+    /* first, because it finds the running greenlet */
     OWNED PyObject *before = shim_get_eval_frame_callback(NULL, NULL), *old = NULL;
     const struct front *const front = tracer_thread ? tracer_thread->front : &front_own;
     PyObject *result;
@@ -333,7 +334,7 @@ static PyObject *set_guard_fail_hook(PyObject *module, PyObject *hook)
 
 PyObject *shim_list(PyObject *object, bool precompiled, int64_t region, const struct front *front)
 {
-    PyObject *list = PyList_New(0); /* first: the garbage collector may run */
+    PyObject *list = PyList_New(0); /* first, because the garbage collector may run */
     struct code_state *state = list ? shim_state_of(object, false) : NULL;
     struct cache_entry *entry =
         !state ? NULL : TAILQ_FIRST(precompiled ? &state->precompiled : &state->entries);

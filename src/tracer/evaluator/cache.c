@@ -6,7 +6,7 @@
 #include <structmember.h>
 
 static LIST_HEAD(, code_state) all_states;
-static unsigned long states_made, states_compiled; /* states; code objects that got a number */
+static unsigned long states_made, states_compiled; /* states made; code objects with a number */
 
 /* ---- states ---- */
 
@@ -66,8 +66,8 @@ static void entry_let_go(struct cache_entry *entry)
     cache_parts_unpin(parts);
 }
 
-/* LIST's entries go, which the program may hold; with WHY they end as well. What that runs finds
- * the list empty. */
+/* Empty LIST; with WHY also invalidate its entries, which the program may still hold. Finalisers
+ * find the list empty. */
 static void drop_entries(struct entry_list *list, const char *why)
 {
     struct entry_list gone = TAILQ_HEAD_INITIALIZER(gone);
@@ -106,7 +106,7 @@ void code_state_release(struct code_state *state)
 
 void code_state_free(void *slot)
 {
-    /* a code object may die while it is on its way */
+    /* a code object may die meanwhile */
     KEPT struct tracer_exception pending = tracer_exception_aside();
     struct code_state *state = slot;
 
@@ -142,7 +142,7 @@ void code_state_reset_all(void)
 
     while (state) {
         PyCodeObject *code = state->code;
-        /* a code object that is being freed takes its own along */
+        /* skip a code object that is being freed: it drops its own state */
         if (state->serial > newest || !Py_REFCNT(code)) {
             state = LIST_NEXT(state, all);
             continue;
@@ -169,7 +169,7 @@ struct code_actions code_state_actions(struct code_state *state, int64_t region)
 
     if (own)
         return *own;
-    /* "Never compile this" holds in every region, "the limit is reached" only where it was. */
+    /* "Never compile this" holds in every region, "the limit is reached" only in its own. */
     return (struct code_actions){
         .own = common->own == ACTION_SKIP ? ACTION_SKIP : ACTION_DEFAULT,
         .callees = common->callees == ACTION_SKIP ? ACTION_SKIP : ACTION_DEFAULT,
@@ -258,7 +258,7 @@ const struct front front_own = {
     .check_of = own_check_of,
 };
 
-/* ENTRY, owned by LIST from here on, goes to its front or becomes its LAST. */
+/* Insert ENTRY (steals the reference) at the front of LIST, or as its LAST. */
 static void put_in(struct entry_list *list, struct cache_entry *entry, bool last)
 {
     if (last)
@@ -294,7 +294,7 @@ void cache_parts_free(struct cache_parts *parts)
     free(parts);
 }
 
-/* ENTRY, which is in no list, becomes what GUARDED says. -1 with an exception. */
+/* Fill ENTRY, which is in no list, from GUARDED. -1 with an exception. */
 static int read_guarded(struct cache_entry *entry, PyCodeObject *original, PyObject *guarded)
 {
     struct cache_parts *parts = entry->parts;
@@ -432,7 +432,7 @@ struct cache_entry *cache_entry_first(const struct code_state *state, int64_t re
     return region >= 0 ? cache_entry_first(state, -1, front) : NULL;
 }
 
-/* ENTRY goes to the front of its code's list, or becomes its LAST, if it is in it. */
+/* If ENTRY is in its code's list, move it to the front, or make it the LAST. */
 static void move(struct cache_entry *entry, bool last)
 {
     struct entry_list *list = entry->state ? &entry->state->entries : NULL;
@@ -491,7 +491,7 @@ static PyObject *entry_guard(PyObject *self, void *context)
     return Py_NewRef(e->valid ? e->parts->guard : e->instead ? e->instead : Py_None);
 }
 
-/* The entry of its front tried after this one in its region, or None. */
+/* The next entry tried of the same front end and region, or None. */
 static PyObject *entry_next(PyObject *self, void *context)
 {
     const struct cache_entry *entry = (struct cache_entry *)self,

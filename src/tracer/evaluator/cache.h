@@ -96,10 +96,10 @@ struct code_actions {
  * (tracer/torch/observe.c). Everything that differs between them is here. A NULL function is not
  * called. */
 struct front {
-    bool insertion_order; /* entries stay where they were put */
-    /* a stance: check only what tells entries apart; a miss is an error */
+    bool insertion_order; /* entries keep their order of insertion */
+    /* a stance: check only guards that tell entries apart; a miss is an error */
     bool skip_guards_unsafe;
-    bool observed; /* another evaluator decides: which guard failed is not seen */
+    bool observed; /* another evaluator decides, so the failed guard is not seen */
     /* the shim applies the limits; else the callback does, and answers ACTION_RUN_ONLY */
     bool limits;
     bool regions; /* each thread is in a region, and sees only that region's entries */
@@ -110,7 +110,7 @@ struct front {
     /* guard_fail_hook is called; hooks get the original code, not the compiled code */
     bool fail_hook;
     int not_started;         /* f_lasti of the frame that a callback sees */
-    const char *unexplained; /* why a guard of unknown parts failed */
+    const char *unexplained; /* reason for a failed guard whose parts are unknown */
 
     /* Guards. The callable that checks GUARD: a new reference; NULL: none, or an exception is set.
      */
@@ -146,8 +146,7 @@ struct front {
 };
 extern const struct front front_own;
 
-/* What an entry checks and runs: whole for as long as it is pinned, which a valid entry does
- * itself. */
+/* The guard and code of an entry. They stay complete while pinned; a valid entry holds one pin. */
 struct cache_parts {
     unsigned pins;
     PyObject *guard; /* owned: check(f_locals) -> bool */
@@ -158,7 +157,7 @@ struct cache_parts {
     PyObject *view; /* owned: the bridge's view of torch's guards, or NULL */
 };
 
-/* dyntrace.types.CacheEntry: compiled code and the guards under which it fits. */
+/* dyntrace.types.CacheEntry: compiled code and its guards. */
 struct cache_entry {
     PyObject_HEAD struct code_state *state; /* borrowed; NULL once dropped from its code's list */
     TAILQ_ENTRY(cache_entry) order;
@@ -167,25 +166,26 @@ struct cache_entry {
     bool valid;                /* may match; once false, false for good */
     bool tree;                 /* its guard is a GuardTree: checked without a call */
     bool dead;                 /* the trace has its death */
-    PyObject *instead;         /* owned: what an invalid one shows as its guard, or NULL */
-    /* owned: the code with every argument positional; NULL: it is, or not made yet */
+    PyObject *instead;         /* owned: an invalid entry shows it as its guard; or NULL */
+    /* owned: the code with every argument positional; NULL: the code is so itself, or not made yet
+     */
     PyObject *flat;
     /* owned: function of `flat`, kept when it has no closure; or NULL */
     PyObject *function;
-    unsigned running;         /* calls of `function` under way */
+    unsigned running;         /* running calls of `function` */
     PyObject *backend;        /* owned; NULL for one of torch's own evaluator */
     PyObject *born_for;       /* owned: weak reference to the backend of such an entry, or NULL */
     PyObject *compile_id;     /* owned: "2/0": third code object compiled, first time */
-    char label[64];           /* the same as the trace has it */
+    char label[64];           /* compile_id as the trace has it */
     PyObject *annotation;     /* owned */
     PyObject *invalid_reason; /* owned, or NULL while valid */
     unsigned long hits;
     uint32_t id;      /* in the trace; ENTRY_UNRECORDED: it is not there */
     uint32_t guards;  /* leaves of the tree; 1 for any other callable */
-    uint64_t ordered; /* when they last changed, by the session's clock */
+    uint64_t ordered; /* when the guards' order last changed, by the session's clock */
     bool order_lost;  /* the guards' order changed, and the trace does not have the new order */
     uint32_t moves;   /* changes of its guards' order that the trace has */
-    /* torch: entries of different regions do not see each other; -1: the common one */
+    /* torch: the region whose lookups can hit it; -1: the common region */
     int64_t region;
 };
 #define ENTRY_UNRECORDED UINT32_MAX
@@ -225,7 +225,7 @@ static inline struct code_state *code_state_of(PyCodeObject *code, bool make)
 
     return tracer_is_state(slot) ? (struct code_state *)slot : make ? code_state_make(code) : NULL;
 }
-/* Who holds one adds to its references. */
+/* To hold one, increment its references. */
 void code_state_release(struct code_state *state);
 /* Drop CODE's state; its entries die. */
 void code_state_reset(PyCodeObject *code);
@@ -252,7 +252,7 @@ struct cache_entry *cache_entry_new(const struct front *front, int64_t region);
  * the entry. */
 void cache_entry_invalidate(struct cache_entry *entry, const char *reason, PyObject *instead);
 void cache_parts_free(struct cache_parts *parts);
-/* What ENTRY checks and runs, until it is unpinned; NULL: the entry is invalid. */
+/* Pin and return ENTRY's parts; NULL: the entry is invalid. */
 static inline struct cache_parts *cache_entry_pin(const struct cache_entry *entry)
 {
     if (unlikely(!entry->valid))
@@ -265,18 +265,17 @@ static inline void cache_parts_unpin(struct cache_parts *parts)
     if (unlikely(!--parts->pins))
         cache_parts_free(parts);
 }
-/* The attribute NAME of OBJECT. New reference; NULL: none, or None, or an exception is set, perhaps
- * was before. */
+/* The attribute NAME of OBJECT. New reference; NULL: missing, None, or an exception is set (maybe
+ * from before). */
 PyObject *shim_optional(PyObject *object, const char *name);
-/* A hit: to the front of the list. */
+/* A hit: move ENTRY to the front of its list. */
 void cache_entry_touch(struct cache_entry *entry);
-/* This thread's region, for what FRONT decides. -1: the common one. */
+/* This thread's region for FRONT. -1: the common one. */
 static inline int64_t front_region(const struct front *front)
 {
     return front->regions && tracer_thread ? tracer_thread->region : -1;
 }
-/* The actions that hold in REGION (-1: in the common one), and setting them. -1 with MemoryError.
- * */
+/* Get or set the actions that hold in REGION (-1: the common one). -1 with MemoryError. */
 struct code_actions code_state_actions(struct code_state *state, int64_t region);
 int code_state_act(struct code_state *state, int64_t region, struct code_actions actions);
 /* The entry of FRONT tried first in REGION. Borrowed, or NULL. */
@@ -300,7 +299,7 @@ struct decision {
     const struct front *front; /* the callback's front end */
     compat_frame *frame;       /* the call */
     PyObject *locals;          /* owned: its variables, when they were needed; or NULL */
-    int64_t region;            /* in which entries are looked for */
+    int64_t region;            /* the region of the lookup */
     enum outcome outcome;      /* once the callback has answered */
     uint64_t began, ours;      /* clock; ticks of it that dyntrace spent finding causes */
     uint32_t compile;          /* compile id + 1, 0 = none */
@@ -313,7 +312,7 @@ struct decision {
     struct decision_check *check; /* in the order tried; owned unless it is `small` */
     struct decision_check small[8];
 };
-/* BEGAN: when the call of FRAME did, by the session's clock; 0: it is not recorded. */
+/* BEGAN: start of the call of FRAME, by the session's clock; 0: not recorded. */
 static inline void decision_begin(struct decision *d, uint64_t began, const struct front *front,
                                   compat_frame *frame, int64_t region)
 {
@@ -328,7 +327,7 @@ static inline void decision_begin(struct decision *d, uint64_t began, const stru
 }
 /* The frame's variables, made when they are first needed. Borrowed; NULL with an exception. */
 PyObject *decision_locals(struct decision *d);
-/* ENTRY is next in the order tried. NULL: no memory. */
+/* Add ENTRY as the next one tried. NULL: no memory. */
 struct decision_check *decision_add(struct decision *d, struct cache_entry *entry);
 /* A miss: record the values and, if the callback will be called, why each entry missed, before
  * anything changes them. False: a signal handler has raised meanwhile, and the call must raise that
@@ -345,8 +344,8 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
 /* An observed lookup raised before its compile: a guard raised, or torch's stance forbids a miss
  * (recorded as a failed compile). */
 enum outcome decision_raised(struct decision *d, uint32_t code);
-/* The frame runs now: write the lookup. Of an observed evaluator's, which entries were tried in
- * vain is not known. */
+/* The frame runs now: write the lookup. For an observed evaluator the entries tried in vain are
+ * unknown. */
 void decision_write(struct decision *d, struct tracer *t, enum outcome outcome,
                     struct cache_entry *entry);
 void decision_outcome(struct tracer *t, enum outcome outcome);
@@ -370,7 +369,7 @@ void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t cl
 void decision_entry_ordinals(struct cache_entry *entry, PyObject *ordinals);
 void decision_entry_died(struct cache_entry *entry, const char *cause);
 
-/* tracer/evaluator/decide.c: who watches calls that missed. All zero: none has attached
+/* tracer/evaluator/decide.c: the attached watcher of missed calls; all zero: none
  * (tracer/services.c). */
 extern struct watcher shim_watcher;
 static inline bool callback_watches(PyObject *callback)
@@ -388,11 +387,11 @@ extern struct shim_settings {
     PyObject *skip_recursively, *limit_reached;
     /* owned: the callback that every thread begins with; or NULL */
     PyObject *for_all;
-    /* owned: torch decides frames that CPython runs with tracing set; or NULL */
+    /* owned: not NULL: torch also decides frames that CPython runs with tracing set */
     PyObject *while_tracing;
 } shim_settings;
-/* Are calls decided now that are FRONT's? CPython sets tracing while trace functions, profile
- * functions, monitoring's callbacks and audit hooks run, and we do while our own code runs. */
+/* Are FRONT's calls decided now? Not while tracing is set: by CPython while trace and profile
+ * functions, monitoring callbacks and audit hooks run, and by us while our own code runs. */
 static inline bool shim_decides(const struct tracer *t, const PyThreadState *ts,
                                 const struct front *front)
 {
@@ -409,7 +408,8 @@ PyObject *shim_run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyO
 /* The backend inside CALLBACK: callbacks wrap one another. New reference. Reading the attributes
  * may run the program's code. */
 PyObject *shim_backend_of(PyObject *callback);
-/* Does an entry for backend ENTRY do where WANTED is (Py_False: run-only)? Runs their __eq__. */
+/* Is an entry with backend ENTRY usable for backend WANTED (Py_False: run-only)? Runs their __eq__.
+ */
 bool shim_same_backend(PyObject *entry, PyObject *wanted);
 /* A view of D's frame for a callback; shim_frame_close ends it. New references. */
 PyObject *shim_frame_open(const struct decision *d);

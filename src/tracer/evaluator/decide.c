@@ -41,7 +41,7 @@ PyObject *shim_backend_of(PyObject *callback)
     for (int depth = 0; depth < 64; depth++) {
         PyObject *inner = NULL;
         if (PyFunction_Check(at) && !((PyFunctionObject *)at)->func_dict)
-            break; /* it has no attribute of its own, and each lookup comes here */
+            break; /* no attributes of its own: stop early, every lookup comes here */
         for (int i = 0; i < 2 && !inner; i++)
             if (!names[i] || compat_optional_attribute(at, names[i], &inner) < 0)
                 PyErr_Clear();
@@ -56,7 +56,7 @@ bool shim_same_backend(PyObject *entry, PyObject *wanted)
 {
     int same;
 
-    if (entry == wanted || wanted == Py_False) /* run-only takes any */
+    if (entry == wanted || wanted == Py_False) /* run-only accepts any backend */
         return true;
     same = PyObject_RichCompareBool(entry, wanted, Py_EQ);
     if (same < 0)
@@ -77,7 +77,7 @@ static struct guard_outcome check_entry(const struct cache_entry *entry,
     if (entry->tree)
         return guard_tree_check(parts->guard, &(struct guard_values){.frame = d->frame}, seen);
     check = Py_XNewRef(entry->front->skip_guards_unsafe ? parts->difference : parts->check);
-    if (!check) /* no guards that tell entries apart yet */
+    if (!check) /* torch has no differentiating guards yet */
         return (struct guard_outcome){GUARD_FAIL, 0, UINT32_MAX, 0};
     if (decision_locals(d))
         result = PyObject_CallOneArg(check, d->locals);
@@ -90,7 +90,7 @@ static struct guard_outcome check_entry(const struct cache_entry *entry,
                      entry->compile_id, compat_code(d->frame)->co_qualname,
                      ((PyTypeObject *)type)->tp_name);
     }
-    if (entry->guards != 1) /* which of torch's it was is not known */
+    if (entry->guards != 1) /* torch does not tell which guard */
         return (struct guard_outcome){GUARD_ERROR, 0, UINT32_MAX, 0};
     return (struct guard_outcome){GUARD_ERROR, 1, 0, 0};
 }
@@ -103,7 +103,7 @@ static void tell_hook(PyObject *hook, const struct cache_entry *entry,
 {
     PyObject *code = entry->front->fail_hook ? (PyObject *)compat_code(d->frame) : parts->code;
     KEPT struct tracer_exception pending = tracer_exception_aside();
-    OWNED PyObject *held = Py_NewRef(hook), *result = NULL; /* it may put another in its place */
+    OWNED PyObject *held = Py_NewRef(hook), *result = NULL; /* the hook may replace itself */
 
     if (decision_locals(d))
         result = PyObject_CallFunction(held, "OOOnO", parts->guard, code, d->locals, index,
@@ -130,8 +130,7 @@ static bool is_order_known(const struct cache_entry *entry, const struct cache_p
     return guard_tree_moves(parts->guard) - moved == entry->moves;
 }
 
-/* CHECK's entry: does it fit? 1 or 0; -1: its guard raised, or gave something that is not a bool.
- * */
+/* CHECK's entry: do its guards hold? 1 or 0; -1: a guard raised or did not return a bool. */
 static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_t index, bool last)
 {
     struct cache_entry *entry = check->entry;
@@ -175,7 +174,7 @@ static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_
     return fits ? 1 : outcome.result == GUARD_ERROR ? -1 : 0;
 }
 
-/* LIST's valid entries of region A or B are next in the order tried. -1: no memory. */
+/* Add LIST's valid entries of region A or B to the order tried. -1: no memory. */
 static int add_entries(struct decision *d, const struct entry_list *list, int64_t a, int64_t b)
 {
     struct cache_entry *entry;
@@ -186,7 +185,7 @@ static int add_entries(struct decision *d, const struct entry_list *list, int64_
     return 0;
 }
 
-/* Guards may change the lists: each entry is tried once, in the order of now. */
+/* Guards may change the lists, so fix the order first: each entry is tried once. */
 int shim_look_up(struct code_state *state, PyObject *backend, struct decision *d,
                  struct cache_entry **found)
 {
@@ -195,7 +194,7 @@ int shim_look_up(struct code_state *state, PyObject *backend, struct decision *d
     int status = add_entries(d, &state->precompiled, region, -1);
 
     loaded = d->count;
-    if (!status && region >= 0) /* its own entries come before the common ones */
+    if (!status && region >= 0) /* the region's own entries come before the common ones */
         status = add_entries(d, &state->entries, region, region);
     if (!status)
         status = add_entries(d, &state->entries, -1, -1);
@@ -277,7 +276,7 @@ enum outcome answer_outcome(const struct answer *answer, const struct front *fro
                                                                     : OUTCOME_DECLINED;
 }
 
-/* Ask CALLBACK to compile. -1: it raised, or answered nonsense. */
+/* Call CALLBACK to compile. -1: it raised, or its answer is invalid. */
 static int ask(PyThreadState *ts, PyObject *callback, struct code_state *state, struct decision *d,
                struct answer *answer)
 {
@@ -296,7 +295,7 @@ static int ask(PyThreadState *ts, PyObject *callback, struct code_state *state, 
     return result ? answer_read(result, answer) : -1;
 }
 
-/* Ask CALLBACK's watcher to watch the call. -1: it raised. */
+/* Let CALLBACK's watcher run the call. -1: it raised. */
 static int watch(PyThreadState *ts, PyObject *callback, struct code_state *state,
                  struct decision *d, struct answer *answer, struct watched_rest *rest)
 {
@@ -389,7 +388,7 @@ static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_
     PyObject *flat;
 
     if (made && !original->func_closure) {
-        Py_INCREF(made); /* a name that goes may be the program's code */
+        Py_INCREF(made); /* releasing the old name may run the program's code */
         if (!entry->running) {
             compat_bind(made, frame->f_globals, frame->f_builtins);
             name_like(made, original);
@@ -427,7 +426,7 @@ static void function_done(struct cache_entry *entry, PyObject *function)
     if (entry->function == function && !--entry->running) {
         if (Py_REFCNT(function) == 2)
             compat_bind((PyFunctionObject *)function, nothing, nothing);
-        else /* a frame object has it */
+        else /* a frame object holds it */
             Py_CLEAR(entry->function);
     }
     Py_DECREF(function);
@@ -444,8 +443,8 @@ static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *code
         return PyErr_NoMemory();
     for (int i = 0; i < count; i++)
         arguments[i + 1] = compat_local(frame, i);
-    /* The next frame of this thread is the function's: let it pass, as one of the code that the
-     * callback returned. */
+    /* The thread's next frame is that function's call: evaluate it as the callback's code, without
+     * a decision. */
     t->replacement = (PyCodeObject *)((PyFunctionObject *)function)->func_code;
     t->replacement_for = (PyCodeObject *)code;
     t->replaced = frame;
@@ -456,8 +455,8 @@ static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *code
     return result;
 }
 
-/* FRAME, which runs in place of another, is about to start. That one releases its arguments: they
- * die when FRAME drops them. */
+/* FRAME, which replaces another frame, is about to start. Release the replaced frame's arguments,
+ * so that they die when FRAME drops them. */
 static void replace_begin(struct tracer *t, compat_frame *frame)
 {
     int count = t->replaced ? argument_count(compat_code(t->replaced)) : 0;
@@ -477,8 +476,8 @@ static void replace_begin(struct tracer *t, compat_frame *frame)
         compat_set_function(frame, compat_function(t->replaced));
 }
 
-/* Run CODE, ENTRY's, in place of FRAME, which has not started, and dispose of FRAME. The caller
- * holds both. */
+/* Run CODE, ENTRY's, in place of FRAME, which has not started, then clear FRAME. The caller holds
+ * both. */
 static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame,
                                struct cache_entry *entry, PyObject *code)
 {
@@ -516,8 +515,8 @@ static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame
 
 /* ---- the decision ---- */
 
-/* The thread's callback, to VALUE (borrowed here; NULL = None), of FRONT. A thread stays
- * active while guards run without one, but not when it is left without. */
+/* Set the thread's callback to VALUE (borrowed; NULL = None) of FRONT. The thread stays active
+ * while guards run without a callback. */
 static void set_callback(struct tracer *t, PyObject *value, const struct front *front)
 {
     PyObject *old = t->callback;
@@ -529,7 +528,7 @@ static void set_callback(struct tracer *t, PyObject *value, const struct front *
     Py_XDECREF(old);
 }
 
-/* What callees get when the action for them is ACTION. Borrowed. */
+/* The callback for callees under ACTION. Borrowed. */
 static PyObject *callback_under(PyObject *callback, enum frame_action action)
 {
     return action == ACTION_SKIP ? NULL : action == ACTION_RUN_ONLY ? Py_False : callback;
@@ -580,8 +579,7 @@ static struct code_state *state_now(struct code_state *state, PyCodeObject *code
     return state;
 }
 
-/* Has STATE's code as many entries of FRONT that can still match, or that were ever made, as it may
- * have? */
+/* Has STATE's code reached a limit: on FRONT's valid entries, or on all entries ever made? */
 static bool is_at_limit(const struct code_state *state, const struct front *front)
 {
     const struct cache_entry *entry;
@@ -596,7 +594,7 @@ static bool is_at_limit(const struct code_state *state, const struct front *fron
     return valid >= limit || state->compiles >= accumulated;
 }
 
-/* What happens when no entry fits and the callback may not be called; OUTCOME_COMPILED: it may. */
+/* The outcome of a miss if the callback may not be called; OUTCOME_COMPILED: it may. */
 static enum outcome refused(const struct code_state *state, const struct code_actions *actions,
                             PyObject *callback, const struct front *front)
 {
@@ -696,7 +694,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     }
     if (callback != Py_False && !(state = state_now(state, code)))
         goto err;
-    /* a compile that fails, in torch's words: programs look for them */
+    /* a failed compile with torch's message, which programs search for */
     if (front->skip_guards_unsafe) {
         decision_ask(&decision, state);
         PyErr_SetString(PyExc_RuntimeError,
@@ -756,7 +754,7 @@ err:
     decision_write(&decision, t, outcome, NULL);
     decision_end(&decision);
     if (!t->callback) {
-        if (t->given == callback) /* the frame's caller holds it */
+        if (t->given == callback) /* the caller of the frame holds the callback */
             Py_CLEAR(t->given);
         shim_set_active(t, false);
     }
@@ -773,7 +771,7 @@ done:
     return result;
 }
 
-/* Is there compiled code for CODE, which does not run because the compiler is off? */
+/* Does CODE have compiled code that does not run because the compiler is off? */
 static bool has_entries(PyCodeObject *code)
 {
     struct code_state *state = code_state_of(code, false);
@@ -781,7 +779,7 @@ static bool has_entries(PyCodeObject *code)
     return state && !TAILQ_EMPTY(&state->entries);
 }
 
-/* Will a call of CODE be looked up, with the callback that the thread has? */
+/* Will a call of CODE be looked up under the thread's current callback? */
 static bool is_decided(const struct tracer *t, PyCodeObject *code)
 {
     struct code_state *state = code_state_of(code, false);
@@ -831,13 +829,14 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     const enum session_clock clock = tracer_process.clock;
     bool resumed, asks;
     bool partly;  /* frames of this code are recorded only where they are decided */
-    bool decides; /* and this one is */
+    bool decides; /* this frame is decided */
     uint64_t entered = 0;
     uintptr_t mark = 0;
 
     if (unlikely(!t)) {
         if (!tracer_process.recording && !tracer_process.active_threads)
-            return tracer_process.evaluate(ts, frame, throwflag); /* it was over: see detour() */
+            return tracer_process.evaluate(ts, frame,
+                                           throwflag); /* the session was over: see detour() */
         t = tracer_attach(frame);
         if (!t)
             return tracer_process.evaluate(ts, frame, throwflag);

@@ -20,7 +20,7 @@ enum { TEXT_MAX = 2000, VALUE_MAX = 80, SIGNATURES_MAX = 100000, ORDERS_MAX = 16
 
 /* ---- small texts ---- */
 
-/* A growing text; what does not fit is cut off. */
+/* A growing text, cut at TEXT_MAX. */
 struct text {
     char bytes[TEXT_MAX + 1]; /* a NUL may follow */
     size_t used;
@@ -77,7 +77,7 @@ static struct fact_text text_all(const struct text *t)
     return (struct fact_text){t->bytes, t->used};
 }
 
-/* Is VALUE's buffer made by a method of the program's? */
+/* Does VALUE's buffer come from a method of the program? */
 static bool makes_buffer(PyObject *value)
 {
     OWNED PyObject *name =
@@ -123,7 +123,7 @@ static void text_value(struct text *t, PyObject *value)
 
 /* ---- facts ---- */
 
-/* Has the recording decided whether it takes the code with this MARK? And does it? */
+/* Has code with MARK been seen? Is it recorded? */
 static bool is_seen(uintptr_t mark)
 {
     return P.recording && !(tracer_thread && tracer_thread->quiet) && mark & CODE_SEEN;
@@ -134,8 +134,8 @@ static bool recorded(uintptr_t mark)
     return is_seen(mark) && tracer_has_id(mark);
 }
 
-/* The order: ordinals in JSON; NULL: there was no memory for it. Guards that fail in turn may
- * change places for ever, and facts lie in the program's memory. */
+/* Write a fact with the order (ordinals in JSON; NULL: no memory). Limited in number, because
+ * guards that fail in turn may change places for ever, and facts take the program's memory. */
 static void order_fact(struct cache_entry *entry, struct fact_text ordinals, uint64_t clock)
 {
     static int64_t total;
@@ -242,8 +242,9 @@ PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *gu
     if (leaves)
         entry->guards = (uint32_t)PyTuple_GET_SIZE(leaves);
     else
-        leaves = leaves_unknown(guard, entry->guards); /* foreign code raised, or it is no tree */
-    /* Torch's ids are its own; a callback's is a value of the program's like others. */
+        leaves =
+            leaves_unknown(guard, entry->guards); /* foreign code raised, or GUARD is not a tree */
+    /* Torch's compile ids are torch's text; another callback's is a value of the program. */
     if (entry->compile_id && (entry->front->ids_public || values_kept() == SESSION_VALUES_ALL))
         label = PyObject_Str(entry->compile_id);
     PyErr_Clear();
@@ -345,7 +346,7 @@ void decision_entry_died(struct cache_entry *entry, const char *cause)
                     .cause = fact_string(cause));
 }
 
-/* The id + 1 of a text for what LOCALS hold; the same text, the same id. 0: none. */
+/* The signature id + 1 for the text of LOCALS; equal texts have equal ids. 0: none. */
 static uint32_t signature_of(PyObject *locals)
 {
     static PyObject *known; /* text -> id */
@@ -355,7 +356,7 @@ static uint32_t signature_of(PyObject *locals)
     Py_ssize_t at = 0;
     uint32_t id = 0;
 
-    while (PyDict_Next(locals, &at, &name, &value)) { /* whoever has them may change them */
+    while (PyDict_Next(locals, &at, &name, &value)) { /* other holders may change the dict */
         Py_INCREF(name);
         Py_INCREF(value);
         if (text.used)
@@ -426,8 +427,8 @@ struct decision_check *decision_add(struct decision *d, struct cache_entry *entr
     return check;
 }
 
-/* Why the entry of CHECK does not fit now: a new list, or NULL. An exception that is no Exception,
- * of a signal's handler say, stays. */
+/* Why the entry of CHECK does not fit now: a new list, or NULL. An exception outside Exception, for
+ * example from a signal handler, stays pending. */
 static PyObject *explain(const struct decision *d, const struct decision_check *check)
 {
     struct guard_values values = {.frame = d->frame};
@@ -462,8 +463,7 @@ bool decision_missed(struct decision *d, bool asks)
     return !PyErr_Occurred();
 }
 
-/* Of which function and which `self` the call is: several may have one code object, and then share
- * its entries. */
+/* The call's function and `self`. Several functions may share one code object and its entries. */
 static void called_as(const struct decision *d)
 {
     PyCodeObject *code = compat_code(d->frame);
@@ -544,12 +544,14 @@ PyObject *decision_compiling(void)
                                           : Py_NewRef(Py_None);
 }
 
-/* Why CHECK's entry did not fit: CAUSE, which DECIDED, or would have failed as well. */
+/* Write CAUSE, a reason why CHECK's entry missed. DECIDED: it ended the check; else it would have
+ * failed as well. */
 static void cause_fact(const struct decision *d, const struct decision_check *check, bool decided,
                        struct fact_CAUSE cause)
 {
-    const bool asked = d->front->observed ||
-                       (cause.guard >= 0 && check->failed == UINT32_MAX); /* which was not seen */
+    const bool asked =
+        d->front->observed ||
+        (cause.guard >= 0 && check->failed == UINT32_MAX); /* the failed guard was not seen */
 
     cause.compile = d->compile - 1;
     cause.entry = check->entry->id;
@@ -560,8 +562,8 @@ static void cause_fact(const struct decision *d, const struct decision_check *ch
     tracer_put_fact(FACT_CAUSE, &cause);
 }
 
-/* Why the entry of CHECK did not fit: which guard decided, and which would have failed as well.
- * When that was not seen, the first one decided. */
+/* Write why CHECK's entry missed: the guard that decided, and others that would have failed. If the
+ * deciding guard was not seen, the first one counts as deciding. */
 static void causes_of(const struct decision *d, const struct decision_check *check)
 {
     int64_t first = check->failed != UINT32_MAX ? (int64_t)check->failed : -1;
@@ -615,7 +617,7 @@ static void causes_of(const struct decision *d, const struct decision_check *che
                                                          : d->front->unexplained)});
 }
 
-/* The words of an exception's VALUE, owned; NULL: they are not simple. */
+/* The message of an exception's VALUE, owned; NULL: reading it could run the program's code. */
 static PyObject *words_of(PyObject *value)
 {
     PyObject *arguments =
@@ -626,8 +628,7 @@ static PyObject *words_of(PyObject *value)
     return words && PyUnicode_Check(words) ? Py_NewRef(words) : NULL;
 }
 
-/* The exception that a callback left: its type, and its words if they are simple and may be
- * recorded. */
+/* A callback's exception: its type, and its message if it can be read and recorded. */
 static void text_exception(struct text *t, PyObject *type, PyObject *value)
 {
     OWNED PyObject *words = words_of(value);
@@ -684,7 +685,7 @@ enum outcome decision_raised(struct decision *d, uint32_t code)
 
     if (!is_forbidden())
         return OUTCOME_GUARD_ERROR;
-    if (d->on) { /* as a compile that failed: who sees torch's evaluator from within does so, too */
+    if (d->on) { /* recorded as a failed compile, as in shim mode */
         ask(d, code);
         decision_answer(d, &state, NULL, OUTCOME_CALLBACK_ERROR);
     }
@@ -693,7 +694,7 @@ enum outcome decision_raised(struct decision *d, uint32_t code)
 
 /* ---- words ---- */
 
-/* What asks us to write has run the program's code: is T still on the stack that it was on? */
+/* The program's code has run since: is T still on the same stack? */
 static inline __attribute__((always_inline)) void write_begin(struct tracer *t)
 {
     tracer_follow(t, PyThreadState_GET(), NULL);
@@ -765,7 +766,7 @@ UNGUARDED void decision_write(struct decision *d, struct tracer *t, enum outcome
     if (d->compile || d->signature)
         put_words(t, (uint64_t[]){RING_CONTROL_WORD(CONTROL_COMPILED, 2, d->compile), d->signature},
                   2);
-    /* A compile's entry was born within it: that has all of the time. */
+    /* The entry was born within its compile, which has the time. */
     put_words(t,
               (uint64_t[]){decision_word(entry, outcome | (observed ? DECISION_OBSERVED : 0)),
                            d->began, tracer_now() - d->began - (d->compile ? 0 : d->ours)},

@@ -57,7 +57,7 @@ struct masked_callback {
 };
 
 struct shim_services {
-    size_t size;      /* of this struct: another build's watcher does not attach */
+    size_t size;      /* size of this struct: a watcher of another build does not attach */
     int deepest_path; /* the most steps in a path of a guard */
     void (*attach)(const struct watcher *watcher);
     /* Set CALLBACK in each thread at its first frame: `run --capture`. -1 with an exception. */
@@ -70,11 +70,11 @@ struct shim_services {
     /* Remove the thread's callback; restore it unless another has been set. */
     struct masked_callback (*mask)(PyThreadState *ts);
     void (*unmask)(PyThreadState *ts, struct masked_callback masked);
-    /* The values of a watched_rest that FRAME waits for, which runs PLAN the first time: a new
-     * reference; NULL: there are none. */
+    /* The values of a watched_rest for FRAME, which runs PLAN for the first time: a new reference;
+     * NULL: none. */
     PyObject *(*take_values)(PyThreadState *ts, PyObject *plan, compat_frame *frame);
-    /* work(DATA), of our own Python code: it is not recorded, traced or counted, and no garbage is
-     * collected meanwhile. */
+    /* Call work(DATA), which runs our own Python code: not recorded, traced or counted, without
+     * garbage collection. */
     PyObject *(*quietly)(PyObject *(*work)(void *data), void *data);
     /* Is CODE of neither the standard library nor an installed package? */
     bool (*is_users)(PyCodeObject *code);

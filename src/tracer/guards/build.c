@@ -43,14 +43,13 @@ static bool same_key(PyObject *a, PyObject *b)
     return same > 0;
 }
 
-/* Is the key of a step of KIND the name of something? */
+/* Is the key of a step of KIND a name? */
 static bool is_named(int kind)
 {
     return kind == STEP_LOCAL || kind == STEP_CELL || kind == STEP_ATTRIBUTE || kind == STEP_METHOD;
 }
 
-/* The child of PARENT for a step, which ends at number AT of a path; made if there is none. NULL:
- * no memory. */
+/* PARENT's child for a step, number AT of a path; created if missing. NULL: no memory. */
 static struct guard_node *node_get(struct guard_node *parent, enum guard_step_kind kind,
                                    PyObject *key, int at)
 {
@@ -73,7 +72,7 @@ static struct guard_node *node_get(struct guard_node *parent, enum guard_step_ki
     node->slot = -1;
     node->at = at;
     if (kind == STEP_ITEM && PyLong_CheckExact(key)) {
-        /* cut to what fits, which is out of range as well */
+        /* saturated: out of range as well */
         node->step.index = PyNumber_AsSsize_t(key, NULL);
         PyErr_Clear();
     }
@@ -83,7 +82,7 @@ static struct guard_node *node_get(struct guard_node *parent, enum guard_step_ki
     return node;
 }
 
-/* The node at the end of PATH; everything on the way is made. NULL with an exception. */
+/* The node at the end of PATH; creates missing nodes. NULL with an exception. */
 static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
 {
     static const char letters[] = "LGBSlc.[m("; /* enum guard_step_kind, from STEP_LOCALS on */
@@ -133,15 +132,15 @@ static void invalidate_bound(struct guard_tree *tree, PyObject *ref)
     reason = PyUnicode_AsUTF8(death);
     PyErr_Clear();
     while (tree->bound_count) {
-        struct guard_bound bound = tree->bound[--tree->bound_count]; /* its reference is ours now */
+        struct guard_bound bound = tree->bound[--tree->bound_count]; /* takes over its reference */
         bound.to->invalidate(bound.object, reason ? reason : "a guarded object died");
         Py_DECREF(bound.object);
     }
     Py_DECREF(death);
 }
 
-/* What weak references call. CAPSULE's context is the tree, NULL once that is gone. Without
- * references it is being freed. */
+/* The callback of weak references. CAPSULE's context is the tree, or NULL once the tree is gone. A
+ * tree without references is being freed. */
 static PyObject *object_died(PyObject *capsule, PyObject *ref)
 {
     PyObject *tree = PyCapsule_GetContext(capsule);
@@ -178,7 +177,7 @@ static int leaves_add(struct guard_leaves *leaves, struct guard_leaf *leaf)
     return 0;
 }
 
-/* The values of a relation are kept: say where. */
+/* Give each source of the relation a slot for its value. */
 static int take_slots(struct guard_tree *tree, struct guard_leaf *leaf, PyObject *paths)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(paths);
@@ -283,7 +282,7 @@ int guard_tree_bind(PyObject *object_tree, PyObject *object, const struct guard_
     struct guard_tree *tree = (struct guard_tree *)object_tree;
     struct guard_bound *more;
 
-    for (uint32_t i = 0; i < tree->bound_count;) /* the dead ones of an earlier life */
+    for (uint32_t i = 0; i < tree->bound_count;) /* drop objects that died before */
         if (tree->bound[i].to->is_valid(tree->bound[i].object)) {
             i++;
         } else {
@@ -298,7 +297,7 @@ int guard_tree_bind(PyObject *object_tree, PyObject *object, const struct guard_
     }
     tree->bound = more;
     tree->bound[tree->bound_count++] = (struct guard_bound){Py_NewRef(object), to};
-    invalidate_bound(tree, NULL); /* if one was dead before it was born */
+    invalidate_bound(tree, NULL); /* an object may have died before the binding */
     return 0;
 }
 
@@ -309,7 +308,7 @@ static int tree_clear(PyObject *self)
     struct guard_tree *tree = (struct guard_tree *)self;
     struct guard_tree old = *tree;
 
-    if (tree->checking) /* a finaliser has brought it back, and another thread checks it */
+    if (tree->checking) /* a finaliser has resurrected it, and another thread checks it */
         return 0;
 
     /* Freeing may run code that sees the tree, so empty the tree first. */
@@ -390,7 +389,7 @@ static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *keywords
     tree = list ? (struct guard_tree *)type->tp_alloc(type, 0) : NULL;
     if (!tree)
         goto done;
-    PyObject_GC_UnTrack(tree); /* invisible until it is whole */
+    PyObject_GC_UnTrack(tree); /* not visible to the garbage collector until it is complete */
     tree->top = (struct guard_node){.slot = -1};
     tree->globals = globals == Py_None ? NULL : Py_NewRef(globals);
     tree->leaves = PyMem_Calloc((size_t)PyTuple_GET_SIZE(list) + 1, sizeof *tree->leaves);

@@ -206,7 +206,7 @@ struct explanation {
     PyObject **kept; /* owned or NULL */
 };
 
-/* The pending exception, as a new reference; NULL: it is no Exception, and still pending. */
+/* Take the pending exception: a new reference; NULL: it is not an Exception and stays pending. */
 static PyObject *take_exception(void)
 {
     OWNED PyObject *type = NULL, *traceback = NULL;
@@ -297,7 +297,7 @@ static int explain_relation(struct explanation *x, const struct guard_leaf *leaf
     return explain_leaf(x, leaf, values);
 }
 
-/* What does not hold, as python/dyntrace/_guard_words.py takes it: X's list, a new reference. */
+/* X's list of failures, in the form for python/dyntrace/_guard_words.py; a new reference. */
 static PyObject *failures(struct guard_tree *tree, struct explanation *x)
 {
     PyObject **arguments = PyMem_Calloc(tree->widest + 1, sizeof *arguments);
@@ -343,8 +343,8 @@ PyObject *guard_tree_failures(PyObject *self, PyObject *locals)
 
 /* ---- in words ---- */
 
-/* SELF.NAME(FIRST, KEEP), or without FIRST if that is NULL: unseen, as code of ours is. A new list,
- * or NULL; then an exception is pending if it is no Exception: a signal's handler ran, say. */
+/* SELF.NAME(FIRST, KEEP), without FIRST if it is NULL; not recorded, as our own code. A new list,
+ * or NULL; an exception outside Exception, for example from a signal handler, stays pending. */
 static PyObject *ask(PyObject *self, const char *name, PyObject *first, enum session_values keep)
 {
     OWNED PyObject *kept = PyLong_FromLong(keep);

@@ -19,8 +19,8 @@ enum { GUARD_DEEPEST = 200 };
 /* Where L[...] is read from: a frame that has not started, or a dict. */
 struct guard_values {
     compat_frame *frame; /* or NULL */
-    PyObject *locals;    /* dict, or NULL: then frame is there */
-    PyObject *globals;   /* the tree's, for when there is no frame: set by the check itself */
+    PyObject *locals;    /* dict, or NULL if `frame` is set */
+    PyObject *globals;   /* the tree's globals, used without a frame; set by the check itself */
 };
 
 struct guard_outcome {
@@ -59,12 +59,11 @@ uint32_t guard_tree_moves(PyObject *tree);
 /* Functions of an object that is bound to a tree. */
 struct guard_binding {
     bool (*is_valid)(PyObject *object);
-    void (*invalidate)(PyObject *object, const char *reason); /* may run anything */
+    void (*invalidate)(PyObject *object, const char *reason); /* may run any code */
 };
-/* OBJECT, a cache entry, has come to life with this tree: objects guarded by identity now
- * invalidate it when they die; if one is dead already, at once. The tree and OBJECT hold each
- * other, so OBJECT must be invalidated before it is dropped, which releases the tree. 0, or -1
- * with an exception. */
+/* Bind OBJECT, a new cache entry, to the tree: it is invalidated when an object guarded by identity
+ * dies; at once if one is dead already. The tree and OBJECT hold each other, so OBJECT must be
+ * invalidated before it is dropped, which releases the tree. 0, or -1 with an exception. */
 int guard_tree_bind(PyObject *tree, PyObject *object, const struct guard_binding *to);
 
 /* The frame's variables by name: a new dict, for guards and callbacks. */

@@ -36,7 +36,7 @@ int guard_prepare(struct guard_leaf *leaf, const char *name)
     case FUNCTION_MATCH:
         if (PyCFunction_Check(leaf->constant))
             leaf->definition = ((PyCFunctionObject *)leaf->constant)->m_ml;
-        Py_CLEAR(leaf->constant); /* it holds its object */
+        Py_CLEAR(leaf->constant); /* the identity holds the object already */
         return 0;
     case HASATTR:
     case NO_HASATTR:
@@ -67,8 +67,8 @@ int guard_prepare(struct guard_leaf *leaf, const char *name)
 #define APART __attribute__((noinline))
 
 /* Equal and of the same type, down through tuples, lists, slices, ranges and complex numbers: 1,
- * True and 1.0 are three, 0.0 and -0.0 two, and range(0, 3, 2) is another one than range(0, 4, 2).
- * A nan is as good as another. */
+ * True and 1.0 are three, 0.0 and -0.0 two, and range(0, 3, 2) differs from range(0, 4, 2). All
+ * nans are equal. */
 static int same(PyObject *wanted, PyObject *value)
 {
     int result = 1;
@@ -101,7 +101,8 @@ static int same(PyObject *wanted, PyObject *value)
         OWNED PyObject *first = Py_NewRef(PySequence_Fast_GET_ITEM(wanted, i));
         OWNED PyObject *second =
             i < Py_SIZE(value) ? Py_NewRef(PySequence_Fast_GET_ITEM(value, i)) : NULL;
-        result = second ? same(first, second) : 0; /* none: an __eq__ made it shorter */
+        result =
+            second ? same(first, second) : 0; /* no item: an __eq__ has made the list shorter */
     }
     Py_LeaveRecursiveCall();
     return result;
@@ -118,7 +119,7 @@ static APART int is_function(const struct guard_leaf *leaf, PyObject *value)
            guard_is(&leaf->is[1], PyMethod_GET_SELF(value));
 }
 
-/* VALUE is a weak reference, or what calling one gave. */
+/* VALUE is a weak reference, or the result of calling one. */
 static APART int is_alive(PyObject *value)
 {
     return (PyWeakref_Check(value) ? ((PyWeakReference *)value)->wr_object : value) != Py_None;
@@ -165,7 +166,7 @@ static APART int has_keys(const struct guard_leaf *leaf, PyObject *dict)
     return found;
 }
 
-/* VALUE as an integer: 1, 0 if it is none (or beyond 64 bits), -1 with an exception. */
+/* Read VALUE as an integer: 1; 0 if it is not one (or beyond 64 bits); -1 with an exception. */
 static int integer(PyObject *value, long long *number)
 {
     OWNED PyObject *index = NULL;

@@ -29,7 +29,7 @@ static bool is_plain(PyTypeObject *type)
 
 static void remember(struct attribute_cache *cache, PyObject *object, PyObject *name)
 {
-    /* a lookup may give the object another */
+    /* a lookup may replace the object's dict */
     PyTypeObject *type = (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(object));
     PyObject *descriptor;
 
@@ -38,7 +38,7 @@ static void remember(struct attribute_cache *cache, PyObject *object, PyObject *
     cache->version = 0;
     if (!is_plain(type))
         goto done;
-    descriptor = _PyType_Lookup(type, name); /* borrowed; gives the type a version */
+    descriptor = _PyType_Lookup(type, name); /* borrowed; assigns the type a version */
     cache->version = type->tp_version_tag;
     if (!descriptor) {
         cache->index = compat_inline_index(type, name);
@@ -58,7 +58,7 @@ done:
     Py_DECREF(type);
 }
 
-/* The attribute where it was last time; a new reference, or NULL: look for it. */
+/* The attribute at its cached place: a new reference, or NULL: not there. */
 static inline PyObject *remembered(const struct attribute_cache *cache, PyObject *object,
                                    PyObject *name)
 {
@@ -74,7 +74,7 @@ static inline PyObject *remembered(const struct attribute_cache *cache, PyObject
         dict = compat_made_dict(object);
         if (!dict)
             return NULL;
-        Py_INCREF(dict); /* the object may be given another */
+        Py_INCREF(dict); /* the object's dict may be replaced */
         value = _PyDict_GetItem_KnownHash(dict, name, ((PyASCIIObject *)name)->hash);
         value = value && compat_is_lazy(value) ? NULL : Py_XNewRef(value);
         Py_DECREF(dict);
@@ -87,7 +87,7 @@ static inline PyObject *remembered(const struct attribute_cache *cache, PyObject
 }
 
 /* The attribute NAME, an interned string. Returns as guard_step_read() does. */
-/* or reading a local would save the registers that this needs */
+/* not inline: reading a local then saves fewer registers */
 static __attribute__((noinline)) int read_attribute(struct attribute_cache *cache, PyObject *object,
                                                     PyObject *name, PyObject **value)
 {
@@ -121,8 +121,8 @@ static inline PyObject *local_at(compat_frame *frame, const PyCodeObject *code, 
 
     if (i < free_at)
         return cell ? NULL : compat_local(frame, i);
-    /* The closure may be shorter than the code's list of free variables, or NULL: a resume
-     * function gives it up when it begins, and extensions may set it. */
+    /* The closure may be NULL or shorter than the code's list of free variables: a resume function
+     * releases it at its start, and extensions may set it. */
     closure = compat_function(frame)->func_closure;
     if (!closure || i - free_at >= PyTuple_GET_SIZE(closure))
         return NULL;
@@ -167,7 +167,7 @@ PyObject *guard_frame_locals(compat_frame *frame)
     int status = locals ? 0 : -1;
 
     if (!status && !(code->co_flags & CO_OPTIMIZED)) { /* class body, module */
-        /* to ask another mapping for its keys would run the program's code */
+        /* reading another mapping's keys would run the program's code */
         if (frame->f_locals && PyDict_CheckExact(frame->f_locals))
             status = PyDict_Update(locals, frame->f_locals);
     } else {
@@ -243,7 +243,7 @@ static int call_method(struct guard_step *step, PyObject *parent, PyObject **val
         return 1;
     if (!PyErr_ExceptionMatches(PyExc_AttributeError) && !PyErr_ExceptionMatches(PyExc_TypeError))
         return -1;
-    /* Did the method raise it, or is there none? */
+    /* Did the method raise this, or does it not exist? */
     raised = tracer_exception_aside();
     found = compat_optional_attribute(parent, step->key, &method);
     if (found > 0 && !PyCallable_Check(method))
@@ -335,7 +335,7 @@ static bool is_quiet_attribute(PyObject *object, PyObject *name)
         return false;
     if (!PyModule_Check(object) && !find(type, "__getattr__"))
         return true;
-    there = PyObject_GenericGetAttr(object, name); /* asks no __getattr__ */
+    there = PyObject_GenericGetAttr(object, name); /* does not call __getattr__ */
     PyErr_Clear();
     return there && !compat_is_lazy(there);
 }

@@ -15,7 +15,7 @@
  *                        bytearray, mmap */
 #include "tracer/guards/tree.h"
 
-#define DYNAMIC PY_SSIZE_T_MIN /* in sizes and strides: any */
+#define DYNAMIC PY_SSIZE_T_MIN /* in sizes and strides: any value */
 
 struct guard_tensor {
     enum { TENSOR_NUMPY, TENSOR_ATTRIBUTES, TENSOR_BUFFER } way;
@@ -97,7 +97,7 @@ static int same_items(PyObject *first, PyObject *second, int (*same)(PyObject *x
 
         if (x)
             y = PyObject_GetItem(second, key);
-        PyErr_Clear(); /* it has no such key */
+        PyErr_Clear(); /* no such key */
         result = y ? same(x, y) : 0;
     }
     return result;
@@ -294,7 +294,7 @@ int tensor_traverse(struct guard_tensor *t, visitproc visit, void *arg)
 
 /* ---- from an example ---- */
 
-/* Does the struct say of VALUE what its attributes, now in T, say? */
+/* Does VALUE's struct agree with VALUE's attributes, which are in T? */
 static bool is_numpy(PyObject *value, const struct guard_tensor *t)
 {
     const struct numpy_array *array = (const struct numpy_array *)value;
@@ -331,8 +331,8 @@ static bool are_pairs(PyObject *attributes)
     return true;
 }
 
-/* The constant is what _tensor() of python/dyntrace/_guard_words.py says of an example; it is
- * released. */
+/* The constant is _tensor()'s tuple for the example (python/dyntrace/_guard_words.py); releases it.
+ */
 int tensor_prepare(struct guard_leaf *leaf)
 {
     PyObject *value, *attributes, *format, *sizes, *strides, *check;

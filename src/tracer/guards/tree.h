@@ -28,7 +28,7 @@ enum guard_step_kind {
     STEP_LOCALS,    /* L: all locals, a dict */
     STEP_GLOBALS,   /* G */
     STEP_BUILTINS,  /* B */
-    STEP_STATE,     /* a host's state: key(), called anew at each check */
+    STEP_STATE,     /* a state of the host: key(), called at each check */
     STEP_LOCAL,     /* L['x'] without the dict */
     STEP_CELL,      /* the cell of x, a free variable */
     STEP_ATTRIBUTE, /* .key */
@@ -61,13 +61,13 @@ int guard_step_read(struct guard_step *step, PyObject *parent, const struct guar
 /* Can it be read without running code of the program's? */
 bool guard_step_is_quiet(const struct guard_step *step, PyObject *parent);
 
-/* GuardTree._is_quiet(object, name): the same of an attribute. */
+/* GuardTree._is_quiet(object, name): the same for an attribute. */
 PyObject *guard_is_quiet(PyObject *ignored, PyObject *args);
 
 /* ---- leaves ---- */
 
-/* An object that must be the very one. Held weakly where it can be: *AT is then the weak
- * reference's own idea of the object, None once that is dead. */
+/* An object compared by identity. Held weakly if possible: *AT is then the weak reference's own
+ * pointer, None once the object is dead. */
 struct guard_identity {
     PyObject **at;    /* NULL: no object */
     PyObject *ref;    /* owned weak reference, or NULL */
@@ -82,7 +82,7 @@ static inline bool guard_is(const struct guard_identity *identity, PyObject *val
 
 struct guard_leaf {
     int kind;                      /* tracer/guards/kinds.c has them */
-    PyObject *constant;            /* owned: what to compare with or call; or None */
+    PyObject *constant;            /* owned: the object to compare with or to call; or None */
     Py_ssize_t number, limit;      /* the kind's own */
     const PyMethodDef *definition; /* of a builtin's method; or NULL */
     struct guard_identity is[2];
@@ -122,12 +122,12 @@ struct guard_leaves {
 
 struct guard_node {
     struct guard_step step;
-    int slot; /* its value is kept there for relations; -1: not */
+    int slot; /* where its value is kept for relations; -1: not kept */
     uint32_t fails;
     struct guard_leaves leaves;
     struct guard_node **children; /* owned, in the order tried */
     uint32_t child_count;
-    int at; /* which step of a path it is the end of */
+    int at; /* number of its step in the path */
 };
 
 struct guard_tree {
@@ -137,10 +137,10 @@ struct guard_tree {
     struct guard_leaves relations;
     uint32_t slots, widest; /* values kept; most that one relation takes */
     uint32_t moves;
-    uint32_t checking; /* checks under way, in whatever thread */
+    uint32_t checking; /* running checks, in all threads */
     bool cleared;
     PyObject *globals; /* owned dict for when there is no frame, or NULL */
-    PyObject *watch;   /* owned: what weak references call; or NULL: there are none */
+    PyObject *watch;   /* owned: the callback of weak references; NULL: no weak references */
     struct guard_bound {
         PyObject *object; /* owned */
         const struct guard_binding *to;

@@ -209,8 +209,8 @@ static PyObject *kept(PyObject *module, PyObject *none)
                                                                : "off");
 }
 
-/* OURS(*ARGS, **KWARGS), which the program's trace functions do not see. NULL: it failed, and that
- * is noted. */
+/* Call OURS(*ARGS, **KWARGS), hidden from the program's trace functions. NULL: it failed, which has
+ * been recorded. */
 static PyObject *call_quietly(PyObject *ours, PyObject *args, PyObject *kwargs)
 {
     struct torch_quiet quiet;
@@ -227,7 +227,7 @@ static PyObject *call_quietly(PyObject *ours, PyObject *args, PyObject *kwargs)
 /* THREE is (before, theirs, after). In C, so that the Python stack has no frame of ours. */
 static PyObject *call_around(PyObject *three, PyObject *args, PyObject *kwargs)
 {
-    /* theirs may drop the function */
+    /* the call may drop the last reference to the function */
     OWNED PyObject *held = Py_NewRef(three), *token = NULL, *all = NULL, *done = NULL;
     PyObject *before = PyTuple_GET_ITEM(held, 0), *result;
 
@@ -254,7 +254,7 @@ static PyObject *around(PyObject *module, PyObject *args)
     if (PyTuple_GET_SIZE(args) != 3)
         return PyErr_Format(PyExc_TypeError, "_around(before, theirs, after)");
     function = PyCFunction_New(&around_method, args);
-    /* found in a class it is given the instance */
+    /* in a class it is bound to the instance */
     return function ? PyInstanceMethod_New(function) : NULL;
 }
 
@@ -296,7 +296,7 @@ static void slot_free(void *value)
 
 /* The thread's callback, while it is set aside. */
 struct aside {
-    struct tracer *t;          /* NULL: the thread is not known */
+    struct tracer *t;          /* NULL: unknown thread */
     PyObject *own, *torchs;    /* owned: of the shim; of torch's evaluator, observed */
     const struct front *front; /* of `own` */
     struct torch_quiet quiet;
@@ -339,7 +339,7 @@ static PyObject *call_aside(PyObject *function, PyObject *a, PyObject *b, PyObje
     struct aside aside;
     PyObject *result;
 
-    if (compat_is_finalizing()) /* its module may be gone */
+    if (compat_is_finalizing()) /* the function's module may be gone */
         return NULL;
     aside = aside_begin();
     result = PyObject_CallFunctionObjArgs(function, a, b, c, NULL);
@@ -357,7 +357,7 @@ static uintptr_t plan_make(PyCodeObject *code)
     bool sound;
 
     plan = call_aside(held, (PyObject *)code, NULL, NULL);
-    kept = compat_extra(code, slot); /* asking may run anything */
+    kept = compat_extra(code, slot); /* asking may run any code */
     if (kept)
         return kept;
     sound = plan && PyTuple_Check(plan) && PyTuple_GET_SIZE(plan) >= 2;
@@ -383,7 +383,7 @@ static int argument_count(const PyCodeObject *code)
            !!(code->co_flags & CO_VARKEYWORDS);
 }
 
-/* The arguments of FRAME that CHANGED names become its values. */
+/* Replace the arguments of FRAME that CHANGED names by its values. */
 static void arguments_set(compat_frame *frame, PyObject *changed)
 {
     const PyCodeObject *code = compat_code(frame);
@@ -428,9 +428,9 @@ struct settings_call settings_before(compat_frame *frame, bool looked_at)
     OWNED PyObject *plan = NULL, *act = NULL, *locals = NULL, *changed = NULL;
     long when;
 
-    if (!settings.plan) /* they are done, and we are still in the slot */
+    if (!settings.plan) /* settings have ended, and our hook is still in the slot */
         return call;
-    if (t && (t->quiet || t->replacement)) /* ours, or compiled code that is about to run */
+    if (t && (t->quiet || t->replacement)) /* our own code, or compiled code about to run */
         return call;
     kept = compat_extra(code, slot);
     if (!kept)
@@ -479,7 +479,7 @@ static void settings_limits(PyCodeObject *code, unsigned long *recompile,
     PyErr_Clear();
 }
 
-/* The hook that there would be without settings, NULL if none. */
+/* The hook without settings; NULL: none. */
 static _PyFrameEvalFunction set_over;
 
 /* Our hook while there are settings: it acts on the call before the hook below sees it. */

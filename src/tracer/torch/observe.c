@@ -28,7 +28,7 @@
 #define P tracer_process
 #define S torch_settings
 
-/* A frame that torch's evaluator has and has not passed on. Lives on upper's stack. */
+/* A frame that torch's evaluator has received and not yet passed on. Lives on upper's C stack. */
 struct pending {
     struct pending *outer;
     compat_frame *frame;
@@ -36,13 +36,13 @@ struct pending {
     struct code_state *state;   /* of its code; held. NULL until a compile */
     struct cache_entry *entry;  /* owned: the entry that the compile made, or NULL */
     uint64_t entered;           /* when, by the session's clock */
-    enum frame_action callback; /* in force: DEFAULT = a callable, RUN_ONLY = False */
+    enum frame_action callback; /* the callback in force: DEFAULT = a callable, RUN_ONLY = False */
     bool done, asked, asking;   /* passed on; the callback was called; it is running */
     /* torch runs the frame without looking at it: a callback that it sets stays */
     bool untouched;
     /* the frame is left out: `open` is the frame around it; torch's decisions are counted */
     bool left;
-    bool deciding; /* `decision` is filled: whatever is more than a hit */
+    bool deciding; /* `decision` is filled; not for plain hits */
     struct decision decision;
 };
 
@@ -207,13 +207,13 @@ static bool is_for(const struct cache_entry *entry, PyObject *item, PyObject *ba
     OWNED PyObject *own = tracer_attribute(item, "backend");
 
     PyErr_Clear();
-    if (!own && entry->born_for) /* torch 2.6 does not say, but keeps it alive */
+    if (!own && entry->born_for) /* torch 2.6 does not tell, but keeps the backend alive */
         own = PyObject_CallNoArgs(entry->born_for);
     PyErr_Clear();
     return !own || shim_same_backend(own, backend);
 }
 
-/* The entries that did not fit, and why, as far as checking again shows. False: as
+/* Record the entries that missed, and why, as far as a second check shows. False: as
  * decision_missed(). */
 static bool missed(struct pending *p, PyObject *backend)
 {
@@ -377,7 +377,7 @@ static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct 
     Py_XINCREF(entry);
     callees = actions_of(compat_code(p->frame)).callees;
     p->done = true;
-    /* Callees have a callback again: torch's own code puts it back without a call that we see. */
+    /* Callees have a callback again: torch restores it without a call that we see. */
     t->observed = unlikely(callees != ACTION_DEFAULT) ? callees : p->callback;
     if (likely(entry && !p->deciding && !p->left))
         decision_hit(t, p->entered, entry);
@@ -387,7 +387,7 @@ static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct 
     return record_evaluate(t, ts, frame, 0);
 }
 
-/* FRAME is the first to come down since P is pending. */
+/* FRAME is the first frame at `lower` since P is pending. */
 static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, struct pending *p,
                                                            PyThreadState *ts, compat_frame *frame)
 {
@@ -408,7 +408,7 @@ static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, str
         return run_for(t, p, ts, frame, entry);
     if (p->asked || !is_callback(t, p, frame))
         return below(ts, frame, 0);
-    /* whatever runs in there is the callback's or ours, even if it looks like compiled code */
+    /* frames in there are the callback's or ours, even if they look like compiled code */
     if (!p->state) {
         p->state = code_state_of(original, true);
         if (!p->state) { /* no memory */
@@ -489,7 +489,7 @@ static __attribute__((noinline)) PyObject *undecided(struct tracer *t, PyThreadS
     return result;
 }
 
-/* P, with RESULT, was more than a hit. */
+/* Finish P, which was not a plain hit, with RESULT. */
 static __attribute__((noinline)) void settle(struct tracer *t, struct pending *p, PyObject *result)
 {
     /* torch does not restore the callback after the callback raised. If unsure, assume the callback
@@ -673,7 +673,7 @@ static bool prepare_place(_PyFrameEvalFunction before)
 static __attribute__((noinline)) PyObject *change_rarely(PyObject *callback,
                                                          _PyFrameEvalFunction before)
 {
-    /* Ours may lie on top of torch's: that was there when we came, and now it goes. */
+    /* Our hook may be above torch's evaluator, which was there before us and now leaves. */
     const bool leaves = callback == Py_None && P.hook && before == P.hook;
     bool on_ours = false;
     _PyFrameEvalFunction after;
@@ -728,8 +728,8 @@ static HOT __attribute__((noinline)) PyObject *change(PyObject *callback)
     return old;
 }
 
-/* Torch's callback was OLD, where we thought that it was None: it had been set before we came. Its
- * evaluator may have gone, from above ours or from below. */
+/* Torch's callback was OLD, set before the recording, and not None as we assumed. Torch's evaluator
+ * may have left the slot, from above or below ours. */
 static __attribute__((noinline)) void follow_late(void)
 {
     const _PyFrameEvalFunction after = compat_evaluator(P.interpreter);

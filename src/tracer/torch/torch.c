@@ -13,9 +13,9 @@
 
 struct torch_settings torch_settings = {.fullgraph_frames = -1};
 static PyObject *lookup_name; /* "TorchDynamo Cache Lookup" */
-/* at::hasCallbacks(): does anybody want ranges in torch's profiler? */
+/* at::hasCallbacks(): does a profiler record ranges? */
 static bool (*profiled)(void);
-static PyObject *random_module; /* torch.package changes imports later */
+static PyObject *random_module; /* before torch.package can replace imports */
 
 #define S torch_settings
 
@@ -26,8 +26,8 @@ static PyObject *random_module; /* torch.package changes imports later */
  * both), and invalidates the entry through them when a guarded object dies.
  * python/dyntrace/_torch_guards.py reads the guards from it. */
 
-/* The bound check of guard manager GUARD's tree NAME. New reference; NULL: it has none, or, with an
- * exception, it could not be had. */
+/* The bound check of guard manager GUARD's tree NAME. New reference; NULL: it has none, or an
+ * exception is set. */
 static PyObject *check_in(PyObject *guard, const char *name)
 {
     OWNED PyObject *root = tracer_attribute(guard, name);
@@ -48,7 +48,7 @@ static void update_difference(struct cache_parts *parts)
         Py_XSETREF(parts->difference, check);
 }
 
-/* GUARD's idea of its entry, or None. -1 with an exception. */
+/* Set GUARD's entry, or None. -1 with an exception. */
 static int tell_guard(PyObject *guard, PyObject *entry)
 {
     int status = PyObject_SetAttrString(guard, "cache_entry", entry);
@@ -96,8 +96,7 @@ static PyObject *call_in(const char *module, const char *name, PyObject *a)
     return imported ? tracer_call(imported, name, a, NULL, NULL) : NULL;
 }
 
-/* CONTEXT (stolen; NULL: none) is entered: a reference to be given to leave(); NULL with an
- * exception. */
+/* Enter CONTEXT (stolen; NULL: none). Returns a reference for leave(); NULL with an exception. */
 static PyObject *enter(PyObject *context)
 {
     OWNED PyObject *entered = context ? tracer_call(context, "__enter__", NULL, NULL, NULL) : NULL;
@@ -115,7 +114,7 @@ static void leave(PyObject *context)
     Py_XDECREF(context);
 }
 
-/* A range called NAME in torch's profiler, if anybody wants one. */
+/* Begin a range NAME in torch's profiler, if one records. */
 static PyObject *range_begin(PyObject *name)
 {
     OWNED PyObject *type = NULL, *held = NULL;
@@ -130,7 +129,7 @@ static PyObject *range_begin(PyObject *name)
     return range;
 }
 
-/* Was it a hit for all who take part? */
+/* Was it a hit on all participating ranks? */
 static int look_up(struct code_state *state, PyObject *backend, struct decision *d,
                    struct cache_entry **found)
 {
@@ -149,8 +148,7 @@ static int look_up(struct code_state *state, PyObject *backend, struct decision 
     return truth < 0 ? -1 : 0;
 }
 
-/* The callback leaves the state of the module random, and the C recursion limit, as it finds them.
- * */
+/* Call the callback; keep the state of the module `random` and the C recursion limit. */
 static PyObject *ask(PyThreadState *ts, PyObject *callback, PyObject *const arguments[3])
 {
     const long limit =
@@ -176,7 +174,7 @@ static PyObject *ask(PyThreadState *ts, PyObject *callback, PyObject *const argu
     return result;
 }
 
-/* A debugging session for code with a breakpoint. New reference, or NULL with an exception. */
+/* Start a debugger for code with a breakpoint. New reference, or NULL with an exception. */
 static PyObject *debug_begin(void)
 {
     PyObject *context = call_in("torch._dynamo.bytecode_debugger", "_DebugContext", NULL);
@@ -186,8 +184,8 @@ static PyObject *debug_begin(void)
     return enter(context);
 }
 
-/* What belongs before CODE runs: *UNDER, what callees get, may become another, which *INSTEAD owns.
- * -1 with an exception. */
+/* Steps before CODE runs. May replace *UNDER, the callees' callback; *INSTEAD owns the new one. -1
+ * with an exception. */
 static int run_begins(PyObject *code, PyObject **under, PyObject **instead, PyObject **debugging)
 {
     OWNED PyObject *debugger = NULL, *done = NULL;
@@ -341,8 +339,8 @@ static PyObject *entry_count(PyObject *module, PyObject *code)
     return all ? PyLong_FromSsize_t(PyList_GET_SIZE(all)) : NULL;
 }
 
-/* Later versions say for which region and owner: an entry for another region than the common one is
- * seen there only. */
+/* Later versions pass region and owner: an entry of another than the common region is visible only
+ * there. */
 static PyObject *load_precompiled(PyObject *module, PyObject *args)
 {
     PyObject *object, *guard, *code, *owner = NULL;
@@ -376,7 +374,7 @@ static PyObject *set_torch_eval_frame(PyObject *module, PyObject *callback)
     if (!t)
         return PyErr_NoMemory();
     if ((t->callback ? t->callback : Py_None) == callback)
-        return Py_NewRef(callback); /* often: None when it was None */
+        return Py_NewRef(callback); /* frequent case: None replaces None */
     return shim_set_eval_frame(callback, &torch_front);
 }
 
@@ -433,7 +431,7 @@ static PyObject *set_bridge(PyObject *module, PyObject *args)
         if (slots[i].slot == &S.range &&
             (library = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY))) {
             *(void **)&profiled = dlsym(library, "_ZN2at12hasCallbacksEv");
-            dlclose(library); /* it stays: torch has it */
+            dlclose(library); /* torch keeps the library loaded */
         }
         return shim_exchange(slots[i].slot, value);
     }

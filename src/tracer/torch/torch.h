@@ -14,9 +14,9 @@
 extern struct torch_settings {
     /* compiled frames run since torch began to count; -1: it does not */
     long fullgraph_frames;
-    /* compiling below a fullgraph frame is an error rather than not done */
+    /* a compile below a fullgraph frame is an error instead of being skipped */
     bool fullgraph_fails;
-    /* owned int, while the callback runs; NULL, -1: as it is (COMPAT_COUNTS_C_RECURSION) */
+    /* owned int, set while the callback runs; NULL, -1: unchanged (COMPAT_COUNTS_C_RECURSION) */
     PyObject *c_recursion_limit;
     PyObject *guard_complete_hook; /* owned, or NULL: hook(hit) -> bool */
     PyObject *debugger;            /* owned, or NULL: debugger(code) before compiled code runs */
@@ -29,7 +29,7 @@ extern struct torch_settings {
     PyObject *set, *strategy, *skip, *reset, *entries, *region_now, *frame_type;
 } torch_settings;
 
-/* What both front ends have in common; struct front says what each does. */
+/* Common functions of both front ends; struct front has each one's own. */
 PyObject *torch_compile_begins(uint32_t compile, PyObject *code);
 void torch_compile_ends(PyObject *token, PyObject *result);
 PyObject *torch_leaves(PyObject *guard, PyObject **view);
@@ -37,7 +37,7 @@ struct guard_outcome torch_failed(struct cache_entry *entry, const struct cache_
                                   compat_frame *frame, PyObject *locals);
 PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *locals);
 
-/* The bridge failed with the pending exception in doing WHAT: a loss row. */
+/* Record a loss: the bridge failed in WHAT, with the pending exception. */
 void torch_note_failure(const char *what);
 
 /* METHODS, bound to MODULE, by name: a new dict. */
@@ -51,9 +51,9 @@ extern struct settings {
 } settings;
 /* A call under settings. */
 struct settings_call {
-    PyObject *after;        /* owned: to be called when it has run, or NULL */
+    PyObject *after;        /* owned: callable for the end of the call, or NULL */
     bool wants_value;       /* `after` gets the frame's value, if it returned one */
-    compat_frame *measured; /* what settings_measured was before */
+    compat_frame *measured; /* the former settings_measured */
 };
 /* FRAME is about to run; LOOKED_AT: torch will look at it. Pass the result to settings_after. */
 struct settings_call settings_before(compat_frame *frame, bool looked_at);
