@@ -18,17 +18,17 @@ enum {
     BASE_S = 60,
     BASE_MB = 512,
     S_PER_GB = 600,
-    SIZES = 4, /* bytes of memory for each byte of a trace */
+    SIZES = 4, /* allowed bytes of memory for each byte of a trace */
     AT_END = 4,
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct map traces;   /* by device and inode: bytes */
-static int64_t trace_bytes; /* of all of them */
+static struct map traces;   /* (device, inode) -> bytes */
+static int64_t trace_bytes; /* bytes of all traces */
 enum mode { TIMED, ATTENDED, TIMELESS };
 static atomic_int mode; /* an enum mode */
 static atomic_bool armed, needed;
-static atomic_llong time_ns, since_ns; /* the bound, and where it counts from */
+static atomic_llong time_ns, since_ns; /* the limit, and the start of its count */
 static struct rlimit data_before;
 /* formatted beforehand, because a signal handler prints them */
 static char name[600], memory_words[300], time_words[300];
@@ -43,13 +43,13 @@ static int64_t time_used(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Say WORDS and end. Safe in a signal handler. */
+/* Print WORDS and end the process. Safe in a signal handler. */
 static _Noreturn void end(const char *words)
 {
     char line[sizeof name + sizeof memory_words + 20];
 
     if (atomic_flag_test_and_set(&ending))
-        for (;;) /* another thread is at it */
+        for (;;) /* another thread is ending the process */
             pause();
     for (int i = 0; i < AT_END; i++)
         if (at_end[i])
@@ -66,7 +66,7 @@ static void on_time(int unused)
         end(time_words);
 }
 
-/* The signal after the rest of the time, or none. */
+/* Arm the timer for the remaining time, or disarm it. */
 static void timer_set(void)
 {
     int64_t left = atomic_load(&time_ns) - (time_used() - atomic_load(&since_ns));
@@ -81,7 +81,7 @@ static void timer_set(void)
     setitimer(ITIMER_PROF, &timer, NULL);
 }
 
-/* DYNTRACE_LIMITS, if it says something else. False: there are none. */
+/* Read DYNTRACE_LIMITS. False: no limits. */
 static bool limits_read(int64_t *seconds, int64_t *megabytes)
 {
     const char *text = getenv("DYNTRACE_LIMITS");

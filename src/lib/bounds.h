@@ -26,10 +26,10 @@
 
 #include <stdbool.h>
 
-/* From now on, or further: this trace is being read. PATH is copied. */
+/* Start the limits, or raise them, for reading the trace PATH. PATH is copied. */
 void bounds_trace(const char *path);
 
-/* Processor time is the user's own affair from here on. */
+/* No limit on processor time from here on. */
 void bounds_no_time(void);
 
 /* A user is present: time counts from now, and the limit is reported only by bounds_time_over. */
@@ -45,10 +45,11 @@ const char *bounds_time_over(void);
  * and `run` while it waits for one, do not. */
 void bounds_memory_needed(bool is);
 
-/* Memory is over. Returns only where it is not needed. */
+/* Report that memory has run out and end the process; returns only where memory is not needed. */
 void bounds_memory_over(void);
 
-/* Call CALL before the end at a bound; it must be safe in a signal handler. At most four. */
+/* Register CALL, to be called when a limit ends the process. It must be safe in a signal handler.
+ * At most four. */
 void bounds_at_end(void (*call)(void));
 
 /* In a forked child, before exec: restore the former limits. */

@@ -24,7 +24,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { JSON_DEPTH = 8 }; /* objects and lists within each other */
+enum { JSON_DEPTH = 8 }; /* nested objects and lists */
 
 /* Zeroed but for OUT. */
 struct json {
@@ -45,7 +45,7 @@ void json_end(struct json *json); /* of the innermost open object or array */
 /* Print each member of the innermost open object or array on its own line. */
 void json_lines(struct json *json);
 
-/* The next member or end begins a line. */
+/* Start the next member or end on a new line. */
 void json_line(struct json *json);
 
 /* NULL is null. */
@@ -60,16 +60,16 @@ void json_null(struct json *json, const char *key);
  * become null. */
 void json_real(struct json *json, const char *key, double value, int precision);
 void json_hex(struct json *json, const char *key, const void *bytes, size_t count); /* a blob */
-/* TEXT is JSON already: it is written as it is, but for controls. */
+/* Write TEXT, which is JSON, unchanged except for control characters. */
 void json_raw(struct json *json, const char *key, const char *text, size_t bytes);
 
-/* A member whose value the caller writes. */
+/* Begin a member; the caller writes its value. */
 void json_key(struct json *json, const char *key);
 
 /* ---- below the writer ---------------------------------------------------- */
 
-/* VALUE as text; MADE has room for JSON_DIGITS bytes. A real number in as few digits as give it
- * again; MADE is returned. Of an integer, much faster than printf, the length. */
+/* Format VALUE into MADE, which has JSON_DIGITS bytes. json_digits: the fewest digits that read
+ * back as VALUE; returns MADE. json_decimal: much faster than printf; returns the length. */
 enum { JSON_DIGITS = 40 };
 const char *json_digits(char *made, double value);
 size_t json_decimal(char *made, int64_t value);
@@ -82,8 +82,8 @@ void json_escape(FILE *out, const char *text, size_t bytes, enum json_escape for
 /* Length of the well-formed UTF-8 sequence at TEXT and its code point, or 0. */
 size_t json_rune(const unsigned char *text, size_t bytes, unsigned long *rune);
 
-/* NUL-separated strings as an array of strings, in a malloc'ed string that the caller frees. NULL:
- * out of memory. */
+/* An array of the NUL-separated strings, in a malloc'ed string that the caller frees. NULL: out of
+ * memory. */
 char *json_array(const char *strings, size_t bytes);
 
 #endif

@@ -41,7 +41,7 @@
     ((__typeof__((list)->at))list_more_(&(list)->at, &(list)->count, &(list)->room, more, \
                                         sizeof *(list)->at))
 
-/* Item INDEX, where the list is made longer with zeroed items until it has one; NULL: no memory. */
+/* Item INDEX; appends zeroed items until it exists. NULL: no memory. */
 #define list_reach(list, index)                                                   \
     ({                                                                            \
         size_t index_ = (index);                                                  \
@@ -56,7 +56,7 @@ static inline void *list_more_(void *array, size_t *count, size_t *room, size_t 
 {
     char *at;
 
-    memcpy(&at, array, sizeof at); /* ARRAY is where the pointer is, whatever it points to */
+    memcpy(&at, array, sizeof at); /* ARRAY is the address of a pointer of any type */
     if (*room - *count < more) {
         size_t wanted = *room < 8 ? 8 : *room * 2;
         if (more > SIZE_MAX / 2 / size - *count)
@@ -75,8 +75,8 @@ static inline void *list_more_(void *array, size_t *count, size_t *room, size_t 
 
 /* ---- what is sorted ------------------------------------------------------ */
 
-/* How many of COUNT items come before the first for which TEST fails; TEST is in terms of an index,
- *     which is named I: size_t at = sorted_count(cache->count, i,
+/* The number of items, of COUNT, before the first for which TEST fails. TEST is an expression of
+ * the index, named I: size_t at = sorted_count(cache->count, i,
  *     r->lookups[cache->lookups[i]].start_ns < from_ns); */
 #define sorted_count(count, i, test)              \
     ({                                            \
@@ -99,7 +99,7 @@ static inline void *list_more_(void *array, size_t *count, size_t *room, size_t 
         found_ < (list)->count && (list)->at[found_].member == key_ ? &(list)->at[found_] : NULL; \
     })
 
-/* LIST, of numbers, sorted, has KEY. */
+/* Does LIST, sorted numbers, contain KEY? */
 #define list_has(list, key)                                                             \
     ({                                                                                  \
         __typeof__((list)->at[0]) key_ = (key);                                         \
@@ -107,7 +107,7 @@ static inline void *list_more_(void *array, size_t *count, size_t *room, size_t 
         found_ < (list)->count && (list)->at[found_] == key_;                           \
     })
 
-/* Sort LIST, which may be empty, by ORDER; which of two numbers comes first in one. */
+/* Sort LIST, which may be empty, by ORDER, a qsort() function. list_order compares two integers. */
 #define list_sort(list, order) \
     ((list)->count ? qsort((list)->at, (list)->count, sizeof *(list)->at, order) : (void)0)
 
@@ -129,7 +129,7 @@ struct map {
     size_t count, room;     /* room: 0, or a power of two */
 };
 
-/* Where KEY is, or belongs. */
+/* The slot that has KEY, or a free one for it. */
 static inline struct map_slot *map_slot_(const struct map *map, int64_t key)
 {
     size_t at = (size_t)((uint64_t)key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (map->room - 1);
@@ -139,7 +139,7 @@ static inline struct map_slot *map_slot_(const struct map *map, int64_t key)
     return &map->slots[at];
 }
 
-/* The value of KEY; NULL: it has none. Its address holds until the next put. */
+/* The value of KEY; NULL: none. The address is valid until the next put. */
 static inline int64_t *map_get(const struct map *map, int64_t key)
 {
     struct map_slot *slot = map->room ? map_slot_(map, key) : NULL;
@@ -147,7 +147,7 @@ static inline int64_t *map_get(const struct map *map, int64_t key)
     return slot && slot->taken ? &slot->value : NULL;
 }
 
-/* The value of KEY, 0 when it is new; NULL: no memory. */
+/* The value of KEY, inserted as 0 if new; NULL: no memory. */
 static inline int64_t *map_put(struct map *map, int64_t key)
 {
     struct map_slot *slot;
@@ -178,12 +178,12 @@ static inline void map_free(struct map *map)
 
 /* ---- arenas: of commands that read --------------------------------------- */
 
-/* Memory for many small things that end together. */
+/* An arena: memory for many small things, freed together. */
 struct arena {
     LIST(void *) things; /* each owned */
 };
 
-/* THING, which is the arena's from here on. */
+/* Give THING to the arena. Returns THING. */
 static inline void *arena_keep(struct arena *arena, void *thing)
 {
     *list_add(&arena->things) = thing;
@@ -196,13 +196,13 @@ static inline void *arena_take(struct arena *arena, size_t bytes)
     return arena_keep(arena, calloc(1, bytes));
 }
 
-/* A copy of the first BYTES of TEXT, and a NUL. */
+/* A copy of the first BYTES of TEXT, with a NUL. */
 static inline char *arena_text(struct arena *arena, const char *text, size_t bytes)
 {
     return memcpy(arena_take(arena, bytes + 1), text, bytes);
 }
 
-/* As printf would print it. */
+/* A text formatted as by printf. */
 #define arena_print(arena, ...) ((char *)arena_keep(arena, say_print(__VA_ARGS__)))
 
 static inline void arena_free(struct arena *arena)

@@ -120,7 +120,7 @@ const struct option *option_find(const struct option *options, const char *argum
     return NULL;
 }
 
-/* False after saying why ARGV[*AT] is not understood. */
+/* Read the option ARGV[*AT]. False on an error, which has been reported. */
 static bool take(const char *command, const struct option *option, const char *value, char **argv,
                  int *at)
 {
@@ -128,7 +128,7 @@ static bool take(const char *command, const struct option *option, const char *v
     int length = (int)(argument[1] == '-' ? strcspn(argument, "=") : 2);
 
     if (option->value && !value)
-        value = argv[++*at]; /* NULL: that was the last */
+        value = argv[++*at]; /* NULL: no value follows */
     if (value || !option->value)
         why = option->read(option, value);
     if (why == option_empty)
@@ -166,12 +166,12 @@ int option_parse(const char *command, const struct option *options, bool stop, i
                       command);
             return OPTION_BAD;
         }
-        if (stop) { /* all that follows is the program's */
+        if (stop) { /* the rest is the program's command line */
             count = argc - i;
             memmove(argv, argv + i, (size_t)count * sizeof *argv);
             break;
         }
-        argv[count++] = a; /* no later than it was */
+        argv[count++] = a; /* moves it forward, never back */
     }
     for (int i = count; i < count + 2 && i < argc; i++)
         argv[i] = NULL;

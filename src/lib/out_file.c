@@ -34,7 +34,7 @@ static void on_signal(int number)
     raise(number);
 }
 
-/* From here on PATH is unfinished; NULL: nothing is. */
+/* Mark PATH as unfinished; NULL: nothing is unfinished. */
 static void watch(char *path)
 {
     struct sigaction act = {.sa_handler = on_signal}, old;
@@ -54,7 +54,7 @@ static void watch(char *path)
     }
 }
 
-/* NULL when PATH may be written, else why not. */
+/* NULL: PATH may be written; else the reason why not. */
 static const char *why_not_writable(const char *path, bool force)
 {
     struct stat st;
@@ -104,7 +104,7 @@ bool out_open(struct out_file *out, const char *path, bool force)
     }
     out->path = strdup(path);
     out->temporary = say_print("%s.XXXXXX", path);
-    watch(out->temporary); /* before it is there: mkstemp puts its name in place first */
+    watch(out->temporary); /* before the file exists: mkstemp() fills in its name first */
     fd = mkstemp(out->temporary);
     out->file = fd < 0 ? NULL : fdopen(fd, "w");
     if (!out->file) {
@@ -197,7 +197,7 @@ char *state_file(const char *name)
     path = say_print("%s%s/dyntrace/%s", own ? state : home, own ? "" : "/.local/state", name);
     for (char *p = path + 1; (p = strchr(p, '/')); p++) {
         *p = 0;
-        mkdir(path, 0700); /* mostly there already */
+        mkdir(path, 0700); /* exists already, mostly */
         *p = '/';
     }
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);

@@ -20,8 +20,8 @@
 
 struct out_file {
     FILE *file;      /* owned; stdout for "-" */
-    char *path;      /* owned: where it will be; NULL for stdout */
-    char *temporary; /* owned: where it is until then; NULL once it is in its place */
+    char *path;      /* owned: the final path; NULL for stdout */
+    char *temporary; /* owned: the temporary path; NULL once renamed */
     bool force;
 };
 
@@ -30,26 +30,26 @@ struct out_file {
  * with FORCE, and never when it is not a regular file. */
 bool out_open(struct out_file *out, const char *path, bool force);
 
-/* A path, good in this process and in its children, of a new, empty file without a name: it is gone
- * when this process is, however that ends. NULL: the error has been reported. */
+/* Create an empty file without a name, which vanishes with this process. Returns a path to it that
+ * works in this process and its children. NULL: the error has been reported. */
 const char *out_scratch(struct arena *arena);
 
 /* Flush standard output. False on error, which has been reported. */
 bool out_flush(void);
 
-/* Move it to its place. False: the error has been reported. */
+/* Rename the file to its final path. False on error, which has been reported. */
 bool out_commit(struct out_file *out);
 
 void out_close(struct out_file *out);
 
-/* True when PATH names a file, not standard output. */
+/* Does PATH name a file (not standard output)? */
 bool out_is_named(const char *path);
 
-/* True when PATH, if it exists, is the file OTHER: an output must not be an input. */
+/* Is PATH an existing file and the same as OTHER? An output must not be an input. */
 bool out_is(const char *path, const char *other);
 
-/* Path of the file NAME where this user's histories are kept, made for its owner alone; NULL when
- * there is no place for one. The caller frees it. */
+/* Path of the file NAME in this user's folder of histories, which is created for the user alone;
+ * NULL: no such folder. The caller frees it. */
 char *state_file(const char *name);
 
 /* Operands and options of a command that makes a trace. */

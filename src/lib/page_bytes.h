@@ -6,15 +6,16 @@
 #include <string.h>
 
 enum {
-    PAGE_SLACK = 8, /* put_big_endian may write beyond the last cell, get_signed read */
+    PAGE_SLACK =
+        8, /* bytes that put_big_endian may write, and get_signed read, beyond the last cell */
     PAGE_TABLE = 13,
-    PAGE_INDEX = 10, /* leaves: the first byte; 8 less of interior pages */
+    PAGE_INDEX = 10, /* first byte of leaf pages; 8 less: interior pages */
 };
 
 /* SQLite's serial type for a number by its significant bits, and the bytes that
  * it takes: 7 bits fit in a signed byte; 0 and 1 have types of their own. */
 extern const uint8_t frame_type_of_bits[65], frame_bytes_of_bits[65];
-/* The bytes that a serial type below 10 takes. */
+/* Bytes of a value with a serial type below 10. */
 static const uint8_t frame_bytes_of_type[10] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
 
 static inline unsigned frame_bits(uint64_t value)
@@ -36,7 +37,7 @@ static inline uint8_t *put_big_endian(uint8_t *p, uint64_t value, unsigned bytes
     return p + bytes;
 }
 
-/* The same, and not a byte more: for pages that are full already. */
+/* The same without writing beyond them: for full pages. */
 static inline void patch_big_endian(uint8_t *p, uint64_t value, unsigned bytes)
 {
     while (bytes--)
@@ -95,7 +96,7 @@ static inline uint8_t *put_number(uint8_t *p, uint64_t value, uint8_t *type)
     return put_big_endian(p, value, frame_bytes_of_bits[bits]);
 }
 
-/* What the index has for row ID of a table, by KEY: a record of the two. */
+/* The index record for row ID of a table: (KEY, ID). */
 static inline uint8_t *put_key(uint8_t *cell, uint64_t key, uint64_t id)
 {
     uint8_t *p = put_number(cell + 4, key, &cell[2]);

@@ -76,7 +76,7 @@ char *say_print(const char *format, ...)
     va_start(arguments, format);
     va_copy(again, arguments);
     length = vsnprintf(NULL, 0, format, arguments);
-    /* ours, not libc's own as in asprintf */
+    /* our malloc, not libc's as in asprintf */
     if (length >= 0 && (text = malloc((size_t)length + 1)))
         vsnprintf(text, (size_t)length + 1, format, again);
     else

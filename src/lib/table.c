@@ -18,18 +18,18 @@
 enum {
     KEPT_ROWS = 500,
     KEPT_BYTES = 4 << 20,  /* whichever comes first */
-    CELL_WIDTH = 60,       /* of a text cell on a terminal, when there is no room for more */
-    LATE_WIDTH = 8,        /* of a text cell that comes after the widths were settled, at least */
+    CELL_WIDTH = 60,       /* least width of a text cell on a terminal */
+    LATE_WIDTH = 8,        /* least width of a text cell after the widths are fixed */
     CELL_BYTES = 16 << 10, /* of any cell on a terminal */
 };
 
-enum kind { TEXT, FIGURE, NUMBER, JSON, NONE }; /* FIGURE: a text that is set as numbers are */
+enum kind { TEXT, FIGURE, NUMBER, JSON, NONE }; /* FIGURE: a text aligned like a number */
 
 struct column {
     char *name; /* owned */
-    /* on the screen: of the widest cell so far, until the kept rows are printed */
+    /* columns of the widest cell so far, until the kept rows are printed */
     int width;
-    bool right, any; /* of the first cell that is no NULL; there was one */
+    bool right, any; /* alignment of the first cell that is not NULL; there was one */
 };
 
 /* TABLE_ALIGNED */
@@ -37,7 +37,7 @@ struct cell {
     char *text; /* owned, safe to print */
     int width;  /* columns on the screen */
     enum kind kind;
-    bool alarm; /* of a row's first: the row is red */
+    bool alarm; /* set on a row's first cell: print the row in red */
 };
 
 struct table {
@@ -52,7 +52,7 @@ struct table {
     struct json json; /* TABLE_JSON, TABLE_LINES */
 
     /* TABLE_ALIGNED */
-    LIST(struct cell) cells; /* of the rows that are kept, and of the current one */
+    LIST(struct cell) cells; /* cells of the kept rows and of the current row */
     size_t bytes;            /* in them */
     bool colour, streaming;  /* streaming: no more rows are kept */
 };
@@ -137,7 +137,7 @@ static struct cell cell_make(enum kind kind, const char *text, size_t bytes)
     return cell;
 }
 
-/* One row, in the terminal's STYLE ("31"; NULL: as it is). */
+/* Print one row in the terminal's STYLE ("31"; NULL: none). */
 static void row_print(struct table *table, struct cell *cells, const char *style)
 {
     FILE *out = table->out;
@@ -159,7 +159,7 @@ static void row_print(struct table *table, struct cell *cells, const char *style
     fputs(style && table->colour ? "\033[0m\n" : "\n", out);
 }
 
-/* Cut the widest text columns until a row fits the screen, none below CELL_WIDTH. */
+/* Narrow the widest text columns until a row fits the screen, but not below CELL_WIDTH. */
 static void widths_fit(struct table *table)
 {
     struct winsize size;
@@ -184,7 +184,7 @@ static void widths_fit(struct table *table)
     }
 }
 
-/* Settle the widths, then print the heading and the kept rows. */
+/* Fix the widths, then print the heading and the kept rows. */
 static void kept_print(struct table *table)
 {
     struct cell *heads = calloc((size_t)table->count + 1, sizeof *heads);

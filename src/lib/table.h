@@ -38,10 +38,10 @@ struct table *table_open(FILE *out, enum table_format format, int columns,
 /* Print no line of names. */
 void table_headless(struct table *table);
 
-/* Each call fills the next cell; the row is done with its last column. TEXT is copied. */
+/* Each call fills the next cell; the last column ends the row. TEXT is copied. */
 void table_text(struct table *table, const char *text, size_t bytes);
 void table_string(struct table *table, const char *text); /* NULL is the NULL cell */
-void table_figure(struct table *table, const char *text); /* set flush right, as numbers are */
+void table_figure(struct table *table, const char *text); /* aligned right, like numbers */
 void table_integer(struct table *table, int64_t value);
 void table_real(struct table *table, double value);
 void table_blob(struct table *table, const void *bytes, size_t count);
@@ -60,8 +60,8 @@ enum { TABLE_HUMAN = 32 };
 const char *table_duration(char *made, int64_t nanoseconds);
 const char *table_count(char *made, int64_t count);
 
-/* How many bytes of TEXT fit into MOST columns of a screen; *WIDTH is the columns that they take. A
- * byte 1 and the letter after it, a style in the texts of the TUI (tui/screen.h), take none. */
+/* The number of TEXT's bytes that fit into MOST screen columns; *WIDTH: the columns they take. A
+ * style (byte 1 and a letter, tui/screen.h) takes none. */
 size_t text_room(const char *text, int most, int *width);
 
 #endif

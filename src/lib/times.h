@@ -36,7 +36,7 @@ static inline int64_t times_difference(int64_t a, int64_t b)
     return __builtin_sub_overflow(a, b, &made) ? (a < b ? INT64_MIN : INT64_MAX) : made;
 }
 
-/* From START to END; 0 when that is not after it, or too long to be true. */
+/* END - START; 0 if END is not after START, or the difference is absurdly long. */
 static inline int64_t times_span(int64_t start, int64_t end)
 {
     int64_t made;

@@ -94,7 +94,7 @@ static bool is_listed(const char *list, const char *name, size_t length)
     return false;
 }
 
-/* How many bytes of the word in LIST, " one two three ", that NAME begins with; 0: none of them. */
+/* Length of the word in LIST (" one two three ") that NAME begins with; 0: none. */
 static size_t listed_start(const char *list, const char *name)
 {
     const char *at = list;
@@ -108,7 +108,7 @@ static size_t listed_start(const char *list, const char *name)
     return 0;
 }
 
-/* Where the word begins that ends at END. */
+/* The beginning of the word that ends at END. */
 static const char *word_begin(const struct reader *reader, const char *end)
 {
     while (end > reader->text && is_word(end[-1]))
@@ -173,7 +173,7 @@ static bool is_device_number(const struct reader *reader)
     return is_after(reader, ", actual ") && strstr(reader->text, "device index mismatch");
 }
 
-/* Is the decimal number of DIGITS at the place an object's id or a counter of the process? */
+/* Is the decimal number of DIGITS here an object's id or a process counter? */
 static bool is_id(const struct reader *reader, size_t digits)
 {
     uint64_t value = UINT64_MAX;
@@ -198,7 +198,7 @@ static bool is_address(const struct reader *reader, const char *word, size_t len
     return digits >= ADDRESS_DIGITS || is_after(reader, "at ") || is_after(reader, "id=");
 }
 
-/* How many bytes a uuid has here, with `-` or `_` between its parts; 0: there is none. */
+/* Length of a uuid here, with `-` or `_` between its parts; 0: no uuid. */
 static size_t uuid_length(const char *text)
 {
     static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
@@ -213,7 +213,7 @@ static size_t uuid_length(const char *text)
     return is_word(text[i]) ? 0 : i;
 }
 
-/* Is the number WORD of LENGTH, or what else begins with a digit, another in each process? */
+/* Is WORD (LENGTH bytes, begins with a digit) process-specific? */
 static bool is_hidden(const struct reader *reader, const char *word, size_t length)
 {
     if (is_address(reader, word, length))
@@ -234,13 +234,13 @@ static void read_number(struct reader *reader, size_t length)
 
 /* ---- names -------------------------------------------------------------------- */
 
-/* How names begin that torch ends in a number from its counter, or in an id. */
+/* Prefixes of names that torch ends with a counter or an id. */
 static const char counted[] =
     " __builtins_dict__ __compiled_fn __resume_at ___context_manager __comprehension "
     "__gen_rand_values __warnings_warn_wrapper __flattened_ __optimizer __dtensor_spec "
     "___check_metadata ___check_opaque_guard_fn ___unnamed_scope torch_obj __mangled ";
 
-/* Where the digits begin that NAME of LENGTH ends in, after BEFORE; LENGTH: it does not. */
+/* The start of NAME's final digits after BEFORE; LENGTH: no final digits. */
 static size_t last_number(const char *name, size_t length, char before)
 {
     size_t begin = length;
@@ -252,14 +252,14 @@ static size_t last_number(const char *name, size_t length, char before)
     return begin;
 }
 
-/* Is NAME, which ends in a number after `_`, from NUMBER to LENGTH, numbered by the process? */
+/* Does the process number NAME, which ends in `_` and the digits from NUMBER to LENGTH? */
 static bool is_numbered(const struct reader *reader, const char *name, size_t number, size_t length)
 {
     bool is_global = is_after(reader, "G['") || is_after(reader, "G[\"");
     struct reader end = {.text = reader->text, .at = name + number};
 
     if (is_global && !strncmp(name, "__", 2) && strncmp(name, "__import_", 9) != 0)
-        return true; /* no program calls a global so; and a later torch has other names */
+        return true; /* no program uses such a name; a later torch may */
     return listed_start(counted, name) || is_id(&end, length - number);
 }
 
@@ -276,7 +276,7 @@ static size_t id_before_compile(const char *name, size_t length)
     return end - id >= ID_DIGITS ? id : length;
 }
 
-/* The name at the place, of LENGTH: "__builtins_dict___20" becomes "__builtins_dict___*". */
+/* Rewrite the name of LENGTH here: "__builtins_dict___20" becomes "__builtins_dict___*". */
 static void read_name(struct reader *reader, size_t length)
 {
     const char *name = reader->at;
@@ -295,7 +295,7 @@ static void read_name(struct reader *reader, size_t length)
     reader->at += length;
 }
 
-/* "__compiled_fn_4_<uuid>": where its uuid begins; LENGTH: it has none. */
+/* "__compiled_fn_4_<uuid>": the start of the uuid; LENGTH: none. */
 static size_t name_uuid(const char *name, size_t length)
 {
     size_t begin = length - UUID_LENGTH;
@@ -372,8 +372,8 @@ static const char *string_end(const char *at)
     return *at ? at + 1 : at;
 }
 
-/* The set that begins after the `{` before TEXT. Returns how long it is up to its `}`; 0: it is no
- * set, or has brackets in it. */
+/* Read the set after the `{` before TEXT. Returns its length up to `}`; 0: not a set, or it
+ * contains brackets. */
 static size_t set_read(const char *text, struct set *set)
 {
     const char *at = text;
@@ -395,7 +395,7 @@ static size_t set_read(const char *text, struct set *set)
     return 0;
 }
 
-/* Write the items of SET, in order, over the LENGTH bytes at TO that they are in. */
+/* Write SET's items, sorted, over their LENGTH bytes at TO. */
 static void set_write(struct set *set, char *to, size_t length)
 {
     text_list sorted = {0};
@@ -411,8 +411,8 @@ static void set_write(struct set *set, char *to, size_t length)
     list_free(&sorted);
 }
 
-/* Put the items of each set in TEXT in order: a process has an order of its own for strings, which
- * it hashes by a secret. */
+/* Sort the items of each set in TEXT. Their order differs between processes, because strings are
+ * hashed with a secret. */
 static void sets_sort(char *text)
 {
     struct set set;
@@ -477,7 +477,7 @@ static struct parts parts_of(const char *text)
     return parts;
 }
 
-/* How many brackets PART of LENGTH opens and does not close. */
+/* The number of brackets that PART opens and does not close. */
 static int brackets_open(const char *part, size_t length)
 {
     int open = 0;

@@ -18,9 +18,9 @@
  * of torch's. Other numbers stay: a size, a line, a value of the program's. The caller frees it. */
 char *text_alike(const char *text);
 
-/* The parts of TEXT, "check_tensor(L['x'], ..., size=[8, 4], stride=[4, 1])", that OTHER has
- * otherwise at the same place: "size=[8, 4]". All of TEXT when the two are not so alike. Both
- * are text_alike's. The caller frees it. */
+/* The parts of TEXT that differ from OTHER's parts at the same places: "size=[8, 4]" of
+ * "check_tensor(L['x'], ..., size=[8, 4], stride=[4, 1])". All of TEXT if the texts are not
+ * similar. Both come from text_alike. The caller frees the result. */
 char *text_differing(const char *text, const char *other);
 
 #endif

@@ -29,8 +29,8 @@ static bool is_name(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* The bytes of the floating-point number at AT, digits with a point or an exponent; 0: there is
- * none, but a whole number, a version (1.2.3) or part of a name. */
+/* Length of the floating-point number at AT (digits with a point or an exponent); 0: none, for
+ * example an integer, a version (1.2.3) or part of a name. */
 static size_t number_bytes(const char *text, const char *at)
 {
     const char *end = at;
@@ -76,8 +76,8 @@ static int number_order(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-/* How many digits tell all of NUMBERS apart. Rounding keeps order, so that only neighbours can
- * become one. */
+/* The number of digits that keeps all NUMBERS different. Rounding keeps their order, so only
+ * neighbours are compared. */
 static int digits_for(struct numbers *numbers)
 {
     int digits = DIGITS_LEAST;

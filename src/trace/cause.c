@@ -81,7 +81,7 @@ const char *cause_seen(const struct cause *cause)
 
 /* ---- the words of every page ----------------------------------------------- */
 
-/* The cause is about ASPECT of all that it names in ABOUT, which has no CALL yet. */
+/* Does the cause's ASPECT apply to ABOUT as a whole, without CALL in its text? */
 static bool is_of(const struct cause *cause, const char *part, const char *about,
                   const char *aspect, const char *call)
 {
@@ -165,7 +165,7 @@ int cause_base(const char *source)
     size_t bytes = strlen(source);
 
     if ((!strncmp(source, "len(", 4) || !strncmp(source, "type(", 5)) && source[bytes - 1] == ')')
-        return (int)bytes; /* reads well as it is */
+        return (int)bytes; /* short enough unchanged */
     for (size_t i = 0; dot && i < sizeof asked / sizeof *asked; i++) {
         const char *rest = dot + strlen(asked[i]);
         if (!strncmp(dot, asked[i], strlen(asked[i])) && !rest[strspn(rest, "[]0123456789-")])

@@ -7,7 +7,7 @@
 
 enum { TICK_ROWS = 1 << 15 };
 
-/* Of a thread that has no row. Its code's process is found at the end. */
+/* Count a call of a thread without a row; its process is found by its code, at the end. */
 static const int64_t NO_PROCESS = INT64_MIN;
 
 struct count *counts_find(const struct counts *counts, int64_t code_id, int64_t process_id)
@@ -53,7 +53,7 @@ static struct count *count_make(struct counts *counts, int64_t code_id, int64_t 
     return count;
 }
 
-/* Its calls of OUTCOME, made if need be. */
+/* The record for its calls with OUTCOME; created if missing. */
 static struct count_decided *decided_make(struct counts *counts, struct count *count,
                                           enum outcome outcome)
 {
@@ -86,7 +86,7 @@ void counts_tick(struct counts *counts, int64_t lookup_id)
         progress_tick(counts->progress, lookup_id, counts->last_id);
 }
 
-/* A call: a lookup, or what one would have until its outcome, lookup_id 0. */
+/* A call: a lookup, or a call without one, with lookup_id 0. */
 static bool call_count(void *context, const int64_t *values, unsigned nulls)
 {
     const struct row_lookup *l = (const void *)values;

@@ -19,22 +19,22 @@
 
 struct db;
 
-/* The calls of a code object in a process. Of a job of many ranks there are hundreds of thousands.
- * */
+/* The calls of a code object in a process. A job with many ranks has hundreds of thousands of these
+ * records. */
 struct count {
     int64_t code_id, process_id;
-    int64_t seen;     /* calls, those of the warm-up too */
+    int64_t seen;     /* calls, including the warm-up */
     int64_t warm_id;  /* lookups with greater ids are after the warm-up */
     int64_t warm_ns;  /* calls that began then or later; INT64_MAX: none */
-    unsigned next;    /* the same code in another process, + 1; 0: none */
-    unsigned decided; /* the first of its counts->decided, + 1 */
+    unsigned next;    /* index + 1 of the same code in another process; 0: none */
+    unsigned decided; /* index + 1 of its first record in counts->decided */
     bool turned_away; /* the compiler skipped the function unread: view turned_away */
 };
 
 /* Calls with one outcome, after the warm-up. */
 struct count_decided {
     int64_t calls, time_ns;
-    unsigned next; /* another outcome of the same, + 1; 0: none */
+    unsigned next; /* index + 1 of its next outcome; 0: none */
     enum outcome outcome;
 };
 
@@ -45,7 +45,9 @@ struct counted_call {
 
 struct counts {
     int64_t warmup; /* the first calls of a function in a process that do not count */
-    void (*each)(void *context, const struct counted_call *call); /* after the warm-up; or NULL */
+    void (*each)(
+        void *context,
+        const struct counted_call *call); /* called for each call after the warm-up; or NULL */
     void *context;
     LIST(struct count) all;
     LIST(struct count_decided) decided;
@@ -64,7 +66,7 @@ struct count_calls {
 };
 struct count_calls counts_calls(const struct counts *counts, const struct count *count);
 
-/* One more row was read, of this lookup. */
+/* Count a lookup that was read. */
 void counts_tick(struct counts *counts, int64_t lookup_id);
 
 /* The counts of CODE_ID in PROCESS_ID; NULL: none. */

@@ -11,11 +11,11 @@ enum {
     SCHEMA_ROOT = 1,    /* the page at which the table of tables begins */
     SCHEMA_COLUMNS = 5, /* type, name, tbl_name, rootpage, sql */
     TABLES_MOST = 1000,
-    RANGES_MOST = 8, /* of pages, in a sentence */
+    RANGES_MOST = 8, /* ranges of pages in a sentence */
     COLUMNS_MOST = 64,
     TRACE_PAGE = 4096,
     PAGES_SAMPLED = 1000,
-    LOOKED_AT = 512, /* bytes at the beginning of a file of another kind */
+    LOOKED_AT = 512, /* bytes read to recognise a file of another kind */
 };
 
 #define add(list, ...) (*list_add(list) = say_print(__VA_ARGS__))
@@ -61,8 +61,8 @@ static const char *other_kind(const unsigned char *head, size_t length)
     return "not an SQLite database";
 }
 
-/* How many pages of the size that traces have begin as SQLite's do, if half of the file does;
- * else 0. */
+/* The number of pages that begin like SQLite's, at traces' page size, if at least half do; else 0.
+ */
 static uint32_t pages_like(const struct damage *damage)
 {
     int64_t pages = damage->pages.bytes / TRACE_PAGE;
@@ -124,7 +124,7 @@ static void length_look(struct damage *damage)
             pages->there, pages->said);
 }
 
-/* Is the file shorter than a header, and as far as it goes one of SQLite's? */
+/* Is the file a truncated SQLite header? */
 static bool is_beginning(const struct pages *pages)
 {
     static const char magic[] = "SQLite format 3";
@@ -254,8 +254,7 @@ static void tree_say(struct damage *damage, const char *type, const char *name, 
     free(numbers);
 }
 
-/* The tables and indexes that the file says it has; SAY: add a sentence if not all of that can
- * be read. */
+/* Read the file's list of tables and indexes; SAY: add a sentence if parts are unreadable. */
 static struct entries schema_read(struct damage *damage, bool say)
 {
     struct entries entries = {0};
@@ -309,7 +308,7 @@ void damage_find(struct damage *damage)
 
 /* ---- what can be read ------------------------------------------------------ */
 
-/* A table of the new trace that rows are put into. */
+/* A table of the new trace that receives rows. */
 struct target {
     struct db *db;     /* borrowed */
     struct query *put; /* owned */
@@ -366,7 +365,8 @@ static char *sql_words(const char *sql)
     return words.at;
 }
 
-/* Has the new trace a table like ENTRY, but for comments? So its columns are in the same order. */
+/* Does the new trace have ENTRY's table with the same SQL except comments, and so the same order of
+ * columns? */
 static bool is_ours(struct db *db, const struct entry *entry)
 {
     struct query *query =
@@ -385,7 +385,7 @@ static bool is_ours(struct db *db, const struct entry *entry)
     return same;
 }
 
-/* Make TARGET ready for the rows of ENTRY. False: it is no table of ours, or has other columns. */
+/* Prepare TARGET for the rows of ENTRY. False: not one of our tables, or it has other columns. */
 static bool target_open(struct target *target, struct db *db, const struct entry *entry)
 {
     struct query *columns;

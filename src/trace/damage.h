@@ -14,23 +14,22 @@
 /* Sentences about a file. Owned. */
 struct damage {
     struct pages pages;
-    LIST(char *) faults; /* of the file as a whole: "is cut: it has 27 of its 108 pages" */
+    LIST(char *) faults; /* faults of the whole file: "is cut: it has 27 of its 108 pages" */
     char *log_fault;     /* in its log; during the recording this may be a page being written */
     LIST(char *) tables; /* "table frame: pages 20, 54 cannot be read; 5980 rows can" */
-    int64_t rows;        /* of all tables that can be read */
-    int64_t broken;      /* tables and indexes that are damaged */
+    int64_t rows;        /* readable rows of all tables */
+    int64_t broken;      /* damaged tables and indexes */
 };
 
-/* Look at the header, length and log of the file PATH, which takes no time. The caller ends it
- * with damage_free, also where this returns false: the file cannot be opened, and errno says
- * why. */
+/* Look at the header, length and log of the file PATH, which is quick. False: the file cannot be
+ * opened (errno). The caller ends it with damage_free in both cases. */
 bool damage_open(struct damage *damage, const char *path);
 
 /* Visit all tables and indexes of the file, and add sentences about those that are damaged. */
 void damage_find(struct damage *damage);
 
-/* Write every row of the file that can be read to the new trace PATH, with a row of `loss` for
- * each sentence. Returns how many rows; -1 on an error, which has been reported. */
+/* Copy every readable row of the file to the new trace PATH, with a row of `loss` for each
+ * sentence. Returns the number of rows; -1 on error, which has been reported. */
 int64_t damage_salvage(struct damage *damage, const char *path);
 
 void damage_free(struct damage *damage);

@@ -22,13 +22,13 @@ enum {
     BUSY_MS = 5000,          /* a live recorder commits many times a second */
     PROGRESS_STEPS = 200000, /* virtual machine steps between two calls: some ms */
     EACH_COLUMNS = 16,
-    IDLE_MOST = 64, /* statements that are kept; merging has 25 */
+    IDLE_MOST = 64, /* kept prepared statements; merging uses 25 */
     /* bytes of a text or blob; the longest of a recorder's are some MB of listing */
     VALUE_MOST = 16 << 20,
     TEXT_SHOWN = 64 << 10, /* bytes of them that query_text returns */
 };
 
-static atomic_bool damage_said; /* since db_retry, of whatever connection */
+static atomic_bool damage_said; /* since db_retry, for any connection */
 
 struct db {
     sqlite3 *handle; /* owned */
@@ -54,8 +54,8 @@ struct query {
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* What SQL may do: anything that only reads. A read-only connection alone would still let ATTACH
- * and VACUUM INTO make files. */
+/* The authorizer: allow only reading. A read-only connection alone would still let ATTACH and
+ * VACUUM INTO create files. */
 static int authorize(void *unused, int action, const char *first, const char *second,
                      const char *database, const char *trigger)
 {
@@ -69,7 +69,7 @@ static int authorize(void *unused, int action, const char *first, const char *se
     return action == SQLITE_ATTACH || action == SQLITE_DETACH ? SQLITE_DENY : SQLITE_OK;
 }
 
-/* The same where trials are added. */
+/* The authorizer while trials are added. */
 static int authorize_trials(void *unused, int action, const char *first, const char *second,
                             const char *database, const char *trigger)
 {
@@ -82,8 +82,7 @@ static int authorize_trials(void *unused, int action, const char *first, const c
     return authorize(unused, action, first, second, database, trigger);
 }
 
-/* What a hostile file may make SQLite do. The sizes are far above what a trace
- * needs and far below what would exhaust the machine. */
+/* SQLite's limits for hostile files: far above a trace's needs, far below the machine's memory. */
 static void harden(sqlite3 *handle)
 {
     static const int off[] = {
@@ -191,7 +190,7 @@ enum how {
     TRIALS = 8, /* trials can be added */
 };
 
-/* The connection of the last of many that was closed, by whether it has views. Owned. */
+/* The connection of the last closed of many traces, one with views and one without. Owned. */
 static _Atomic(struct db *) kept[2];
 
 static void handle_close(struct db *db)
@@ -207,8 +206,8 @@ static void handle_close(struct db *db)
     db->handle = NULL;
 }
 
-/* Give DB, which has been kept, the file ABSOLUTE. False: its schema is another, and the connection
- * is of no use. */
+/* Switch DB's kept connection to the file ABSOLUTE. False: the schema differs, so the connection
+ * cannot be used. */
 static bool file_take(struct db *db, const char *absolute)
 {
     int status = SQLITE_OK;
@@ -252,7 +251,7 @@ static int file_connect(struct db *db, const char *absolute, enum how how)
     return status;
 }
 
-/* Make DB a reader of its file. NULL, or why that cannot be, which the caller frees. */
+/* Make DB a reader of its file. Returns NULL, or the reason why not, which the caller frees. */
 static char *open_file(struct db *db, enum how how)
 {
     int status = SQLITE_OK;
@@ -309,7 +308,7 @@ static struct db *open_path(const char *path, enum how how)
     return NULL;
 }
 
-/* When the trace at PATH was changed last, which of a live one is when its log was. */
+/* The time of the last change of the trace at PATH; for a live trace, of its log. */
 static int64_t changed_ns(const char *path)
 {
     char *log = say_print("%s-wal", path);
@@ -326,7 +325,7 @@ static int64_t changed_ns(const char *path)
     return changed;
 }
 
-/* The newest *.db here that is a trace; others are passed over in silence. */
+/* The newest *.db here that is a trace; other files are skipped silently. */
 static struct db *find_newest(void)
 {
     struct db *db = NULL;
@@ -464,14 +463,14 @@ struct lines *db_lines(struct db *db)
 
 /* ---- queries ------------------------------------------------------------- */
 
-/* Say what SQLite has against a query. */
+/* Report SQLite's error for a query. */
 static void query_error(struct db *db)
 {
     int status = sqlite3_errcode(db->handle);
     bool damage = status == SQLITE_CORRUPT || status == SQLITE_NOTADB || status == SQLITE_TOOBIG;
 
     db->error = true;
-    /* an answer is made of many queries */
+    /* one report for the many queries of an answer */
     if (damage && !say_diverted() && atomic_exchange(&damage_said, true))
         return;
     say_error("%s: %s", db_path(db), error_words(db->handle, status));

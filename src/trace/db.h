@@ -96,7 +96,7 @@ struct query *db_asked_(struct db *db, const char *sql, const int64_t *values, s
 bool db_failed(const struct db *db);
 void db_retry(struct db *db);
 
-/* True when SQL ends in a ';' that ends a statement, not one inside a string or a comment. */
+/* Does SQL end with a ';' that is not inside a string or a comment? */
 bool db_complete(const char *sql);
 
 /* Parameters count from 1. TEXT is copied. */
@@ -119,17 +119,17 @@ void query_put(struct query *query);
 /* Start again with the same or new parameters. */
 void query_reset(struct query *query);
 
-/* End it. Harmless on NULL. */
+/* Finalize the query. NULL is allowed. */
 void query_close(struct query *query);
 
 /* Execute the statements of SQL, ignoring rows. After "BEGIN" all queries see one snapshot of a
  * trace that is still being recorded. */
 bool db_run(struct db *db, const char *sql);
 
-/* Hand every row of SQL, "SELECT each(a, b, ...) FROM ...", to ROW: of many rows of numbers in two
- * thirds of the time that stepping through them takes. NULLS has a bit for each value that is NULL,
- * which is 0; at most 16 columns. The rows come in the order in which the table is read, "FROM t
- * NOT INDEXED" by key. False from ROW stops, which is no error. */
+/* Call ROW for every row of SQL, "SELECT each(a, b, ...) FROM ...". For many rows of numbers this
+ * takes two thirds of the time of stepping. NULLS has a bit for each value that is NULL, which is
+ * 0; at most 16 columns. The rows come in the order in which the table is read, "FROM t NOT
+ * INDEXED" by key. False from ROW stops, which is no error. */
 void db_each(struct db *db, const char *sql,
              bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context);
 
@@ -139,7 +139,7 @@ struct sqlite3 *db_sqlite(struct db *db);
 /* Lines of the recorded program's source. Borrowed. */
 struct lines *db_lines(struct db *db);
 
-/* Run SCRIPT, which makes tables in `temp`, for what C has counted. From here on SQL may write
+/* Run SCRIPT, which creates tables in `temp` for counts made in C. From here on SQL may write
  * there. */
 void db_temporary(struct db *db, const char *script);
 

@@ -20,7 +20,7 @@ typedef LIST(char) text_list;
 struct reader {
     const char *at, *end;
     text_list out; /* without a NUL */
-    int depth;     /* of arguments and indices within one another */
+    int depth;     /* nesting of arguments and indices */
 };
 
 static void out_add(text_list *out, const char *text, size_t bytes)
@@ -144,7 +144,7 @@ static const char *parts_read(const char *at, const char *end, struct part parts
 
 static void text_rewrite(struct reader *reader);
 
-/* Rewrite PART, which is inside of READER's text, to the end of its output. */
+/* Append PART, a piece of READER's text, rewritten, to the output. */
 static void part_rewrite(struct reader *reader, struct part part)
 {
     struct reader inner = {part.text, part.text + part.bytes, reader->out, reader->depth + 1};
@@ -196,7 +196,7 @@ static void global_write(text_list *out, struct part name)
     }
 }
 
-/* L['x'] and G['x']; false: READER is not at one. */
+/* Rewrite L['x'] or G['x']; false: READER is not at one. */
 static bool variable_read(struct reader *reader)
 {
     static const char builtins[] = "__builtins_dict__", key[] = "__dict_key";
@@ -273,7 +273,8 @@ static const struct helper {
     {"len(", 1, "len($1)"},
 };
 
-/* A name that FORM needs: of the last argument. It may be dotted where a module is imported. */
+/* The name that FORM needs, from the last argument. Dotted names are allowed where a module is
+ * imported. */
 static struct part name_for(const struct helper *helper, const struct part *parts)
 {
     struct part name = name_in(parts[helper->arguments - 1]);
@@ -351,7 +352,7 @@ static bool attribute_fold(struct reader *reader, size_t from, struct part name)
     return false;
 }
 
-/* The item [KEY] of the source from byte FROM on; false: there is none. */
+/* Rewrite the item [KEY] of the source that begins at byte FROM; false: none. */
 static bool item_read(struct reader *reader, size_t from)
 {
     struct part parts[ARGUMENTS_MOST];
@@ -394,7 +395,8 @@ static bool size_read(struct reader *reader)
     return false;
 }
 
-/* One attribute, item or call of the source from byte FROM on; false: the source ends here. */
+/* Rewrite one attribute, item or call of the source that begins at byte FROM; false: the source
+ * ends here. */
 static bool suffix_read(struct reader *reader, size_t from)
 {
     static const char proxy[] = ".get_base()", negative[] = ".__neg__()";
@@ -433,7 +435,7 @@ static bool source_read(struct reader *reader)
     return true;
 }
 
-/* Copy one character, or a literal, or a word, in which no source begins. */
+/* Copy one character, literal or word that does not begin a source. */
 static void plain_copy(struct reader *reader)
 {
     const char *begin = reader->at, *end;

@@ -63,7 +63,7 @@ static void code_add(struct function_ids *ids, sqlite3_stmt *row)
     *place = (int64_t)ids->functions.count;
 }
 
-/* Read the code objects behind the last that was read. An error of SQLite, or 0. */
+/* Read the code objects after the last one read. Returns 0 or an SQLite error. */
 static int codes_read(struct function_ids *ids, sqlite3 *handle)
 {
     static const char sql[] = "SELECT code_id, filename, qualname, first_line FROM code "
@@ -82,7 +82,7 @@ static int codes_read(struct function_ids *ids, sqlite3 *handle)
     return status == SQLITE_DONE ? SQLITE_OK : status;
 }
 
-/* Is there such a code object, known or not? */
+/* Does the code object exist, in memory or in the trace? */
 static bool code_exists(sqlite3 *handle, int64_t code_id)
 {
     sqlite3_stmt *row = NULL;

@@ -9,7 +9,7 @@
 #include "trace/db.h"
 
 struct reader {
-    struct db *given;                            /* owned by who asked */
+    struct db *given;                            /* owned by the caller */
     struct query *key, *process, *twice, *trace; /* owned */
 };
 
@@ -24,8 +24,8 @@ bool given_ended(struct db *db)
     return ended;
 }
 
-/* When DB began, by the clock that the traces share if they share one; 0: it does not say, which
- * has been reported. */
+/* DB's start, by the traces' common clock if they have one; 0: not in the trace, which has been
+ * reported. */
 static int64_t began_ns(struct db *db)
 {
     int64_t began = db_meta_integer(db, "started_unix_ns", 0),
@@ -40,7 +40,7 @@ static int64_t began_ns(struct db *db)
     return 0;
 }
 
-/* False: it has a process that another one has, which has been reported. */
+/* False: another trace has one of its processes, which has been reported. */
 static bool processes_read(struct reader *reader, struct db *db, int64_t number, int64_t began)
 {
     bool apart;
@@ -60,7 +60,7 @@ static bool processes_read(struct reader *reader, struct db *db, int64_t number,
     return apart;
 }
 
-/* What trace NUMBER says. False: it is left out, which has been reported. */
+/* Read the metadata of trace NUMBER. False: it is left out, which has been reported. */
 static bool trace_read(struct reader *reader, const char *path, int64_t number)
 {
     struct db *db = db_open_each(path, false);

@@ -16,11 +16,12 @@ struct merge {
     struct query *puts[ROW_TABLES]; /* owned: insert a row */
     char *gets[ROW_TABLES];         /* owned: the statement that reads a table */
     enum merge_frames frames;
-    int64_t base[ROW_IDS];                      /* added to ids of the trace being copied */
-    int64_t top[ROW_IDS];                       /* the greatest id written so far */
-    int64_t rows[ROW_TABLES], kept[ROW_TABLES]; /* written; and before the trace being copied */
-    struct map signatures; /* of the trace being copied: what number its text has here */
-    int64_t started_ns;    /* of the earliest */
+    int64_t base[ROW_IDS]; /* added to ids of the trace being copied */
+    int64_t top[ROW_IDS];  /* the greatest id written so far */
+    int64_t rows[ROW_TABLES],
+        kept[ROW_TABLES];  /* rows written so far; and before the trace being copied */
+    struct map signatures; /* signature ids of the trace being copied -> ids of their texts here */
+    int64_t started_ns;    /* start of the earliest trace */
     int64_t shift_ns;      /* added to times of the trace being copied */
     /* of the trace being copied, a row of merge/traces. Borrowed */
     struct query *said;
@@ -47,7 +48,7 @@ static void table_prepare(struct merge *merge, enum row_table table)
     free(put);
 }
 
-/* Give the row of FROM to TO. False: it has an id or a time that cannot be. */
+/* Copy FROM's row to TO. False: an id or a time in it is invalid. */
 static bool row_bind(struct merge *merge, enum row_table table, struct query *from,
                      struct query *to)
 {
@@ -173,7 +174,7 @@ static bool trace_copy(struct merge *merge, struct query *row)
     return fits;
 }
 
-/* How many were copied; the others are forgotten by GIVEN. */
+/* The number of traces copied; the others are removed from GIVEN. */
 static size_t traces_copy(struct merge *merge, struct db *given)
 {
     int64_t count = db_integer(given, 0, "SELECT COUNT(*) FROM trace"), done = 0;

@@ -13,7 +13,7 @@ enum {
     PAGE_LEAST = 512,
     PAGE_MOST = 65536,
     DEPTH_MOST = 30,    /* of a tree; SQLite's have 20 at most */
-    ROW_MOST = 64 << 20 /* bytes; longer ones are not believed */
+    ROW_MOST = 64 << 20 /* bytes; longer rows are treated as damage */
 };
 
 /* The first byte of a page. */
@@ -28,8 +28,7 @@ static uint32_t number_at(const unsigned char *bytes, int count)
     return value;
 }
 
-/* The number at AT that has 1 to 9 bytes; END: no more bytes. Returns the place after it, NULL:
- * it is cut. */
+/* Read the varint at AT, 1 to 9 bytes, before END. Returns the place after it; NULL: cut off. */
 static const unsigned char *varint(const unsigned char *at, const unsigned char *end,
                                    uint64_t *value)
 {
@@ -111,7 +110,8 @@ static void log_read(struct pages *pages)
             break;
         }
         committed = number_at(frame + 4, 4);
-        is_of_now = !memcmp(frame + 8, head + 16, 8); /* else left from before the log began anew */
+        is_of_now =
+            !memcmp(frame + 8, head + 16, 8); /* else left over from before the log was restarted */
         sum_add(sum, frame, 8, big);
         sum_add(sum, frame + FRAME_HEADER, page_bytes, big);
         if (!is_of_now || !is_sum(sum, frame + 16)) {
@@ -212,7 +212,7 @@ struct visit {
 struct page {
     unsigned char *bytes;
     uint32_t number;
-    size_t begin; /* where its header is: the first page begins with the file's */
+    size_t begin; /* offset of its header: the first page begins with the file's header */
     enum page_kind kind;
     uint32_t cells;
 };
@@ -242,7 +242,7 @@ static bool page_look(const struct pages *pages, struct page *page)
     return true;
 }
 
-/* How much of a row of LENGTH is in its cell; the rest is in pages of its own. */
+/* The part of a row of LENGTH bytes that is in its cell; the rest is in overflow pages. */
 static size_t local_length(const struct pages *pages, bool is_leaf_of_table, uint64_t length)
 {
     size_t usable = pages->page_bytes;

@@ -14,28 +14,28 @@
 
 /* A file and its header's fields. */
 struct pages {
-    int file, log;       /* owned; log -1: there is none */
+    int file, log;       /* owned; log -1: no log */
     int64_t bytes;       /* how long the file is */
-    uint32_t page_bytes; /* 0: the header does not say it */
-    uint32_t said;       /* pages that there should be */
-    uint32_t there;      /* pages that there are, whole */
+    uint32_t page_bytes; /* 0: not in the header */
+    uint32_t said;       /* pages by the header */
+    uint32_t there;      /* complete pages in the file */
     bool is_sqlite;      /* it begins as SQLite's files do */
     bool is_sound;       /* the header makes sense */
     bool log_sound;      /* so does the log's */
     bool log_torn;       /* the log was cut or overwritten after its used part */
     int64_t log_bytes;
     int64_t log_used;  /* frames up to the end of the last complete commit */
-    struct map logged; /* page -> where in the log it was written last */
+    struct map logged; /* page -> place of its last version in the log */
     struct map visited;
 };
 
 /* One B-tree: a table or an index. */
 struct tree {
-    LIST(uint32_t) missing; /* pages that are not there, damaged, or in another tree as well */
-    int64_t pages, rows;    /* that could be read */
+    LIST(uint32_t) missing; /* pages that are missing, damaged, or also in another tree */
+    int64_t pages, rows;    /* readable ones */
 };
 
-/* A row that could be read. PAYLOAD, a record in SQLite's format, is borrowed until the call
+/* Called for each readable row. PAYLOAD, a record in SQLite's format, is borrowed until the call
  * returns. */
 typedef void pages_row(void *context, int64_t rowid, const unsigned char *payload, size_t length);
 
@@ -60,7 +60,8 @@ struct record_value {
     size_t length;
 };
 
-/* The first MOST values of the record PAYLOAD. Returns how many it has; -1: it is no record. */
+/* Read the first MOST values of the record PAYLOAD. Returns the number of values; -1: not a record.
+ */
 int record_values(const unsigned char *payload, size_t length, struct record_value *values,
                   int most);
 

@@ -65,8 +65,8 @@ char *path_uri(const char *absolute, struct path_facts facts, bool write)
     return uri;
 }
 
-/* SQLite follows no link to a file, and what /proc says of one without a name leads nowhere by its
- * words. Other names have no links in them when SQLite sees them. */
+/* SQLite follows no links, and the /proc link of a file without a name does not resolve by its
+ * text. All other names are free of links when SQLite gets them. */
 static bool is_proc(const char *path)
 {
     return !strncmp(path, "/proc/", 6);

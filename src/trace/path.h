@@ -11,19 +11,19 @@ struct path_facts {
      * read and written without locks, because only finished traces, which nobody changes, are kept
      * there */
     bool locks;
-    /* it has a log in its header and none beside it: no recorder uses it. SQLite must not make one,
-     * which in a directory that we cannot write to would fail and elsewhere would litter */
+    /* the header asks for a log, but there is none: no recorder uses the file. SQLite must not
+     * create a log: that fails in a read-only directory, and litters elsewhere */
     bool idle;
     bool plain; /* it has neither log nor journal */
 };
 struct path_facts path_look(const char *absolute);
 
 /* "file:/abs/path?mode=ro", with %NN where a byte would mean something in a URI; to WRITE it,
- * "?mode=rw"; and what FACTS ask for. The caller frees it. */
+ * "?mode=rw"; and the parameters for FACTS. The caller frees it. */
 char *path_uri(const char *absolute, struct path_facts facts, bool write);
 
-/* SQLite can open what db_absolute says, and counts no memory: RLIMIT_DATA holds it (lib/bounds.h).
- * */
+/* Configure SQLite to open db_absolute's paths and not to count memory, which RLIMIT_DATA limits
+ * (lib/bounds.h). */
 void path_reach(void);
 
 #endif

@@ -14,7 +14,7 @@
 
 enum {
     PAGE_BYTES = 4096,
-    /* read at once: the pages of a table lie one behind the other, as a rule */
+    /* bytes read at once: a table's pages are usually adjacent */
     PART_BYTES = 64 * PAGE_BYTES,
     COLUMNS_MOST = 16,
     DEPTH_MOST = 20,
@@ -26,13 +26,14 @@ struct scan {
     bool (*row)(void *context, const int64_t *values, unsigned nulls);
     void *context;
     unsigned columns; /* of the table; the first is its key */
-    int64_t next;     /* all rows below it were given */
+    int64_t next;     /* all rows with lower keys have been handed out */
     bool enough;      /* says ROW */
     uint8_t *part;    /* owned: of the file */
     int64_t part_at;  /* its index there; -1: missing */
 };
 
-/* Page NUMBER, until another is read; NULL: it cannot be. Behind the end of the file all is 0. */
+/* Page NUMBER, valid until the next read; NULL: unreadable. Bytes past the end of the file are 0.
+ */
 static const uint8_t *page_at(struct scan *scan, uint64_t number)
 {
     int64_t at = ((int64_t)number - 1) * PAGE_BYTES, part_at = at < 0 ? -1 : at - at % PART_BYTES;
@@ -76,7 +77,7 @@ static bool row_scan(struct scan *scan, const uint8_t *p, const uint8_t *end)
     return !scan->enough;
 }
 
-/* The rows below page NUMBER. False: not all are of the usual form, or it is enough. */
+/* Hand out the rows below page NUMBER. False: an unusual form, or ROW has stopped. */
 static bool tree_scan(struct scan *scan, uint64_t number, int depth)
 {
     const uint8_t *page = page_at(scan, number);
@@ -138,7 +139,7 @@ void scan_rows(struct db *db, enum row_table table,
             done = tree_scan(&scan, (uint64_t)query_integer(query, 0), 0) || scan.enough;
     rest = say_print("SELECT each(%s) FROM %s NOT INDEXED WHERE %s >= %" PRId64, names, facts->name,
                      facts->columns->name, scan.next);
-    if (scan.next == INT64_MIN) /* none was given */
+    if (scan.next == INT64_MIN) /* no row was handed out */
         *strstr(rest, " WHERE ") = 0;
     if (!done && !query_failed(query))
         db_each(db, rest, row, context);

@@ -12,8 +12,8 @@
 
 struct db;
 
-/* Hand every row of TABLE to ROW, in order of its key: a struct row_TABLE, in which NULL is 0.
- * NULLS has a bit for each value that is NULL. False from ROW stops, which is no error. */
+/* Call ROW for every row of TABLE, in order of its key, with a struct row_TABLE, in which NULL is
+ * 0. NULLS has a bit for each value that is NULL. False from ROW stops, which is no error. */
 void scan_rows(struct db *db, enum row_table table,
                bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context);
 #define row_null(nulls, table, column) \

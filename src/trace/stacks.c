@@ -23,7 +23,7 @@ static uint32_t *tree_head(struct tree *tree, uint32_t parent, int64_t code_id)
     return &tree->heads[(h ^ h >> 32) % HEADS];
 }
 
-/* The node of CODE_ID called from PARENT, made if need be; PARENT when there is no room. */
+/* The node of CODE_ID called from PARENT, created if missing; PARENT if there is no room. */
 static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
 {
     const struct node *nodes = tree->nodes.at;
@@ -43,7 +43,7 @@ static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
     return at;
 }
 
-/* Callers together, of each the longest first. */
+/* Sort by caller, then longest first. */
 static int link_order(const void *a, const void *b, void *context)
 {
     const struct node *nodes = context;
@@ -88,7 +88,8 @@ struct walking {
     int64_t rows;
 };
 
-/* The frame on top of TRACK's stack gets its node, and takes its time from its caller's. */
+/* Give the frame on top of TRACK's stack its node, and subtract its time from its caller's own
+ * time. */
 static void frame_fold(struct tree *tree, struct track *track)
 {
     struct open_frame *frame = track_top(track);
@@ -108,7 +109,7 @@ static void frame_fold(struct tree *tree, struct track *track)
         tree->nodes.at[caller].self_ns = times_difference(tree->nodes.at[caller].self_ns, length);
 }
 
-/* One frame. False: no more. */
+/* Handle one frame. False: stop. */
 static bool frame_walk(void *context, const int64_t *values, unsigned nulls)
 {
     const struct row_frame *row = (const void *)values;

@@ -30,21 +30,21 @@ struct track {
 };
 
 struct node {
-    int64_t code_id; /* of a thread's own node: its thread_id */
+    int64_t code_id; /* for a thread's root node: its thread_id */
     int64_t self_ns, calls;
-    int64_t longest_ns, longest_id; /* of the frames that it stands for */
-    uint32_t parent;                /* 0: a thread's own node */
+    int64_t longest_ns, longest_id; /* over the node's frames */
+    uint32_t parent;                /* 0: a thread's root node */
     uint32_t next;                  /* with the same hash */
 
     /* by tree_link() */
-    int64_t total_ns;        /* with all that it called */
+    int64_t total_ns;        /* including callees */
     uint32_t child, sibling; /* its callees, longest first; 0: no more */
-    uint32_t depth;          /* of a thread's own node 1 */
-    bool open;               /* for who shows it */
+    uint32_t depth;          /* 1 for a thread's root node */
+    bool open;               /* used by the viewer */
 };
 
 struct tree {
-    /* the first stands for all threads; callers come before what they call */
+    /* the first node stands for all threads; callers come before their callees */
     LIST(struct node) nodes;
     uint32_t *heads; /* owned: by hash */
     uint32_t cut;    /* frames that had no room */
@@ -52,7 +52,7 @@ struct tree {
 
 /* Zeroed before, freed after a walk. */
 struct stacks {
-    LIST(struct track) tracks; /* of each thread, by thread_id */
+    LIST(struct track) tracks; /* one for each thread, by thread_id */
     struct tree tree;
 };
 
@@ -60,11 +60,11 @@ struct stacks {
 struct walk {
     void *context;
     bool fold; /* make the tree */
-    /* all threads are one in it, whose thread_id is 0 */
+    /* a tree that merges all threads, with thread_id 0 */
     bool merge;
-    bool (*tick)(void *context, int64_t frame_id);    /* every so many rows; false: stop */
-    void (*push)(void *context, struct track *track); /* it began; or NULL */
-    void (*pop)(void *context, struct track *track);  /* it has ended; or NULL */
+    bool (*tick)(void *context, int64_t frame_id);    /* called at intervals; false: stop */
+    void (*push)(void *context, struct track *track); /* called when a frame begins; or NULL */
+    void (*pop)(void *context, struct track *track);  /* called when a frame ends; or NULL */
 };
 
 /* All frames of DB. */

@@ -10,12 +10,12 @@
 
 struct swap {
     sqlite3_file base;
-    sqlite3_file *file;    /* owned: SQLite's own; closed between two of them */
+    sqlite3_file *file;    /* owned: the file of SQLite's own VFS; closed between two traces */
     sqlite3_filename name; /* owned: the path it was opened by, for all but the first */
-    bool locks;            /* path_facts' of it */
+    bool locks;            /* as in struct path_facts */
 };
 
-static sqlite3_vfs *own; /* SQLite's default */
+static sqlite3_vfs *own; /* SQLite's default VFS */
 
 static sqlite3_file *below(sqlite3_file *file)
 {
@@ -124,7 +124,7 @@ static const sqlite3_io_methods methods = {
 
 /* ---- the VFS ------------------------------------------------------------- */
 
-/* FILE has room for both kinds. */
+/* FILE has room for our file and the original one. */
 static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file, int flags,
                     int *made)
 {
