@@ -69,7 +69,7 @@ static void run(struct query *query)
     query_close(query);
 }
 
-/* What STATEMENT finds in SIDE, as rows that SQL inserts. */
+/* Copy the rows of STATEMENT on SIDE with the insert statement SQL. */
 static void rows_copy(const struct side *side, const char *statement, const char *sql)
 {
     struct query *from = ask(side, statement), *to = db_query(diff.both, sql);
@@ -155,7 +155,7 @@ static void traces_read(void)
     db_run(diff.both, schema_statement("diff/totals"));
 }
 
-/* Of functions: times, or all else. */
+/* Which differences of functions to print: times, or the others. */
 static void functions_compare(bool times)
 {
     struct query *query = db_asked(diff.both, schema_statement("diff/rows"), times);
@@ -168,7 +168,7 @@ static void functions_compare(bool times)
 
 /* ---- lookup by lookup ---------------------------------------------------- */
 
-/* The numbers that STATEMENT gives what SIDE has. */
+/* Map SIDE's ids to the common numbers, by STATEMENT. */
 static struct map numbers_read(const struct side *side, const char *statement)
 {
     struct map numbers = {0};
@@ -219,7 +219,7 @@ static char *lookup_words(const struct side *side, char **function, char **where
     return words ? words : strdup("no more lookups");
 }
 
-/* A difference of this kind; NULL: not there. */
+/* Print a difference of this kind; NULL: missing on that side. */
 static void lookup_put(const char *function, const char *where, const char *what, const char *a,
                        const char *b)
 {
@@ -308,7 +308,7 @@ static bool side_open(struct side *side, char *path)
     return any;
 }
 
-/* The differences, as many as --limit. Integers are durations. */
+/* Print the differences, at most --limit. Integers are durations. */
 static void differences_print(void)
 {
     struct table *table =
@@ -343,7 +343,7 @@ static int traces_diff(void)
     functions_compare(false);
     if (diff.lookups)
         lookups_compare();
-    /* after all else, because every run differs in times: what changed most comes first */
+    /* last, because times differ in every run; the largest change comes first */
     functions_compare(true);
     progress_end(&diff.progress);
     if (db_failed(diff.sides[0].db) || db_failed(diff.sides[1].db) || db_failed(diff.both))

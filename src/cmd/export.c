@@ -25,14 +25,14 @@
 
 enum {
     TICK = 1 << 14, /* rows between two checks of progress and disk space */
-    FILES = 200,    /* of speedscope, open at once */
+    FILES = 200,    /* temporary files for speedscope open at once */
 };
 
 struct export
 {
-    struct db *db;        /* borrowed */
-    struct out_file *out; /* borrowed */
-    bool failed; /* for another reason than the trace or OUT: the error has been reported */
+    struct db *db;                 /* borrowed */
+    struct out_file *out;          /* borrowed */
+    bool failed;                   /* an error other than the trace's or OUT's, already reported */
     struct speedscope *speedscope; /* borrowed: of that format */
     struct progress progress;
     int64_t end_ns;     /* of the recording */
@@ -93,7 +93,7 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-/* Every TICK rows: show progress. False when going on is useless. */
+/* Called every TICK rows: show progress. False: stop. */
 static bool export_tick(struct export *export, int64_t done, int64_t all)
 {
     progress_tick(&export->progress, done, all);
@@ -173,12 +173,11 @@ static void jsonl_put(struct export *export)
  * NULL; those after `args` are its arguments. Slices of a track must lie within one another, as
  * frames do. A frame that was still open has args.open. */
 
-/* Columns that are not written as they are; LENGTH is the end, of what began in the column before
- * it. */
+/* Columns that need conversion. LENGTH: an end time, whose start is the column before it. */
 enum member { VALUE, TIME, LENGTH, ARGUMENTS, FLAG, MEMBERS };
 static const char *const special[MEMBERS] = {"", "ts", "dur", "args", "open"};
 
-/* A column as it is, but for long texts, which are cut: a viewer shows them whole. */
+/* Write a column unchanged, but cut long texts, which viewers would show in full. */
 static void member_put(struct json *json, const char *key, struct query *query, int column)
 {
     if (query_type(query, column) == QUERY_TEXT)
@@ -336,7 +335,7 @@ static void folded_put(struct export *export)
 struct speedscope {
     LIST(int64_t) codes; /* by their index in shared.frames */
     struct stacks stacks;
-    size_t from; /* the threads from there on have profiles */
+    size_t from; /* index of the first thread with a profile */
     struct profile {
         FILE *events; /* owned; NULL: it has none */
         int64_t first_ns, last_ns;
@@ -366,7 +365,7 @@ static void codes_put(struct export *export, struct json *json)
         json_end(json);
 }
 
-/* The frame on top of TRACK's stack begins or ends, AT. */
+/* Write the begin or end, AT, of the frame on top of TRACK's stack. */
 static void event_put(struct export *export, const struct track *track, const char *type,
                       int64_t at)
 {

@@ -88,9 +88,9 @@ static const char *const rules_here[] = {
 };
 
 static LIST(struct rule {
-    const char *what;         /* what should hold */
-    int64_t broken;           /* how many rows do not */
-    const char *shown[SHOWN]; /* the first of them */
+    const char *what;         /* the sentence that should be true */
+    int64_t broken;           /* number of rows that break it */
+    const char *shown[SHOWN]; /* the first of these rows */
 }) rules;                     /* those of enum rule_id, in its order; then the SQL rules */
 static struct arena texts;
 static LIST(const char *) damages; /* sentences about a damaged file */
@@ -122,8 +122,8 @@ static void rows_broken(size_t id, struct query *query)
 
 /* ---- the schema, and who records ----------------------------------------- */
 
-/* What this version makes is there as it makes it. Of another version's trace that is not known;
- * readers take their own views in any case. */
+/* Compare the schema with this version's own. Skipped for another version's trace; readers use
+ * their own views in any case. */
 static void schema_check(struct db *db, bool recording)
 {
     struct query *query = db_query(db, schema_statement("altered"));
@@ -158,19 +158,19 @@ struct frame {
     int64_t id, thread_id, start_ns, end_ns, last_child_end_ns, child_ns;
     struct total *total; /* of its code; NULL: unknown code */
     bool open;           /* no end */
-    bool child_open;     /* a child without an end was seen; only the last may be one */
+    bool child_open;     /* an open child was seen; only the last child may be open */
 };
 
 /* A thread's state. Its frames without a parent are children of a permanent bottom frame. */
 struct thread_state {
-    int64_t began_ns, ended_ns; /* its process; what is open ends there */
+    int64_t began_ns, ended_ns; /* its process's times; open frames end with it */
     bool ended;                 /* that is known */
     int64_t last_start_ns;
     struct frame root;
     LIST(struct frame) stack;
 };
 
-/* What code_total should say of a code object: a row of the table `seen`. */
+/* The expected row of code_total for a code object: a row of the table `seen`. */
 struct total {
     int64_t code_id, calls, total_ns, self_ns, raised, skipped, loose;
 };
@@ -184,7 +184,7 @@ enum {
 struct pass {
     struct progress progress;
     struct map threads, codes; /* row id -> index */
-    /* thread << 32 | code, indices -> how many of its frames are on the stack */
+    /* thread << 32 | code (indices) -> number of the code's frames on the stack */
     struct map active;
     LIST(struct thread_state) states;
     LIST(struct total) totals; /* by index of the code */
@@ -214,14 +214,14 @@ static bool code_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* How many frames of TOTAL's code are on THREAD's stack. */
+/* The number of frames of TOTAL's code on THREAD's stack. */
 static int64_t *active_of(struct pass *pass, const struct thread_state *thread,
                           const struct total *total)
 {
     return map_put(&pass->active, (thread - pass->states.at) << 32 | (total - pass->totals.at));
 }
 
-/* The innermost frame of THREAD is over, and counts as in the recorder (decode_pop). */
+/* Pop THREAD's innermost frame and count it as the recorder does (decode_pop). */
 static void frame_pop(struct pass *pass, struct thread_state *thread)
 {
     struct frame *frame = &thread->stack.at[--thread->stack.count];
@@ -263,7 +263,7 @@ static struct frame *frame_find(struct pass *pass, struct thread_state *thread, 
     return place;
 }
 
-/* FRAME against what PARENT's children were before it. */
+/* Check FRAME against PARENT's earlier children. */
 static void siblings_check(const struct frame *frame, struct frame *parent)
 {
     if (parent->child_open || frame->start_ns < parent->last_child_end_ns)
@@ -494,7 +494,7 @@ static bool file_check(const char *path)
     return faults;
 }
 
-/* Write what can be read of the damaged file PATH to a file beside it. */
+/* Copy the readable rows of the damaged file PATH to a file beside it. */
 static void damage_mend(struct damage *damage, const char *path)
 {
     char *made = say_print("%s.recovered.db", path);
@@ -540,7 +540,7 @@ static int unreadable_tell(const char *path)
 {
     bool found = damage_tell(path, rules.at[RULE_FILE].broken > 0);
 
-    rules.count = RULE_FILE + 1; /* no other could be held */
+    rules.count = RULE_FILE + 1; /* no other rule could be checked */
     if (found && given.json)
         result_json(path, false, NULL);
     else if (found)

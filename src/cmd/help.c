@@ -184,8 +184,8 @@ static void options_print(const struct command *const *commands)
 
 /* ---- completions --------------------------------------------------------- */
 
-/* The names that --help has for a value or the operands, with an @: the shell knows what may stand
- * for them. */
+/* Names of values and operands in --help for which the shell has its own completion, printed with
+ * an @. */
 static void complete_kind(const char *names)
 {
     for (; *names; names += strcspn(names, " [|."), names += strspn(names, " [|]."))
@@ -239,7 +239,7 @@ static void complete(const struct command *command, int count, char **words)
 
 /* ---- the command --------------------------------------------------------- */
 
-/* NULL after saying that there is none called NAME. */
+/* The command NAME; NULL: none, which has been reported. */
 static const struct command *command_find(const struct command *const *commands, const char *name)
 {
     for (const struct command *const *c = commands; *c; c++)

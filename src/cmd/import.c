@@ -48,7 +48,7 @@ struct import {
 struct line {
     char *text; /* owned; ends in a NUL */
     size_t length, room;
-    bool text_only; /* no NUL in it, and not too long */
+    bool text_only; /* it has no NUL and is not too long */
 };
 
 struct log {
@@ -56,12 +56,12 @@ struct log {
     struct line head, line;
     LIST(char) text;      /* of the record */
     const char *name;     /* borrowed */
-    int64_t rank;         /* that the name says; -1: none */
+    int64_t rank;         /* the rank in the file's name; -1: none */
     int64_t number;       /* of the last line read */
     bool returns;         /* lines end with "\r\n", as in a file that went through Windows */
-    int64_t changed;      /* when the file was, in seconds */
-    int64_t pid, process; /* of the last record that is a row */
-    int64_t broken;       /* lines and records passed over */
+    int64_t changed;      /* modification time of the file, in seconds */
+    int64_t pid, process; /* those of the last record that became a row */
+    int64_t broken;       /* lines and records skipped */
 };
 
 /* The last record read. */
@@ -126,7 +126,7 @@ static void text_add(struct log *log, struct record *record)
     more[length - 1] = '\n';
 }
 
-/* The next record; false at the end. Lines that are none are passed over and counted. */
+/* Read the next record; false at the end. Lines that are not records are skipped and counted. */
 static bool record_next(struct import *import, struct log *log, struct record *record)
 {
     while (line_next(import, log, &log->head)) {
@@ -188,7 +188,7 @@ static int64_t ask(struct import *import, const char *statement, const char *tex
     return found;
 }
 
-/* RECORD becomes a row, without its text if that is damaged. False: it is no record. */
+/* Make a row of RECORD, without its text if the text is damaged. False: not a record. */
 static bool record_put(struct import *import, struct log *log, const struct record *record)
 {
     struct query *at = import->at;

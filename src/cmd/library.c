@@ -34,7 +34,7 @@ static void find_own(char self[PATH_MAX])
     dirname(self);
 }
 
-/* Does PLACE have an extension with SUFFIX, or with NULL, sitecustomize's directory? */
+/* Does PLACE have an extension with SUFFIX or, if SUFFIX is NULL, sitecustomize's directory? */
 static bool has_data(const char *place, const char *suffix)
 {
     char file[PLACE_BYTES + 300];

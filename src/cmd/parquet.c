@@ -29,8 +29,8 @@
 extern const char parquet_write_py[]; /* src/cmd/ask/ */
 
 enum {
-    BATCH = 1 << 17, /* rows at most that are held: a row group of Parquet */
-    TEXTS = 8 << 20, /* and bytes of text, but for one row */
+    BATCH = 1 << 17, /* most rows held in memory: one row group */
+    TEXTS = 8 << 20, /* most bytes of text held, except for a single long row */
 };
 
 struct writer {
@@ -203,7 +203,7 @@ static void text_put(struct batch *batch, struct column *column, const char *tex
     column->valid[batch->rows / 8] |= (unsigned char)(1 << batch->rows % 8);
 }
 
-/* Of a table that holds numbers alone (trace/scan.h). */
+/* A row of a table with numbers only (trace/scan.h). */
 static bool numbers_put(void *context, const int64_t *values, unsigned nulls)
 {
     struct batch *batch = context;
@@ -235,7 +235,7 @@ static void row_put(struct batch *batch, struct query *row)
     batch->rows++;
 }
 
-/* The rows of TABLE, if it has any. */
+/* Write the rows of TABLE, if it has any. */
 static void table_write(struct batch *batch, struct db *db, enum row_table table, const char *job,
                         const char *rank)
 {
@@ -336,7 +336,7 @@ int parquet_export(char *const *files, const char *out, const char *python, bool
             say_error("%s: %s", out, strerror(errno));
             ok = false;
         }
-        rmdir(folder); /* the writer has emptied it, where it failed */
+        rmdir(folder); /* a failed writer has emptied it */
     }
     traces_free(&traces);
     free(place);

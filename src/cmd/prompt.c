@@ -12,14 +12,16 @@
 
 #include "trace/db.h"
 
-static struct db *volatile running; /* what SIGINT interrupts; borrowed, NULL between queries */
+static struct db
+    *volatile running; /* the trace whose query SIGINT interrupts; borrowed, NULL between queries */
 static volatile sig_atomic_t interrupted;
 
 static void on_sigint(int unused)
 {
     int saved = errno;
 
-    if (++interrupted > 2) { /* it does not heed it: one step of SQLite's takes as long as this */
+    if (++interrupted >
+        2) { /* the query has not stopped: a single step of SQLite takes this long */
         signal(SIGINT, SIG_DFL);
         raise(SIGINT);
     }

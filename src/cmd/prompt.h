@@ -12,10 +12,10 @@ void prompt_catch(void);
 /* The same, and lines can be typed. */
 void prompt_begin(void);
 
-/* What Ctrl-C interrupts; NULL: no query runs. */
+/* Set the trace whose query Ctrl-C interrupts; NULL: no query runs. */
 void prompt_running(struct db *db);
 
-/* Once Ctrl-C was typed, until the next prompt_line(). */
+/* Was Ctrl-C typed since the last prompt_line()? */
 bool prompt_interrupted(void);
 
 /* The next line, which the caller frees; "" after Ctrl-C; NULL at the end. */

@@ -28,7 +28,7 @@
 
 enum {
     LIMIT = 20,            /* rows of each table, unless --limit */
-    FRAMES_READ = 5000000, /* of a trace, at most, for waits */
+    FRAMES_READ = 5000000, /* most frames of a trace read for waits */
 };
 
 /* Where ranks wait for each other, in torch/distributed/distributed_c10d.py. */
@@ -58,7 +58,7 @@ static uint64_t text_hash(uint64_t hash, const char *text)
     return (hash ^ 0xff) * UINT64_C(0x100000001b3);
 }
 
-/* Of each entry of DB the sum of its guards' hashes: their order does not matter. */
+/* For each entry of DB, the sum of its guards' hashes, so that their order does not matter. */
 static struct map guards_hash(struct db *db)
 {
     struct map entries = {0};
@@ -108,7 +108,7 @@ enum event_column {
     EVENT_ENTRY,
 };
 
-/* A compile becomes a row of `event`. GUARDS: a hash of what its entry checks. */
+/* Make a row of `event` for a compile. GUARDS: hash of its entry's guards. */
 static void event_keep(struct ranks *ranks, struct db *db, struct query *events, uint64_t guards)
 {
     uint64_t key = guards;
@@ -213,9 +213,9 @@ enum difference {
     DIFFERS_MISSING, /* most have a compile that these ranks do not have */
     DIFFERS_EXTRA,   /* these ranks have a compile that most do not have */
     DIFFERS_OUTCOME, /* how it ended */
-    DIFFERS_BREAKS,  /* where it broke */
-    DIFFERS_CAUSE,   /* which value made it needed */
-    DIFFERS_GUARDS,  /* what the entry checks */
+    DIFFERS_BREAKS,  /* its graph break */
+    DIFFERS_CAUSE,   /* the value that caused it */
+    DIFFERS_GUARDS,  /* the entry's guards */
     DIFFERS_CODE,    /* only the function's code */
 };
 
@@ -311,7 +311,7 @@ static const char *outcome_words(const char *outcome)
     return *outcome ? outcome : "outcome not known";
 }
 
-/* VALUE, or if it is not known OTHERWISE. */
+/* VALUE, or OTHERWISE if VALUE is not known. */
 static const char *text_or(const char *value, const char *otherwise)
 {
     return *value ? value : otherwise;
@@ -398,7 +398,7 @@ static void lone_words(const struct pair *pair, const struct side *side, struct 
     }
 }
 
-/* Both were compiled, for another cause. */
+/* Words for two compiles with different causes. */
 static struct words cause_words(const struct side *here, const struct side *most)
 {
     const char *source = text_or(here->source, most->source);
@@ -559,8 +559,8 @@ static void guards_explain(struct ranks *ranks)
     }
 }
 
-/* A rank that compiled where most hit an entry: what did not fit in its own of that name says why.
- * What did not fit in others may be as it is in all ranks. */
+/* For a rank that compiled where most hit an entry: print why its own entry with that label missed.
+ * Misses of other entries may be the same in all ranks. */
 static void recompile_explain(struct ranks *ranks, struct query *row, struct db *here,
                               struct db *there)
 {

@@ -183,7 +183,7 @@ static const struct option collect_options[] = {
 /* The trace that --output names, else one called as the last part of NAME, as an absolute path: of
  * a rank, on a local disk, to be moved. Its session and the empty trace are made. 0, or -1 after
  * saying why not; the session is the caller's to remove and close in both cases. From here on
- * memory may lack: who waits for a collector outlives that. */
+ * allocations may fail without ending the process, which must wait for the collector. */
 static int trace_begin(struct session *session, const char *name)
 {
     char here[PATH_MAX] = "", base[PATH_MAX], path[2 * PATH_MAX];
@@ -252,7 +252,7 @@ static bool trace_end(struct launch *l, volatile sig_atomic_t *interrupted,
 
 enum { BIG = 200 << 20, MB = 1 << 20 }; /* bytes */
 
-/* A large trace of a program that used torch: what would have done. */
+/* Suggest --frames decided if a torch program's trace is large. */
 static void say_size(const struct session *session, const struct collector_result *said)
 {
     struct stat file;
@@ -348,7 +348,8 @@ static int record(const struct program *t, int argc, char **argv)
     live_close();
     if (l.replaced)
         say_error("the collector was killed; another took its place");
-    if (*session.destination && access(session.trace, F_OK) != 0) /* from here on it is called so */
+    if (*session.destination &&
+        access(session.trace, F_OK) != 0) /* this is its name from here on */
         memcpy(session.trace, session.destination, sizeof session.trace);
     say_result(&session, &said, t, ended);
     say_size(&session, &said);
@@ -374,7 +375,7 @@ done:
     return untraced ? run_untraced(t) : status;
 }
 
-/* Does --capture go with what else is given? */
+/* Can --capture be combined with the other options? */
 static bool capture_fits(void)
 {
     const enum session_torch torch = given.session.torch;
@@ -393,7 +394,7 @@ static bool capture_fits(void)
     return false;
 }
 
-/* Does --set go with what else is given? */
+/* Can --set be combined with the other options? */
 static bool set_fits(void)
 {
     if (!given.session.setting_count || given.session.frames != SESSION_NONE)
@@ -443,7 +444,7 @@ const struct command command_run = {
 
 /* ---- collect ------------------------------------------------------------- */
 
-/* Until standard input ends. A collector that dies meanwhile is replaced. */
+/* Wait until standard input ends; replace a collector that dies meanwhile. */
 static void wait_for_end(struct launch *l)
 {
     struct pollfd fds[] = {{0, POLLIN, 0}, {-1, POLLIN, 0}};

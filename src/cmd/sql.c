@@ -56,7 +56,7 @@ struct session {
 
 /* ---- running queries ----------------------------------------------------- */
 
-/* Print what QUERY finds. Takes QUERY over. False: it failed, which has been reported. */
+/* Print the rows of QUERY; closes QUERY. False on error, which has been reported. */
 static bool result_print(struct session *session, struct query *query)
 {
     struct progress progress = progress_begin("running");
@@ -137,8 +137,7 @@ static struct query *result_make(struct db *all, struct query *query)
     return to;
 }
 
-/* Add what SQL finds in DB to ALL's `result`. False: SQL is none, or one row could not be put
- * there. */
+/* Add the rows of SQL on DB to ALL's `result`. False: not a query, or a row could not be added. */
 static bool result_add(struct db *all, struct query **to, struct db *db, const char *sql)
 {
     const char *rest = "";
@@ -161,7 +160,7 @@ static bool result_add(struct db *all, struct query **to, struct db *db, const c
     return fits;
 }
 
-/* Ask each of TRACES, then the rows of all. The exit status. */
+/* Run the query on each of TRACES, then print all rows. Returns the exit status. */
 static int traces_ask(struct traces *traces, const char *sql)
 {
     struct session session = {.format = table_format(stdout, given.json),
@@ -220,7 +219,7 @@ static void remember(const struct session *session, char *statement)
         write_history(session->history);
 }
 
-/* Do what LINE says, or keep it until its statement is whole. False when the prompt is to end. */
+/* Run LINE, or keep it until its statement is complete. False: leave the prompt. */
 static bool line_take(struct session *session, char *line)
 {
     char *named = *session->pending ? NULL : sql_named(line), *joined;

@@ -75,7 +75,7 @@ static const struct option options[] = {
 struct result {
     const char *setting;
     int64_t trial_id;
-    struct trial_counts counts; /* of the named function, else of the run */
+    struct trial_counts counts; /* counts of the named function, else of the whole run */
     bool works, gains;
 };
 
@@ -87,7 +87,7 @@ struct trying {
     struct progress progress;
     struct attempt baseline, again;
     struct trial_row baseline_row;
-    bool has_again;              /* a second unchanged run was made, because some output differed */
+    bool has_again;              /* a second unchanged run was made, because an output differed */
     LIST(struct result) results; /* the baseline is the first */
     size_t made, wanted;         /* runs */
     bool stopped;                /* the user pressed Ctrl-C: no further run is started */
@@ -279,8 +279,7 @@ static void trace_read(struct trying *trying, const struct attempt *attempt, str
     free(why);
 }
 
-/* How the program of ATTEMPT ended, where its trace does not say it: by the status of whoever ran
- * it. */
+/* How ATTEMPT's program ended, from `dyntrace run`'s exit status if the trace does not tell. */
 static void end_take(const struct plan *plan, const struct attempt *attempt, struct seen *seen)
 {
     int status = attempt->status;
@@ -313,7 +312,7 @@ static const char *without_setting(const char *why, const char *setting)
                : why;
 }
 
-/* Why ATTEMPT is no answer; NULL: it is one. */
+/* The reason why ATTEMPT does not count; NULL: it counts. */
 static const char *error_of(struct trying *trying, const struct attempt *attempt,
                             const struct seen *seen, const char *setting)
 {
@@ -345,7 +344,7 @@ static const char *error_of(struct trying *trying, const struct attempt *attempt
     return NULL;
 }
 
-/* Does what ATTEMPT wrote differ from the baseline? */
+/* Does ATTEMPT's output differ from the baseline's? */
 static bool output_differs(const struct trying *trying, const struct attempt *attempt)
 {
     const struct attempt *base = &trying->baseline;
@@ -375,7 +374,7 @@ static const char *difference_of(struct trying *trying, const struct attempt *at
     return words ? arena_print(arena, "stderr: %s", words) : NULL;
 }
 
-/* Run it unchanged once more, to see which words of its output are the same each time. */
+/* Run the command unchanged again, to learn which words of its output are stable. */
 static void again_make(struct trying *trying)
 {
     struct attempt_given attempts = trying->attempts;
@@ -401,7 +400,7 @@ static int64_t output_judge(struct trying *trying, const struct attempt *attempt
     return output_differs(trying, &trying->again) ? UNKNOWN : 0;
 }
 
-/* The worst that the values of ATTEMPT are beside the baseline's; NULL: not compared. */
+/* The worst verdict on ATTEMPT's return values against the baseline's; NULL: not compared. */
 static const char *values_judge(struct trying *trying, const struct attempt *attempt)
 {
     const char *found;
@@ -722,7 +721,7 @@ static void trials_json(const struct trying *trying, const struct trials *trials
     putc('\n', stdout);
 }
 
-/* What this batch made, as the trace now has it. */
+/* Print this batch's trials, read back from the trace. */
 static void batch_print(struct trying *trying)
 {
     struct trials all = {0};

@@ -2,7 +2,8 @@
  *
  * schemas/pages/html.txt has the markup around the tables, which the page's script (page/report.js)
  * sorts; the pictures it draws. The page loads nothing, and its Content-Security-Policy forbids the
- * browser to, or to run any script but the page's own, known by a random nonce: the names in a trace
+ * browser to, or to run any script but the page's own, known by a random nonce: the names in a
+ * trace
  * come from anybody. The templates escape them besides. */
 #include <errno.h>
 #include <inttypes.h>

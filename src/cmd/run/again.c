@@ -128,7 +128,7 @@ static pid_t parent_of(pid_t pid)
     return parent;
 }
 
-/* The words of THEIRS before OURS, which they end with, as JSON; NULL: they do not. */
+/* The words of THEIRS before OURS, as JSON; NULL: THEIRS does not end with OURS. */
 static char *words_before(const bytes *theirs, const bytes *ours)
 {
     size_t before = theirs->count - ours->count;

@@ -31,7 +31,7 @@ static struct {
     int fd; /* the witness writes a signal's number, one byte */
 } witness = {-1, -1};
 
-enum { WITNESS_MS = 20 }; /* how long it may take to say so */
+enum { WITNESS_MS = 20 }; /* how long the witness may take to report it */
 
 static void witness_start(void)
 {
@@ -125,11 +125,11 @@ static void command_become(const struct program *t, const struct launch *l, int 
     ssize_t put;
 
     if (l) {
-        put = write(l->link, &order, sizeof order); /* without a collector it runs all the same */
+        put = write(l->link, &order, sizeof order); /* the command runs even without a collector */
         inject_environment(program_inject(), l->session->directory);
         live_command();
     }
-    execvp(t->path, t->argv); /* by /bin/sh where it is a script without "#!" */
+    execvp(t->path, t->argv); /* a script without "#!" is run by /bin/sh */
     put = write(failure, &errno, sizeof errno);
     (void)put;
     _exit(126);
@@ -162,7 +162,7 @@ int job_start(const struct program *t, const struct launch *l, bool screen)
 }
 
 enum {
-    STOP_LOOK_MS = 20, /* how long a signal to the whole group may take to reach all of it */
+    STOP_LOOK_MS = 20, /* how long a signal to the group may take to reach every process */
     STOPPED_LOOK_MS = 50
 };
 
@@ -249,7 +249,7 @@ int job_wait(struct launch *l, int *ended)
         usleep(STOP_LOOK_MS * 1000);
         if (process_is_stopped((uint32_t)command_pid)) {
             if (stop_with_command())
-                continue; /* if it is stopped it was stopped once more */
+                continue; /* if it is stopped, it has been stopped again */
             for (int ms = 0; ms < STOP_LOOK_MS && process_is_stopped((uint32_t)command_pid); ms++)
                 usleep(1000);
             if (process_is_stopped((uint32_t)command_pid)) /* SIGCONT was for us alone */

@@ -17,7 +17,7 @@ enum { LOOK_MS = 100, QUIET_MS = 300 };
 
 static struct {
     int master, slave; /* of the pseudo terminal; -1: none */
-    int in, out;       /* the user's, which `run` releases once the command has them */
+    int in, out;       /* the user's terminal, which `run` closes once the command has it */
     /* the command keeps its standard input, which is no terminal: the keys come from /dev/tty */
     bool keeps;
     int command; /* a pidfd; -1: none */
@@ -88,7 +88,7 @@ static int screen_run(const char *trace)
     return tui_run(&options, trace);
 }
 
-/* Lines that are typed once the screen is gone. */
+/* Pass on lines typed after the screen has gone. */
 static void typed_pass(void)
 {
     struct pollfd polled = {live.in, POLLIN, 0};
@@ -96,12 +96,12 @@ static void typed_pass(void)
     ssize_t got;
 
     if (live.in < 0 || atomic_load(&live.ended) ||
-        tcgetpgrp(live.in) != getpgrp() /* in the background lines are the shell's */ ||
+        tcgetpgrp(live.in) != getpgrp() /* in the background typed lines belong to the shell */ ||
         poll(&polled, 1, 0) <= 0)
         return;
     got = read(live.in, bytes, sizeof bytes);
     if (got == 0)
-        bytes[got++] = 4; /* the end of input, as a terminal has it */
+        bytes[got++] = 4; /* the terminal's end-of-input character */
     if (got < 0 || write(live.master, bytes, (size_t)got) < 0) {
         close(live.in);
         live.in = -1;

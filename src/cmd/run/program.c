@@ -18,7 +18,7 @@ static bool is_program(const char *path)
     return access(path, X_OK) == 0 && stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* Where PROGRAM is, in PATH. False: nowhere. */
+/* Store the path of PROGRAM in PATH. False: not found. */
 static bool find_program(const char *program, char path[PATH_MAX])
 {
     const char *part = getenv("PATH");
@@ -265,7 +265,7 @@ bool program_fits(const struct program *t, struct asked *asked, bool capture, bo
 
     interpreter_answer(asked, text, sizeof text);
     if (sscanf(text, "%63s %d %d %127s", name, &major, &minor, suffix) < 4)
-        return true; /* not an interpreter that answers: it will say so itself */
+        return true; /* the interpreter does not answer: it will report that itself */
     fits = versions_supports(name, major, minor);
     if (!fits && !quiet)
         say_error("%s: %s %d.%d is not supported: use " CPYTHON_SUPPORTED
@@ -312,7 +312,7 @@ static bool refusal_print(const char *line, const struct session_options *option
     return true;
 }
 
-/* The line behind that at TEXT. */
+/* The next line after the one at TEXT. */
 static const char *line_next(const char *text)
 {
     const char *end = text + strcspn(text, "\n");
@@ -326,7 +326,7 @@ static void settings_path(char path[PATH_MAX + 64])
     const char *library = library_directory(NULL);
 
     snprintf(path, PATH_MAX + 64, "%s/python/dyntrace/_settings.py", library);
-    if (access(path, R_OK)) /* pip: they are one */
+    if (access(path, R_OK)) /* pip: both are in one folder */
         snprintf(path, PATH_MAX + 64, "%s/_settings.py", library);
 }
 
@@ -433,8 +433,8 @@ static size_t first_line(const char *file, char text[512], const char *words[3])
     return count;
 }
 
-/* Say how the program that WORDS start keeps a Python from the recorder. False: they do not
- * tell. */
+/* Print how the program started by WORDS keeps a Python from loading the recorder. False: unknown.
+ */
 static bool say_kept(const char *const *words)
 {
     struct launch_words found = {.program = words};

@@ -87,8 +87,8 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* How far the clock of the machine that keeps FOLDER is ahead. A file's time may be as old as the
- * kernel's last tick. */
+/* How far the clock of FOLDER's file server is ahead. A file's time may be as old as the kernel's
+ * last tick. */
 static bool clock_compare(struct session *session, const char *folder)
 {
     enum { TICK_NS = 10000000 };

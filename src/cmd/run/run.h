@@ -34,9 +34,9 @@ const char *program_why_not(const char *program, int error);
 struct program {
     char **argv;         /* owned (the array only) */
     char path[PATH_MAX]; /* what to execute */
-    const char *name;    /* for the trace's file name */
+    const char *name;    /* base of the trace's file name */
     bool python;         /* path is an interpreter, argv[1..] its arguments */
-    bool interpreted;    /* it is because of a script, -m or -c, not by its own name */
+    bool interpreted;    /* chosen because of a script, -m or -c, not named itself */
 };
 
 /* The interpreter of the caller's environment, else "python3", to be searched on PATH. Owned by the
@@ -52,7 +52,7 @@ struct asked program_ask(const struct program *t, bool capture);
 /* False: the interpreter is not supported, or has no extension; reported unless QUIET. */
 bool program_fits(const struct program *t, struct asked *asked, bool capture, bool quiet);
 
-/* What to do where there is no extension for PYTHON. Returns REMEDY. */
+/* Write what to do without an extension for PYTHON into REMEDY. Returns REMEDY. */
 const char *extension_remedy(const char *python, char remedy[PATH_MAX + 80]);
 /* Where interpreters find sitecustomize.py (inject.h); NULL after saying why they would not. Owned
  * by the callee. */
@@ -96,7 +96,7 @@ void live_command(void);
 /* The command runs: show TRACE. */
 void live_show(const char *trace);
 
-/* The command has ended and the trace is whole: wait until the user has seen enough. */
+/* The command has ended and the trace is complete: wait until the user leaves the screen. */
 void live_close(void);
 
 /* ---- a trace that is recorded apart from its place (rank.c) -------------- */
@@ -104,7 +104,7 @@ void live_close(void);
 /* Ends OUTPUT, of -o, in a slash, or has its name a %h, %r or %p? */
 bool output_is_per_rank(const char *output);
 
-/* Can files be locked in the directory of PATH? SQLite writes none there otherwise. */
+/* Can files be locked in the directory of PATH? SQLite cannot write there otherwise. */
 bool rank_locks_work(const char *path);
 
 /* Create OUTPUT's directory under HERE; store the destination and its clock skew in SESSION. PATH

@@ -32,7 +32,7 @@ static void words_add_all(struct words *words, const struct words *more)
         words_add(words, more->at[i]);
 }
 
-/* The program that a shell would find now as WORD, in PATH; false: none. */
+/* Store the program that a shell would find as WORD in PATH; false: none. */
 static bool path_search(const char *word, char path[PATH_MAX])
 {
     const char *place = getenv("PATH");
@@ -213,7 +213,7 @@ bool attempt_run(const struct plan *plan, const struct attempt_given *given, con
     if (pid == 0)
         child_become(plan, given, attempt, (char *const *)words.at, &before);
     if (pid > 0) {
-        setpgid(pid, pid); /* whoever comes first */
+        setpgid(pid, pid); /* in parent and child, whichever is first */
         child_wait(pid, given, attempt, &watched, tick, context);
     } else {
         say_error("try: cannot start a process: %s", strerror(errno));
