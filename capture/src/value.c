@@ -1,16 +1,14 @@
-/* capture/src/value.c -- what is known of values: shadows, sources, and guards on what was read.
- * See capture.h.
+/* capture/src/value.c -- shadows, sources, and the guards on what was read. See capture.h.
  *
- * A source is guarded when something that depends on it has been done, and no earlier: an argument
- * that is only handed on needs none. What is read twice must be the same both times, else nothing
- * that was read is believed (capture->failed).
+ * A source is guarded when an operation depends on it, not when it is read: an argument that is
+ * only passed on needs no guard. A place that is read twice must give the same value, otherwise the
+ * capture discards everything (capture->failed).
  *
- * Guards are checked before the graph runs. So behind an operation that may run code of the
- * program's (capture->foreign: an array's class is the program's and was not registered, or its
- * items are objects) nothing is read that such code may change: that is a break, and the resume
- * function reads it. */
+ * Guards are checked before the graph runs. So behind an operation that may run code of the program
+ * (capture->foreign) nothing is read that such code may change: the graph breaks there, and the
+ * resume function reads it. An operation may do so if the array's class is the program's and was
+ * not registered, or if the array's items are objects. */
 #include "capture.h"
-#include "tracer/compat/guards.h"
 
 /* ---- arrays ---- */
 
@@ -30,18 +28,21 @@ int value_register(PyObject *type)
         PyErr_SetString(PyExc_TypeError, "expected a class");
         return -1;
     }
-    if (!array_types && !(array_types = PyList_New(0)))
+    if (!array_types)
+        array_types = PyList_New(0);
+    if (!array_types)
         return -1;
     return is_known_type((PyTypeObject *)type) ? 0 : PyList_Append(array_types, type);
 }
 
-/* What MODULE, if it has been imported, has as NAME: borrowed, or NULL. */
+/* Attribute NAME of MODULE, if that has been imported: borrowed, or NULL. */
 static PyObject *loaded(const char *module, const char *name)
 {
     PyObject *found = PyDict_GetItemString(PyImport_GetModuleDict(), module);
 
-    return found && PyModule_Check(found) ? PyDict_GetItemString(PyModule_GetDict(found), name)
-                                          : NULL;
+    if (!found || !PyModule_Check(found))
+        return NULL;
+    return PyDict_GetItemString(PyModule_GetDict(found), name);
 }
 
 void values_begin(void)
@@ -51,34 +52,48 @@ void values_begin(void)
     static bool found[3];
 
     for (int i = 0; i < 3; i++) {
-        PyObject *type = found[i] ? NULL : loaded(names[i][0], names[i][1]);
+        PyObject *type = NULL;
+
+        if (!found[i])
+            type = loaded(names[i][0], names[i][1]);
         if (type && PyType_Check(type))
             found[i] = !value_register(type);
     }
     PyErr_Clear();
 }
 
+/* Types of so many values that it pays to know that they are no arrays. */
+static bool is_common_type(const PyTypeObject *type)
+{
+    return type == &PyLong_Type || type == &PyUnicode_Type || type == &PyTuple_Type ||
+           type == &PyFloat_Type || type == &PyFunction_Type;
+}
+
 bool value_is_array(PyObject *value)
 {
     PyTypeObject *type = Py_TYPE(value);
 
-    if (type == &PyLong_Type || type == &PyUnicode_Type || type == &PyTuple_Type ||
-        type == &PyFloat_Type || type == &PyFunction_Type)
+    if (is_common_type(type) || !array_types)
         return false;
-    for (Py_ssize_t i = array_types ? PyList_GET_SIZE(array_types) : 0; i--;)
-        if (PyType_IsSubtype(type, (PyTypeObject *)PyList_GET_ITEM(array_types, i)))
+    for (Py_ssize_t i = PyList_GET_SIZE(array_types); i--;) {
+        PyTypeObject *array_type = (PyTypeObject *)PyList_GET_ITEM(array_types, i);
+
+        if (PyType_IsSubtype(type, array_type))
             return true;
+    }
     return false;
 }
 
-/* The module of TYPE, or the name it is called by. Borrowed. */
+/* The module of TYPE, or its own name. Borrowed. */
 static const char *module_of(PyTypeObject *type)
 {
-    PyObject *module =
-        type->tp_flags & Py_TPFLAGS_HEAPTYPE ? _PyType_Lookup(type, word_of("__module__")) : NULL;
-    const char *name =
-        module && PyUnicode_CheckExact(module) ? PyUnicode_AsUTF8(module) : type->tp_name;
+    const char *name = type->tp_name;
+    PyObject *module = NULL;
 
+    if (type->tp_flags & Py_TPFLAGS_HEAPTYPE)
+        module = _PyType_Lookup(type, word_of("__module__"));
+    if (module && PyUnicode_CheckExact(module))
+        name = PyUnicode_AsUTF8(module);
     PyErr_Clear();
     return name;
 }
@@ -102,49 +117,70 @@ bool value_is_quiet(PyObject *value)
 bool value_is_foreign(PyObject *value)
 {
     OWNED PyObject *dtype = NULL, *objects = NULL;
+    int failed;
 
     if (!is_of_package(Py_TYPE(value)))
         /* registered: the program says what its operations are */
         return !is_known_type(Py_TYPE(value));
-    if (compat_optional_attribute(value, word_of("dtype"), &dtype) < 0 ||
-        (dtype && compat_optional_attribute(dtype, word_of("hasobject"), &objects) < 0))
-        return PyErr_Clear(), true;
-    return objects == Py_True;
+    failed = compat_optional_attribute(value, word_of("dtype"), &dtype) < 0;
+    if (dtype && !failed)
+        failed = compat_optional_attribute(dtype, word_of("hasobject"), &objects) < 0;
+    PyErr_Clear();
+    return failed || objects == Py_True;
+}
+
+static bool sequence_has_array(PyObject *sequence, int depth)
+{
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence) && i < 64; i++)
+        if (value_has_array(PySequence_Fast_GET_ITEM(sequence, i), depth))
+            return true;
+    return false;
+}
+
+static bool dict_has_array(PyObject *dict, int depth)
+{
+    PyObject *key, *item;
+    Py_ssize_t at = 0;
+
+    while (PyDict_Next(dict, &at, &key, &item) && at < 256)
+        if (value_has_array(item, depth))
+            return true;
+    return false;
 }
 
 bool value_has_array(PyObject *value, int depth)
 {
     if (depth && is_sequence(value))
-        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value) && i < 64; i++)
-            if (value_has_array(PySequence_Fast_GET_ITEM(value, i), depth - 1))
-                return true;
-    if (depth && PyDict_CheckExact(value)) {
-        PyObject *key, *item;
-        Py_ssize_t at = 0;
-        while (PyDict_Next(value, &at, &key, &item) && at < 256)
-            if (value_has_array(item, depth - 1))
-                return true;
-    }
+        return sequence_has_array(value, depth - 1) || value_is_array(value);
+    if (depth && PyDict_CheckExact(value))
+        return dict_has_array(value, depth - 1) || value_is_array(value);
     return value_is_array(value);
 }
 
+/* NotImplemented is none: CPython warns when it is asked whether that is true. */
 static bool is_simple(PyObject *value)
 {
-    PyTypeObject *type = Py_TYPE(value);
+    static const PyTypeObject *const simple[] = {&PyLong_Type,    &PyBool_Type,  &PyFloat_Type,
+                                                 &PyUnicode_Type, &PyBytes_Type, &PyComplex_Type,
+                                                 &PyRange_Type};
+    const PyTypeObject *type = Py_TYPE(value);
 
-    return value == Py_None || type == &PyLong_Type || type == &PyBool_Type ||
-           type == &PyFloat_Type || type == &PyUnicode_Type ||
-           /* not NotImplemented: whether that is true is warned of */
-           type == &PyBytes_Type || type == &PyComplex_Type || type == &PyRange_Type ||
-           value == Py_Ellipsis;
+    if (value == Py_None || value == Py_Ellipsis)
+        return true;
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(simple); i++)
+        if (type == simple[i])
+            return true;
+    return false;
 }
 
 bool value_is_bound(PyObject *value)
 {
-    PyObject *self = PyCFunction_Check(value) ? PyCFunction_GET_SELF(value)
-                     : PyMethod_Check(value)  ? PyMethod_GET_SELF(value)
-                                              : NULL;
+    PyObject *self = NULL;
 
+    if (PyCFunction_Check(value))
+        self = PyCFunction_GET_SELF(value);
+    else if (PyMethod_Check(value))
+        self = PyMethod_GET_SELF(value);
     return self && !PyModule_Check(self) && !PyType_Check(self);
 }
 
@@ -166,11 +202,13 @@ static bool array_is_quiet(PyObject *value)
 
         if (!value_is_array(at) || value_is_foreign(at) || is_watched(at))
             return false;
-        /* what a program registered says what it is, and a tensor has a storage */
+        /* the program says what a registered one is, and a tensor has a storage */
         if (!is_of_package(Py_TYPE(at)) || PyObject_HasAttr(at, word_of("data_ptr")))
             return true;
-        if (compat_optional_attribute(at, word_of("base"), &base) < 0)
-            return PyErr_Clear(), false;
+        if (compat_optional_attribute(at, word_of("base"), &base) < 0) {
+            PyErr_Clear();
+            return false;
+        }
         Py_SETREF(at, base ? base : Py_NewRef(Py_None));
         if (at == Py_None || PyBytes_CheckExact(at))
             return true;
@@ -180,24 +218,32 @@ static bool array_is_quiet(PyObject *value)
 
 static bool is_quiet(PyObject *value)
 {
-    return is_simple(value) || (PyType_Check(value) && !is_watched(value)) ||
-           PyModule_Check(value) || (PyCFunction_Check(value) && !value_is_bound(value)) ||
-           value_is_description(value) || (value_is_array(value) && array_is_quiet(value));
+    if (is_simple(value) || PyModule_Check(value))
+        return true;
+    if (PyType_Check(value))
+        return !is_watched(value);
+    if (PyCFunction_Check(value))
+        return !value_is_bound(value);
+    if (value_is_description(value))
+        return true;
+    return value_is_array(value) && array_is_quiet(value);
 }
 
-/* Is VALUE what LEAF asks for, or all that is in it, if it is a tuple, or, to DEPTH, a list or
- * dict? At most so many ITEMS are looked at, each as often as it is in there. */
+/* Is LEAF true of VALUE; or, if it is a tuple, or to DEPTH a list or dict, of all that is in it? At
+ * most ITEMS are looked at, each as often as it is in there. */
 static bool is_made_of(bool (*leaf)(PyObject *value), PyObject *value, int depth, int *items)
 {
     PyObject *key, *item;
     Py_ssize_t at = 0;
 
-    if (--*items < 0 || leaf(value))
+    --*items;
+    if (*items < 0 || leaf(value))
         return *items >= 0;
     if (PyTuple_CheckExact(value) || (depth > 0 && PyList_CheckExact(value))) {
         for (; at < PySequence_Fast_GET_SIZE(value); at++) {
             /* an attribute of an array may be code that empties the list */
             OWNED PyObject *one = Py_NewRef(PySequence_Fast_GET_ITEM(value, at));
+
             if (!is_made_of(leaf, one, depth - 1, items))
                 return false;
         }
@@ -207,6 +253,7 @@ static bool is_made_of(bool (*leaf)(PyObject *value), PyObject *value, int depth
         return false;
     while (PyDict_Next(value, &at, &key, &item)) {
         OWNED PyObject *one = Py_NewRef(item);
+
         if (!value_is_simple(key) || !is_made_of(leaf, one, depth - 1, items))
             return false;
     }
@@ -259,13 +306,16 @@ struct shadow *shadow_new(struct capture *c, enum shadow_kind kind, Py_ssize_t r
 {
     struct shadow *made = capture_room(c, sizeof *made);
 
-    if (made && room && !(made->items = capture_room(c, sizeof *made->items * (size_t)room)))
+    if (!made)
         return NULL;
-    if (made) {
-        made->kind = kind;
-        made->room = room;
-        made->serial = ++c->serial;
+    if (room) {
+        made->items = capture_room(c, sizeof *made->items * (size_t)room);
+        if (!made->items)
+            return NULL;
     }
+    made->kind = kind;
+    made->room = room;
+    made->serial = ++c->serial;
     return made;
 }
 
@@ -307,8 +357,9 @@ bool shadow_fits(const struct shadow *shadow, PyObject *value)
     case SHADOW_SLICE:
         return PySlice_Check(value);
     case SHADOW_OBJECT: /* __class__ can be set */
-        return !shadow->object.of_class->value ||
-               (PyObject *)type == shadow->object.of_class->value;
+        if (!shadow->object.of_class->value)
+            return true;
+        return (PyObject *)type == shadow->object.of_class->value;
     case SHADOW_GENERATOR:
         return value == shadow->value;
     case SHADOW_FUNCTION:
@@ -326,33 +377,37 @@ bool shadow_fits(const struct shadow *shadow, PyObject *value)
     return false;
 }
 
-/* SHADOW has room for so many items, with keys if they are KEYED. False: no memory. */
+/* Give SHADOW room for ROOM items, with keys if KEYED. False: no memory. */
 static bool make_room(struct capture *c, struct shadow *shadow, Py_ssize_t room, bool keyed)
 {
+    const size_t before = (size_t)shadow->room;
     struct shadow **items = capture_room(c, sizeof *items * (size_t)room);
-    PyObject **keys = keyed ? capture_room(c, sizeof *keys * (size_t)room) : NULL;
+    PyObject **keys = NULL;
 
+    if (keyed)
+        keys = capture_room(c, sizeof *keys * (size_t)room);
     if (!items || (keyed && !keys))
         return false;
-    if (shadow->room)
-        memcpy(items, shadow->items, sizeof *items * (size_t)shadow->room);
-    if (shadow->room && shadow->keys && keyed)
-        memcpy(keys, shadow->keys, sizeof *keys * (size_t)shadow->room);
+    if (before)
+        memcpy(items, shadow->items, sizeof *items * before);
+    if (before && shadow->keys && keyed)
+        memcpy(keys, shadow->keys, sizeof *keys * before);
     shadow->items = items;
     shadow->keys = keys;
     shadow->room = room;
     return true;
 }
 
-/* -1: no memory. */
 int shadow_add(struct capture *c, struct shadow *container, PyObject *key, struct shadow *item)
 {
-    if (container->count == container->room &&
-        !make_room(c, container, 2 * container->room + 4, key))
+    const Py_ssize_t at = container->count;
+
+    if (at == container->room && !make_room(c, container, 2 * at + 4, key))
         return -1;
     if (key)
-        container->keys[container->count] = capture_keep(c, key);
-    container->items[container->count++] = item;
+        container->keys[at] = capture_keep(c, key);
+    container->items[at] = item;
+    container->count++;
     return c->failed ? -1 : 0;
 }
 
@@ -363,14 +418,21 @@ struct shadow *shadow_copy(struct capture *c, const struct shadow *shadow)
     if (!made)
         return NULL;
     *made = *shadow;
-    return !made->room || make_room(c, made, made->room, made->keys) ? made : NULL;
+    if (made->room && !make_room(c, made, made->room, made->keys))
+        return NULL;
+    return made;
 }
 
 /* One object, or two of a type that nobody can change that are equal? */
 static bool is_same(PyObject *a, PyObject *b)
 {
-    return a == b || (a && b && Py_TYPE(a) == Py_TYPE(b) && value_is_simple(a) &&
-                      value_is_simple(b) && PyObject_RichCompareBool(a, b, Py_EQ) == 1);
+    if (a == b)
+        return true;
+    if (!a || !b || Py_TYPE(a) != Py_TYPE(b))
+        return false;
+    if (!value_is_simple(a) || !value_is_simple(b))
+        return false;
+    return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
 }
 
 struct shadow **object_place(const struct shadow *object, PyObject *key)
@@ -389,11 +451,16 @@ struct shadow *object_has(const struct shadow *object, PyObject *key)
     return place ? *place : NULL;
 }
 
+/* Is SOURCE, or what has taken its place, at STEP KEY? */
+static bool is_at(const struct shadow *source, char step, PyObject *key)
+{
+    return source->source.step == step && is_same(source->source.key, key);
+}
+
 struct shadow *source_changed(const struct shadow *parent, char step, PyObject *key)
 {
     for (struct shadow *one = parent->source.child; one; one = one->source.next)
-        if (one->kind == SHADOW_CHANGED && one->source.step == step &&
-            is_same(one->source.key, key))
+        if (one->kind == SHADOW_CHANGED && is_at(one, step, key))
             return one;
     return NULL;
 }
@@ -425,39 +492,67 @@ void shadows_back(struct capture *c, struct undo *mark)
 
 PyObject *capture_modules;
 
-/* Can no code of the program's change what is read by STEP behind PARENT? */
+/* Can no code of the program change the value at STEP behind PARENT? That of a variable, and the
+ * items of tuples in one. */
 static bool is_settled(const struct shadow *parent, char step)
 {
-    return step == 'l' || (step == '[' && parent->source.step && parent->value &&
-                           PyTuple_CheckExact(parent->value) &&
-                           is_settled(parent->source.parent, parent->source.step));
+    if (step == 'l')
+        return true;
+    if (step != '[' || !parent->source.step)
+        return false;
+    if (!parent->value || !PyTuple_CheckExact(parent->value))
+        return false;
+    return is_settled(parent->source.parent, parent->source.step);
 }
 
-/* Is VALUE, what SHADOW is a source of, as it was when the call began, or can be believed to be? */
+/* Is VALUE, of the source SHADOW, as it was when the call began? */
 static bool is_believed(const struct capture *c, PyObject *value, const struct shadow *shadow)
 {
-    return !c->foreign || (is_settled(shadow->source.parent, shadow->source.step) &&
-                           !PyList_CheckExact(value) && !PyDict_CheckExact(value));
+    if (!c->foreign)
+        return true;
+    if (PyList_CheckExact(value) || PyDict_CheckExact(value))
+        return false;
+    return is_settled(shadow->source.parent, shadow->source.step);
+}
+
+/* The shadow ONE was found where VALUE is now (NULL: not looked at). */
+static struct shadow *source_again(struct capture *c, struct shadow *one, PyObject *value)
+{
+    const bool is_changed = one->kind == SHADOW_CHANGED;
+
+    if (value && is_changed && one->value != value)
+        c->failed = true;
+    if (value && !is_changed && !is_same(one->value, value)) /* it has changed meanwhile */
+        c->failed = true;
+    if (c->failed)
+        return NULL;
+    return one_of(c, is_changed ? one->items[0] : one);
+}
+
+/* May more be read behind PARENT? Each step of a path has a guard: the cost of all grows with the
+ * cube. */
+static bool may_read(struct capture *c, struct shadow *parent, char step, PyObject *value)
+{
+    if (parent->source.steps == shim->deepest_path / 4)
+        return false;
+    if (value && compat_is_lazy(value))
+        return false;
+    if (c->foreign && !is_settled(parent, step))
+        return false;
+    return is_apart(c, parent);
 }
 
 struct shadow *source_read(struct capture *c, struct shadow *parent, char step, PyObject *key,
                            PyObject *value)
 {
-    struct shadow *one, **last = &parent->source.child;
+    struct shadow **last = &parent->source.child;
+    struct shadow *one;
 
-    /* Each step of a path has a guard: the cost of all grows with the cube. */
-    if (parent->source.steps == shim->deepest_path / 4 || (value && compat_is_lazy(value)) ||
-        (c->foreign && !is_settled(parent, step)) || !is_apart(c, parent))
+    if (!may_read(c, parent, step, value))
         return NULL;
-    for (one = parent->source.child; one; last = &one->source.next, one = one->source.next)
-        if (one->source.step == step && is_same(one->source.key, key)) {
-            if (one->kind == SHADOW_CHANGED) {
-                c->failed |= value && one->value != value;
-                return c->failed ? NULL : one_of(c, one->items[0]);
-            }
-            c->failed |= value && !is_same(one->value, value); /* it has changed meanwhile */
-            return c->failed ? NULL : one_of(c, one);
-        }
+    for (; *last; last = &(*last)->source.next)
+        if (is_at(*last, step, key))
+            return source_again(c, *last, value);
     one = shadow_new(c, SHADOW_SOURCE, 0);
     if (!one)
         return NULL;
@@ -478,18 +573,26 @@ struct shadow *source_attribute(struct capture *c, struct shadow *parent, const 
     return word ? source_read(c, parent, '.', word, value) : NULL;
 }
 
+/* What stands for the source's key in its path. */
+static PyObject *path_key(const struct shadow *source)
+{
+    if (source->source.step == 'S')
+        return capture_modules;
+    return source->source.key ? source->source.key : Py_None;
+}
+
 PyObject *source_path(struct capture *c, struct shadow *source)
 {
-    PyObject *before = source->source.key && source->source.step != 'C'
-                           ? source_path(c, source->source.parent)
-                           : Py_None;
-    PyObject *key = source->source.step == 'S' ? capture_modules
-                    : source->source.key       ? source->source.key
-                                               : Py_None;
-    OWNED PyObject *made = source->source.path || !before
-                               ? NULL
-                               : Py_BuildValue("(OCO)", before, source->source.step, key);
+    const bool is_root = !source->source.key || source->source.step == 'C';
+    OWNED PyObject *made = NULL;
+    PyObject *before;
 
+    if (source->source.path)
+        return source->source.path;
+    before = is_root ? Py_None : source_path(c, source->source.parent);
+    if (!before)
+        return NULL;
+    made = Py_BuildValue("(OCO)", before, source->source.step, path_key(source));
     if (made)
         source->source.path = capture_keep(c, made);
     return source->source.path;
@@ -504,7 +607,7 @@ static bool is_rooted(const struct shadow *source)
 
 int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObject *value)
 {
-    /* not that of a value that is only known */
+    /* a value that is only known has no path */
     PyObject *path = is_rooted(source) ? source_path(c, source) : NULL;
     OWNED PyObject *guard = path ? Py_BuildValue("(sOO)", kind, path, value) : NULL;
 
@@ -527,61 +630,121 @@ void guard_length(struct capture *c, struct shadow *source, const char *kind, Py
 
 bool value_is_description(PyObject *value)
 {
+    static const char *const names[] = {"torch.dtype", "torch.device", "torch.layout",
+                                        "torch.memory_format", "torch.Size"};
     const char *name = Py_TYPE(value)->tp_name;
 
-    return !strncmp(name, "numpy.dtype", 11) || !strcmp(name, "torch.dtype") ||
-           !strcmp(name, "torch.device") || !strcmp(name, "torch.layout") ||
-           !strcmp(name, "torch.memory_format") || !strcmp(name, "torch.Size");
+    if (!strncmp(name, "numpy.dtype", 11))
+        return true;
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(names); i++)
+        if (!strcmp(name, names[i]))
+            return true;
+    return false;
 }
 
 bool is_plain_slice(PyObject *value)
 {
-    const PySliceObject *slice = PySlice_Check(value) ? (const PySliceObject *)value : NULL;
+    const PySliceObject *slice = (const PySliceObject *)value;
 
-    return slice && value_is_simple(slice->start) && value_is_simple(slice->stop) &&
-           value_is_simple(slice->step);
+    if (!PySlice_Check(value) || !value_is_simple(slice->start))
+        return false;
+    return value_is_simple(slice->stop) && value_is_simple(slice->step);
+}
+
+/* Are all items known? */
+static bool are_items_known(struct capture *c, const struct shadow *shadow)
+{
+    for (Py_ssize_t i = 0; i < shadow->count; i++)
+        if (!may_go_on(c) || !value_known(c, NULL, shadow->items[i]))
+            return false;
+    return true;
+}
+
+/* The guard that keeps VALUE the same object, or an equal one. NULL: none does. */
+static const char *guard_kind(PyObject *value)
+{
+    if (value == Py_None || PyBool_Check(value))
+        return "CONSTANT_MATCH";
+    if (PyModule_Check(value))
+        return "MODULE_MATCH";
+    if (value_is_plain(value))
+        return "EQUALS_MATCH";
+    if (PyFunction_Check(value) || PyCFunction_Check(value) || PyMethod_Check(value))
+        return "FUNCTION_MATCH";
+    return PyType_Check(value) || is_array_function(value) ? "FUNCTION_MATCH" : NULL;
+}
+
+static bool source_known(struct capture *c, struct shadow *shadow)
+{
+    PyObject *value = shadow->value;
+    const char *kind;
+
+    if (shadow->source.guarded == GUARDED_VALUE)
+        return true;
+    if (!value || value_is_array(value) || !is_believed(c, value, shadow))
+        return false;
+    /* a bound method is made anew each time, and no guard may keep its object alive */
+    if (value_is_bound(value))
+        return false;
+    kind = guard_kind(value);
+    if (!kind)
+        return false;
+    guard_on(c, shadow, kind, value);
+    shadow->source.guarded = GUARDED_VALUE;
+    return !c->failed;
 }
 
 bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
 {
     if (!shadow)
         return false;
-    if (shadow->kind == SHADOW_METHOD)
-        return value_known(c, NULL, shadow->method.owner);
-    for (Py_ssize_t i = 0;
-         (is_container(shadow) || shadow->kind == SHADOW_NODE) && i < shadow->count; i++)
-        if (!may_go_on(c) || !value_known(c, NULL, shadow->items[i]))
-            return false;
-    if (shadow->kind != SHADOW_SOURCE) /* a number is known if those are that it was made of */
-        return shadow->kind == SHADOW_CONST || is_container(shadow) ||
-               (shadow->kind == SHADOW_NODE && shadow->node.is_number);
-    value = shadow->value;
-    if (shadow->source.guarded == GUARDED_VALUE)
+    switch (shadow->kind) {
+    case SHADOW_CONST:
         return true;
-    if (!value || value_is_array(value) || !is_believed(c, value, shadow))
+    case SHADOW_SOURCE:
+        return source_known(c, shadow);
+    case SHADOW_METHOD:
+        return value_known(c, NULL, shadow->method.owner);
+    case SHADOW_NODE: /* of numbers that are known */
+        return are_items_known(c, shadow) && shadow->node.is_number;
+    case SHADOW_TUPLE:
+    case SHADOW_LIST:
+    case SHADOW_DICT:
+    case SHADOW_SLICE:
+        return are_items_known(c, shadow);
+    default:
         return false;
-    /* made anew each time, and no guard may keep what it is bound to */
-    if (value_is_bound(value))
-        return false;
-    if (!value_is_plain(value) && !PyFunction_Check(value) && !PyCFunction_Check(value) &&
-        !PyMethod_Check(value) && !PyType_Check(value) && !PyModule_Check(value) &&
-        !is_array_function(value))
-        return false;
-    guard_on(c, shadow,
-             value == Py_None || PyBool_Check(value) ? "CONSTANT_MATCH"
-             : PyModule_Check(value)                 ? "MODULE_MATCH"
-             : value_is_plain(value)                 ? "EQUALS_MATCH"
-                                                     : "FUNCTION_MATCH",
-             value);
-    shadow->source.guarded = GUARDED_VALUE;
-    return !c->failed;
+    }
 }
 
-/* A function that was made in another: each call of that makes one of the same code. */
 bool is_nested(PyObject *value)
 {
-    return PyFunction_Check(value) &&
-           ((PyCodeObject *)PyFunction_GET_CODE(value))->co_flags & CO_NESTED;
+    if (!PyFunction_Check(value))
+        return false;
+    return ((PyCodeObject *)PyFunction_GET_CODE(value))->co_flags & CO_NESTED;
+}
+
+/* Is the guard on VALUE's type one on VALUE itself? Not where another value is as good: of arrays,
+ * of what has a length, of functions and methods that are made anew each time. */
+static bool guards_value(PyObject *value)
+{
+    if (value_is_array(value) || is_sequence(value))
+        return false;
+    return !is_nested(value) && !PyMethod_Check(value);
+}
+
+static void guard_type(struct capture *c, PyObject *value, struct shadow *shadow)
+{
+    const char *length = PyTuple_CheckExact(value) ? "TUPLE_LENGTH" : "LIST_LENGTH";
+
+    if (value_is_array(value))
+        guard_on(c, shadow, "TENSOR_MATCH", value);
+    else if (is_nested(value)) /* its cells are read by themselves */
+        guard_on(c, shadow, "CLOSURE_MATCH", value);
+    else
+        guard_on(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(value));
+    if (is_sequence(value))
+        guard_length(c, shadow, length, PySequence_Fast_GET_SIZE(value));
 }
 
 bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
@@ -591,57 +754,59 @@ bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
     if (shadow->kind != SHADOW_SOURCE)
         return true;
     value = shadow->value;
-    if (!value || !is_believed(c, value, shadow) ||
-        (shadow->source.changed && PyDict_CheckExact(value)) || !is_apart(c, shadow))
+    if (!value || !is_believed(c, value, shadow))
+        return false;
+    if (shadow->source.changed && PyDict_CheckExact(value))
+        return false;
+    if (!is_apart(c, shadow))
         return false;
     if (shadow->source.guarded)
         return true;
-    if (!value_is_array(value) && !is_sequence(value) && !is_nested(value) &&
-        !PyMethod_Check(value) /* made anew each time */ && value_known(c, value, shadow))
+    if (guards_value(value) && value_known(c, value, shadow))
         return true;
-    if (value_is_array(value))
-        guard_on(c, shadow, "TENSOR_MATCH", value);
-    else if (is_nested(value)) /* its cells are read by themselves */
-        guard_on(c, shadow, "CLOSURE_MATCH", value);
-    else
-        guard_on(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(value));
-    if (is_sequence(value))
-        guard_length(c, shadow, PyTuple_CheckExact(value) ? "TUPLE_LENGTH" : "LIST_LENGTH",
-                     PySequence_Fast_GET_SIZE(value));
+    guard_type(c, value, shadow);
     shadow->source.guarded = GUARDED_TYPE;
     return !c->failed;
+}
+
+/* Item KEY of a tuple or list with known items; or of a shape, NULL where a size is no input. */
+static struct shadow *sequence_part(struct capture *c, PyObject *value, struct shadow *of,
+                                    PyObject *key, PyObject *item)
+{
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+    Py_ssize_t i = PyLong_AsSsize_t(key);
+
+    if (i < 0)
+        i += count;
+    if (is_varying_shape(of))
+        return of->items[i] ? of->items[i] : shadow_const(c, item);
+    if (of->kind != SHADOW_TUPLE && of->kind != SHADOW_LIST)
+        return NULL;
+    return of->count == count ? of->items[i] : NULL;
 }
 
 struct shadow *value_part(struct capture *c, PyObject *value, struct shadow *of, PyObject *key,
                           PyObject *item)
 {
-    Py_ssize_t i;
-
-    if (of->kind == SHADOW_CONST ||
-        (of->kind == SHADOW_SOURCE && of->source.guarded == GUARDED_VALUE &&
-         of->source.varies != VARIES_SHAPE))
+    if (of->kind == SHADOW_CONST)
         return shadow_const(c, item);
-    if (of->kind == SHADOW_SOURCE && of->source.varies != VARIES_SHAPE)
+    if (is_source(of) && !is_varying_shape(of)) {
+        if (of->source.guarded == GUARDED_VALUE)
+            return shadow_const(c, item);
         return source_read(c, of, '[', key, item);
+    }
     if (of->kind == SHADOW_DICT)
         return PyDict_GET_SIZE(value) == of->count ? object_has(of, key) : NULL;
-    i = PyLong_AsSsize_t(key);
-    i += i < 0 ? PySequence_Fast_GET_SIZE(value) : 0;
-    if (is_varying_shape(of))
-        return of->items[i] ? of->items[i] : shadow_const(c, item);
-    return (of->kind == SHADOW_TUPLE || of->kind == SHADOW_LIST) &&
-                   of->count == PySequence_Fast_GET_SIZE(value)
-               ? of->items[i]
-               : NULL;
+    return sequence_part(c, value, of, key, item);
 }
 
 struct shadow *value_item(struct capture *c, PyObject *value, struct shadow *shadow, Py_ssize_t i)
 {
     OWNED PyObject *number = PyLong_FromSsize_t(i);
 
-    return number && i < PySequence_Fast_GET_SIZE(value)
-               ? value_part(c, value, shadow, number, PySequence_Fast_GET_ITEM(value, i))
-               : NULL;
+    if (!number || i >= PySequence_Fast_GET_SIZE(value))
+        return NULL;
+    return value_part(c, value, shadow, number, PySequence_Fast_GET_ITEM(value, i));
 }
 
 int shadow_add_items(struct capture *c, struct shadow *container, PyObject *value,
@@ -649,6 +814,7 @@ int shadow_add_items(struct capture *c, struct shadow *container, PyObject *valu
 {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++) {
         struct shadow *item = value_item(c, value, of, i);
+
         if (!item || shadow_add(c, container, NULL, item))
             return -1;
     }
@@ -661,18 +827,25 @@ PyObject *node_new(PyObject *op, PyObject *name, PyObject *target, PyObject *arg
                    PyObject *keywords)
 {
     static PyObject *module;
+    OWNED PyObject *arguments = args, *named = keywords ? keywords : PyDict_New();
     PyTypeObject *type = (PyTypeObject *)module_has(&module, "dyntrace.graph", "Node");
-    OWNED PyObject *arguments = args, *named = keywords ? keywords : PyDict_New(), *made = NULL;
+    const struct {
+        const char *name;
+        PyObject *value;
+    } fields[] = {{"op", op},
+                  {"name", name ? name : Py_None},
+                  {"target", target},
+                  {"args", arguments},
+                  {"kwargs", named}};
+    PyObject *made;
 
     if (!type || !PyType_Check((PyObject *)type) || !op || !args || !named)
         return NULL;
-    if (!(made = type->tp_alloc(type, 0)) || PyObject_SetAttr(made, word_of("op"), op) ||
-        PyObject_SetAttr(made, word_of("name"), name ? name : Py_None) ||
-        PyObject_SetAttr(made, word_of("target"), target) ||
-        PyObject_SetAttr(made, word_of("args"), arguments) ||
-        PyObject_SetAttr(made, word_of("kwargs"), named))
-        return NULL;
-    return Py_NewRef(made);
+    made = type->tp_alloc(type, 0);
+    for (size_t i = 0; made && i < Py_ARRAY_LENGTH(fields); i++)
+        if (PyObject_SetAttr(made, word_of(fields[i].name), fields[i].value))
+            Py_CLEAR(made);
+    return made;
 }
 
 bool numbers_may_vary(void)
@@ -684,10 +857,23 @@ bool numbers_may_vary(void)
     return text && strncmp(text, "1.", 2);
 }
 
+/* Is NUMBER another one than the one that PATH had in earlier captures? It is noted for later ones,
+ * None for several. */
+static enum varying compare_number(struct capture *c, PyObject *path, PyObject *number)
+{
+    PyObject *before = PyDict_GetItemWithError(c->numbers, path);
+    enum varying varies = VARIES_NOT;
+
+    if (before && PyObject_RichCompareBool(before, number, Py_EQ) != 1)
+        varies = VARIES_INPUT;
+    PyDict_SetItem(c->numbers, path, varies == VARIES_INPUT ? Py_None : number);
+    return varies;
+}
+
 bool is_varying(struct capture *c, struct shadow *shadow)
 {
     const struct shadow *root = shadow;
-    PyObject *path, *before;
+    PyObject *path;
 
     if (is_kind(shadow, SHADOW_NODE))
         return shadow->node.is_number;
@@ -699,44 +885,55 @@ bool is_varying(struct capture *c, struct shadow *shadow)
         return false;
     while (root->source.parent)
         root = root->source.parent;
-    if (root == c->locals && (path = source_path(c, shadow))) {
-        before = PyDict_GetItemWithError(c->numbers, path);
-        shadow->source.varies =
-            before && PyObject_RichCompareBool(before, shadow->value, Py_EQ) != 1 ? VARIES_INPUT
-                                                                                  : VARIES_NOT;
-        PyDict_SetItem(c->numbers, path,
-                       shadow->source.varies == VARIES_INPUT ? Py_None : shadow->value);
-    }
+    path = root == c->locals ? source_path(c, shadow) : NULL;
+    if (path)
+        shadow->source.varies = compare_number(c, path, shadow->value);
     PyErr_Clear();
     return shadow->source.varies == VARIES_INPUT;
 }
 
-struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *of)
+/* The source of attribute `shape` of OF, if it has been read; or NULL. */
+static struct shadow *find_shape(const struct shadow *of)
 {
-    PyObject *path = of && of->kind == SHADOW_SOURCE && of->source.key && c->numbers && !c->foreign
-                         ? source_path(c, of)
-                         : NULL;
-    OWNED PyObject *shape = path ? PyObject_GetAttr(value, word_of("shape")) : NULL;
-    PyObject *before = shape && c->sizes ? PyDict_GetItemWithError(c->sizes, path) : NULL;
-    const Py_ssize_t count = shape && PyTuple_Check(shape) ? PyTuple_GET_SIZE(shape) : 0;
-    const bool seen = before && PyTuple_CheckExact(before) && PyTuple_GET_SIZE(before) == count;
-    struct shadow *made = count ? of->source.child : NULL,
-                  **items = count ? capture_room(c, sizeof *items * (size_t)count) : NULL;
+    struct shadow *one = of->source.child;
 
-    PyErr_Clear();
-    while (made && (made->source.step != '.' || made->source.key != word_of("shape")))
-        made = made->source.next;
-    if (made)
-        return PyObject_RichCompareBool(made->value, shape, Py_EQ) == 1 ? made : NULL;
-    for (Py_ssize_t i = 0; items && i < count; i++) { /* as _sizes() in _capture.py */
+    while (one && (one->source.step != '.' || one->source.key != word_of("shape")))
+        one = one->source.next;
+    return one;
+}
+
+/* Is size I of SHAPE an input of the graph? As _sizes() in _capture.py. BEFORE: the shape in
+ * earlier captures, or NULL. */
+static bool is_size_varying(const struct capture *c, PyObject *shape, PyObject *before,
+                            Py_ssize_t i)
+{
+    PyObject *size = PyTuple_GET_ITEM(shape, i);
+
+    if (PyLong_AsSsize_t(size) <= 1)
+        return false;
+    if (before && PyTuple_CheckExact(before) && PyTuple_GET_SIZE(before) == PyTuple_GET_SIZE(shape))
+        return PyObject_RichCompareBool(PyTuple_GET_ITEM(before, i), size, Py_EQ) != 1;
+    return PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC) == Py_True;
+}
+
+/* Read SHAPE, of the array of OF, as a source if a size of it varies. NULL: none does. */
+static struct shadow *read_shape(struct capture *c, PyObject *shape, PyObject *before,
+                                 struct shadow *of)
+{
+    const Py_ssize_t count = PyTuple_GET_SIZE(shape);
+    struct shadow **items = capture_room(c, sizeof *items * (size_t)count);
+    struct shadow *made = NULL;
+
+    for (Py_ssize_t i = 0; items && i < count; i++) {
         OWNED PyObject *number = PyLong_FromSsize_t(i);
-        PyObject *size = PyTuple_GET_ITEM(shape, i);
-        if (PyLong_AsSsize_t(size) <= 1 ||
-            (seen ? PyObject_RichCompareBool(PyTuple_GET_ITEM(before, i), size, Py_EQ) == 1
-                  : PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC) != Py_True))
+
+        if (!is_size_varying(c, shape, before, i))
             continue;
-        if (!number || (!made && !(made = source_attribute(c, of, "shape", shape))) ||
-            !(items[i] = source_read(c, made, '[', number, size)))
+        if (!made)
+            made = source_attribute(c, of, "shape", shape);
+        if (made && number)
+            items[i] = source_read(c, made, '[', number, PyTuple_GET_ITEM(shape, i));
+        if (!items[i])
             return NULL;
         items[i]->source.varies = VARIES_INPUT;
         made->source.varies = VARIES_SHAPE;
@@ -745,27 +942,63 @@ struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *
     return made;
 }
 
+struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *of)
+{
+    OWNED PyObject *shape = NULL;
+    PyObject *path = NULL, *before = NULL;
+    struct shadow *made;
+
+    if (!is_source(of) || !of->source.key || !c->numbers || c->foreign)
+        return NULL;
+    path = source_path(c, of);
+    shape = path ? PyObject_GetAttr(value, word_of("shape")) : NULL;
+    if (shape && c->sizes)
+        before = PyDict_GetItemWithError(c->sizes, path);
+    PyErr_Clear();
+    if (!shape || !PyTuple_Check(shape) || !PyTuple_GET_SIZE(shape))
+        return NULL;
+    made = find_shape(of);
+    if (!made)
+        return read_shape(c, shape, before, of);
+    return PyObject_RichCompareBool(made->value, shape, Py_EQ) == 1 ? made : NULL;
+}
+
 /* The placeholder of SOURCE, an array or a number that varies: borrowed. Its name is yet to be made
  * of its path. */
 static PyObject *placeholder(struct capture *c, struct shadow *source)
 {
-    PyObject *path = source_path(c, source);
     OWNED PyObject *node = NULL;
+    PyObject *path;
 
     if (source->source.placeholder)
         return source->source.placeholder;
-    node = path ? node_new(word_of("placeholder"), path, path, PyTuple_New(0), NULL) : NULL;
+    path = source_path(c, source);
+    if (path)
+        node = node_new(word_of("placeholder"), path, path, PyTuple_New(0), NULL);
     if (!node || PyList_Append(c->placeholders, node) || PyList_Append(c->inputs, source->value) ||
         shadow_add(c, c->taken, NULL, source)) {
         c->failed = true;
         return NULL;
     }
     capture_holds(c, source->value); /* as an input */
-    c->foreign |= !source->source.varies && value_is_foreign(source->value);
-    return source->source.placeholder = capture_keep(c, node);
+    if (!source->source.varies && value_is_foreign(source->value))
+        c->foreign = true;
+    source->source.placeholder = capture_keep(c, node);
+    return source->source.placeholder;
 }
 
 enum { MOST_NESTED = 8, MOST_GUARDS = 10000 };
+
+/* Item I of SHADOW, a source's VALUE or a container; or NULL. */
+static struct shadow *item_of(struct capture *c, PyObject *value, struct shadow *shadow,
+                              Py_ssize_t i)
+{
+    if (!may_go_on(c))
+        return NULL;
+    if (shadow->kind != SHADOW_SOURCE)
+        return shadow->items[i];
+    return PyList_GET_SIZE(c->guards) < MOST_GUARDS ? value_item(c, value, shadow, i) : NULL;
+}
 
 /* Of COUNT items of SHADOW, a source's VALUE or built here: a new tuple, or NULL. */
 static PyObject *items_argument(struct capture *c, PyObject *value, struct shadow *shadow,
@@ -774,13 +1007,14 @@ static PyObject *items_argument(struct capture *c, PyObject *value, struct shado
     PyObject *made = PyTuple_New(count);
 
     for (Py_ssize_t i = 0; made && i < count; i++) {
-        struct shadow *item = !may_go_on(c)                   ? NULL
-                              : shadow->kind != SHADOW_SOURCE ? shadow->items[i]
-                              : PyList_GET_SIZE(c->guards) < MOST_GUARDS
-                                  ? value_item(c, value, shadow, i)
-                                  : NULL;
-        PyObject *one = c->nesting++ < MOST_NESTED && item ? value_argument(c, NULL, item) : NULL;
-        c->nesting--;
+        struct shadow *item = item_of(c, value, shadow, i);
+        PyObject *one = NULL;
+
+        if (c->nesting < MOST_NESTED && item) {
+            c->nesting++;
+            one = value_argument(c, NULL, item);
+            c->nesting--;
+        }
         if (one)
             PyTuple_SET_ITEM(made, i, one);
         else
@@ -789,11 +1023,63 @@ static PyObject *items_argument(struct capture *c, PyObject *value, struct shado
     return made;
 }
 
+/* A number that varies, as an input. */
+static PyObject *number_argument(struct capture *c, struct shadow *shadow)
+{
+    if (!shadow->source.guarded)
+        guard_on(c, shadow, "TYPE_MATCH", (PyObject *)&PyLong_Type);
+    shadow->source.guarded = GUARDED_TYPE;
+    return Py_XNewRef(placeholder(c, shadow));
+}
+
+static PyObject *source_argument(struct capture *c, struct shadow *shadow)
+{
+    PyObject *value = shadow->value;
+    OWNED PyObject *items = NULL;
+
+    if (!value)
+        return NULL;
+    if (value_is_array(value))
+        return value_type_known(c, value, shadow) ? Py_XNewRef(placeholder(c, shadow)) : NULL;
+    if (is_varying(c, shadow))
+        return number_argument(c, shadow);
+    if (value_known(c, value, shadow))
+        return Py_NewRef(value);
+    if (!is_sequence(value) || !value_type_known(c, value, shadow))
+        return NULL;
+    items = items_argument(c, value, shadow, PySequence_Fast_GET_SIZE(value));
+    if (items && PyList_CheckExact(value))
+        return PySequence_List(items);
+    return Py_XNewRef(items);
+}
+
+static PyObject *dict_argument(struct capture *c, struct shadow *shadow)
+{
+    OWNED PyObject *items = items_argument(c, NULL, shadow, shadow->count);
+    PyObject *made = items ? PyDict_New() : NULL;
+
+    for (Py_ssize_t i = 0; made && i < shadow->count; i++)
+        if (PyDict_SetItem(made, shadow->keys[i], PyTuple_GET_ITEM(items, i)))
+            Py_CLEAR(made);
+    return made;
+}
+
+static PyObject *container_argument(struct capture *c, struct shadow *shadow)
+{
+    OWNED PyObject *items = items_argument(c, NULL, shadow, shadow->count);
+
+    if (!items)
+        return NULL;
+    if (shadow->kind == SHADOW_LIST)
+        return PySequence_List(items);
+    if (shadow->kind == SHADOW_TUPLE)
+        return Py_NewRef(items);
+    return PySlice_New(PyTuple_GET_ITEM(items, 0), PyTuple_GET_ITEM(items, 1),
+                       PyTuple_GET_ITEM(items, 2));
+}
+
 PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shadow)
 {
-    OWNED PyObject *items = NULL;
-    PyObject *made;
-
     if (!shadow || c->failed)
         return NULL;
     switch (shadow->kind) {
@@ -802,40 +1088,14 @@ PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shad
     case SHADOW_NODE:
         return Py_XNewRef(shadow->node.node);
     case SHADOW_SOURCE:
-        value = shadow->value;
-        if (!value)
-            return NULL;
-        if (value_is_array(value))
-            return value_type_known(c, value, shadow) ? Py_XNewRef(placeholder(c, shadow)) : NULL;
-        if (is_varying(c, shadow)) {
-            if (!shadow->source.guarded)
-                guard_on(c, shadow, "TYPE_MATCH", (PyObject *)&PyLong_Type);
-            shadow->source.guarded = GUARDED_TYPE;
-            return Py_XNewRef(placeholder(c, shadow));
-        }
-        if (value_known(c, value, shadow))
-            return Py_NewRef(value);
-        if (!is_sequence(value) || !value_type_known(c, value, shadow))
-            return NULL;
-        items = items_argument(c, value, shadow, PySequence_Fast_GET_SIZE(value));
-        return items && PyList_CheckExact(value) ? PySequence_List(items) : Py_XNewRef(items);
-    case SHADOW_LIST: /* a new one each time: the program's code may keep it */
-        if (c->foreign)
-            return NULL; /* fall through */
+        return source_argument(c, shadow);
+    case SHADOW_LIST: /* a new one at each hit: the program's code may keep it */
+        return c->foreign ? NULL : container_argument(c, shadow);
     case SHADOW_TUPLE:
     case SHADOW_SLICE:
-        items = items_argument(c, NULL, shadow, shadow->count);
-        if (items && shadow->kind == SHADOW_SLICE)
-            return PySlice_New(PyTuple_GET_ITEM(items, 0), PyTuple_GET_ITEM(items, 1),
-                               PyTuple_GET_ITEM(items, 2));
-        return items && shadow->kind == SHADOW_LIST ? PySequence_List(items) : Py_XNewRef(items);
+        return container_argument(c, shadow);
     case SHADOW_DICT:
-        items = c->foreign ? NULL : items_argument(c, NULL, shadow, shadow->count);
-        made = items ? PyDict_New() : NULL;
-        for (Py_ssize_t i = 0; made && i < shadow->count; i++)
-            if (PyDict_SetItem(made, shadow->keys[i], PyTuple_GET_ITEM(items, i)))
-                Py_CLEAR(made);
-        return made;
+        return c->foreign ? NULL : dict_argument(c, shadow);
     default:
         return NULL;
     }
@@ -848,68 +1108,99 @@ struct shadow *iterator_shadow(struct capture *c, enum iteration how, PyObject *
 {
     struct shadow *made = shadow_new(c, SHADOW_ITERATOR, 0);
 
-    if (made) {
-        made->iterator.how = how;
-        made->value = value ? capture_keep(c, value) : NULL;
-        made->iterator.of = of;
-    }
+    if (!made)
+        return NULL;
+    made->iterator.how = how;
+    made->value = value ? capture_keep(c, value) : NULL;
+    made->iterator.of = of;
     return made;
 }
 
+/* A plan reads a method of OWNER anew: guard its type. */
+static void guard_owner(struct capture *c, struct shadow *owner)
+{
+    if (value_is_array(owner->value)) /* which does as little as possible at each hit */
+        value_type_known(c, owner->value, owner);
+    else if (!owner->source.guarded)
+        guard_on(c, owner, "TYPE_MATCH", (PyObject *)Py_TYPE(owner->value));
+}
+
 struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name,
-                         PyObject *function, struct shadow *source, struct shadow *self)
+                         PyObject *function, struct shadow *source, struct shadow *bound)
 {
     struct shadow *made = shadow_new(c, SHADOW_METHOD, 0);
 
     if (made) {
         made->method.owner = owner;
         made->method.name = capture_keep(c, name);
-        made->value = function ? capture_keep(c, function) : NULL;
         made->method.source = source;
-        made->method.bound = self;
+        made->method.bound = bound;
+        made->value = function ? capture_keep(c, function) : NULL;
     }
-    if (!function && owner->kind == SHADOW_SOURCE && value_is_array(owner->value))
-        /* the plan reads it, which must do as little at each hit */
-        value_type_known(c, owner->value, owner);
-    else if (!function && owner->kind == SHADOW_SOURCE && !owner->source.guarded)
-        guard_on(c, owner, "TYPE_MATCH", (PyObject *)Py_TYPE(owner->value));
+    if (!function && is_source(owner))
+        guard_owner(c, owner);
     return made;
 }
 
 bool is_set(PyObject *value, const struct shadow *of)
 {
-    return of && PyAnySet_CheckExact(value) &&
-           (of->kind == SHADOW_CALL || of->kind == SHADOW_CONST);
+    if (!of || !PyAnySet_CheckExact(value))
+        return false;
+    return of->kind == SHADOW_CALL || of->kind == SHADOW_CONST;
+}
+
+/* The items of a set that was read are guarded, if they are simple. */
+static bool guard_set(struct capture *c, PyObject *value, struct shadow *of)
+{
+    OWNED PyObject *items = PySequence_Tuple(value);
+
+    PyErr_Clear();
+    if (!items)
+        return false;
+    if (value_is_simple(items) && !of->source.listed)
+        of->source.listed = !guard_on(c, of, "EQUALS_MATCH", value);
+    return of->source.listed && !c->failed;
 }
 
 bool set_known(struct capture *c, PyObject *value, struct shadow *of)
 {
-    OWNED PyObject *items =
-        PyAnySet_CheckExact(value) && of && of->kind == SHADOW_SOURCE && !c->foreign
-            ? PySequence_Tuple(value)
-            : NULL;
+    if (is_set(value, of))
+        return true;
+    if (!PyAnySet_CheckExact(value) || !is_source(of) || c->foreign)
+        return false;
+    return guard_set(c, value, of);
+}
 
-    if (items && value_is_simple(items) && !of->source.listed)
-        of->source.listed = !guard_on(c, of, "EQUALS_MATCH", value);
-    PyErr_Clear();
-    return is_set(value, of) || (items && of->source.listed && !c->failed);
+/* Is a list or tuple of known type, and are its items simple and known? */
+static bool are_items_simple(struct capture *c, PyObject *value, struct shadow *of)
+{
+    if (!value_type_known(c, value, of))
+        return false;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(value, i);
+
+        if (!value_is_simple(item) || !value_known(c, item, value_item(c, value, of, i)))
+            return false;
+    }
+    return true;
 }
 
 bool are_known(struct capture *c, const struct call *call, bool deep)
 {
-    for (int i = 0; i < call->count; i++)
+    for (int i = 0; i < call->count; i++) /* before a guard is made */
         if (!value_is_plain(call->args[i]) && !(deep && is_sequence(call->args[i])))
             return false;
     for (int i = 0; i < call->count; i++) {
         PyObject *value = call->args[i];
         struct shadow *of = call->shadows[i];
-        const bool plain = value_is_plain(value);
-        if (!(plain ? value_known(c, value, of) : value_type_known(c, value, of)))
+        bool is_known;
+
+        if (value_is_plain(value))
+            is_known = value_known(c, value, of);
+        else
+            is_known = are_items_simple(c, value, of);
+        if (!is_known)
             return false;
-        for (Py_ssize_t j = 0; !plain && j < PySequence_Fast_GET_SIZE(value); j++)
-            if (!value_is_simple(PySequence_Fast_GET_ITEM(value, j)) ||
-                !value_known(c, PySequence_Fast_GET_ITEM(value, j), value_item(c, value, of, j)))
-                return false;
     }
     return true;
 }
