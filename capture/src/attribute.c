@@ -9,41 +9,89 @@ static enum ended push_attribute(struct watched *w, int slots, bool method, PyOb
     return push_callable(w, method, value, shadow);
 }
 
+/* Where an attribute of an array, or of an operation's result, comes from. */
+enum array_origin {
+    ARRAY_UNKNOWN,
+    ARRAY_METHOD, /* a method */
+    ARRAY_FACT,   /* says something of its shape or type: a constant */
+    ARRAY_ARRAY,  /* an array again: a node */
+};
+
+static enum array_origin classify_in_array(PyObject *descriptor, const char *name, bool method)
+{
+    if (!descriptor)
+        return ARRAY_UNKNOWN;
+    if (PyFunction_Check(descriptor) || Py_IS_TYPE(descriptor, &PyMethodDescr_Type))
+        return ARRAY_METHOD;
+    if (is_in(name, "fact_attribute"))
+        return ARRAY_FACT;
+    return method ? ARRAY_UNKNOWN : ARRAY_ARRAY;
+}
+
+/* A fact is a constant, or the shape has sizes that are inputs of the graph. */
+static enum ended array_fact(struct capture *c, struct watched *w, int slots, PyObject *owner,
+                             struct shadow *of, PyObject *name, bool method)
+{
+    const char *text = PyUnicode_AsUTF8(name);
+    struct shadow *shadow = NULL;
+    PyObject *value;
+
+    if (!is_fixed(c, owner, of) || !value_type_known(c, owner, of))
+        return break_at(c, "data", "%.100s of a result, which may depend on its data", text);
+    value = PyObject_GetAttr(owner, name);
+    if (!value)
+        return ENDED_RAISED;
+    if (!strcmp(text, "shape"))
+        shadow = varying_shape(c, owner, of);
+    if (shadow)
+        return push_attribute(w, slots, method, value, shadow);
+    if (!is_in(text, "sizeless"))
+        c->shapes_read = true;
+    return push_attribute(w, slots, method, value, shadow_const(c, value));
+}
+
+/* An attribute that the class does not have: of the array itself, or CPython raises. */
+static enum ended unknown_array_attribute(struct capture *c, PyObject *owner, PyObject *name,
+                                          bool is_absent)
+{
+    if (is_absent && !value_is_foreign(owner)) {
+        OWNED PyObject *value = PyObject_GetAttr(owner, name);
+
+        if (!value)
+            return ENDED_RAISED;
+    }
+    return break_at(c, "attribute",
+                    "attribute %.100s of a %.100s, which its class does not have, or is called",
+                    PyUnicode_AsUTF8(name), Py_TYPE(owner)->tp_name);
+}
+
 /* Of an array, or of what an operation gave. */
 static enum ended array_attribute(struct capture *c, struct watched *w, int slots, PyObject *owner,
                                   struct shadow *of, PyObject *name, bool method)
 {
     OWNED PyObject *descriptor = Py_XNewRef(_PyType_Lookup(Py_TYPE(owner), name));
-    PyObject *value = NULL;
     const char *text = PyUnicode_AsUTF8(name);
-    const bool function =
-        descriptor && (PyFunction_Check(descriptor) || Py_IS_TYPE(descriptor, &PyMethodDescr_Type));
-    const bool fact = descriptor && !function && is_in(text, "fact_attribute");
     struct operands operands = {{owner, name}, {of, shadow_const(c, name)}};
     const struct call call = operator_call("getattr", slots, 2, &operands);
-    struct shadow *shadow;
+    PyObject *value;
 
     if (!of)
         return break_at(c, "value", "an attribute of a %.200s that is not known",
                         Py_TYPE(owner)->tp_name);
-    if (fact && (!is_fixed(c, owner, of) || !value_type_known(c, owner, of)))
-        return break_at(c, "data", "%.100s of a result, which may depend on its data", text);
-    if ((function || fact || (!descriptor && !value_is_foreign(owner))) &&
-        !(value = PyObject_GetAttr(owner, name)))
-        return ENDED_RAISED;
-    if (function)
+    switch (classify_in_array(descriptor, text, method)) {
+    case ARRAY_METHOD:
+        value = PyObject_GetAttr(owner, name);
+        if (!value)
+            return ENDED_RAISED;
         return push_attribute(w, slots, method, value, method_of(c, of, name, NULL, NULL, NULL));
-    if (fact) {
-        shadow = strcmp(text, "shape") ? NULL : varying_shape(c, owner, of);
-        c->shapes_read |= !shadow && !is_in(text, "sizeless");
-        return push_attribute(w, slots, method, value, shadow ? shadow : shadow_const(c, value));
+    case ARRAY_FACT:
+        return array_fact(c, w, slots, owner, of, name, method);
+    case ARRAY_ARRAY:
+        return operate_graph(c, w, "getattr", &call, is_in(text, "same_shape"));
+    case ARRAY_UNKNOWN:
+        break;
     }
-    Py_XDECREF(value);
-    if (!descriptor || method)
-        return break_at(c, "attribute",
-                        "attribute %.100s of a %.100s, which its class does not have, or is called",
-                        text, Py_TYPE(owner)->tp_name);
-    return operate_graph(c, w, "getattr", &call, is_in(text, "same_shape"));
+    return unknown_array_attribute(c, owner, name, !descriptor);
 }
 
 /* ---- attributes of objects and classes ----
@@ -136,28 +184,41 @@ enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value)
     return FOUND_OWN;
 }
 
+/* Is OWNER a torch.nn.Module, whose __getattr__ is that class's? */
+static bool is_torch_module(PyObject *owner)
+{
+    PyObject *function = _PyType_Lookup(Py_TYPE(owner), word_of("__getattr__"));
+    PyObject *module;
+
+    if (!function || !PyFunction_Check(function))
+        return false;
+    module = ((PyFunctionObject *)function)->func_module;
+    if (!module || !PyUnicode_Check(module))
+        return false;
+    return !PyUnicode_CompareWithASCIIString(module, "torch.nn.modules.module");
+}
+
 /* torch.nn.Module keeps parameters, buffers and modules in dicts of their own, which its
  * __getattr__ looks through. */
 static struct shadow *module_attribute(struct capture *c, PyObject *owner, struct shadow *of,
                                        PyObject *name, PyObject **value)
 {
     static const char *const dicts[] = {"_parameters", "_buffers", "_modules"};
-    OWNED PyObject *function = Py_XNewRef(_PyType_Lookup(Py_TYPE(owner), word_of("__getattr__")));
-    PyObject *module =
-        function && PyFunction_Check(function) ? ((PyFunctionObject *)function)->func_module : NULL;
 
-    if (!module || !PyUnicode_Check(module) ||
-        PyUnicode_CompareWithASCIIString(module, "torch.nn.modules.module"))
+    if (!is_torch_module(owner))
         return NULL;
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(dicts); i++) {
+        PyObject *word = word_of(dicts[i]);
         OWNED PyObject *dict = NULL;
-        if (find_attribute(owner, word_of(dicts[i]), &dict) != FOUND_OWN ||
-            !PyDict_CheckExact(dict))
+        struct shadow *of_dict;
+
+        if (find_attribute(owner, word, &dict) != FOUND_OWN || !PyDict_CheckExact(dict))
             continue;
-        if ((*value = Py_XNewRef(PyDict_GetItemWithError(dict, name)))) {
-            struct shadow *in = source_read(c, of, '.', word_of(dicts[i]), dict);
-            return in ? source_read(c, in, '[', name, *value) : NULL;
-        }
+        *value = Py_XNewRef(PyDict_GetItemWithError(dict, name));
+        if (!*value)
+            continue;
+        of_dict = source_read(c, of, '.', word, dict);
+        return of_dict ? source_read(c, of_dict, '[', name, *value) : NULL;
     }
     return NULL;
 }
@@ -169,26 +230,38 @@ static struct shadow *class_method(struct capture *c, struct shadow *of, PyObjec
     PyObject *function = PyMethod_GET_FUNCTION(bound);
     struct shadow *source = source_read(c, of, '.', name, NULL);
 
-    source = source ? source_attribute(c, source, "__func__", function) : NULL;
-    return source && value_known(c, function, source) ? method_of(c, of, name, function, source, of)
-                                                      : NULL;
+    if (source)
+        source = source_attribute(c, source, "__func__", function);
+    if (!source || !value_known(c, function, source))
+        return NULL;
+    return method_of(c, of, name, function, source, of);
+}
+
+/* lacks_attribute() of an object that was read. */
+static bool read_object_lacks(struct capture *c, PyObject *owner, struct shadow *of, PyObject *name)
+{
+    OWNED PyObject *value = NULL;
+
+    if (!of->source.key || !value_type_known(c, owner, of))
+        return false;
+    if (source_changed(of, '.', name) || find_attribute(owner, name, &value) != FOUND_NOT)
+        return false;
+    return !guard_on(c, of, "NO_HASATTR", name);
 }
 
 bool lacks_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyObject *name)
 {
     PyTypeObject *type = Py_TYPE(owner);
-    PyObject *value = NULL;
 
-    if (!of || type->tp_getattro != PyObject_GenericGetAttr || _PyType_Lookup(type, name) ||
-        value_is_array(owner) || c->failed)
+    if (!of || c->failed || value_is_array(owner))
         return false;
-    if (of->kind == SHADOW_OBJECT)
-        return !object_has(of, name) && class_source(c, owner, of) &&
-               !guard_on(c, of->object.of_class, "NO_HASATTR", name);
-    if (of->kind != SHADOW_SOURCE || !of->source.key || !value_type_known(c, owner, of) ||
-        source_changed(of, '.', name) || find_attribute(owner, name, &value))
-        return Py_XDECREF(value), false;
-    return !guard_on(c, of, "NO_HASATTR", name);
+    if (type->tp_getattro != PyObject_GenericGetAttr || _PyType_Lookup(type, name))
+        return false;
+    if (is_source(of))
+        return read_object_lacks(c, owner, of, name);
+    if (of->kind != SHADOW_OBJECT || object_has(of, name) || !class_source(c, owner, of))
+        return false;
+    return !guard_on(c, of->object.of_class, "NO_HASATTR", name);
 }
 
 /* The functions below return the shadow of an attribute and put its value into READ. NULL: it is
@@ -487,27 +560,58 @@ static struct shadow *object_attribute(struct capture *c, struct attribute_read 
     return NULL;
 }
 
-/* Of what nobody can change, or what its guard says. */
-static struct shadow *constant_attribute(struct capture *c, PyObject *owner, struct shadow *of,
-                                         PyObject *name, PyObject **value)
+/* An attribute of a simple value, which nobody can change. */
+static struct shadow *simple_attribute(struct capture *c, PyObject *owner, struct shadow *of,
+                                       PyObject *name, PyObject **value)
 {
-    OWNED PyObject *found = NULL;
-    const bool simple = value_is_simple(owner),
-               built_in = PyType_Check(owner) &&
-                          !(((PyTypeObject *)owner)->tp_flags & Py_TPFLAGS_HEAPTYPE);
+    PyObject *found;
 
-    if (simple ? !value_known(c, owner, of)
-               : PyUnicode_CompareWithASCIIString(name, "__name__") ||
-                     !(Py_IS_TYPE(owner, &PyType_Type) || PyFunction_Check(owner)))
+    if (!value_known(c, owner, of))
         return NULL;
     found = PyObject_GetAttr(owner, name);
     PyErr_Clear();
-    if (!found || !value_is_simple(found))
+    if (!found || !value_is_simple(found)) {
+        Py_XDECREF(found);
         return NULL;
-    *value = Py_NewRef(found);
-    return !simple && of->kind == SHADOW_SOURCE ? source_read(c, of, '.', name, *value)
-           : simple || built_in || of->kind == SHADOW_FUNCTION ? shadow_const(c, *value)
-                                                               : NULL;
+    }
+    *value = found;
+    return shadow_const(c, found);
+}
+
+/* __name__ of a class or function. */
+static struct shadow *name_attribute(struct capture *c, PyObject *owner, struct shadow *of,
+                                     PyObject *name, PyObject **value)
+{
+    const bool is_class = Py_IS_TYPE(owner, &PyType_Type);
+    bool is_fixed_class = false;
+    PyObject *found;
+
+    if (!is_class && !PyFunction_Check(owner))
+        return NULL;
+    if (is_class)
+        is_fixed_class = !(((PyTypeObject *)owner)->tp_flags & Py_TPFLAGS_HEAPTYPE);
+    found = PyObject_GetAttr(owner, name);
+    PyErr_Clear();
+    if (!found || !value_is_simple(found)) {
+        Py_XDECREF(found);
+        return NULL;
+    }
+    *value = found;
+    if (is_source(of))
+        return source_read(c, of, '.', name, found);
+    if (is_fixed_class || of->kind == SHADOW_FUNCTION)
+        return shadow_const(c, found);
+    return NULL;
+}
+
+static struct shadow *constant_attribute(struct capture *c, PyObject *owner, struct shadow *of,
+                                         PyObject *name, PyObject **value)
+{
+    if (value_is_simple(owner))
+        return simple_attribute(c, owner, of, name, value);
+    if (PyUnicode_CompareWithASCIIString(name, "__name__"))
+        return NULL;
+    return name_attribute(c, owner, of, name, value);
 }
 
 /* VALUE gets a new reference, or NULL. DESCRIPTOR: what OWNER's class has as NAME, or NULL. */
@@ -533,12 +637,41 @@ static struct shadow *object_or_class_attribute(struct capture *c, PyObject *own
     return shadow;
 }
 
+/* A global of a module. */
+static struct shadow *global_of_module(struct capture *c, PyObject *module, struct shadow *of,
+                                       PyObject *name, PyObject **value)
+{
+    *value = Py_XNewRef(PyDict_GetItemWithError(PyModule_GetDict(module), name));
+    if (!*value || !is_source(of))
+        return NULL;
+    return source_read(c, of, '.', name, *value);
+}
+
+/* The attribute of anything but an array: its shadow, or NULL, and its value or NULL. */
+static struct shadow *find_value(struct capture *c, PyObject *owner, struct shadow *of,
+                                 PyObject *name, PyObject *descriptor, bool method,
+                                 PyObject **value)
+{
+    struct shadow *shadow = NULL;
+
+    if (!of)
+        return NULL;
+    if (!method)
+        shadow = constant_attribute(c, owner, of, name, value);
+    if (*value)
+        return shadow;
+    if (PyModule_CheckExact(owner))
+        return global_of_module(c, owner, of, name, value);
+    return object_or_class_attribute(c, owner, of, name, descriptor, value);
+}
+
 enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObject *owner,
                           struct shadow *of, PyObject *name, bool method)
 {
+    const struct call call = {.args = &owner, .shadows = &of, .count = 1, .slots = slots};
     OWNED PyObject *descriptor = Py_XNewRef(_PyType_Lookup(Py_TYPE(owner), name));
-    PyObject *value = NULL;
-    struct shadow *shadow = NULL;
+    OWNED PyObject *value = NULL;
+    struct shadow *shadow;
 
     c->kind = NULL;
     if (!PyUnicode_AsUTF8(name)) {
@@ -547,26 +680,20 @@ enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObj
     }
     if (is_graph(owner, of))
         return array_attribute(c, w, slots, owner, of, name, method);
-    if (of && !method)
-        shadow = constant_attribute(c, owner, of, name, &value);
-    if (of && !value && PyModule_CheckExact(owner)) {
-        value = Py_XNewRef(PyDict_GetItemWithError(PyModule_GetDict(owner), name));
-        shadow = value && of->kind == SHADOW_SOURCE ? source_read(c, of, '.', name, value) : NULL;
-    } else if (of && !value) {
-        shadow = object_or_class_attribute(c, owner, of, name, descriptor, &value);
-    }
+    shadow = find_value(c, owner, of, name, descriptor, method, &value);
     PyErr_Clear();
     if (shadow && value)
-        return push_attribute(w, slots, method, value, shadow);
-    Py_XDECREF(value);
+        return push_attribute(w, slots, method, Py_NewRef(value), shadow);
     if (c->kind)
         return ENDED_BEFORE;
-    if (!value && descriptor && Py_IS_TYPE(descriptor, &PyProperty_Type) && !method)
-        return call_property(
-            c, w, name, descriptor,
-            &(struct call){.args = &owner, .shadows = &of, .count = 1, .slots = slots});
-    if (lacks_attribute(c, owner, of, name) && !(value = PyObject_GetAttr(owner, name)))
-        return ENDED_RAISED;
+    if (!value && !method && descriptor && Py_IS_TYPE(descriptor, &PyProperty_Type))
+        return call_property(c, w, name, descriptor, &call);
+    if (lacks_attribute(c, owner, of, name)) {
+        OWNED PyObject *found = PyObject_GetAttr(owner, name);
+
+        if (!found)
+            return ENDED_RAISED;
+    }
     return break_at(c, "attribute",
                     "attribute %.100s of a %.100s, which may run code of the program's",
                     PyUnicode_AsUTF8(name), Py_TYPE(owner)->tp_name);
@@ -574,63 +701,93 @@ enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObj
 
 /* ---- modules that are imported ---- */
 
-/* The module NAME, or that before its first dot, that has been imported before, and has all that
- * FROM names; its source in *OF. Borrowed, or NULL: it is not known what would be imported. */
+/* Has MODULE all that FROM, a tuple, names? */
+static bool has_all(PyObject *module, PyObject *from)
+{
+    PyObject *dict = PyModule_GetDict(module);
+
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(from); i++)
+        if (!PyDict_GetItemWithError(dict, PyTuple_GET_ITEM(from, i)))
+            return false;
+    return true;
+}
+
+/* The module NAME, or with FROM None the one before its first dot, which has been imported before
+ * and has all that FROM names; its source in *OF. Borrowed, or NULL: it is not known what would be
+ * imported. */
 static PyObject *imported(struct capture *c, PyObject *name, PyObject *from, struct shadow **of)
 {
-    PyObject *modules = PyImport_GetModuleDict(), *module = PyDict_GetItemWithError(modules, name),
-             *top;
-    const Py_ssize_t dot =
-        from == Py_None ? PyUnicode_FindChar(name, '.', 0, PyUnicode_GET_LENGTH(name), 1) : -1;
+    PyObject *module = PyDict_GetItemWithError(PyImport_GetModuleDict(), name);
+    OWNED PyObject *top = NULL;
+    Py_ssize_t dot;
 
-    if (!module || !PyModule_CheckExact(module) || (from != Py_None && !PyTuple_CheckExact(from)) ||
-        !(*of = source_read(c, c->modules, '[', name, module)) || !value_known(c, module, *of))
+    if (!module || !PyModule_CheckExact(module))
         return NULL;
-    for (Py_ssize_t i = 0; from != Py_None && i < PyTuple_GET_SIZE(from); i++)
-        if (!PyDict_GetItemWithError(PyModule_GetDict(module), PyTuple_GET_ITEM(from, i)))
-            return NULL;
+    if (from != Py_None && !PyTuple_CheckExact(from))
+        return NULL;
+    *of = source_read(c, c->modules, '[', name, module);
+    if (!*of || !value_known(c, module, *of))
+        return NULL;
+    if (from != Py_None)
+        return has_all(module, from) ? module : NULL;
+    dot = PyUnicode_FindChar(name, '.', 0, PyUnicode_GET_LENGTH(name), 1);
     if (dot < 0)
         return module;
-    top = capture_keep(c, PyUnicode_Substring(name, 0, dot));
-    Py_XDECREF(top);
-    return top ? imported(c, top, from, of) : NULL;
+    top = PyUnicode_Substring(name, 0, dot);
+    return capture_keep(c, top) ? imported(c, top, from, of) : NULL;
+}
+
+/* CPython's __import__, guarded; or NULL. Borrowed. */
+static PyObject *find_importer(struct capture *c, const struct watched *w)
+{
+    PyObject *builtins = w->frame->f_builtins;
+    PyObject *importer;
+    struct shadow *of;
+
+    if (!PyDict_CheckExact(builtins) || builtins != PyEval_GetBuiltins())
+        return NULL;
+    importer = PyDict_GetItemString(builtins, "__import__");
+    if (!importer || !PyCFunction_CheckExact(importer))
+        return NULL;
+    of = source_read(c, c->builtins, '[', word_of("__import__"), importer);
+    return of && value_known(c, importer, of) ? importer : NULL;
 }
 
 enum ended import_module(struct capture *c, struct watched *w, PyObject *name)
 {
-    PyObject *from = stack_value(w, 0),
-             *importer = PyDict_CheckExact(w->frame->f_builtins)
-                             ? PyDict_GetItemString(w->frame->f_builtins, "__import__")
-                             : NULL;
-    struct shadow *of = NULL, *of_importer;
-    PyObject *module = NULL;
+    PyObject *from = stack_value(w, 0);
+    PyObject *level = stack_value(w, 1);
+    PyObject *importer = NULL, *module = NULL;
+    struct shadow *of = NULL;
 
-    if (importer && PyCFunction_CheckExact(importer) &&
-        w->frame->f_builtins == PyEval_GetBuiltins() && PyLong_AsLong(stack_value(w, 1)) == 0 &&
-        (of_importer = source_read(c, c->builtins, '[', word_of("__import__"), importer)) &&
-        value_known(c, importer, of_importer))
+    if (PyLong_AsLong(level) == 0)
+        importer = find_importer(c, w);
+    if (importer)
         module = imported(c, name, from, &of);
     PyErr_Clear();
     if (!module)
         return break_at(c, "instruction",
                         "the import of %.100s, which has not been imported before",
                         PyUnicode_AsUTF8(name));
-    module = PyObject_CallFunctionObjArgs(importer, name, w->frame->f_globals, Py_None, from,
-                                          stack_value(w, 1), NULL);
-    c->failed |= module && module != of->value;
+    module = PyObject_CallFunctionObjArgs(importer, name, w->frame->f_globals, Py_None, from, level,
+                                          NULL);
+    if (module && module != of->value)
+        c->failed = true;
     return stack_result(c, w, 2, module, of);
 }
 
 enum ended super_attribute(struct capture *c, struct watched *w, PyObject *name, bool method)
 {
-    PyObject *type = stack_value(w, 1), *self = stack_value(w, 0);
+    PyObject *function = stack_value(w, 2), *type = stack_value(w, 1), *self = stack_value(w, 0);
     struct shadow *of = super_shadow(c, stack_shadow(w, 1), stack_shadow(w, 0), type, self);
     OWNED PyObject *made = NULL;
 
-    if (!of || stack_value(w, 2) != (PyObject *)&PySuper_Type ||
-        !value_known(c, stack_value(w, 2), stack_shadow(w, 2)))
+    if (!of || function != (PyObject *)&PySuper_Type ||
+        !value_known(c, function, stack_shadow(w, 2)))
         return break_at(c, "attribute", "attribute %.100s of super(), which is not known",
                         PyUnicode_AsUTF8(name));
-    made = PyObject_CallFunctionObjArgs((PyObject *)&PySuper_Type, type, self, NULL);
-    return made ? read_attribute(c, w, 3, made, of, name, method) : ENDED_RAISED;
+    made = PyObject_CallFunctionObjArgs(function, type, self, NULL);
+    if (!made)
+        return ENDED_RAISED;
+    return read_attribute(c, w, 3, made, of, name, method);
 }
