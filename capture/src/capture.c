@@ -1,8 +1,7 @@
-/* capture/src/capture.c -- dyntrace.compile: a call that missed is watched, and what becomes of
- * that. See capture.h.
+/* capture/src/capture.c -- a watched call, from its start to the code that is made of it. See
+ * capture.h.
  *
- * The record of a run goes to finish() (dyntrace._assemble, dyntrace.capture): code, graph,
- * backend, guards. */
+ * finish() in dyntrace._assemble makes code, graph and guards, and calls the backend. */
 #include "capture.h"
 
 #include "clock.h"
@@ -13,8 +12,11 @@ enum { MOST_VARIABLES = 10000 /* each is looked for among the others */ };
 
 static bool is_package(PyObject *name)
 {
-    bool is = name && PyUnicode_Check(name) && is_array_package(PyUnicode_AsUTF8(name));
+    bool is;
 
+    if (!name || !PyUnicode_Check(name))
+        return false;
+    is = is_array_package(PyUnicode_AsUTF8(name));
     PyErr_Clear();
     return is;
 }
@@ -22,44 +24,74 @@ static bool is_package(PyObject *name)
 /* Has OBJECT an array among its attributes? Its dict is not made: the program would see it. */
 static bool object_has_array(PyObject *object)
 {
-    PyObject **values = compat_inline_values(object),
-             *dict = values ? NULL : compat_made_dict(object);
+    PyObject **values = compat_inline_values(object);
+    PyObject *dict;
 
-    for (Py_ssize_t i = values ? compat_inline_count(Py_TYPE(object)) : 0; i--;)
+    if (!values) {
+        dict = compat_made_dict(object);
+        return dict && PyDict_CheckExact(dict) && value_has_array(dict, 2);
+    }
+    for (Py_ssize_t i = compat_inline_count(Py_TYPE(object)); i--;)
         if (values[i] && value_has_array(values[i], 1))
             return true;
-    return dict && PyDict_CheckExact(dict) && value_has_array(dict, 2);
+    return false;
+}
+
+static bool variables_have_array(compat_frame *frame)
+{
+    for (int i = 0; i < compat_code(frame)->co_nlocalsplus; i++) {
+        PyObject *value = compat_local(frame, i);
+
+        if (value && (value_has_array(value, 3) || object_has_array(value)))
+            return true;
+    }
+    return false;
+}
+
+static bool closure_has_array(PyObject *closure)
+{
+    for (Py_ssize_t i = 0; closure && i < PyTuple_GET_SIZE(closure); i++) {
+        PyObject *value = compat_cell_content(PyTuple_GET_ITEM(closure, i));
+
+        if (value && value_has_array(value, 2))
+            return true;
+    }
+    return false;
+}
+
+/* Is VALUE, a global, an array, a function that makes some, or numpy or torch? */
+static bool is_of_arrays(PyObject *value)
+{
+    if (PyModule_CheckExact(value))
+        return is_package(PyDict_GetItemString(PyModule_GetDict(value), "__name__"));
+    return value_is_array(value) || is_array_function(value);
+}
+
+/* Does CODE name such a global? */
+static bool names_arrays(const PyCodeObject *code, PyObject *globals)
+{
+    if (!PyDict_CheckExact(globals))
+        return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_names); i++) {
+        PyObject *name = PyTuple_GET_ITEM(code->co_names, i);
+        PyObject *value = PyDict_GetItemWithError(globals, name);
+
+        if (value && is_of_arrays(value))
+            return true;
+    }
+    PyErr_Clear();
+    return false;
 }
 
 /* Does FRAME's function get arrays, or name what makes them? An object may have some among its
  * attributes. */
 static bool has_arrays(compat_frame *frame)
 {
-    PyCodeObject *code = compat_code(frame);
-    PyObject *closure = compat_function(frame)->func_closure;
-
-    for (int i = 0; i < code->co_nlocalsplus; i++) {
-        PyObject *value = compat_local(frame, i);
-        if (value && (value_has_array(value, 3) || object_has_array(value)))
-            return true;
-    }
-    for (Py_ssize_t i = 0; closure && i < PyTuple_GET_SIZE(closure); i++) {
-        PyObject *value = compat_cell_content(PyTuple_GET_ITEM(closure, i));
-        if (value && value_has_array(value, 2))
-            return true;
-    }
-    if (!PyDict_CheckExact(frame->f_globals))
-        return false;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_names); i++) {
-        PyObject *value =
-            PyDict_GetItemWithError(frame->f_globals, PyTuple_GET_ITEM(code->co_names, i));
-        if (value && (PyModule_CheckExact(value)
-                          ? is_package(PyDict_GetItemString(PyModule_GetDict(value), "__name__"))
-                          : value_is_array(value) || is_array_function(value)))
-            return true;
-    }
-    PyErr_Clear();
-    return false;
+    if (variables_have_array(frame))
+        return true;
+    if (closure_has_array(compat_function(frame)->func_closure))
+        return true;
+    return names_arrays(compat_code(frame), frame->f_globals);
 }
 
 /* ---- a capture ---- */
@@ -79,65 +111,92 @@ static bool capture_open(struct capture *c, PyThreadState *ts, PyObject *callbac
 {
     struct shadow **const roots[] = {&c->locals, &c->globals, &c->builtins, &c->modules};
     struct shadow **const tuples[] = {&c->taken, &c->mortal, &c->effects, &c->generators};
+    const size_t variables = (size_t)compat_code(frame)->co_nlocalsplus;
 
     *c = (struct capture){.ts = ts, .callback = callback, .arena = _PyArena_New()};
-    for (int i = 0; i < CAPTURE_LISTS; i++)
-        c->failed |= !(c->lists[i] = PyList_New(0));
+    for (int i = 0; i < CAPTURE_LISTS; i++) {
+        c->lists[i] = PyList_New(0);
+        if (!c->lists[i])
+            c->failed = true;
+    }
     if (!c->arena)
         return false;
     for (int i = 0; i < 4; i++) {
         *tuples[i] = shadow_new(c, SHADOW_TUPLE, 0);
-        if ((*roots[i] = shadow_new(c, SHADOW_SOURCE, 0)))
+        *roots[i] = shadow_new(c, SHADOW_SOURCE, 0);
+        if (*roots[i])
             (*roots[i])->source.step = "LGBS"[i];
     }
     if (c->failed)
         return false;
     c->globals->value = capture_keep(c, frame->f_globals);
-    c->initial =
-        capture_room(c, sizeof *c->initial * (size_t)(compat_code(frame)->co_nlocalsplus + 1));
-    c->first = capture_room(c, sizeof *c->first * (size_t)(compat_code(frame)->co_nlocalsplus + 1));
+    c->initial = capture_room(c, sizeof *c->initial * (variables + 1));
+    c->first = capture_room(c, sizeof *c->first * (variables + 1));
     return c->initial && c->first && !c->failed;
 }
 
-/* The arguments, and what a resume function has when it has been entered. */
+/* The shadow of VALUE, variable I of W as it begins. */
+static struct shadow *variable_shadow(struct capture *c, const struct watched *w, int i,
+                                      PyObject *value)
+{
+    PyObject *name = PyTuple_GET_ITEM(w->code->co_localsplusnames, i);
+
+    if (value == shim->unbound)
+        return shadow_const(c, value);
+    return source_read(c, c->locals, 'l', name, value);
+}
+
+/* The number of variables in c->mortal that have VALUE. */
+static Py_ssize_t count_mortal(const struct capture *c, const PyObject *value)
+{
+    Py_ssize_t count = 0;
+
+    for (Py_ssize_t i = 0; i < c->mortal->count; i++)
+        if (c->mortal->items[i]->value == value)
+            count++;
+    return count;
+}
+
+/* The shadows of the arguments, and of what a resume function has as it begins. */
 static bool begin(struct capture *c, struct watched *w)
 {
     w->globals = c->globals;
     w->resumed = shim->link_of(w->code) != NULL;
     for (int i = 0; i < w->variables; i++) {
         PyObject *value = compat_local(w->frame, i);
-        if (value &&
-            !(w->shadow[i] =
-                  value == shim->unbound
-                      ? shadow_const(c, value)
-                      : source_read(c, c->locals, 'l',
-                                    PyTuple_GET_ITEM(w->code->co_localsplusnames, i), value)))
-            return false;
-        c->initial[i] = c->first[i] = w->shadow[i];
+
+        if (value) {
+            w->shadow[i] = variable_shadow(c, w, i, value);
+            if (!w->shadow[i])
+                return false;
+        }
+        c->first[i] = w->shadow[i];
+        c->initial[i] = w->shadow[i];
         if (value && !value_dies_quietly(value) && shadow_add(c, c->mortal, NULL, w->shadow[i]))
             return false;
     }
-    for (Py_ssize_t i = 0; i < c->mortal->count; i++)
-        c->mortal->items[i]->source.references = 0;
-    for (Py_ssize_t i = 0; i < c->mortal->count; i++)
-        for (Py_ssize_t j = 0; j < c->mortal->count; j++)
-            c->mortal->items[i]->source.references +=
-                c->mortal->items[i]->value == c->mortal->items[j]->value;
+    for (Py_ssize_t i = 0; i < c->mortal->count; i++) {
+        struct shadow *one = c->mortal->items[i];
+
+        one->source.references = count_mortal(c, one->value);
+    }
     c->closure = Py_XNewRef(compat_function(w->frame)->func_closure);
     return true;
 }
 
-/* The frame of W as it was before it was watched. */
+/* Restore W's frame as it was before it was watched. */
 static void restore(struct capture *c, struct watched *w)
 {
     stack_drop(w, w->depth);
     for (int i = 0; i < w->variables; i++) {
         PyObject *old = compat_take_local(w->frame, i);
-        compat_give_local(w->frame, i, c->first[i] ? Py_NewRef(c->first[i]->value) : NULL);
+        PyObject *value = c->first[i] ? Py_NewRef(c->first[i]->value) : NULL;
+
+        compat_give_local(w->frame, i, value);
         Py_XDECREF(old);
     }
-    if (w->resumed && c->begun)
-        c->failed |= shim->link_enter_again(compat_function(w->frame), c->closure) < 0;
+    if (w->resumed && c->begun && shim->link_enter_again(compat_function(w->frame), c->closure) < 0)
+        c->failed = true;
     compat_go_on(w->frame, 0, w->variables);
 }
 
@@ -147,17 +206,27 @@ static PyObject *reason_text(const char *reason)
     return PyUnicode_DecodeUTF8(reason, (Py_ssize_t)strlen(reason), "replace");
 }
 
-/* What was read behind OF, and is not guarded for what it was, must be there again: the program
- * would raise, or do something else. */
+/* Must ONE, which was read behind OF and not guarded, be there at a hit? The program would raise
+ * otherwise, or do something else. */
+static bool needs_presence(const struct shadow *one, const struct shadow *of)
+{
+    if (one->kind != SHADOW_SOURCE || one->source.guarded || !one->value)
+        return false;
+    if (one->source.step == '.')
+        return true;
+    return one->source.step == '[' && of->value && PyDict_CheckExact(of->value);
+}
+
 static void guard_unused(struct capture *c, struct shadow *of)
 {
-    for (struct shadow *one = of->source.child; one; one = one->source.next)
+    for (struct shadow *one = of->source.child; one; one = one->source.next) {
+        const char *kind = one->source.step == '.' ? "HASATTR" : "DICT_CONTAINS";
+
         if (one->source.child)
             guard_unused(c, one);
-        else if (one->kind == SHADOW_SOURCE && !one->source.guarded && one->value &&
-                 (one->source.step == '.' ||
-                  (one->source.step == '[' && of->value && PyDict_CheckExact(of->value))))
-            guard_on(c, of, one->source.step == '.' ? "HASATTR" : "DICT_CONTAINS", one->source.key);
+        else if (needs_presence(one, of))
+            guard_on(c, of, kind, one->source.key);
+    }
 }
 
 /* Does one of the variables of W, which returns, have what is not quiet when it dies, and did not
@@ -200,39 +269,75 @@ static PyObject *call_finish(void *data)
     return result;
 }
 
-/* See finish() in dyntrace._assemble, and in dyntrace.capture what the record is: (GuardedCode,
- * values for the first run), or why it is skipped. */
+/* Why the graph ends: (kind, reason, offset, place), or None: the function returns. */
+static PyObject *break_told(const struct capture *c, const struct watched *w, bool returns)
+{
+    if (returns)
+        return Py_NewRef(Py_None);
+    return Py_BuildValue("(sNiO)", c->kind, reason_text(c->reason), 2 * w->group,
+                         c->stack ? c->stack : Py_None);
+}
+
+/* What the code that runs instead must leave behind it: plan_state() of W as the instruction began,
+ * or None: W returns, and its variables die quietly. */
+static PyObject *state_told(struct capture *c, const struct watched *w, bool returns)
+{
+    struct shadow *const *stack = w->shadow + w->variables + w->code->co_stacksize;
+
+    if (returns && !dies_with(c, w))
+        return Py_NewRef(Py_None);
+    return plan_state(c, w, stack, w->before);
+}
+
+/* A capture as dyntrace._assemble.finish() takes it: see dyntrace.capture. A new dict, or NULL. */
+static PyObject *make_record(struct capture *c, struct watched *w, enum ended ended, PyObject *plan,
+                             uint64_t began, PyObject *frame_state)
+{
+    const bool returns = ended == ENDED_RETURN;
+    OWNED PyObject *state = state_told(c, w, returns); /* before other parts */
+    OWNED PyObject *broke = break_told(c, w, returns);
+    PyObject *returned = Py_False;
+
+    if (!broke || !state)
+        return NULL;
+    if (c->returned_shadow)
+        returned = plan_part(c, c->returned_shadow);
+    /* clang-format off */
+    return Py_BuildValue(
+        "{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:K,s:O,s:O,s:N,s:N,s:O,s:O,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
+        "code", w->code,
+        "placeholders", c->placeholders,
+        "nodes", c->nodes,
+        "inputs", c->inputs,
+        "guards", c->guards,
+        "places", c->places,
+        "break", broke,
+        "plan", plan,
+        "began", began,
+        "frame_state", frame_state,
+        "dynamic", PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC),
+        "taken", plan_parts(c, c->taken->count, c->taken->items),
+        "effects", plan_parts(c, c->effects->count, c->effects->items),
+        "returned", returned,
+        "state", state,
+        "shapes_read", c->shapes_read,
+        "group", w->group,
+        "unit", w->unit,
+        "begun", c->begun,
+        "handled", c->handled,
+        "again", c->attempted,
+        "make_bool", c->make_bool && ended == ENDED_BEFORE);
+    /* clang-format on */
+}
+
+/* (GuardedCode, values for the first run), or why the call is skipped: see dyntrace._assemble. NULL
+ * with an exception. */
 static PyObject *finish(struct capture *c, struct watched *w, enum ended ended, PyObject *plan,
                         uint64_t began, PyObject *frame_state)
 {
-    PyObject *const finish = PyTuple_GET_ITEM(c->callback, CAPTURE_FINISH), *const every =
-                                                                                PyTuple_GET_ITEM(
-                                                                                    c->callback,
-                                                                                    CAPTURE_EVERY);
-    const bool returns = ended == ENDED_RETURN;
-    /* as the instruction began */
-    struct shadow *const *stack = w->shadow + w->variables + w->code->co_stacksize;
-    OWNED PyObject *state =
-        returns && !dies_with(c, w) ? Py_NewRef(Py_None) : plan_state(c, w, stack, w->before);
-    OWNED PyObject *broke = returns ? Py_NewRef(Py_None)
-                                    : Py_BuildValue("(sNiO)", c->kind, reason_text(c->reason),
-                                                    2 * w->group, c->stack ? c->stack : Py_None);
-    OWNED PyObject *record =
-        !broke || !state
-            ? NULL
-            : Py_BuildValue("{s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:O,s:K,s:O,s:O,s:N,s:N,s:O,s:O,s:i,s:i,"
-                            "s:i,s:i,s:i,s:i,s:i}",
-                            "code", w->code, "placeholders", c->placeholders, "nodes", c->nodes,
-                            "inputs", c->inputs, "guards", c->guards, "places", c->places, "break",
-                            broke, "plan", plan, "began", began, "frame_state", frame_state,
-                            "dynamic", PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC), "taken",
-                            plan_parts(c, c->taken->count, c->taken->items), "effects",
-                            plan_parts(c, c->effects->count, c->effects->items), "returned",
-                            c->returned_shadow ? plan_part(c, c->returned_shadow) : Py_False,
-                            "state", state, "shapes_read", c->shapes_read, "group", w->group,
-                            "unit", w->unit, "begun", c->begun, "handled", c->handled, "again",
-                            c->attempted, "make_bool", c->make_bool && ended == ENDED_BEFORE);
-    struct finishing finishing = {c->ts, finish, every, record};
+    OWNED PyObject *record = make_record(c, w, ended, plan, began, frame_state);
+    struct finishing finishing = {c->ts, PyTuple_GET_ITEM(c->callback, CAPTURE_FINISH),
+                                  PyTuple_GET_ITEM(c->callback, CAPTURE_EVERY), record};
 
     PyErr_Clear();
     return shim->quietly(call_finish, &finishing);
@@ -244,45 +349,74 @@ static void skip(struct watched_answer *answer, const char *why, bool for_code)
     PyErr_Clear();
 }
 
+/* Does the caller see an exception that W raises by itself? Then nothing is kept: the next call
+ * that comes there is watched too. One that a call raised is a break. */
+static bool raises_to_caller(const struct capture *c, const struct watched *w, enum ended ended)
+{
+    const bool is_raise = w->op == RAISE_VARARGS || w->op == RERAISE;
+
+    if (ended == ENDED_RETURN)
+        return false;
+    if (!is_raise && (ended != ENDED_RAISED || c->inner_broke))
+        return false;
+    return !code_handles(w->code, w->bytes, w->unit);
+}
+
+/* Has the function no operation on arrays, so that it needs no code? With CAPTURE_EVERY None each
+ * function gets some. */
+static bool is_idle(const struct capture *c, enum ended ended)
+{
+    if (ended != ENDED_RETURN || PyList_GET_SIZE(c->nodes) != c->number_nodes)
+        return false;
+    return PyTuple_GET_ITEM(c->callback, CAPTURE_EVERY) != Py_None;
+}
+
+/* The code that is made of the capture runs from its start in place of W's frame. */
+static void run_instead(struct capture *c, struct watched *w, PyObject *plan, PyObject *made,
+                        struct watched_rest *rest)
+{
+    rest->plan = Py_NewRef(plan);
+    rest->values = Py_NewRef(PyTuple_GET_ITEM(made, 1));
+    rest->original = w->frame;
+    restore(c, w);
+}
+
 /* W has been watched. -1: an exception, of finish() or a signal's handler; then and in every case
  * the frame is in order. */
 static int conclude(struct capture *c, struct watched *w, enum ended ended, uint64_t began,
                     PyObject *frame_state, struct watched_answer *answer, struct watched_rest *rest)
 {
-    struct tracer_exception raised =
-        ended == ENDED_RAISED ? tracer_exception_aside() : (struct tracer_exception){0};
-    const bool idle = ended == ENDED_RETURN && PyList_GET_SIZE(c->nodes) == c->number_nodes &&
-                      PyTuple_GET_ITEM(c->callback, CAPTURE_EVERY) != Py_None;
+    struct tracer_exception raised = {0};
     OWNED PyObject *made = NULL, *plan = NULL;
 
+    if (ended == ENDED_RAISED)
+        raised = tracer_exception_aside();
     PyErr_Clear();
     *answer = (struct watched_answer){0};
-    /* What its caller sees raised leaves nothing: the next call that comes there is watched as
-     * well. But by a call: that is a break. */
-    c->failed |= ((ended == ENDED_RAISED && !c->inner_broke) || w->op == RAISE_VARARGS ||
-                  w->op == RERAISE) &&
-                 ended != ENDED_RETURN && !code_handles(w->code, w->bytes, w->unit);
+    if (raises_to_caller(c, w, ended))
+        c->failed = true;
     guard_unused(c, c->locals);
     guard_unused(c, c->globals);
-    if (c->failed)
+    if (c->failed) {
         skip(answer, c->kind && !strcmp(c->kind, "raised") ? c->reason : "", false);
-    else if (idle)
+    } else if (is_idle(c, ended)) {
         skip(answer, "it has no operation on arrays", true);
-    else if (!(plan = plan_new("graph")) ||
-             !(made = finish(c, w, ended, plan, began, frame_state))) {
-        tracer_exception_drop(&raised);
-        restore(c, w);
-        return -1;
-    } else if (PyTuple_Check(made))
-        answer->guarded = Py_NewRef(PyTuple_GET_ITEM(made, 0));
-    else
-        skip(answer, PyUnicode_AsUTF8(made), true);
+    } else {
+        plan = plan_new("graph");
+        made = plan ? finish(c, w, ended, plan, began, frame_state) : NULL;
+        if (!made) {
+            tracer_exception_drop(&raised);
+            restore(c, w);
+            return -1;
+        }
+        if (PyTuple_Check(made))
+            answer->guarded = Py_NewRef(PyTuple_GET_ITEM(made, 0));
+        else
+            skip(answer, PyUnicode_AsUTF8(made), true);
+    }
     PyErr_Clear();
     if (answer->guarded && ended == ENDED_BEFORE) {
-        rest->plan = Py_NewRef(plan);
-        rest->values = Py_NewRef(PyTuple_GET_ITEM(made, 1));
-        rest->original = w->frame;
-        restore(c, w);
+        run_instead(c, w, plan, made, rest);
         return 0;
     }
     rest->on = true;
@@ -292,35 +426,44 @@ static int conclude(struct capture *c, struct watched *w, enum ended ended, uint
     return 0;
 }
 
+/* Why no call of FRAME's code is watched; NULL: nothing speaks against it. */
+static const char *why_not_code(compat_frame *frame, PyObject *callback)
+{
+    PyCodeObject *code = compat_code(frame);
+
+    if (compat_hides(code))
+        return "it is ours";
+    if (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR))
+        return "it is a generator or coroutine";
+    if (~code->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS))
+        return "its variables lie in a mapping: it is a module, a class body or the like";
+    if (PyTuple_GET_ITEM(callback, CAPTURE_EVERY) == Py_True && !shim->is_users(code))
+        return "";
+    if (PyDict_CheckExact(frame->f_globals) &&
+        is_package(PyDict_GetItemString(frame->f_globals, "__name__")))
+        return "it is numpy's or torch's own";
+    return code->co_nlocalsplus > MOST_VARIABLES ? "it has too many variables" : NULL;
+}
+
 /* Why a call in FRAME is not watched; NULL: it is. FOR_CODE: nor is any other of that code. */
 static const char *why_not(PyThreadState *ts, compat_frame *frame, PyObject *callback,
                            bool *for_code)
 {
-    const int flags = compat_code(frame)->co_flags;
+    const char *why;
 
     *for_code = false;
     if (compat_is_finalizing()) /* sys.modules may be gone */
         return "";
     values_begin();
-    *for_code = true;
-    if (compat_hides(compat_code(frame)))
-        return "it is ours";
-    if (flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR))
-        return "it is a generator or coroutine";
-    if (~flags & (CO_OPTIMIZED | CO_NEWLOCALS))
-        return "its variables lie in a mapping: it is a module, a class body or the like";
-    if (PyTuple_GET_ITEM(callback, CAPTURE_EVERY) == Py_True && !shim->is_users(compat_code(frame)))
+    why = why_not_code(frame, callback);
+    *for_code = why != NULL;
+    if (why)
+        return why;
+    if (compat_is_traced(ts))
         return "";
-    if (PyDict_CheckExact(frame->f_globals) &&
-        is_package(PyDict_GetItemString(frame->f_globals, "__name__")))
-        return "it is numpy's or torch's own";
-    if (compat_code(frame)->co_nlocalsplus > MOST_VARIABLES)
-        return "it has too many variables";
-    *for_code = false;
-    return compat_is_traced(ts) ||
-                   (PyTuple_GET_ITEM(callback, CAPTURE_EVERY) != Py_None && !has_arrays(frame))
-               ? ""
-               : NULL;
+    if (PyTuple_GET_ITEM(callback, CAPTURE_EVERY) != Py_None && !has_arrays(frame))
+        return "";
+    return NULL;
 }
 
 bool capture_refuses(PyThreadState *ts, PyObject *callback, compat_frame *frame,
@@ -335,10 +478,25 @@ bool capture_refuses(PyThreadState *ts, PyObject *callback, compat_frame *frame,
     return true;
 }
 
+/* Numbers and sizes that earlier captures of the code have met, unless none may be an input. */
+static void find_numbers(struct capture *c, PyObject *frame_state)
+{
+    OWNED PyObject *numbers = NULL;
+
+    if (PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC) == Py_False || !numbers_may_vary())
+        return;
+    if (PyDict_CheckExact(frame_state))
+        numbers = PyObject_CallMethod(frame_state, "setdefault", "s{}", "numbers");
+    if (numbers && PyDict_CheckExact(numbers)) {
+        c->numbers = capture_keep(c, numbers);
+        c->sizes = PyDict_GetItemString(frame_state, "sizes");
+    }
+    PyErr_Clear();
+}
+
 int capture_call(PyThreadState *ts, PyObject *callback, compat_frame *frame, PyObject *frame_state,
                  struct watched_answer *answer, struct watched_rest *rest)
 {
-    OWNED PyObject *numbers = NULL;
     const uint64_t began = clock_monotonic_ns();
     struct capture *around;
     struct capture c;
@@ -352,16 +510,7 @@ int capture_call(PyThreadState *ts, PyObject *callback, compat_frame *frame, PyO
         PyErr_Clear();
         return 0;
     }
-    numbers = PyDict_CheckExact(frame_state)
-                  ? PyObject_CallMethod(frame_state, "setdefault", "s{}", "numbers")
-                  : NULL;
-    c.numbers = numbers && PyDict_CheckExact(numbers) &&
-                        PyTuple_GET_ITEM(callback, CAPTURE_DYNAMIC) != Py_False &&
-                        numbers_may_vary()
-                    ? numbers
-                    : NULL;
-    c.sizes = c.numbers ? PyDict_GetItemString(frame_state, "sizes") : NULL;
-    PyErr_Clear();
+    find_numbers(&c, frame_state);
     around = shim->set_watching(ts, &c);
     if (!begin(&c, &w))
         c.failed = true;

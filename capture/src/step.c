@@ -381,7 +381,7 @@ static enum ended make_function(struct capture *c, struct watched *w, struct com
 
 /* ---- the rest ---- */
 
-/* The builtin NAME, which is no global: guarded. A new reference, its source in *SHADOW; or NULL. */
+/* The builtin NAME, which is no global: guarded. A new reference, or NULL; its source in SHADOW. */
 static PyObject *read_builtin(struct capture *c, struct watched *w, PyObject *name,
                               struct shadow **shadow)
 {

@@ -3,7 +3,7 @@
 
 /* ---- one place behind a source ---- */
 
-/* VALUE, of OF_VALUE, is at STEP KEY behind OF from now on. OLD was, or nothing. NULL: no memory. */
+/* VALUE, of OF_VALUE, is at STEP KEY behind OF from now on; OLD was, or nothing. */
 static struct shadow *changed_shadow(struct capture *c, struct shadow *of, char step, PyObject *key,
                                      PyObject *old, PyObject *value, struct shadow *of_value)
 {
