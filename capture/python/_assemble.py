@@ -10,6 +10,7 @@ Runs in: the traced process.
 
 It is the function's own bytecode, with the rest put in; what is not reached is left out.
 """
+
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from opcode import opmap as _opcodes
 
@@ -24,13 +25,19 @@ from .types import GuardedCode
 
 _MOST_LEAVES = 64
 _RESUME, _HANDLER, _TO_BOOL = _opcodes["RESUME"], _opcodes["PUSH_EXC_INFO"], _opcodes.get("TO_BOOL")
-_JUMP_IF_TRUE = next(name for name in ("POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_IF_TRUE") if name in _opcodes)
+_JUMP_IF_TRUE = next(
+    name for name in ("POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_IF_TRUE") if name in _opcodes
+)
 
 
 class _Assembly:
-    """RECORD is that of finish() in capture.py. Besides, group and unit, where the instruction at the break begins and
-    where it is; begun: it is a resume function, and has put its own things in place; handled: a handler would see what the graph
-    raises; make_bool: what is on top, behind a comparison, is yet to be made a bool. MADE is its Plan."""
+    """Makes the code. RECORD is that of finish() in capture.py, MADE its Plan. RECORD has besides
+
+    group, unit: where the instruction at the break, or the call that it belongs to, begins, and
+    where it is. begun: a resume function, which has put its own values in place. handled: a handler
+    of the function would see exceptions of the graph. make_bool: the result of a comparison, on top
+    of the stack, is yet to be made a bool.
+    """
 
     def __init__(self, record, made):
         self.record, self.code, self.plan = record, record["code"], made
@@ -49,7 +56,7 @@ class _Assembly:
         """Does what follows the break come there again?"""
         if not self.record["break"] or self.plan.slots is None:
             return False
-        return any(0 <= to <= self.broken for to in self.jumps[self.broken:])
+        return any(0 <= to <= self.broken for to in self.jumps[self.broken :])
 
     def leaves(self, step):
         """Does the code leave the function at STEP?
@@ -67,7 +74,11 @@ class _Assembly:
                 return False
         elif step != self.jumps[self.last] and (step != self.last + 1 or self.ends[self.last]):
             return False
-        if step not in self.splits and len(self.splits) < _MOST_LEAVES and self.units[step - 1] != self.units[step]:
+        if (
+            step not in self.splits
+            and len(self.splits) < _MOST_LEAVES
+            and self.units[step - 1] != self.units[step]
+        ):
             split = _split(self.code, 2 * self.units[step])
             if split:
                 self.splits[step] = split
@@ -76,14 +87,20 @@ class _Assembly:
     def reach(self):
         """The steps that are reached from the beginning, and from the break."""
         reached, record = set(), self.record
-        queue = [0] + [self.broken] * (self.plan.slots is not None) + [self.begun + 1] * self.plan.again
+        queue = (
+            [0] + [self.broken] * (self.plan.slots is not None) + [self.begun + 1] * self.plan.again
+        )
         while queue:
             step = queue.pop()
             if step in reached or self.leaves(step):
                 continue
             reached.add(step)
             behind = -1 if self.ends[step] or step == self.begun else step + 1
-            queue += [to for to in (self.handlers[step], self.jumps[step], behind) if 0 <= to < len(self.ops)]
+            queue += [
+                to
+                for to in (self.handlers[step], self.jumps[step], behind)
+                if 0 <= to < len(self.ops)
+            ]
         return reached
 
     # ---- what is put in ----
@@ -94,7 +111,10 @@ class _Assembly:
 
     def put_variable(self, op, variable):
         """LOAD, STORE or DELETE of VARIABLE of the code as it was."""
-        cell = variable >= self.code.co_nlocals or self.code.co_varnames[variable] in self.code.co_cellvars
+        cell = (
+            variable >= self.code.co_nlocals
+            or self.code.co_varnames[variable] in self.code.co_cellvars
+        )
         self.put(op + ("_DEREF" if cell else "_FAST"), self.moved[variable])
 
     def put_call(self, constant, arguments=()):
@@ -113,14 +133,28 @@ class _Assembly:
             self.put(op, len(arguments))
 
     def variable_of(self, name):
-        """As guards look for it: a resume function has a cell as its last of that name, a free variable."""
+        """The variable that guards read: in a resume function the last one, a free variable."""
         first, code = self.variables.index(name), self.code
-        arguments = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
-        return first if first < arguments else len(self.variables) - 1 - self.variables[::-1].index(name)
+        arguments = (
+            code.co_argcount
+            + code.co_kwonlyargcount
+            + bool(code.co_flags & CO_VARARGS)
+            + bool(code.co_flags & CO_VARKEYWORDS)
+        )
+        return (
+            first
+            if first < arguments
+            else len(self.variables) - 1 - self.variables[::-1].index(name)
+        )
 
     def put_prologue(self, aside):
         """What comes behind RESUME. ASIDE is a step that the code does not have."""
-        record, plan, slots, link = self.record, self.plan, self.plan.slots, _native._link(self.code)
+        record, plan, slots, link = (
+            self.record,
+            self.plan,
+            self.plan.slots,
+            _native._link(self.code),
+        )
         at = len(self.constants)
         self.put_call(record["plan"], plan.arguments)
         if plan.again:
@@ -129,7 +163,13 @@ class _Assembly:
             self.put("IS_OP")
             self.put(_JUMP_IF_TRUE, 0, aside)
         if record["begun"]:
-            self.put_call(next(constant for constant in reversed(self.code.co_consts) if getattr(constant, "__self__", None) is link))
+            self.put_call(
+                next(
+                    constant
+                    for constant in reversed(self.code.co_consts)
+                    if getattr(constant, "__self__", None) is link
+                )
+            )
             self.put("POP_TOP")
         if slots is None:
             self.put("RETURN_VALUE")
@@ -166,18 +206,31 @@ class _Assembly:
         code, record, reached = self.code, self.record, self.reach()
         depths = [len(self.plan.slots or ())] + [len(split.stack) for split in self.splits.values()]
         temporaries = [TEMPORARY % slot for slot in range(max(depths))]
-        # A resume function has some as arguments, which are unbound once it has begun. Others are in
-        # use: they are the program's own, or this is a prefix, called as a function.
+        # A resume function has some as arguments, which are unbound once it has begun. Others are
+        # in use: they are the program's own, or this is a prefix, called as a function.
         arguments = code.co_argcount + code.co_kwonlyargcount if record["begun"] else 0
         if not set(temporaries).isdisjoint(code.co_varnames[arguments:]):
             raise Unknown(
                 "it has a variable whose name begins with ___stack, as those that are added have"
             )
-        names = code.co_varnames + tuple(name for name in temporaries if name not in code.co_varnames)
-        self.where, self.variables, more = list(map(names.index, temporaries)), _variables(code), len(names) - code.co_nlocals
-        self.moved = [at if at < code.co_nlocals else at + more for at in range(len(self.variables))]
+        names = code.co_varnames + tuple(
+            name for name in temporaries if name not in code.co_varnames
+        )
+        self.where, self.variables, more = (
+            list(map(names.index, temporaries)),
+            _variables(code),
+            len(names) - code.co_nlocals,
+        )
+        self.moved = [
+            at if at < code.co_nlocals else at + more for at in range(len(self.variables))
+        ]
         for step in sorted(reached | self.splits.keys()):
-            if step == self.broken and self.parts[-1] == (_opcodes["JUMP_FORWARD"], 0, step, self.units[self.begun]):
+            if step == self.broken and self.parts[-1] == (
+                _opcodes["JUMP_FORWARD"],
+                0,
+                step,
+                self.units[self.begun],
+            ):
                 self.parts.pop()  # over nothing
             self.unit = self.units[step]
             self.parts.append(~step)
@@ -188,28 +241,50 @@ class _Assembly:
             if step == self.begun:
                 self.put_prologue(len(self.units))
         needed = max(len(self.plan.arguments) + 4, len(self.plan.stores) + depths[0], 1) + 4
-        made = _native._make(code, tuple(self.parts), tuple(self.moved), dict(
-            co_varnames=names, co_nlocals=len(names), co_consts=tuple(self.constants), co_stacksize=max(code.co_stacksize, needed)))
+        made = _native._make(
+            code,
+            tuple(self.parts),
+            tuple(self.moved),
+            dict(
+                co_varnames=names,
+                co_nlocals=len(names),
+                co_consts=tuple(self.constants),
+                co_stacksize=max(code.co_stacksize, needed),
+            ),
+        )
         return made, list(self.splits.values())
 
 
 def finish(function, every, record):
-    """FUNCTION(RECORD), which gives (callable, GuardTree), with the code that was made: (GuardedCode, values of the first run). Or why it is
-    not to be, in words. EVERY: the program has not asked for it."""
+    """The code for RECORD: (GuardedCode, values of the first run); or a str, why there is none.
+
+    FUNCTION(RECORD) returns (callable, GuardTree). EVERY: the program has not asked for it.
+    """
     try:
         if record["break"]:  # with its line and the user's stack, outermost first
             *broken, places = record["break"]
-            stack = [(code.co_filename, line_of(code, unit) or -1, code.co_name) for code, unit in zip(places[::2], places[1::2])]
+            stack = [
+                (code.co_filename, line_of(code, unit) or -1, code.co_name)
+                for code, unit in zip(places[::2], places[1::2])
+            ]
             record["break"] = *broken, line_of(record["code"], broken[2] // 2) or -1, stack[::-1]
         plan = Plan(record)
         assembly = _Assembly(record, plan)
         if assembly.in_loop():
             return "a break in a loop: " + record["break"][1]
         record["modified"], record["resume"] = assembly.assembled()
-        placeholders, nodes, outputs = record["placeholders"], record["nodes"], (tuple(plan.outputs.values()),)
+        placeholders, nodes, outputs = (
+            record["placeholders"],
+            record["nodes"],
+            (tuple(plan.outputs.values()),),
+        )
         for node in placeholders:
             node.name = repr(_source_of(node.name))
-        record["nodes"] = [*placeholders, *nodes, Node("output", "output", "output", outputs, {})] if nodes else []
+        record["nodes"] = (
+            [*placeholders, *nodes, Node("output", "output", "output", outputs, {})]
+            if nodes
+            else []
+        )
         name_nodes(record["nodes"])
     except Unknown as why:
         return str(why)

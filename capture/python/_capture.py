@@ -2,6 +2,7 @@
 
 Runs in: the traced process.
 """
+
 import operator
 
 from . import guards as _guards
@@ -12,18 +13,24 @@ from .guards import Guard, GuardTree, Source, attribute
 
 
 def source_of(path):
-    """The Source of PATH, of source_path() in value.c: (that of what it is behind, or None; step; key)."""
+    """The Source of PATH: (path of its parent or None, step, key), of source_path() in value.c."""
     before, step, key = path
     if before is not None:
         return attribute(source_of(before), key) if step == "." else source_of(before)[key]
     if step == "C":
         return Source((("c", key, "cell(%s)" % key),))
-    return Source((("S", key, "sys.modules"),)) if step == "S" else Source(((step.upper(), None, step.upper()),))
+    return (
+        Source((("S", key, "sys.modules"),))
+        if step == "S"
+        else Source(((step.upper(), None, step.upper()),))
+    )
 
 
 def _sizes(record, path, value):
-    """Dimensions of VALUE that may be of any size from 2 on: those that have changed between compiles of this code. A size of 0 or 1 is
-    guarded as it is: what a backend makes of a graph may depend on what is broadcast."""
+    """The dimensions of VALUE whose size may be any from 2 on: it differed between compiles.
+
+    A size of 0 or 1 is guarded: a backend may compile something else where an array is broadcast.
+    """
     dynamic = record["dynamic"]  # None: when they have changed
     shape = getattr(value, "shape", None)
     if dynamic is False or not isinstance(shape, tuple):
@@ -40,7 +47,7 @@ def _sizes(record, path, value):
 
 
 def _has_shape(value):
-    """Is there more of an array to guard than its class? One that a program registered may have nothing."""
+    """Has an array a dtype and a shape to guard? One that a program registered may have none."""
     try:
         return hasattr(value, "dtype") and hasattr(value, "shape") or memoryview(value) is not None
     except TypeError:
@@ -59,21 +66,31 @@ def _text(number, paths):
             paths.append(number[0])
         return repr(source_of(number[0]))
     sign, words = _SIGNS[number[0]], [_text(one, paths) for one in number[1:]]
-    return "(%s %s %s)" % (words[0], sign, words[1]) if len(words) > 1 else "(%s%s)" % (sign, words[0])
+    return (
+        "(%s %s %s)" % (words[0], sign, words[1]) if len(words) > 1 else "(%s%s)" % (sign, words[0])
+    )
 
 
 def _numbered(number, paths):
     """NUMBER with the numbers of PATHS in their places."""
     if not isinstance(number, tuple):
         return number
-    return (paths.index(number[0]),) if len(number) == 1 else (number[0], *(_numbered(one, paths) for one in number[1:]))
+    return (
+        (paths.index(number[0]),)
+        if len(number) == 1
+        else (number[0], *(_numbered(one, paths) for one in number[1:]))
+    )
 
 
 def _comparison(comparison, result):
     """A guard: numbers compare as they did, and are of type int."""
     paths = []
     shown = _text(comparison, paths)[1:-1]
-    return _guards.LAMBDA(native._check((_numbered(comparison, paths), result)), shown if result else "not (%s)" % shown, *map(source_of, paths))
+    return _guards.LAMBDA(
+        native._check((_numbered(comparison, paths), result)),
+        shown if result else "not (%s)" % shown,
+        *map(source_of, paths),
+    )
 
 
 def guards_of(record):
@@ -92,9 +109,15 @@ def guards_of(record):
         elif kind == "COMPARISON":
             made.append(_comparison(*value))
         elif kind == "ALIASING":
-            made.append(_guards.LAMBDA(operator.is_, "%r is %r" % (source, source_of(value)), source, source_of(value)))
+            made.append(
+                _guards.LAMBDA(
+                    operator.is_, "%r is %r" % (source, source_of(value)), source, source_of(value)
+                )
+            )
         elif kind == "DICT_ORDER":
-            made.append(_guards.LAMBDA(native._check(value), "tuple(%r) == %r" % (source, value), source))
+            made.append(
+                _guards.LAMBDA(native._check(value), "tuple(%r) == %r" % (source, value), source)
+            )
         elif kind == "CONSTANT_MATCH":
             made.append(_guards.CONSTANT_MATCH(source, value))
         else:

@@ -6,6 +6,7 @@ Runs in: the traced process. `dyntrace run --capture` has loaded it already; els
 dyntrace.capture is imported, that is for dyntrace.compile and its kin. It lies beside `_dyntrace`.
 Everything else works without it.
 """
+
 from __future__ import annotations
 
 import sys

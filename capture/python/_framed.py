@@ -2,10 +2,10 @@
 
 Runs in: the traced process.
 
-Who asks which code runs while an operation of a graph does (warnings above all: file, line, module,
-stacklevel) must find the frames that the operation had when it was captured. So the function has
-the file and the lines of the captured function, and operations of a function that was stepped run in an
-inner function, with that one's file, lines and globals:
+An operation of a graph may look at the frames that call it (warnings do, for file, line, module and
+stacklevel). It must find the frames that it had when it was captured. So the function has
+the file and the lines of the captured function, and operations of a function that was stepped run
+in an inner function, with that one's file, lines and globals:
 
     def forward(a):                         lines of f()
         mul = a * 2
@@ -18,6 +18,7 @@ inner function, with that one's file, lines and globals:
 capture/src/plan.c hides the captured function's own frame meanwhile, and lends the function
 its globals.
 """
+
 from array import array
 from itertools import groupby, islice
 from types import FunctionType
@@ -126,7 +127,7 @@ class Framed:
         run. KEPT: names that are needed behind them."""
         rows, groups = [], []
         for one in statements:
-            call = one.frames[level:level + 2] if len(one.frames) > level + 1 else None
+            call = one.frames[level : level + 2] if len(one.frames) > level + 1 else None
             if not (groups and groups[-1].takes(call, one)):
                 groups.append(_Group(call, one))
         later = [kept]
@@ -148,8 +149,13 @@ class Framed:
         name, first, last = self.names.name("part"), statements[0].number, statements[-1].number
         given = {one.gives for one in statements if one.gives}
         takes, gives = sorted(group.uses - given), sorted(given & needed)
-        words = dict(name=name, make=self.make, takes=", ".join(takes), globals=inner.globals,
-                     gives="".join(one + ", " for one in gives))
+        words = dict(
+            name=name,
+            make=self.make,
+            takes=", ".join(takes),
+            globals=inner.globals,
+            gives="".join(one + ", " for one in gives),
+        )
         self.of[name] = inner.code
         below = self.body(statements, level + 1, self.line(inner), frozenset(gives))
         rows = [(0, "def {name}({takes}):".format(**words), first, line)]
@@ -170,13 +176,20 @@ class Framed:
     def replaced(self, code):
         """CODE with the file and the lines that it is to have."""
         lines = [self.at[at or 1] for at, *_ in code.co_positions()]
-        constants = [self.replaced(one) if isinstance(one, type(code)) else one
-                     for one in code.co_consts]
-        made = code.replace(co_filename=self.of[code.co_name].co_filename, co_name="forward",
-                            co_qualname=self.what, co_firstlineno=lines[0],
-                            co_consts=tuple(constants), co_linetable=_line_table(lines))
-        self.tables[id(made)] = dict(co_linetable=code.co_linetable,
-                                     co_firstlineno=code.co_firstlineno)
+        constants = [
+            self.replaced(one) if isinstance(one, type(code)) else one for one in code.co_consts
+        ]
+        made = code.replace(
+            co_filename=self.of[code.co_name].co_filename,
+            co_name="forward",
+            co_qualname=self.what,
+            co_firstlineno=lines[0],
+            co_consts=tuple(constants),
+            co_linetable=_line_table(lines),
+        )
+        self.tables[id(made)] = dict(
+            co_linetable=code.co_linetable, co_firstlineno=code.co_firstlineno
+        )
         return made
 
     def number_at(self, frame, offset):

@@ -9,10 +9,12 @@ Runs in: the traced process.
         made = [add, b]                             what is made again
         made_1 = setattr(a, 'last', add)            what is changed that was there before, in order:
                                                     before the operations that came behind it
-        return (made, ...)                          what is stored, then the stack from its top; or what is returned
+        return (made, ...)                          the variables, then the stack from its top;
+                                                    or the result
 
 Its frames look like the program's: _framed.py.
 """
+
 import functools
 import operator
 import sys
@@ -33,19 +35,30 @@ class Unknown(Exception):
 
 
 class Plan:
-    """RECORD is that of finish() in capture.py. Besides, parts as told() in plan.c has them: taken, inputs of the graph; effects; returned, False: it is
-    not known; state: of variables, stack and cells; None: it returns, and they die quietly.
-    places, of each node: (code, unit, part of the globals or True, as here, name of the module), and
-    so on outwards. again: where the graph raises, the plan gives itself, and the function's own code runs.
+    """What a plan's function has to do. RECORD is that of finish() in capture.py, and has besides
 
-    arguments: names of variables, numbers of those whose cell is meant, None: the globals. stores, deletes: numbers of variables. slots: which
-    of the stack have a value, or None. outputs: nodes of the graph."""
+    taken: parts (told() in plan.c) of the inputs of the graph. effects: parts.
+    returned: the part of the result, or False: unknown.
+    state: of variables, stack and cells; None: it returns, and its variables die quietly.
+    places: of each node ((code, unit, part of the globals or True: the function's own, name of the
+    module), ...) from the innermost frame outwards.
+    again: where the graph raises, the plan returns itself, and the function's own code runs.
+
+    A Plan has arguments: names of variables, numbers of variables whose cell is meant, None for the
+    globals. stores, deletes: numbers of variables. slots: which slots of the stack have a value, or
+    None. outputs: nodes of the graph.
+    """
 
     def __init__(self, record):
         self.code, self.places, self.again = record["code"], record["places"], record["again"]
         self.parts, self.when, self.at, self.made, self.outputs = ([], [], []), {}, {}, {}, {}
         self.arguments, self.parameters, self.stores, self.deletes = [], [], [], []
-        self.slots, why, variables, returns = None, "what it reads or changes cannot be made again", _variables(self.code), record["state"] is None
+        self.slots, why, variables, returns = (
+            None,
+            "what it reads or changes cannot be made again",
+            _variables(self.code),
+            record["state"] is None,
+        )
         self.first_free = len(variables) - len(self.code.co_freevars)
         try:
             self.taken = list(map(self.of, record["taken"] if record["nodes"] else ()))
@@ -55,7 +68,11 @@ class Plan:
                 if globals is not True:
                     self.of(globals)
             if returns:
-                why = "what it returns is not known" if record["returned"] is False else "what it returns cannot be made again"
+                why = (
+                    "what it returns is not known"
+                    if record["returned"] is False
+                    else "what it returns cannot be made again"
+                )
                 self.result = self.of(record["returned"])
             else:
                 now, stack, cells = record["state"]
@@ -63,7 +80,10 @@ class Plan:
                 for number, *part in now:
                     (self.stores if part else self.deletes).append(number)
                     if part:
-                        why = "its variable %.60s has a %.60s there that cannot be made again" % (variables[number], type(part[1]).__name__)
+                        why = "its variable %.60s has a %.60s there that cannot be made again" % (
+                            variables[number],
+                            type(part[1]).__name__,
+                        )
                         given.append((self.of(part[0]), part[1]))
                 why = "a value on its stack there cannot be made again"
                 given += [(self.of(part), value) for part, value in filter(None, reversed(stack))]
@@ -79,7 +99,11 @@ class Plan:
         """A node that gives TARGET(*ARGS); without a target, ARGS."""
         node, uses = Node(op, None, target, args, {}), []
         _uses(args, uses)
-        when = _LAST if target is operator.call else max((self.when.get(id(used), _LATE) for used in uses), default=_EARLY)
+        when = (
+            _LAST
+            if target is operator.call
+            else max((self.when.get(id(used), _LATE) for used in uses), default=_EARLY)
+        )
         self.when[id(node)] = when
         self.parts[when].append(node)
         return node
@@ -99,7 +123,18 @@ class Plan:
             self.made[id(part)] = self.make(*part)
         return self.made[id(part)]
 
-    def make(self, what, step, number, thing=None, keys=(), items=(), parent=False, named=False, scope=False):
+    def make(
+        self,
+        what,
+        step,
+        number,
+        thing=None,
+        keys=(),
+        items=(),
+        parent=False,
+        named=False,
+        scope=False,
+    ):
         if what == "constant":
             return self.node(thing, (), "get_attr")
         if what == "node":
@@ -173,9 +208,16 @@ class Plan:
         _uses(self.result, kept)
         self.count = len(nodes)
         self.framed = Framed(
-            self.code, module.file if module else "<%s>" % self.name,
-            [node.name for node in self.parameters], ordered, source.written(self.result),
-            {node.name for node in kept}, source.globals, source.names, {})
+            self.code,
+            module.file if module else "<%s>" % self.name,
+            [node.name for node in self.parameters],
+            ordered,
+            source.written(self.result),
+            {node.name for node in kept},
+            source.globals,
+            source.names,
+            {},
+        )
         plan.raised, plan.run = self.raised, self.framed.function
 
     def statement(self, source, node, number):
@@ -192,10 +234,16 @@ class Plan:
         words = {name: source.of_global(value, name) for name, value in scope.items()}
         inputs = [node.name for node in placeholders]
         outputs = "".join(node.name + ", " for node in self.outputs.values())
-        text = ("{given} = {run}({inputs}); ({outputs}) = {given} if {type}({given}) is {tuple} "
-                "and {len}({given}) == {count} else {checked}({given})").format(
-            given=source.names.name("given"), inputs=", ".join(inputs), count=count,
-            outputs=outputs, **words)
+        text = (
+            "{given} = {run}({inputs}); ({outputs}) = {given} if {type}({given}) is {tuple} "
+            "and {len}({given}) == {count} else {checked}({given})"
+        ).format(
+            given=source.names.name("given"),
+            inputs=", ".join(inputs),
+            count=count,
+            outputs=outputs,
+            **words,
+        )
         return Statement(text, 0, (), None, inputs)
 
     def merged(self, source, graph, behind):
@@ -217,7 +265,7 @@ class Plan:
                 if at == number:
                     one.number = number
                     found.append(one)
-            found += graph[number:number + 1]
+            found += graph[number : number + 1]
         return found
 
     def frames(self, number):
@@ -278,8 +326,10 @@ def _checked(name, count, given):
     """GIVEN, what the backend's function for the graph NAME gave, if it may be in place of a tuple
     of COUNT values."""
     if type(given) is not list or len(given) != count:
-        text = ("the backend's function for %s gave a %s, not the %d values that the graph gives: "
-                "return a tuple of them")
+        text = (
+            "the backend's function for %s gave a %s, not the %d values that the graph gives: "
+            "return a tuple of them"
+        )
         raise TypeError(text % (name, type(given).__name__, count))
     return given
 
@@ -289,9 +339,14 @@ def _line(source, node):
 
 
 def _told(code, unit, trace):
-    """TRACE, behind UNIT of CODE. The frame is that of a function that has returned: what runs here is not recorded."""
+    """TRACE, below a frame of CODE at UNIT, whose function has returned: nothing records it."""
     line = line_of(code, unit) or code.co_firstlineno
-    here = _HERE.replace(co_name=code.co_name, co_qualname=code.co_qualname, co_filename=code.co_filename, co_firstlineno=line,
-                         co_linetable=_NO_COLUMNS * len(_HERE.co_code))
+    here = _HERE.replace(
+        co_name=code.co_name,
+        co_qualname=code.co_qualname,
+        co_filename=code.co_filename,
+        co_firstlineno=line,
+        co_linetable=_NO_COLUMNS * len(_HERE.co_code),
+    )
     frame = FunctionType(here, {"get": sys._getframe})()
     return TracebackType(trace, frame, frame.f_lasti, line)

@@ -1,10 +1,17 @@
-"""What builtins do that go through an iterator or call functions, as a capture steps into it (capture/src/known.c); and what is known
-of functions by their names.
+"""Python functions for builtins that iterate or call functions, and tables about functions.
 
-Runs in: the traced process, in place of the builtin while a call of it is watched. Each function does exactly what the builtin does, exceptions
-included; tracebacks and sys._getframe() pass over these functions. They use no globals: what they need is the default of a
-parameter, which no program gives a value to (known.c says how many arguments a call may have).
+Runs in: the traced process.
+
+While a call is watched, a capture steps into `_sum` instead of calling sum(): a C function cannot
+be stepped (step_polyfill() in capture/src/inline.c). Each function does exactly what the builtin
+does, exceptions included. Tracebacks and sys._getframe() skip these functions. They use no globals:
+what they need is the default of a parameter for which no caller has an argument (the tables say how
+many arguments a call may have).
+
+The tables at the end say what C has to know of builtins, of methods, and of numpy's and torch's
+functions by their names.
 """
+
 import abc
 import enum
 import functools
@@ -13,6 +20,8 @@ import operator
 import os
 
 _missing = object()
+
+
 class End:
     pass
 
@@ -30,7 +39,9 @@ def _sum(iterable, /, start=0, type=type, int=int, float=float, bool=bool, total
     for item in iterable:
         if numbers is not None:
             kind = type(item)
-            if kind is int or kind is float or kind is bool:  # their sum is rounded in a way of its own
+            if (
+                kind is int or kind is float or kind is bool
+            ):  # their sum is rounded in a way of its own
                 numbers.append(item)
                 continue
             start = total(numbers, start)
@@ -111,7 +122,10 @@ def _extend(items, iterable):
 
 
 def _unpack(iterable, before, behind, whole, len=len, list=list, error=ValueError):
-    """The values of BEFORE targets, and of a starred one and BEHIND more, if that is not None. WHOLE: it is a list or tuple."""
+    """The values for BEFORE targets; with BEHIND not None, for a starred target and BEHIND more.
+
+    WHOLE: ITERABLE is a list or tuple.
+    """
     items = list(iterable) if whole else []
     for item in () if whole else iterable:
         items.append(item)
@@ -119,11 +133,19 @@ def _unpack(iterable, before, behind, whole, len=len, list=list, error=ValueErro
             raise error("too many values to unpack (expected %d)" % before)
     least = before if behind is None else before + behind
     if len(items) < least:
-        raise error("not enough values to unpack (expected %s%d, got %d)" % ("" if behind is None else "at least ", least, len(items)))
-    return items if behind is None else [*items[:before], items[before:len(items) - behind], *items[len(items) - behind:]]
+        raise error(
+            "not enough values to unpack (expected %s%d, got %d)"
+            % ("" if behind is None else "at least ", least, len(items))
+        )
+    return (
+        items
+        if behind is None
+        else [*items[:before], items[before : len(items) - behind], *items[len(items) - behind :]]
+    )
 
 
 # ---- the next item of map(), filter() and zip(), from the iterators that they have, or `end` ----
+
 
 def _next_map(function, iterators, next=next, end=end):
     items = []
@@ -185,20 +207,49 @@ def _dict(items=(), /):
 
 # ---- objects that are made again behind the graph, and calls of them ----
 
-ABCMeta, EnumType, enum_value, enum_name = abc.ABCMeta, enum.EnumType, vars(enum.Enum)["value"], vars(enum.Enum)["name"]
-partial, itemgetter, methodcaller, fspath = functools.partial, operator.itemgetter, operator.methodcaller, os.fspath
-# Iterators that only move what they go through: what they give of capsules says where each item comes from.
-moving = (itertools.chain, itertools.count, itertools.cycle, itertools.islice, itertools.product, itertools.permutations,
-          itertools.combinations, itertools.pairwise, itertools.zip_longest)
+ABCMeta, EnumType, enum_value, enum_name = (
+    abc.ABCMeta,
+    enum.EnumType,
+    vars(enum.Enum)["value"],
+    vars(enum.Enum)["name"],
+)
+partial, itemgetter, methodcaller, fspath = (
+    functools.partial,
+    operator.itemgetter,
+    operator.methodcaller,
+    os.fspath,
+)
+# Classes of iterators that only move items: iterating over capsules shows where each comes from.
+moving = (
+    itertools.chain,
+    itertools.count,
+    itertools.cycle,
+    itertools.islice,
+    itertools.product,
+    itertools.permutations,
+    itertools.combinations,
+    itertools.pairwise,
+    itertools.zip_longest,
+)
 
 
 def made_partial(function, args, keywords):
     return partial(function, *args, **keywords)
 
 
-def _make_partial(function, /, *args, dyntrace_made=made_partial, dyntrace_type=type, dyntrace_partial=partial, **keywords):
+def _make_partial(
+    function,
+    /,
+    *args,
+    dyntrace_made=made_partial,
+    dyntrace_type=type,
+    dyntrace_partial=partial,
+    **keywords,
+):
     if dyntrace_type(function) is dyntrace_partial:
-        return dyntrace_made(function.func, (*function.args, *args), {**function.keywords, **keywords})
+        return dyntrace_made(
+            function.func, (*function.args, *args), {**function.keywords, **keywords}
+        )
     return dyntrace_made(function, args, keywords)
 
 
@@ -214,78 +265,149 @@ def _methodcaller(name, item, /, getattr=getattr):
     return getattr(item, name)()
 
 
-# What a call of such an object does: a function here, with what the object was made of before the arguments
+# A call of such an object is one of a function here, with what the object was made of first.
 called = {partial: "_partial", itemgetter: "_itemgetter", methodcaller: "_methodcaller"}
 partial_parts = "func", "args", "keywords"  # what a partial was made of
 
 
-# ---- what is known of functions by their names, numpy's and torch's above all ----
+# ---- tables: numpy's and torch's functions, by name ----
 
-# The shape of what it gives follows from those of its arguments: always, or if what is behind the first is known, or if all are
+# The shape of the result follows from the shapes of the arguments: always (elementwise; with three
+# arguments of_three); if all but the first are known (shaped); if all are known (made_of_shape).
 elementwise = frozenset("""
-    abs absolute fabs add sub subtract mul multiply div divide true_divide floor_divide remainder mod fmod pow power float_power exp
-    exp2 expm1 log log2 log10 log1p sqrt rsqrt square sin cos tan asin acos atan arcsin arccos arctan sinh cosh tanh asinh acosh
-    atanh sigmoid relu relu6 gelu silu elu selu celu leaky_relu softplus softsign mish hardtanh hardswish floor ceil round trunc
-    rint sign sgn neg negative positive reciprocal clamp clip minimum maximum fmin fmax eq ne lt le gt ge not_equal less greater
-    less_equal greater_equal logical_and logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not invert
-    isnan isinf isfinite signbit matmul mm bmm mv dot inner outer addmm linear zeros_like ones_like empty_like full_like rand_like
-    randn_like clone detach contiguous float double half bfloat16 int long atan2 arctan2 hypot lerp erf erfc masked_fill nan_to_num
-    conj lshift rshift and_ or_ xor stack cat concatenate""".split())
+    abs absolute fabs add sub subtract mul multiply div divide true_divide floor_divide
+    remainder mod fmod pow power float_power exp exp2 expm1 log log2 log10 log1p sqrt rsqrt
+    square sin cos tan asin acos atan arcsin arccos arctan sinh cosh tanh asinh acosh atanh
+    sigmoid relu relu6 gelu silu elu selu celu leaky_relu softplus softsign mish hardtanh
+    hardswish floor ceil round trunc rint sign sgn neg negative positive reciprocal clamp
+    clip minimum maximum fmin fmax eq ne lt le gt ge not_equal less greater less_equal
+    greater_equal logical_and logical_or logical_not logical_xor bitwise_and bitwise_or
+    bitwise_xor bitwise_not invert isnan isinf isfinite signbit matmul mm bmm mv dot inner
+    outer addmm linear zeros_like ones_like empty_like full_like rand_like randn_like clone
+    detach contiguous float double half bfloat16 int long atan2 arctan2 hypot lerp erf erfc
+    masked_fill nan_to_num conj lshift rshift and_ or_ xor stack cat concatenate
+    """.split())
 shaped = frozenset("""
-    sum mean std var prod any all argmax argmin amax amin max min cumsum cumprod sort argsort norm logsumexp softmax log_softmax
-    reshape view expand broadcast_to narrow select roll flip transpose permute
-    t swapaxes moveaxis squeeze unsqueeze expand_dims flatten ravel copy astype to type tril triu trace diagonal repeat tile
-    expand_as view_as type_as dropout requires_grad_ asarray array tensor as_tensor from_numpy chunk split unbind median
-    layer_norm conv1d conv2d conv3d max_pool2d avg_pool2d""".split())
-of_three = frozenset(["where"])  # with three arguments, always
+    sum mean std var prod any all argmax argmin amax amin max min cumsum cumprod sort
+    argsort norm logsumexp softmax log_softmax reshape view expand broadcast_to narrow
+    select roll flip transpose permute t swapaxes moveaxis squeeze unsqueeze expand_dims
+    flatten ravel copy astype to type tril triu trace diagonal repeat tile expand_as view_as
+    type_as dropout requires_grad_ asarray array tensor as_tensor from_numpy chunk split
+    unbind median layer_norm conv1d conv2d conv3d max_pool2d avg_pool2d
+    """.split())
+of_three = frozenset(["where"])
 made_of_shape = frozenset("zeros ones empty full rand randn arange linspace eye".split())
-# It only looks at shape and type
+# Functions that only look at shapes and types.
 fact = frozenset("""
-    size dim ndim numel nelement stride ndimension shape is_floating_point is_complex is_tensor is_contiguous element_size result_type
-    promote_types can_cast iscomplexobj isrealobj issubdtype""".split())
-# Attributes of arrays that say so; and of those, what says nothing of sizes; and those that are arrays
+    size dim ndim numel nelement stride ndimension shape is_floating_point is_complex
+    is_tensor is_contiguous element_size result_type promote_types can_cast iscomplexobj
+    isrealobj issubdtype
+    """.split())
+# Attributes of arrays that tell shape and type; those of them that tell no size; and attributes
+# that are arrays.
 fact_attribute = frozenset("""
-    shape size ndim dtype device itemsize nbytes strides requires_grad is_cuda layout is_sparse is_quantized is_meta""".split())
+    shape size ndim dtype device itemsize nbytes strides requires_grad is_cuda layout
+    is_sparse is_quantized is_meta
+    """.split())
 sizeless = frozenset("dtype device ndim requires_grad is_cuda".split())
 same_shape = frozenset("T mT real imag data H mH".split())
-# Methods of arrays that give what depends on their data, or do more than give a result
+# Methods of arrays whose result depends on the data, or that do more than give a result.
 data = frozenset("item tolist tobytes tofile dump dumps backward register_hook".split())
-# Keywords with which it does nothing besides giving a result
+# Keywords that change nothing but the result.
 harmless = frozenset("dim axis keepdim keepdims dtype device".split())
-# It does more than give a result: changes its argument, or the state of a generator of random numbers
+# Functions that change an argument, or the state of a generator of random numbers.
 impure = frozenset("requires_grad_ rand randn rand_like randn_like dropout".split())
-# What torch warns of: of some sizes, or of what it copies; of a mask of uint8; of complex numbers that it makes real
+# torch warns: of some sizes, or of a copy (warns); without a dimension (of_dimension); of these
+# attributes of an array that has not two dimensions (turned); of padding by a text (padded); of a
+# mask of uint8 (masks); of complex numbers that it makes real (casts).
 warns = frozenset("std var asarray array tensor as_tensor from_numpy".split())
-of_dimension = frozenset("softmax log_softmax".split())  # without a dimension
-turned = frozenset("T H".split())  # attributes of what has not two dimensions
-padded = frozenset("conv1d conv2d conv3d".split())  # where the padding is a text
+of_dimension = frozenset("softmax log_softmax".split())
+turned = frozenset("T H".split())
+padded = frozenset("conv1d conv2d conv3d".split())
 masks = frozenset("getitem where masked_fill".split())
 casts = frozenset("float double half bfloat16 int long to type type_as view_as".split())
-# Builtins that may be called with what is known, and with arrays
-pure = frozenset("range int float bool str abs min max sum round divmod pow ord chr repr complex slice all any bin hex oct sorted".split())
+
+# ---- tables: builtins, operators and methods ----
+
+# Builtins that C calls at once if their arguments are known; and those that take arrays.
+pure = frozenset("""
+    range int float bool str abs min max sum round divmod pow ord chr repr complex slice all
+    any bin hex oct sorted
+    """.split())
 on_arrays = frozenset("abs pow round divmod sum".split())
-# Functions of operator's and methods that only move items: what they take besides the list, tuple or dict. k: what is known; e: an item; s: items.
-# First: "=": that is only read; "+": nothing that was in it goes; "-": something may
+# Functions of operator, and methods, that only move items of a list, tuple or dict. First "=": that
+# is only read; "+": no item is released; "-": one may be. Then a letter for each further argument:
+# k: a known value; e: an item; s: a list, tuple or dict of items.
 moves = {
-    "list": {"append": "+e", "extend": "+s", "insert": "+ke", "pop": "+k", "reverse": "+", "clear": "-", "copy": "=", "delitem": "-k", "setitem": "-ks",
-             "getitem": "=k", "add": "=s", "iadd": "+s", "mul": "=k", "list": "=", "tuple": "="},
+    "list": {
+        "append": "+e",
+        "extend": "+s",
+        "insert": "+ke",
+        "pop": "+k",
+        "reverse": "+",
+        "clear": "-",
+        "copy": "=",
+        "delitem": "-k",
+        "setitem": "-ks",
+        "getitem": "=k",
+        "add": "=s",
+        "iadd": "+s",
+        "mul": "=k",
+        "list": "=",
+        "tuple": "=",
+    },
     "tuple": {"getitem": "=k", "add": "=s", "iadd": "=s", "mul": "=k", "list": "=", "tuple": "="},
-    "dict": {"clear": "-", "copy": "=", "get": "=ke", "pop": "-ke", "setdefault": "-ke", "update": "-s", "items": "=", "keys": "=", "values": "=",
-             "delitem": "-k", "list": "=", "tuple": "=", "dict": "="}}
-# What is done by a function here, `_NAME`: with how many positional arguments, at least and at most; the keywords that it takes;
-# and what else the arguments must be (takes_arguments() in known.c)
+    "dict": {
+        "clear": "-",
+        "copy": "=",
+        "get": "=ke",
+        "pop": "-ke",
+        "setdefault": "-ke",
+        "update": "-s",
+        "items": "=",
+        "keys": "=",
+        "values": "=",
+        "delitem": "-k",
+        "list": "=",
+        "tuple": "=",
+        "dict": "=",
+    },
+}
+# Builtins for which a function here, `_NAME`, is stepped: the least and the most positional
+# arguments, the keywords, and what the arguments must be (takes_arguments() in known.c).
 instead = {
-    "list": (1, 1, (), "no array"), "tuple": (1, 1, (), "no array"), "dict": (0, 1, (), "pairs"),
-    "hasattr": (2, 2, (), ""), "iadd": (2, 2, (), "list"), "getitem": (2, 2, (), ""),
-    "sum": (1, 2, ("start",), "number second"), "min": (1, 1, ("key", "default"), ""),
-    "max": (1, 1, ("key", "default"), ""), "any": (1, 1, (), ""), "all": (1, 1, (), ""),
-    "sorted": (1, 1, ("key", "reverse"), ""), "reduce": (2, 3, (), ""), "bool": (1, 1, (), "")}
-# Builtins that C does (enum builtin in known.c): with how many arguments, at least and at most
+    "list": (1, 1, (), "no array"),
+    "tuple": (1, 1, (), "no array"),
+    "dict": (0, 1, (), "pairs"),
+    "hasattr": (2, 2, (), ""),
+    "iadd": (2, 2, (), "list"),
+    "getitem": (2, 2, (), ""),
+    "sum": (1, 2, ("start",), "number second"),
+    "min": (1, 1, ("key", "default"), ""),
+    "max": (1, 1, ("key", "default"), ""),
+    "any": (1, 1, (), ""),
+    "all": (1, 1, (), ""),
+    "sorted": (1, 1, ("key", "reverse"), ""),
+    "reduce": (2, 3, (), ""),
+    "bool": (1, 1, (), ""),
+}
+# Builtins that C does (enum builtin in known.c): the least and the most arguments.
 builtins = {
-    "len": (1, 1), "super": (0, 2), "isinstance": (2, 2), "issubclass": (2, 2), "type": (1, 1),
-    "zip": (1, 16), "enumerate": (1, 2), "map": (2, 16), "filter": (2, 2), "iter": (1, 1),
-    "reversed": (1, 1), "next": (1, 2), "getattr": (2, 3)}
-# The argument that a function here iterates over, where CPython raises a text of its own if it cannot
+    "len": (1, 1),
+    "super": (0, 2),
+    "isinstance": (2, 2),
+    "issubclass": (2, 2),
+    "type": (1, 1),
+    "zip": (1, 16),
+    "enumerate": (1, 2),
+    "map": (2, 16),
+    "filter": (2, 2),
+    "iter": (1, 1),
+    "reversed": (1, 1),
+    "next": (1, 2),
+    "getattr": (2, 3),
+}
+# The argument over which a function here iterates. CPython raises a text of its own if it cannot.
 iterated = {"_unpack": 0, "_extend": 1, "_reduce": 1}
-# Functions of operator's that look at the identity of their arguments
+# Functions of operator that compare identities.
 identity = frozenset("is_ is_not is_none is_not_none".split())

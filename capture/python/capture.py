@@ -1,8 +1,10 @@
 """dyntrace.compile and what goes with it: functions captured as graphs of operations on arrays.
 
-Runs in: the traced process. capture/README.md has the rules. C watches a call and says what it saw (finish() has what that is);
-here that becomes a graph module, goes to the backend, and is told to the trace.
+Runs in: the traced process. capture/README.md has the rules. C watches a call and makes a record of
+it (see finish()). Here the record becomes a graph module, which goes to the backend, and facts of
+the trace.
 """
+
 from __future__ import annotations
 
 import dis
@@ -30,7 +32,16 @@ if TYPE_CHECKING:
     _P = ParamSpec("_P")
     _Backend = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
 
-__all__ = ["Explanation", "GraphBreak", "backends", "compile", "disable", "explain", "graph_break", "register_array"]
+__all__ = [
+    "Explanation",
+    "GraphBreak",
+    "backends",
+    "compile",
+    "disable",
+    "explain",
+    "graph_break",
+    "register_array",
+]
 
 backends: dict[str, _Backend] = {"eager": lambda module, example_inputs: module}
 """Backends by name. Each takes a GraphModule and its example inputs, and returns a callable."""
@@ -131,7 +142,19 @@ def compile(
     if dynamic not in (None, True, False):
         raise TypeError("dynamic is %r: None, True or False" % (dynamic,))
     dynamic = None if dynamic is None else bool(dynamic)
-    return _wrapped(fn, captures.Capture((functools.partial(finish, make, None, bool(fullgraph)), backend, dynamic, bool(fullgraph), False)), "compile")
+    return _wrapped(
+        fn,
+        captures.Capture(
+            (
+                functools.partial(finish, make, None, bool(fullgraph)),
+                backend,
+                dynamic,
+                bool(fullgraph),
+                False,
+            )
+        ),
+        "compile",
+    )
 
 
 def disable(fn: _Function) -> _Function:
@@ -142,9 +165,7 @@ def disable(fn: _Function) -> _Function:
     return _wrapped(fn, None, "disable")
 
 
-def explain(
-    fn: Callable[_P, object], *, dynamic: bool | None = None
-) -> Callable[_P, Explanation]:
+def explain(fn: Callable[_P, object], *, dynamic: bool | None = None) -> Callable[_P, Explanation]:
     """Return a function that calls fn and returns an Explanation of the capture.
 
         print(dyntrace.explain(f)(a, b))
@@ -161,10 +182,15 @@ def explain(
 
     def explained(*args: _P.args, **kwargs: _P.kwargs) -> Explanation:
         explanation = Explanation()
-        backend = lambda module, example_inputs: module  # one of its own: entries of others do not fit
-        capture = captures.Capture((functools.partial(finish, backend, explanation, False), backend, dynamic, False, False))
+        backend = (
+            lambda module, example_inputs: module
+        )  # one of its own: entries of others do not fit
+        capture = captures.Capture(
+            (functools.partial(finish, backend, explanation, False), backend, dynamic, False, False)
+        )
         explanation.result = _wrapped(fn, capture, "explain")(*args, **kwargs)
         return explanation
+
     return explained
 
 
@@ -176,9 +202,15 @@ def _backend(backend):
     if callable(backend):
         return backend
     if not isinstance(backend, str):
-        raise TypeError("a backend is a name or a function (graph_module, example_inputs) -> callable, not %s" % _kind(backend))
+        raise TypeError(
+            "a backend is a name or a function (graph_module, example_inputs) -> callable, not %s"
+            % _kind(backend)
+        )
     if backend not in backends:
-        raise ValueError("no backend is called %r: %s, or give a function (graph_module, example_inputs) -> callable" % (backend, ", ".join(backends)))
+        raise ValueError(
+            "no backend is called %r: %s, or give a function "
+            "(graph_module, example_inputs) -> callable" % (backend, ", ".join(backends))
+        )
     return backends[backend]
 
 
@@ -186,20 +218,28 @@ def _wrapped(fn, callback, what):
     if isinstance(fn, Compiled) and fn.callback is not None:
         fn = fn.fn
     if isinstance(fn, type) or not callable(fn):
-        raise TypeError("%s() takes a function, a method or an object that can be called, not %s" % (what, "a class" if isinstance(fn, type) else _kind(fn)))
+        raise TypeError(
+            "%s() takes a function, a method or an object that can be called, not %s"
+            % (what, "a class" if isinstance(fn, type) else _kind(fn))
+        )
     is_function = isinstance(fn, (types.FunctionType, types.MethodType, types.BuiltinFunctionType))
-    return functools.update_wrapper(Compiled(native._call_under, fn, callback), fn, updated=("__dict__",) if is_function else ())
+    return functools.update_wrapper(
+        Compiled(native._call_under, fn, callback), fn, updated=("__dict__",) if is_function else ()
+    )
 
 
 # ---- a capture -----------------------------------------------------------------
 
-def finish(backend, explanation, fullgraph, record):
-    """What runs for a capture, and when: (callable, GuardTree). Called at the end of each, within the compile. The callable is None: the graph as it is.
 
-    BACKEND: a function, or a name. EXPLANATION: gets it, too; or None.
-    RECORD: code; nodes; inputs, the values of the placeholders; guards, (kind, path, value); break, None or (kind, reason, offset, line,
-    stack); resume, the splits that go on; modified, the code that runs instead; plan, which stands for the graph in it; began,
-    as time.monotonic_ns() has it.
+def finish(backend, explanation, fullgraph, record):
+    """Give a capture to the backend: (callable or None: the graph as it is, GuardTree).
+
+    C calls it at the end of each capture, within the compile. BACKEND: a function, or a name.
+    EXPLANATION gets the capture too; or None. RECORD has
+    code; nodes; inputs: the values of the placeholders; guards: (kind, path, value);
+    break: None or (kind, reason, offset, line, stack); resume: the splits that go on;
+    modified: the code that runs instead; plan: the constant in it that runs the graph;
+    began: as time.monotonic_ns() has it.
     """
     broken, nodes = record["break"], record["nodes"]
     if fullgraph and broken:
@@ -217,7 +257,9 @@ def finish(backend, explanation, fullgraph, record):
         if module.is_as_written(run):
             run = None
         elif not callable(run):
-            raise TypeError("the backend returned %s for %s, which cannot be called" % (_kind(run), name))
+            raise TypeError(
+                "the backend returned %s for %s, which cannot be called" % (_kind(run), name)
+            )
         if compiling:
             notes.phase(compiling[0], "backend", start, time.time_ns(), "")
     if explanation is not None:
@@ -270,10 +312,14 @@ class _Shown:
 
 
 def _shown(constant):
-    """What hands over to a resume function is listed by that one's name, what takes over there as "restore"; a plan by its graph's name."""
+    """CONSTANT as a listing shows it: a plan by the name of its graph, the call that leaves for a
+    resume function by that function's name, the call with which that begins as "restore"."""
     if type(constant) is type(captures._globals):
         return _Shown(constant.name)
-    if type(constant) is not types.BuiltinFunctionType or constant.__name__ not in ("leave", "enter"):
+    if type(constant) is not types.BuiltinFunctionType or constant.__name__ not in (
+        "leave",
+        "enter",
+    ):
         return constant
     to = constant.__self__
     return _Shown(to.co_name if isinstance(to, types.CodeType) else "restore")
@@ -281,7 +327,11 @@ def _shown(constant):
 
 def _bytecode(code):
     try:
-        return dis.Bytecode(code.replace(co_consts=tuple(map(_shown, code.co_consts)))).dis() if code else ""
+        return (
+            dis.Bytecode(code.replace(co_consts=tuple(map(_shown, code.co_consts)))).dis()
+            if code
+            else ""
+        )
     except Exception as error:  # code without a line table
         return "cannot be shown: %r" % error
 
@@ -296,7 +346,12 @@ def _guard(guard):
     kind, path = guard[0], steps(source_of(guard[1]))
     if len(path) == 1:
         return " - %s %s" % (path[0][2], kind)
-    return " - %s %r%s %s" % (_SCOPES.get(path[0][0], path[0][0]), path[1][1], path[-1][2][len(path[1][2]):], kind)
+    return " - %s %r%s %s" % (
+        _SCOPES.get(path[0][0], path[0][0]),
+        path[1][1],
+        path[-1][2][len(path[1][2]) :],
+        kind,
+    )
 
 
 class Explanation:
@@ -322,7 +377,9 @@ class Explanation:
 
     def add(self, record: dict[str, Any], module: GraphModule | None) -> None:
         """Add a capture: what C recorded, and its graph."""
-        self.captures.append((record["code"], module, record["modified"], record["guards"], record["break"]))
+        self.captures.append(
+            (record["code"], module, record["modified"], record["guards"], record["break"])
+        )
         if module:
             self.graphs.append(module)
         if record["break"]:
@@ -342,14 +399,19 @@ class Explanation:
     @property
     def op_count(self) -> int:
         """How many operations the graphs have."""
-        return sum(node.op.startswith("call") for module in self.graphs for node in module.graph.nodes)
+        return sum(
+            node.op.startswith("call") for module in self.graphs for node in module.graph.nodes
+        )
 
     def __str__(self) -> str:
         texts = []
         for code, module, modified, guards, broken in self.captures:
             if module:
                 texts.append("%s %s\n%s\n" % (module.name, module.file, module.graph.table()))
-            texts.append("ORIGINAL BYTECODE %s %s %d\n%s" % (code.co_name, code.co_filename, code.co_firstlineno, _bytecode(code)))
+            texts.append(
+                "ORIGINAL BYTECODE %s %s %d\n%s"
+                % (code.co_name, code.co_filename, code.co_firstlineno, _bytecode(code))
+            )
             texts.append("MODIFIED BYTECODE\n" + _bytecode(modified))
             if broken:
                 kind, reason, offset, line, stack = broken
@@ -358,4 +420,8 @@ class Explanation:
         return "\n".join(texts)
 
     def __repr__(self) -> str:
-        return "<%d graphs, %d breaks, %d operations>" % (self.graph_count, self.graph_break_count, self.op_count)
+        return "<%d graphs, %d breaks, %d operations>" % (
+            self.graph_count,
+            self.graph_break_count,
+            self.op_count,
+        )

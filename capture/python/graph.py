@@ -1,4 +1,4 @@
-"""The graphs that dyntrace.compile makes, as a backend gets them: nodes, and a module that runs them.
+"""Graphs of dyntrace.compile, as a backend gets them: nodes, and a module that runs them.
 
 Runs in: the traced process. Names of things and of nodes are those of torch.fx.
 
@@ -8,10 +8,11 @@ Runs in: the traced process. Names of things and of nodes are those of torch.fx.
             print(node.op, node.name, node.target, node.args, node.kwargs)
         return module.forward
 
-The nodes are written as the source of one function, module.code, which Python compiles: running a graph costs what its operations
-cost, and making it takes time and memory in proportion to them. A value is released after its last
-use.
+The nodes are written as the source of one function, module.code, which Python compiles: running a
+graph costs what its operations cost, and making it takes time and memory in proportion to them. A
+value is released after its last use.
 """
+
 from __future__ import annotations
 
 import builtins
@@ -60,16 +61,40 @@ class Node:
         return self.name if isinstance(self.name, str) else "<node at %#x>" % id(self)
 
 
-BINARY = {getattr(operator, name): sign for name, sign in {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@", "and_": "&", "or_": "|",
-    "xor": "^", "lshift": "<<", "rshift": ">>", "lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">="}.items()}
+BINARY = {
+    getattr(operator, name): sign
+    for name, sign in {
+        "add": "+",
+        "sub": "-",
+        "mul": "*",
+        "truediv": "/",
+        "floordiv": "//",
+        "mod": "%",
+        "pow": "**",
+        "matmul": "@",
+        "and_": "&",
+        "or_": "|",
+        "xor": "^",
+        "lshift": "<<",
+        "rshift": ">>",
+        "lt": "<",
+        "le": "<=",
+        "eq": "==",
+        "ne": "!=",
+        "gt": ">",
+        "ge": ">=",
+    }.items()
+}
 UNARY = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
-_PLAIN = frozenset((bool, int, float, str, bytes, type(None), type(Ellipsis)))  # a repr of these is source
+_PLAIN = frozenset(
+    (bool, int, float, str, bytes, type(None), type(Ellipsis))
+)  # a repr of these is source
 _SPLIT = re.compile(r"([a-zA-Z_0-9]*?)(?:_(\d+))?$")
 _TAKEN = frozenset(keyword.kwlist) | frozenset(vars(builtins))
 
 
 # ---- names -----------------------------------------------------------------
+
 
 class _Names:
     """Gives each candidate a name of its own: add, add_1, add_2."""
@@ -108,13 +133,15 @@ def _candidate(target):
 
 
 def _argument(text):
-    """What the placeholder of what a guard calls TEXT would be called: self_weight for L['self'].weight."""
-    word = re.sub(r"_?\W+", "_", re.sub(r"^\W+", "", text[1:], flags=re.ASCII), flags=re.ASCII)[:79].rstrip("_")
+    """The name of the placeholder for the guard source TEXT: self_weight for L['self'].weight."""
+    word = re.sub(r"_?\W+", "_", re.sub(r"^\W+", "", text[1:], flags=re.ASCII), flags=re.ASCII)[
+        :79
+    ].rstrip("_")
     return word if word and not word[0].isdigit() else "arg_" + word
 
 
 def name_nodes(nodes):
-    """Give every node of NODES a name of its own. That of a placeholder is made of what it has for one."""
+    """Give every node of NODES a name of its own. A placeholder's is made of the one it has."""
     names, known = _Names(), {}
     for node in nodes:
         if node.op == "placeholder":
@@ -126,6 +153,7 @@ def name_nodes(nodes):
 
 
 # ---- source ----------------------------------------------------------------
+
 
 class _Source:
     """Writes the function of a graph. `.globals`: what its names stand for."""
@@ -158,10 +186,16 @@ class _Source:
         if kind is list:
             return "[%s]" % ", ".join(map(self.written, value))
         if kind is dict:
-            return "{%s}" % ", ".join("%s: %s" % (self.written(key), self.written(item)) for key, item in value.items())
+            return "{%s}" % ", ".join(
+                "%s: %s" % (self.written(key), self.written(item)) for key, item in value.items()
+            )
         if kind is slice:
-            return "slice(%s, %s, %s)" % tuple(map(self.written, (value.start, value.stop, value.step)))
-        return self.of_global(value, getattr(value, "__name__", None) if isinstance(value, type) else "_constant")
+            return "slice(%s, %s, %s)" % tuple(
+                map(self.written, (value.start, value.stop, value.step))
+            )
+        return self.of_global(
+            value, getattr(value, "__name__", None) if isinstance(value, type) else "_constant"
+        )
 
     def called(self, function, args, kwargs):
         words = [self.written(value) for value in args]
@@ -190,12 +224,21 @@ class _Source:
                 return "%s %s %s" % (self.written(args[0]), BINARY[target], self.written(args[1]))
             if target is operator.getitem:
                 return "%s[%s]" % tuple(map(self.written, args))
-            if target is getattr and type(args[1]) is str and args[1].isidentifier() and not keyword.iskeyword(args[1]):
+            if (
+                target is getattr
+                and type(args[1]) is str
+                and args[1].isidentifier()
+                and not keyword.iskeyword(args[1])
+            ):
                 return "%s.%s" % (self.written(args[0]), args[1])
         if not kwargs and len(args) == 1 and target in UNARY:
             return UNARY[target] + self.written(args[0])
         module = getattr(target, "__module__", None)
-        module = "" if module in ("builtins", None) or not isinstance(module, str) else module.lstrip("_") + "_"
+        module = (
+            ""
+            if module in ("builtins", None) or not isinstance(module, str)
+            else module.lstrip("_") + "_"
+        )
         return self.called(self.of_global(target, module + _candidate(target)), args, kwargs)
 
 
@@ -243,6 +286,7 @@ def _write(nodes):
 
 # ---- graphs ----------------------------------------------------------------
 
+
 class Graph:
     """The operations of a function in the order in which they ran.
 
@@ -264,7 +308,10 @@ class Graph:
         return table(map(row, self.nodes))
 
     def __str__(self) -> str:
-        return "\n".join("%%%s = %s[target=%s](args = %s, kwargs = %s)" % (name, op, *rest) for op, name, *rest in map(row, self.nodes))
+        return "\n".join(
+            "%%%s = %s[target=%s](args = %s, kwargs = %s)" % (name, op, *rest)
+            for op, name, *rest in map(row, self.nodes)
+        )
 
 
 def row(node):
@@ -327,8 +374,10 @@ class GraphModule:
 
     def statements(self, frames: Callable[[int], Any]) -> list[Any]:
         """The lines of the function but the last. FRAMES(number) says where a node was made."""
-        return [Statement(text, number, frames(number), node.name, uses)
-                for number, (text, node, uses) in enumerate(_write(self.graph.nodes)[0])]
+        return [
+            Statement(text, number, frames(number), node.name, uses)
+            for number, (text, node, uses) in enumerate(_write(self.graph.nodes)[0])
+        ]
 
     @functools.cached_property
     def forward(self) -> Callable[..., tuple[Any, ...]]:
@@ -352,15 +401,26 @@ class GraphModule:
             return like[module]
 
         def frames(number):
-            return [Frame(code, unit, None if globals is True else globals_at(module))
-                    for code, unit, globals, module in reversed(self._places[number])]
+            return [
+                Frame(code, unit, None if globals is True else globals_at(module))
+                for code, unit, globals, module in reversed(self._places[number])
+            ]
 
         statements = self.statements(frames)
         code, _, _, module = self._places[0][-1]
         kept = []
         _uses(self.graph.nodes[-1].args, kept)
-        self.framed = Framed(code, self.file, self._inputs, statements, self._result,
-                             {node.name for node in kept}, scope, names, _globals_like(module))
+        self.framed = Framed(
+            code,
+            self.file,
+            self._inputs,
+            statements,
+            self._result,
+            {node.name for node in kept},
+            scope,
+            names,
+            _globals_like(module),
+        )
         return self.framed.function
 
     def is_as_written(self, run: object) -> bool:
