@@ -1,4 +1,4 @@
-"""The guards of a capture, from what C saw (capture/src/).
+"""The guards of a capture, from the record that C makes (capture/src/).
 
 Runs in: the traced process.
 """
@@ -58,7 +58,7 @@ _SIGNS = {**BINARY, **UNARY}
 
 
 def _text(number, paths):
-    """What NUMBER, of expression_of() in operate.c, is called; PATHS gets those that it reads."""
+    """The text of NUMBER, of expression_of() in node.c. Appends paths of its inputs to PATHS."""
     if not isinstance(number, tuple):
         return text(number)
     if len(number) == 1:
@@ -72,7 +72,7 @@ def _text(number, paths):
 
 
 def _numbered(number, paths):
-    """NUMBER with the numbers of PATHS in their places."""
+    """NUMBER with each path replaced by its index in PATHS."""
     if not isinstance(number, tuple):
         return number
     return (
@@ -83,7 +83,7 @@ def _numbered(number, paths):
 
 
 def _comparison(comparison, result):
-    """A guard: numbers compare as they did, and are of type int."""
+    """A guard that numbers compare as they did, and are ints."""
     paths = []
     shown = _text(comparison, paths)[1:-1]
     return _guards.LAMBDA(

@@ -1,16 +1,15 @@
-/* capture/src/plan.c -- what is made again behind a graph, as dyntrace._plan takes it, and what
- * runs that. See capture.h.
+/* capture/src/plan.c -- plans: they run a graph and make the values behind it again. See capture.h.
  *
- * A plan is a constant of the code that takes a function's place, called there with those of its
- * variables that are needed. It has a function, whose source dyntrace._plan writes. That reads what
- * else is needed by attribute and item, as the guards have just done; runs the graph; makes
- * containers anew. A container that two variables share is made once. */
+ * A plan is a constant of the code that runs in a function's place, and is called there with the
+ * variables that it needs. dyntrace._plan writes the source of its function from the parts that
+ * plan_part() describes here: read other values by attribute and item, as the guards have just
+ * done; run the graph; make containers anew. A container that two variables share is made once. */
 #include "capture.h"
 #include <structmember.h>
 
-/* ---- what is to be made ---- */
+/* ---- parts ---- */
 
-/* SHADOW's part, or False: there is none. */
+/* SHADOW's part, or False if there is no shadow. */
 static PyObject *part_if_any(struct capture *c, struct shadow *shadow)
 {
     return shadow ? plan_part(c, shadow) : Py_False;
@@ -25,7 +24,7 @@ static const char *const kind_names[] = {
     [SHADOW_CELL] = "cell",      [SHADOW_CHANGED] = NULL,
 };
 
-/* What dyntrace._plan gets of a shadow: the arguments of Plan.make(), borrowed. */
+/* How a shadow is described to dyntrace._plan: the arguments of Plan.make(), borrowed. */
 struct part {
     const char *what;
     char step;
@@ -235,10 +234,11 @@ PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *
     return Py_BuildValue("(NNN)", variables_told(c, w), stack, cells);
 }
 
-/* ---- a plan that runs ---- */
+/* ---- running a plan ---- */
 
-/* The first run: what it gives is there. CODE had variable I where the frame has it, or behind
- * those that it has more: dyntrace._assemble. */
+/* The first run: the watched call has made the values, so the graph does not run. Returns them, or
+ * NULL: it is a later run. The frame's cells become those of the watched frame. Its code has some
+ * variables more than the watched one, behind the other locals (dyntrace._assemble). */
 static PyObject *replayed(struct plan *plan, PyThreadState *ts, compat_frame *frame)
 {
     OWNED PyObject *values = shim->take_values(ts, (PyObject *)plan, frame);
@@ -260,8 +260,8 @@ static PyObject *replayed(struct plan *plan, PyThreadState *ts, compat_frame *fr
     return Py_NewRef(PyTuple_GET_ITEM(values, 0));
 }
 
-/* TRACE, whose first COUNT frames dyntrace._plan has made but the first, which is the program's:
- * each has been called by the one before. */
+/* Link the first COUNT frames of TRACE as if each had called the next. The first is the program's,
+ * dyntrace._plan has made the others. */
 static void link_frames(PyObject *trace, long count, compat_frame *frame)
 {
     PyTracebackObject *at = (PyTracebackObject *)trace;
@@ -293,7 +293,8 @@ static PyObject *call_raised(void *data)
     return trace;
 }
 
-/* PLAN's function has raised, in the code that FRAME runs: see raised() in dyntrace._plan. */
+/* PLAN's function has raised, in the code of FRAME: correct the traceback, as raised() in
+ * dyntrace._plan says. Returns NULL with the exception; or PLAN: the own code is to run. */
 static PyObject *raised_in(struct plan *plan, PyThreadState *ts, compat_frame *frame)
 {
     struct tracer_exception raised = tracer_exception_aside();
@@ -319,7 +320,7 @@ static PyObject *raised_in(struct plan *plan, PyThreadState *ts, compat_frame *f
     return NULL;
 }
 
-/* PLAN's function is called in the place of FRAME's: with its globals, and nobody sees FRAME. */
+/* Call PLAN's function with the globals of FRAME, which is hidden meanwhile. */
 static PyObject *run_in(struct plan *plan, compat_frame *frame, PyObject *const *args, size_t given,
                         PyObject *names)
 {

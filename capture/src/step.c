@@ -1,16 +1,16 @@
-/* capture/src/step.c -- one instruction after the other, in the frame that is CPython's. See
+/* capture/src/step.c -- one instruction after the other, in the frame that CPython made. See
  * capture.h.
  *
- * Before each instruction, the shadows of the stack are kept: where it breaks after all, what the
- * graph has to give is what was there then. */
+ * Before each instruction the shadows of the stack are copied: if the graph breaks there, the code
+ * made for it must leave the stack as it was then. */
 #include "capture.h"
 
 enum { MOST_JUMPS = 40000, MOST_NODES = 40000 };
 
 /* ---- variables ---- */
 
-/* The capture keeps what was read. Is OBJECT, or with NULL any object, alive only by that and by
- * MORE references? CPython would release it, and run what its death runs. */
+/* The capture keeps each value that was read. Is OBJECT (NULL: any of c->mortal) alive only by that
+ * and by MORE references? Without us CPython would release it now, and run its finalizer. */
 static bool dies(const struct capture *c, PyObject *object, Py_ssize_t more)
 {
     for (Py_ssize_t i = 0; i < c->mortal->count; i++) {
@@ -202,7 +202,7 @@ static struct shadow *own_free_cell(struct capture *c, int i, PyObject *name, Py
     return cell_shadow(c, content, cell, source, true);
 }
 
-/* Of a function that was read at OF. */
+/* The shadow of CELL, free variable I of a function that was read at OF. */
 static struct shadow *read_free_cell(struct capture *c, struct shadow *of, int i, PyObject *cell)
 {
     OWNED PyObject *number = PyLong_FromLong(i);
@@ -379,7 +379,7 @@ static enum ended make_function(struct capture *c, struct watched *w, struct com
     return ENDED_NOT;
 }
 
-/* ---- the rest ---- */
+/* ---- globals, jumps, with ---- */
 
 /* The builtin NAME, which is no global: guarded. A new reference, or NULL; its source in SHADOW. */
 static PyObject *read_builtin(struct capture *c, struct watched *w, PyObject *name,
