@@ -150,16 +150,19 @@ PyObject *plan_part(struct capture *c, struct shadow *shadow)
 {
     OWNED PyObject *made = NULL;
 
-    if (shadow && !shadow->told && shadow->origin)
+    if (!shadow)
+        return Py_None;
+    if (!shadow->told && shadow->origin)
         return plan_part(c, shadow->origin);
-    if (shadow && !shadow->told && !Py_EnterRecursiveCall(" while a graph is made")) {
-        shadow->told = Py_None; /* what is in itself cannot be made */
-        if ((made = told(c, shadow)))
+    if (!shadow->told && !Py_EnterRecursiveCall(" while a graph is made")) {
+        shadow->told = Py_None; /* a container that is in itself cannot be made */
+        made = told(c, shadow);
+        if (made)
             shadow->told = capture_keep(c, made);
         Py_LeaveRecursiveCall();
     }
     PyErr_Clear();
-    return shadow && shadow->told ? shadow->told : Py_None;
+    return shadow->told ? shadow->told : Py_None;
 }
 
 PyObject *plan_parts(struct capture *c, Py_ssize_t count, struct shadow *const *shadows)
@@ -173,12 +176,41 @@ PyObject *plan_parts(struct capture *c, Py_ssize_t count, struct shadow *const *
 
 static bool is_cell(const struct watched *w, int variable)
 {
+    const int kind = _PyLocals_GetKind(w->code->co_localspluskinds, variable);
     PyObject *value = compat_local(w->frame, variable);
 
-    return value &&
-           _PyLocals_GetKind(w->code->co_localspluskinds, variable) &
-               (CO_FAST_CELL | CO_FAST_FREE) &&
-           PyCell_Check(value);
+    return value && kind & (CO_FAST_CELL | CO_FAST_FREE) && PyCell_Check(value);
+}
+
+/* A cell of a variable that the function itself has made, so that the plan may set it? */
+static bool is_own_cell(const struct shadow *shadow)
+{
+    return is_kind(shadow, SHADOW_CELL) && !shadow->cell.is_outside;
+}
+
+/* (number, part, value) of variable I, or (number,) if it has no value any more: a new reference.
+ * Py_None: it is as it was, or not ours to set. NULL: no memory. */
+static PyObject *variable_told(struct capture *c, const struct watched *w, int i)
+{
+    struct shadow *shadow = w->shadow[i];
+    PyObject *value = compat_local(w->frame, i);
+    bool is_unchanged;
+
+    if (is_cell(w, i)) {
+        if (!is_own_cell(shadow))
+            return Py_NewRef(Py_None);
+        value = compat_cell_content(value);
+        shadow = shadow->items[0];
+    }
+    if (value)
+        is_unchanged = shadow && shadow == c->initial[i];
+    else
+        is_unchanged = !c->initial[i];
+    if (is_unchanged)
+        return Py_NewRef(Py_None);
+    if (!value)
+        return Py_BuildValue("(i)", i);
+    return Py_BuildValue("(iOO)", i, plan_part(c, shadow), value);
 }
 
 static PyObject *variables_told(struct capture *c, const struct watched *w)
@@ -186,25 +218,25 @@ static PyObject *variables_told(struct capture *c, const struct watched *w)
     PyObject *list = PyList_New(0);
 
     for (int i = 0; list && i < w->variables; i++) {
-        const bool cell = is_cell(w, i);
-        struct shadow *shadow = w->shadow[i], *before = c->initial[i];
-        PyObject *value = compat_local(w->frame, i);
-        OWNED PyObject *made = NULL;
+        OWNED PyObject *made = variable_told(c, w, i);
 
-        if (cell && (!shadow || shadow->kind != SHADOW_CELL || shadow->cell.is_outside))
-            continue; /* it is not ours to set */
-        if (cell) {
-            value = compat_cell_content(value);
-            shadow = shadow->items[0];
-        }
-        if (value ? shadow && shadow == before : !before)
+        if (made == Py_None)
             continue;
-        made = value ? Py_BuildValue("(iOO)", i, plan_part(c, shadow), value)
-                     : Py_BuildValue("(i)", i);
         if (!made || PyList_Append(list, made))
             Py_CLEAR(list);
     }
     return list;
+}
+
+/* (part, value) of slot I of the stack, or () of a NULL: a new reference. */
+static PyObject *slot_told(struct capture *c, const struct watched *w, struct shadow *shadow, int i)
+{
+    /* NULL: an instruction that breaks behind itself has taken it */
+    PyObject *value = compat_local(w->frame, w->variables + i);
+
+    if (shadow == &shadow_of_null)
+        return PyTuple_New(0);
+    return Py_BuildValue("(OO)", plan_part(c, shadow), value ? value : Py_None);
 }
 
 PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *const *shadows,
@@ -215,22 +247,17 @@ PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *
     for (int i = 0; cells && i < w->variables; i++) {
         struct shadow *shadow = w->shadow[i];
         OWNED PyObject *own = Py_BuildValue("(sCi)", "own", 0, i);
+        PyObject *cell = Py_None;
+
         /* the frame's, as long as that goes on */
-        if (shadow && shadow->kind == SHADOW_CELL && !shadow->cell.is_outside && !shadow->told)
+        if (is_own_cell(shadow) && !shadow->told)
             shadow->told = capture_keep(c, own);
-        PyTuple_SET_ITEM(
-            cells, i,
-            Py_NewRef(!w->resumed && is_cell(w, i) ? compat_local(w->frame, i) : Py_None));
+        if (!w->resumed && is_cell(w, i))
+            cell = compat_local(w->frame, i);
+        PyTuple_SET_ITEM(cells, i, Py_NewRef(cell));
     }
-    for (int i = 0; stack && i < depth; i++) {
-        /* NULL: an instruction that breaks behind itself has taken it */
-        PyObject *value = compat_local(w->frame, w->variables + i);
-        PyTuple_SET_ITEM(
-            stack, i,
-            shadows[i] == &shadow_of_null
-                ? PyTuple_New(0)
-                : Py_BuildValue("(OO)", plan_part(c, shadows[i]), value ? value : Py_None));
-    }
+    for (int i = 0; stack && i < depth; i++)
+        PyTuple_SET_ITEM(stack, i, slot_told(c, w, shadows[i], i));
     return Py_BuildValue("(NNN)", variables_told(c, w), stack, cells);
 }
 
@@ -269,9 +296,10 @@ static void link_frames(PyObject *trace, long count, compat_frame *frame)
 
     compat_hide(frame);
     outer->f_lineno = at->tb_lineno;
-    while (--count > 0 && (at = at->tb_next)) {
+    for (at = at->tb_next; at && count > 1; at = at->tb_next) {
         Py_XSETREF(at->tb_frame->f_back, (PyFrameObject *)Py_NewRef((PyObject *)outer));
         outer = at->tb_frame;
+        count--;
     }
 }
 
@@ -320,6 +348,18 @@ static PyObject *raised_in(struct plan *plan, PyThreadState *ts, compat_frame *f
     return NULL;
 }
 
+/* PLAN's function for other globals than those it has now, for a call within a call: a new
+ * reference. */
+static PyObject *copy_run(const struct plan *plan, PyObject *globals)
+{
+    PyFunctionObject *run = (PyFunctionObject *)plan->run;
+    PyObject *made = PyFunction_New(run->func_code, globals);
+
+    if (made)
+        ((PyFunctionObject *)made)->func_closure = Py_XNewRef(run->func_closure);
+    return made;
+}
+
 /* Call PLAN's function with the globals of FRAME, which is hidden meanwhile. */
 static PyObject *run_in(struct plan *plan, compat_frame *frame, PyObject *const *args, size_t given,
                         PyObject *names)
@@ -332,21 +372,27 @@ static PyObject *run_in(struct plan *plan, compat_frame *frame, PyObject *const 
     OWNED PyObject *other = NULL;
     PyObject *result;
 
-    if (!nothing && !(nothing = PyDict_New()))
+    if (!nothing)
+        nothing = PyDict_New();
+    if (!nothing)
         return NULL;
-    if (!is_bound && plan->running) { /* for a function with other globals */
-        if (!(other = PyFunction_New(run->func_code, frame->f_globals)))
+    if (!is_bound && plan->running) {
+        other = copy_run(plan, frame->f_globals);
+        if (!other)
             return NULL;
         run = (PyFunctionObject *)other;
-        run->func_closure = Py_XNewRef(((PyFunctionObject *)plan->run)->func_closure);
     }
     if (!is_bound)
         compat_bind(run, frame->f_globals, frame->f_builtins);
-    plan->running += !other;
+    if (!other)
+        plan->running++;
     hidden = compat_hide_awhile(frame);
     result = PyObject_Vectorcall((PyObject *)run, args, given, names);
     compat_show(frame, hidden);
-    if (!other && !--plan->running)
+    if (other)
+        return result;
+    plan->running--;
+    if (!plan->running)
         compat_bind(run, nothing, nothing);
     return result;
 }
