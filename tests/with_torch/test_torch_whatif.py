@@ -234,6 +234,27 @@ def test_what_a_dropped_guard_hid(dyntrace, python, tmp_path, program, kind, rea
     assert all(row["undecided"] or row["predicted"] == is_ for row, is_ in zip(told, real))
 
 
+def test_calls_of_torchs_helpers_by_code_that_is_spared_are_a_guess(dyntrace, python, tmp_path):
+    """The second entry has the float as a symbol, and its code calls a function of torch that makes a tensor of it."""
+    (tmp_path / "p.py").write_text(DROPS + """
+@torch.compile(backend="eager", options=options)
+def f(x, s):
+    return x * s
+for s in 0.5, 0.25, 2.0:
+    f(torch.ones(3), s)
+""")
+    for name, words in ("kept", []), ("dropped", ["EQUALS_MATCH"]):
+        subprocess.run([dyntrace, "run", "--torch", "shim", "--frames", "user", "-o", tmp_path / f"{name}.db", "--python", python, tmp_path / "p.py", *words],
+                       check=True, timeout=280)
+    if torch_of(tmp_path / "kept.db") < (2, 8):
+        pytest.skip("this torch has no guard_filter_fn")
+    whole = predict(dyntrace, tmp_path / "kept.db", "drop_guard=EQUALS_MATCH")
+    every = [outcome for real in outcomes(tmp_path / "dropped.db").values() for outcome in real]
+    assert outcomes(tmp_path / "dropped.db")["f"] == ["compiled", "hit", "hit"]
+    assert "_as_tensor_fullprec" in outcomes(tmp_path / "kept.db")
+    assert not Widths().add({"qualname": "all", **whole}, every)
+
+
 def test_what_is_left_out_if_a_guess_is_right(dyntrace, python, tmp_path):
     """It is a guess that f is at its limit; then its resume function is not called. Both are said."""
     (tmp_path / "p.py").write_text("""
