@@ -58,6 +58,20 @@ void cache_order_free(struct cache_order *o)
     o->pinned = 0;
 }
 
+/* Does W's pass visit entries of REGION? First all that are precompiled, then its own, then the
+ * common ones. */
+static bool is_seen(const struct cache_walk *w, int64_t region)
+{
+    switch (w->pass) {
+    case 0:
+        return region == w->own || region == w->common;
+    case 1:
+        return region == w->own;
+    default:
+        return region == w->common;
+    }
+}
+
 const struct cached *cache_walk_next(struct cache_walk *w)
 {
     const struct cache_order *o = w->order;
@@ -69,10 +83,10 @@ const struct cached *cache_walk_next(struct cache_walk *w)
         if (w->pass && w->at < o->pinned)
             w->at = o->pinned;
         for (; w->at < end; w->at++) {
-            int64_t region = o->at[w->at].region;
-            if (region == (w->pass == 1 ? w->own : w->common) || (!w->pass && region == w->own)) {
+            const struct cached *entry = &o->at[w->at];
+            if (is_seen(w, entry->region)) {
                 w->at++;
-                return &o->at[w->at - 1];
+                return entry;
             }
         }
         w->at = 0;

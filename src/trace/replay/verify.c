@@ -220,43 +220,75 @@ static const char *fault_of_rows(struct walk *w, struct replay_finding *f)
     return l->outcome == OUTCOME_HIT && l->named ? no_pass : NULL;
 }
 
-/* Were the entries that it tried those that it should have, in order? */
-static const char *fault_of_order(struct walk *w, struct replay_finding *f)
+/* The first check from K on that is not optional. */
+static uint32_t next_certain(const struct walk *w, uint32_t k)
 {
-    const struct replay_lookup *l = w->l;
+    while (k < w->l->check_count && optional(w, w->checks[k].entry))
+        k++;
+    return k;
+}
+
+/* Were the entries tried in the order of WALK? *AT: the first check that has no place in it. */
+static bool is_in_order(const struct walk *w, struct cache_walk *walk, uint32_t *at,
+                        struct replay_finding *f)
+{
     const struct replay_check *checks = w->checks;
-    struct cache_walk walk = cache_walk(&w->live.order, w->region, -1);
     const struct cached *wanted;
     uint32_t k = 0;
 
-    while (k < l->check_count && (wanted = cache_walk_next(&walk))) {
-        while (k < l->check_count && checks[k].entry != wanted->id && optional(w, checks[k].entry))
-            k++; /* it came or went meanwhile: its place is anywhere */
-        if (k == l->check_count)
+    while (k < w->l->check_count && (wanted = cache_walk_next(walk))) {
+        /* an entry that came or went meanwhile may have had any place */
+        while (k < w->l->check_count && checks[k].entry != wanted->id &&
+               optional(w, checks[k].entry))
+            k++;
+        if (k == w->l->check_count)
             break;
         if (checks[k].entry == wanted->id) {
             k++;
         } else if (!optional(w, wanted->id)) {
             f->entry = checks[k].entry;
             f->wanted = wanted->id;
-            return other_order;
+            return false;
         }
     }
-    while (k < l->check_count && optional(w, checks[k].entry))
-        k++;
-    if (k < l->check_count) { /* no place for it: of another region */
-        f->entry = checks[k].entry;
+    *at = next_certain(w, k);
+    return true;
+}
+
+/* Did the lookup try all entries, or end before that for a reason? WALK: those that are left. */
+static const char *fault_of_left(const struct walk *w, struct cache_walk *walk,
+                                 struct replay_finding *f)
+{
+    const struct replay_lookup *l = w->l;
+    bool hit_before = l->outcome == OUTCOME_HIT && !l->named;
+    const struct cached *left;
+
+    if (w->stop < l->check_count || hit_before || l->check_count == CHECKS_MAX)
+        return NULL;
+    while ((left = cache_walk_next(walk))) {
+        bool tried = w->moved[left->id].tried == w->index + 1;
+        if (tried || optional(w, left->id))
+            continue;
+        f->entry = left->id;
+        f->wanted = left->id;
+        return "it gave up with an entry left to try";
+    }
+    return NULL;
+}
+
+/* Were the entries that it tried those that it should have, in order? */
+static const char *fault_of_order(struct walk *w, struct replay_finding *f)
+{
+    struct cache_walk walk = cache_walk(&w->live.order, w->region, -1);
+    uint32_t k;
+
+    if (!is_in_order(w, &walk, &k, f))
+        return other_order;
+    if (k < w->l->check_count) { /* no place for it: of another region */
+        f->entry = w->checks[k].entry;
         return other_order;
     }
-    if (w->stop < l->check_count || (l->outcome == OUTCOME_HIT && !l->named) ||
-        l->check_count == CHECKS_MAX)
-        return NULL;
-    while ((wanted = cache_walk_next(&walk)))
-        if (w->moved[wanted->id].tried != w->index + 1 && !optional(w, wanted->id)) {
-            f->entry = f->wanted = wanted->id;
-            return "it gave up with an entry left to try";
-        }
-    return NULL;
+    return fault_of_left(w, &walk, f);
 }
 
 /* When the compile of L, which made an entry, ended; 0: it is not known. */
@@ -499,6 +531,20 @@ static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct
         w->longest = w->end - l->start_ns;
 }
 
+/* CACHE, before its first lookup. */
+static void begin_cache(struct walk *w, const struct replay_cache *cache, enum order_policy policy)
+{
+    w->cache = cache;
+    w->live = (struct replay_live){.r = w->r, .cache = cache, .order.policy = policy};
+    w->longest = 0;
+    for (uint32_t k = 0; k < cache->entry_count; k++) {
+        uint32_t entry = cache->entries[k];
+        int64_t born_ns = w->r->entries.at[entry].born_ns;
+        w->moved[entry] = (struct moved){.low = born_ns, .high = born_ns};
+    }
+    begin_forked(w);
+}
+
 /* The caches of PROCESS, by the rules of POLICY. */
 static void verify_process(struct walk *w, uint32_t process, enum order_policy policy,
                            struct replay_verdict *v)
@@ -507,18 +553,11 @@ static void verify_process(struct walk *w, uint32_t process, enum order_policy p
     int64_t lost_ns = process == REPLAY_NONE ? REPLAY_NEVER : r->processes.at[process].lost_ns;
 
     for (size_t i = 0; i < r->caches.count; i++) {
-        w->cache = &r->caches.at[i];
-        if (w->cache->process != process || !w->cache->count)
+        const struct replay_cache *cache = &r->caches.at[i];
+        if (cache->process != process || !cache->count)
             continue;
-        w->live = (struct replay_live){.r = r, .cache = w->cache, .order.policy = policy};
-        w->longest = 0;
-        for (uint32_t k = 0; k < w->cache->entry_count; k++) {
-            uint32_t entry = w->cache->entries[k];
-            int64_t born_ns = r->entries.at[entry].born_ns;
-            w->moved[entry] = (struct moved){.low = born_ns, .high = born_ns};
-        }
-        begin_forked(w);
-        for (uint32_t rank = 0; rank < w->cache->count; rank++)
+        begin_cache(w, cache, policy);
+        for (uint32_t rank = 0; rank < cache->count; rank++)
             verify_lookup(w, rank, lost_ns, v);
         cache_order_free(&w->live.order);
     }
@@ -529,8 +568,9 @@ static int by_lookup(const void *a, const void *b)
     const struct replay_finding *x = a;
     const struct replay_finding *y = b;
 
-    return list_order(x->lookup->start_ns, y->lookup->start_ns)
-               ?: (x->lookup > y->lookup) - (x->lookup < y->lookup);
+    int order = list_order(x->lookup->start_ns, y->lookup->start_ns);
+
+    return order ? order : (x->lookup > y->lookup) - (x->lookup < y->lookup);
 }
 
 /* V as it was at BEFORE: without the findings since. */
@@ -543,28 +583,37 @@ static void take_back(struct replay_verdict *v, const struct replay_verdict *bef
     *v = again;
 }
 
+/* Process P, by the rules of the evaluator. If lookups of a torch program do not follow, by those of
+ * torch's setting to leave entries where they were put, which the trace does not have. */
+static void verify_either(struct walk *w, struct replay_process *process, uint32_t p,
+                          struct replay_verdict *v)
+{
+    struct replay_verdict before = *v;
+
+    verify_process(w, p, ORDER_MRU, v);
+    if (v->findings.count == before.findings.count || !process->torch)
+        return;
+    process->insertion = true;
+    take_back(v, &before);
+    verify_process(w, p, ORDER_FIFO, v);
+    process->insertion = v->findings.count == before.findings.count;
+    if (process->insertion) {
+        v->insertion++;
+        return;
+    }
+    take_back(v, &before);
+    verify_process(w, p, ORDER_MRU, v);
+}
+
 void replay_verify(struct replay *r, struct replay_verdict *v)
 {
-    struct walk w = {.r = r, .moved = calloc(r->entries.count + 1, sizeof *w.moved)};
+    struct walk w = {.r = r};
 
+    w.moved = calloc(r->entries.count + 1, sizeof *w.moved);
     *v = (struct replay_verdict){.lookups = (int64_t)r->lookups.count, .orphans = r->orphans};
-    for (uint32_t p = 0; p <= r->processes.count; p++) { /* the last one is the unknown one */
-        struct replay_process *process = p < r->processes.count ? &r->processes.at[p] : NULL;
-        struct replay_verdict before = *v;
-        verify_process(&w, process ? p : REPLAY_NONE, ORDER_MRU, v);
-        if (v->findings.count == before.findings.count || !process || !process->torch)
-            continue;
-        /* torch can be set to leave entries where they were put, and the trace does not say so. */
-        process->insertion = true;
-        take_back(v, &before);
-        verify_process(&w, p, ORDER_FIFO, v);
-        process->insertion = v->findings.count == before.findings.count;
-        v->insertion += process->insertion;
-        if (!process->insertion) {
-            take_back(v, &before);
-            verify_process(&w, p, ORDER_MRU, v);
-        }
-    }
+    for (uint32_t p = 0; p < r->processes.count; p++)
+        verify_either(&w, &r->processes.at[p], p, v);
+    verify_process(&w, REPLAY_NONE, ORDER_MRU, v);
     list_sort(&v->findings, by_lookup);
     free(w.moved);
 }
