@@ -662,36 +662,47 @@ void part_origin(struct doc *doc, struct db *db, struct query *row)
         doc_leads(doc, VIEW_FUNCTION, query_integer(row, 1), NULL, NULL);
 }
 
-/* What stands at the left of a line, by a row of schemas/tui/function-lines.sql. */
+/* A line that took part of the time of its function: SELF of ALL. */
+static void hot_mark(struct doc *doc, struct gutter *gutter, int64_t self, int64_t all,
+                     int64_t calls)
+{
+    double share = (double)self / (double)all;
+    char style = (double)self * 2 >= (double)all ? 'r' : 'w';
+
+    gutter->mark = doc_print(doc, MARK "%c%3.0f %%" MARK "n", style, 100.0 * share);
+    gutter->note = doc_print(doc, MARK "d%s own time, %s", doc_time(doc, self),
+                             doc_counted(doc, calls, "call"));
+}
+
+/* The gutter at the left of a line, by a row of schemas/tui/function-lines.sql. */
 static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first, int64_t last)
 {
-    const char *name = query_text(row, 4, NULL);
-    int64_t id = query_integer(row, 1);
-    int64_t line = query_integer(row, 2);
+    enum { IS_CODE, ID, LINE, KIND, NAME, SELF, CALLS, ALL };
+    const char *name = query_text(row, NAME, NULL);
+    int64_t calls = query_integer(row, CALLS);
+    int64_t self = query_integer(row, SELF);
+    int64_t all = query_integer(row, ALL);
     int64_t after = 0;
-    int64_t self = query_integer(row, 5);
-    int64_t all = query_integer(row, 7);
     struct gutter gutter = {
-        .line = line, .id = id, .kind = line == first ? VIEW_NONE : VIEW_FUNCTION};
+        .line = query_integer(row, LINE), .id = query_integer(row, ID), .kind = VIEW_FUNCTION};
 
-    if (!query_integer(row, 0)) {
-        gutter =
-            (struct gutter){line, MARK "rbreak" MARK "n",
-                            doc_print(doc, MARK "r<- %s", doc_safe(doc, name, 70)), id, VIEW_BREAK};
+    if (!query_integer(row, IS_CODE)) {
+        gutter.kind = VIEW_BREAK;
+        gutter.mark = MARK "rbreak" MARK "n";
+        gutter.note = doc_print(doc, MARK "r<- %s", doc_safe(doc, name, 70));
     } else if (torch_resume(name, NULL, &after)) {
-        gutter = (struct gutter){
-            after >= first && after <= last ? after : line, MARK "aresum" MARK "n",
-            doc_print(doc, MARK "aresumed: %s", doc_counted(doc, query_integer(row, 6), "call")),
-            id, VIEW_FUNCTION};
-    } else if (!strcmp(query_text(row, 3, NULL), "resume")) {
-        gutter = (struct gutter){line, MARK "aresum" MARK "n", MARK "athe rest after a graph break",
-                                 id, VIEW_FUNCTION};
-    } else if (self > 0 && (double)self * 20 >= (double)all) {
-        gutter.mark =
-            doc_print(doc, MARK "%c%3.0f %%" MARK "n", (double)self * 2 >= (double)all ? 'r' : 'w',
-                      100.0 * (double)self / (double)all);
-        gutter.note = doc_print(doc, MARK "d%s own time, %s", doc_time(doc, self),
-                                doc_counted(doc, query_integer(row, 6), "call"));
+        if (after >= first && after <= last)
+            gutter.line = after;
+        gutter.mark = MARK "aresum" MARK "n";
+        gutter.note = doc_print(doc, MARK "aresumed: %s", doc_counted(doc, calls, "call"));
+    } else if (!strcmp(query_text(row, KIND, NULL), "resume")) {
+        gutter.mark = MARK "aresum" MARK "n";
+        gutter.note = MARK "athe rest after a graph break";
+    } else {
+        if (gutter.line == first)
+            gutter.kind = VIEW_NONE;
+        if (self > 0 && (double)self * 20 >= (double)all)
+            hot_mark(doc, &gutter, self, all, calls);
     }
     return gutter;
 }

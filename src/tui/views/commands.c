@@ -34,8 +34,8 @@ enum {
 static int words_split(struct doc *doc, const char *text, char **argv, int count)
 {
     while (*(text += strspn(text, " ")) && count < WORDS_MOST) {
-        char quote = *text == '\'' || *text == '"' ? *text++ : 0,
-             *word = arena_text(&doc->arena, text, strlen(text));
+        char quote = *text == '\'' || *text == '"' ? *text++ : 0;
+        char *word = arena_text(&doc->arena, text, strlen(text));
         for (argv[count++] = word;
              *text && (quote ? *text != quote || *++text == quote : *text != ' ');)
             *word++ = *text++;
@@ -98,30 +98,39 @@ static struct cells line_cut(char *line)
     return cells;
 }
 
-/* Where a row leads, by the names of its columns. */
+/* The function that begins at TEXT, "app/f.py:12". */
+static struct target place_target(struct db *db, const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    struct target target = {0};
+    struct query *query;
+    char file[400];
+    bool numbered = colon && colon[1] && !colon[1 + strspn(colon + 1, "0123456789")];
+
+    if (!numbered)
+        return target;
+    query = db_query(db, "SELECT code_id FROM code WHERE first_line = ?1 AND substr('/' || "
+                         "filename, -length(?2) - 1) = '/' || ?2 ORDER BY 1 LIMIT 1");
+    if (!query)
+        return target;
+    snprintf(file, sizeof file, "%.*s", (int)(colon - text), text);
+    query_bind_integer(query, 1, strtoll(colon + 1, NULL, 10));
+    query_bind_text(query, 2, *file == '/' ? file + 1 : file);
+    if (query_step(query))
+        target = (struct target){.kind = VIEW_FUNCTION, .id = query_integer(query, 0)};
+    query_close(query);
+    return target;
+}
+
+/* Where a row leads, by the names of its columns, else by a place in it. */
 static struct target row_lead(struct db *db, const struct cells *names, const struct cells *row)
 {
     struct target target = {0};
 
     for (int c = 0; c < row->count && c < names->count && !target.kind; c++)
         target = id_target(names->at[c], strtoll(row->at[c], NULL, 10));
-    for (int c = 0; c < row->count && !target.kind; c++) {
-        const char *colon = strrchr(row->at[c], ':');
-        struct query *query =
-            colon && colon[1] && !colon[1 + strspn(colon + 1, "0123456789")]
-                ? db_query(db, "SELECT code_id FROM code WHERE first_line = ?1 AND substr('/' || "
-                               "filename, -length(?2) - 1) = '/' || ?2 ORDER BY 1 LIMIT 1")
-                : NULL;
-        char file[400];
-        if (!query)
-            continue;
-        snprintf(file, sizeof file, "%.*s", (int)(colon - row->at[c]), row->at[c]);
-        query_bind_integer(query, 1, strtoll(colon + 1, NULL, 10));
-        query_bind_text(query, 2, *file == '/' ? file + 1 : file);
-        if (query_step(query))
-            target = (struct target){.kind = VIEW_FUNCTION, .id = query_integer(query, 0)};
-        query_close(query);
-    }
+    for (int c = 0; c < row->count && !target.kind; c++)
+        target = place_target(db, row->at[c]);
     return target;
 }
 
@@ -132,46 +141,108 @@ static void sides_put(struct doc *doc, const char *other, const struct cells *na
 {
     struct doc_line *line = &doc->lines.at[doc->lines.count - 1];
 
-    for (int c = 0; c < names->count && c < row->count; c++)
-        if (!strcmp(names->at[c], "function")) {
-            line->half = half;
-            line->beside = (struct target){
-                .kind = VIEW_DYNTRACE,
-                .where = doc_print(doc, "in %s why %s%s", text_quoted(&doc->arena, other),
-                                   row->at[c][0] == '-' ? "-- " : "",
-                                   text_quoted(&doc->arena, row->at[c]))};
-        }
+    for (int c = 0; c < names->count && c < row->count; c++) {
+        const char *function = row->at[c];
+        const char *operand = function[0] == '-' ? "-- " : "";
+        if (strcmp(names->at[c], "function"))
+            continue;
+        line->half = half;
+        line->beside.kind = VIEW_DYNTRACE;
+        line->beside.where = doc_print(doc, "in %s why %s%s", text_quoted(&doc->arena, other),
+                                       operand, text_quoted(&doc->arena, function));
+    }
 }
 
-/* How wide the cells are of the table that begins with LINE and goes on in REST, up to an empty
- * line: what is in them, but where that is more than COLUMNS the widest give way. */
-static void widths_find(const char *line, const char *rest, int columns, int widths[CELLS_MOST])
+/* How wide the texts of a table are that begins with LINE and goes on in REST, up to an empty line.
+ * Returns the number of columns. */
+static int widths_read(const char *line, const char *rest, int widths[CELLS_MOST])
 {
     const char *end = strstr(rest, "\n\n");
-    char *copy =
-        say_print("%s\n%.*s", line, (int)(end ? (size_t)(end - rest) : strlen(rest)), rest);
-    int used, count = 0, sum = 0;
+    size_t bytes = end ? (size_t)(end - rest) : strlen(rest);
+    char *copy = say_print("%s\n%.*s", line, (int)bytes, rest);
+    char *at = copy;
+    char *row;
+    int count = 0;
 
     memset(widths, 0, CELLS_MOST * sizeof *widths);
-    for (char *row, *at = copy; (row = strsep(&at, "\n"));) {
+    while ((row = strsep(&at, "\n"))) {
         struct cells cells = line_cut(row);
         for (int c = 0; c < cells.count; c++) {
+            int used;
             text_room(cells.at[c], CELL_WIDEST, &used);
-            widths[c] = used > widths[c] ? used : widths[c];
+            if (used > widths[c])
+                widths[c] = used;
         }
-        count = cells.count > count ? cells.count : count;
+        if (cells.count > count)
+            count = cells.count;
     }
-    for (int c = 0; c < count; c++)
-        sum += (c + 1 < count || widths[c] < CELL_LEAST ? widths[c] : CELL_LEAST) + 2;
+    free(copy);
+    return count;
+}
+
+/* The widest column of COUNT but the last. */
+static int widest_of(const int widths[], int count)
+{
+    int widest = 0;
+
+    for (int c = 1; c + 1 < count; c++)
+        if (widths[c] > widths[widest])
+            widest = c;
+    return widest;
+}
+
+/* How wide the cells are of the table that begins with LINE and goes on in REST: as wide as their
+ * texts, but where that is more than COLUMNS the widest give way. */
+static void widths_find(const char *line, const char *rest, int columns, int widths[CELLS_MOST])
+{
+    int count = widths_read(line, rest, widths);
+    int sum = 0;
+
+    for (int c = 0; c < count; c++) {
+        bool cut = c + 1 == count && widths[c] > CELL_LEAST; /* the last one may be cut off */
+        sum += (cut ? CELL_LEAST : widths[c]) + 2;
+    }
     for (; sum > columns; sum--) {
-        int widest = 0;
-        for (int c = 1; c + 1 < count; c++)
-            widest = widths[c] > widths[widest] ? c : widest;
+        int widest = widest_of(widths, count);
         if (widths[widest] <= CELL_LEAST)
             break;
         widths[widest]--;
     }
-    free(copy);
+}
+
+/* LINE without the program's name and the trace's, if an error begins with them. */
+static char *line_told(char *line, const char *path)
+{
+    char *told = strncmp(line, "dyntrace: ", 10) ? line : line + 10;
+    size_t bytes = strlen(path);
+    bool of_trace = !strncmp(told, path, bytes) && !strncmp(told + bytes, ": ", 2);
+
+    return of_trace ? told + bytes + 2 : line;
+}
+
+/* A row of a table: all cells but the last as wide as their column. */
+static const char *cells_line(struct doc *doc, const struct cells *cells, const int widths[])
+{
+    const char *made = "";
+
+    for (int c = 0; c < cells->count; c++) {
+        bool last = c + 1 == cells->count;
+        const char *text = doc_safe(doc, cells->at[c], last ? 4000 : 400);
+        if (!last)
+            text = doc_fit(doc, text, widths[c]);
+        made = doc_print(doc, "%s%s%s", made, c ? "  " : "", text);
+    }
+    return made;
+}
+
+/* The column where the last cell begins. */
+static int last_cell(const struct cells *cells, const int widths[])
+{
+    int x = 1;
+
+    for (int c = 0; c + 1 < cells->count; c++)
+        x += widths[c] + 2;
+    return x;
 }
 
 /* TEXT, which is cut up, as lines; it is about the trace at PATH, and how OTHER, if not NULL,
@@ -179,59 +250,65 @@ static void widths_find(const char *line, const char *rest, int columns, int wid
 static void output_put(struct doc *doc, struct db *db, char *text, const char *path,
                        const char *other)
 {
-    int widths[CELLS_MOST], last;
+    bool leads = !strcmp(path, db_path(db));
+    int widths[CELLS_MOST];
     struct cells names = {0};
+    char *line;
 
-    for (char *line; (line = strsep(&text, "\n"));) {
-        const char *told = !strncmp(line, "dyntrace: ", 10) ? line + 10 : line, *made = "";
-        bool table = strchr(line, '\t'), head = table && !names.count;
+    while ((line = strsep(&text, "\n"))) {
+        bool table = strchr(line, '\t');
+        bool head = table && !names.count;
         struct cells cells;
+        const char *made;
         if (!*line && !text)
             break;
         if (head)
             widths_find(line, text ? text : "", doc->columns, widths);
-        cells =
-            line_cut(!strncmp(told, path, strlen(path)) && !strncmp(told + strlen(path), ": ", 2)
-                         ? line + (told - line) + strlen(path) + 2
-                         : line);
-        last = 1;
-        for (int c = 0; c + 1 < cells.count; c++)
-            last += widths[c] + 2;
-        for (int c = 0; c < cells.count; c++)
-            made = doc_print(doc, "%s%s%s", made, c ? "  " : "",
-                             c + 1 < cells.count
-                                 ? doc_fit(doc, doc_safe(doc, cells.at[c], 400), widths[c])
-                                 : doc_safe(doc, cells.at[c], 4000));
+        cells = line_cut(line_told(line, path));
+        made = cells_line(doc, &cells, widths);
         if (head) {
             names = cells;
             doc_line(doc, MARK "h%s", made)->part = true;
         } else if (table) {
+            struct target none = {0};
             doc_add(doc, made);
-            doc_target(doc, strcmp(path, db_path(db)) ? (struct target){0}
-                                                      : row_lead(db, &names, &cells));
+            doc_target(doc, leads ? row_lead(db, &names, &cells) : none);
+            if (other)
+                sides_put(doc, other, &names, &cells, last_cell(&cells, widths));
         } else {
             names.count = 0;
             doc_wrap(doc, made, (struct target){0});
         }
-        if (other && table && !head)
-            sides_put(doc, other, &names, &cells, last);
     }
 }
 
-/* `verify` is short for what the trace's decisions are held against, `in FILE` asks of another
- * trace. */
+/* Remove FIRST to FIRST + COUNT of the WORDS in ARGV. Returns how many are left. */
+static int words_remove(char *argv[], int words, int first, int count)
+{
+    int left = words - count;
+
+    memmove(argv + first, argv + first + count, (size_t)(left - first) * sizeof *argv);
+    for (int i = left; i < words; i++)
+        argv[i] = NULL;
+    return left;
+}
+
+/* `verify` is short for `replay --verify`, `in FILE` runs the command on another trace. */
 static void command_build(struct doc *doc, struct db *db)
 {
     char *argv[WORDS_MOST + 4] = {"dyntrace"};
-    const char *asked = doc->target.where ? doc->target.where : "", *path = db_path(db);
-    int count = words_split(doc, asked, argv, 1), status;
+    const char *asked = doc->target.where ? doc->target.where : "";
+    const char *path = db_path(db);
+    int count = words_split(doc, asked, argv, 1);
+    const char *other;
+    char *said;
+    int status;
 
     if (count == 1)
         argv[count++] = "report";
     if (count > 3 && !strcmp(argv[1], "in")) {
         path = argv[2];
-        memmove(argv + 1, argv + 3, (size_t)(count -= 2) * sizeof *argv);
-        argv[count] = argv[count + 1] = NULL;
+        count = words_remove(argv, count, 1, 2);
     }
     if (!strcmp(argv[1], "verify")) {
         argv[1] = "replay";
@@ -240,8 +317,9 @@ static void command_build(struct doc *doc, struct db *db)
     memmove(argv + 3, argv + 2, (size_t)(count - 2) * sizeof *argv);
     argv[2] = doc_print(doc, "%s", path); /* the trace is the first operand */
     snprintf(doc->title, sizeof doc->title, "%.140s", doc_safe(doc, asked, 140));
-    output_put(doc, db, command_run(doc, argv, &status), path,
-               !strcmp(argv[1], "diff") ? argv[3] : NULL);
+    said = command_run(doc, argv, &status);
+    other = strcmp(argv[1], "diff") ? NULL : argv[3];
+    output_put(doc, db, said, path, other);
     if (status < 0 || !WIFEXITED(status))
         doc_line(doc, MARK "rit could not be run to its end");
     else if (WEXITSTATUS(status))

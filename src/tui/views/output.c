@@ -61,10 +61,12 @@ static size_t line_before(const struct output *output, size_t end)
 
 char *output_last(const struct output *output)
 {
-    const char *line =
-        output->text.count ? output->text.at + line_before(output, output->text.count) : NULL;
+    const char *line;
 
-    return line ? strndup(line, strcspn(line, "\n")) : NULL;
+    if (!output->text.count)
+        return NULL;
+    line = output->text.at + line_before(output, output->text.count);
+    return strndup(line, strcspn(line, "\n"));
 }
 
 void output_print(const struct output *output)
@@ -81,42 +83,59 @@ static void output_settle(struct view *view)
     const struct output *output = view->tui->output;
     bool follows = view->at + 1 >= view->count;
 
-    view->count = !output || !output->text.count
-                      ? 0
-                      : output->lines + (output->text.at[output->text.count - 1] != '\n');
+    view->count = 0;
+    if (output && output->text.count) {
+        char last = output->text.at[output->text.count - 1];
+        view->count = output->lines + (last != '\n');
+    }
     view_choose(view, follows ? view->count : view->at);
     strcpy(view->note, follows ? "following" : "scrolled up; G follows");
+}
+
+/* The line from FROM on, with its last row at Y; a long one goes on below. Returns the row above
+ * it. */
+static int line_draw(const struct view *view, struct screen *screen, size_t from, int y)
+{
+    const char *text = view->tui->output->text.at + from;
+    size_t length = strcspn(text, "\r\n");
+    char *line = strndup(text, length < LINE_MOST ? length : LINE_MOST);
+    int wide = view->columns;
+    int row = (screen_width(screen, line, LINE_MOST) - 2) / (wide - 1);
+
+    for (; row >= 0 && y >= view->y; row--) {
+        screen_text(screen, y, 0, wide, row * (wide - 1), STYLE_NORMAL, line, false);
+        y--;
+    }
+    free(line);
+    return y;
 }
 
 static void output_draw(struct view *view, struct screen *screen)
 {
     const struct output *output = view->tui->output;
     size_t end = output ? output->text.count : 0;
+    int y = view->y + view->rows - 1;
 
-    if (!end)
+    if (!end) {
+        bool waits = output && output->open;
         view_words(view, screen, STYLE_DIM,
-                   output && output->open ? "the program has printed nothing yet"
-                                          : "nothing was printed");
+                   waits ? "the program has printed nothing yet" : "nothing was printed");
+    }
     for (size_t at = view->count; at > view->at + 1 && at > (size_t)view->rows; at--)
         end = line_before(output, end);
-    for (int y = view->y + view->rows - 1; y >= view->y && end;) {
-        size_t from = line_before(output, end), length = strcspn(output->text.at + from, "\r\n");
-        char *line = strndup(output->text.at + from, length < LINE_MOST ? length : LINE_MOST);
-        /* a long one goes on below */
-        for (int row = (screen_width(screen, line, LINE_MOST) - 2) / (view->columns - 1);
-             row >= 0 && y >= view->y; row--, y--)
-            screen_text(screen, y, 0, view->columns, row * (view->columns - 1), STYLE_NORMAL, line,
-                        false);
-        free(line);
-        end = from;
+    while (y >= view->y && end) {
+        end = line_before(output, end);
+        y = line_draw(view, screen, end, y);
     }
 }
 
 static bool output_request(struct view *view, enum request request, const struct key *key)
 {
+    const struct output *output = view->tui->output;
+
     if (request != REQUEST_INPUT)
         return view_move(view, request);
-    if (view->tui->output && view->tui->output->open && view->tui->output->input_fd >= 0)
+    if (output && output->open && output->input_fd >= 0)
         tui_ask(view->tui, "to the program (^D: end of input): ", "");
     else
         tui_say(view->tui, "the program does not read from here");

@@ -21,7 +21,8 @@
 
 void part_doubts(struct doc *doc, struct db *db, struct query *unused)
 {
-    const char *which = doubts_frames(db), *values = doubts_values(db);
+    const char *which = doubts_frames(db);
+    const char *values = doubts_values(db);
     char *settings = doubts_settings(db);
 
     if (which)
@@ -40,50 +41,107 @@ static bool within(const char *inner, const char *outer)
 {
     size_t length = strlen(outer);
 
-    return length && !strncmp(inner, outer, length) &&
-           (inner[length] == '.' || inner[length] == '[');
+    if (!length || strncmp(inner, outer, length))
+        return false;
+    return inner[length] == '.' || inner[length] == '[';
+}
+
+enum { PATH_MOST = 64 };
+
+/* The sources that the one of the last guard lies in, and this one. */
+struct path {
+    const char *at[PATH_MOST];
+    size_t depth;
+};
+
+/* SOURCE becomes the end of PATH. Returns the part of it that is not in the source above it. */
+static const char *path_to(struct path *path, const char *source)
+{
+    const char *shown = source;
+
+    while (path->depth && !within(source, path->at[path->depth - 1]))
+        path->depth--;
+    if (path->depth)
+        shown += strlen(path->at[path->depth - 1]);
+    if (path->depth < PATH_MOST)
+        path->at[path->depth++] = source;
+    return shown;
+}
+
+/* How a source is shown: SHOWN, the end of it, or that it is the same AGAIN. */
+static const char *source_words(struct doc *doc, const char *shown, bool again)
+{
+    if (again)
+        return MARK "d(the same)" MARK "n";
+    return doc_print(doc, MARK "a%s", *shown ? doc_safe(doc, shown, 120) : "(no source)");
+}
+
+/* The checks that guard GUARD_ID, of this KIND, FAILED, or all of its entry. */
+static struct target checks_of(struct doc *doc, int64_t guard_id, const char *kind, int64_t failed)
+{
+    struct target target = {.kind = VIEW_CHECKS, .title = failed ? kind : "its checks"};
+
+    if (failed)
+        target.where = doc_print(doc, "failed_guard_id = %" PRId64, guard_id);
+    else
+        target.where = doc_print(doc, "cache_entry_id = %" PRId64, doc->target.id);
+    return target;
 }
 
 void part_guards(struct doc *doc, struct db *db, struct query *unused)
 {
-    const char *path[64], *before = NULL;
-    size_t depth = 0;
+    enum { ID, ORDINAL, CHECKS, FAILED, SOURCE, KIND, EXPRESSION, STACK };
+    struct path path = {0};
+    const char *before = NULL;
 
     db_rows(query, db, schema_statement("tui/entry-guards"), doc->target.id, doc->quick)
     {
-        int64_t failed = query_integer(query, 3);
-        const char *source = doc_print(doc, "%s", query_text(query, 4, NULL)), *shown = source;
-        const char *kind = doc_safe(doc, query_text(query, 5, NULL), 40),
-                   *stack = query_text(query, 7, NULL);
+        int64_t failed = query_integer(query, FAILED);
+        const char *source = doc_print(doc, "%s", query_text(query, SOURCE, NULL));
+        const char *kind = doc_safe(doc, query_text(query, KIND, NULL), 40);
+        const char *stack = query_text(query, STACK, NULL);
         bool again = before && !strcmp(source, before);
+        const char *shown = again ? "" : path_to(&path, source);
+        const char *checks = "...";
+        const char *failures = "...";
         const char *line;
-        if (!again) {
-            while (depth && !within(source, path[depth - 1]))
-                depth--;
-            shown += depth ? strlen(path[depth - 1]) : 0;
-            if (depth < 64)
-                path[depth++] = source;
+        if (!doc->quick) {
+            checks = doc_count(doc, query_integer(query, CHECKS));
+            failures = doc_count(doc, failed);
         }
-        before = source;
         line = doc_print(
-            doc, "  %5" PRId64 " %9s %s%8s" MARK "n  %*s%s%s%s " MARK "b%s" MARK "n  " MARK "d%s",
-            query_integer(query, 1), doc->quick ? "..." : doc_count(doc, query_integer(query, 2)),
-            failed ? MARK "r" : MARK "d", doc->quick ? "..." : doc_count(doc, failed),
-            (int)(depth - 1) * 2, "", depth > 1 ? "└ " : "", again ? "" : MARK "a",
-            again    ? MARK "d(the same)" MARK "n"
-            : *shown ? doc_safe(doc, shown, 120)
-                     : "(no source)",
-            kind, doc_safe(doc, query_text(query, 6, NULL), 300));
-        doc_wrap(doc, line,
-                 (struct target){.kind = VIEW_CHECKS,
-                                 .title = failed ? kind : "its checks",
-                                 .where = failed ? doc_print(doc, "failed_guard_id = %" PRId64,
-                                                             query_integer(query, 0))
-                                                 : doc_print(doc, "cache_entry_id = %" PRId64,
-                                                             doc->target.id)});
+            doc, "  %5" PRId64 " %9s %s%8s" MARK "n  %*s%s%s " MARK "b%s" MARK "n  " MARK "d%s",
+            query_integer(query, ORDINAL), checks, failed ? MARK "r" : MARK "d", failures,
+            (int)(path.depth - 1) * 2, "", path.depth > 1 ? "└ " : "",
+            source_words(doc, shown, again), kind,
+            doc_safe(doc, query_text(query, EXPRESSION, NULL), 300));
+        doc_wrap(doc, line, checks_of(doc, query_integer(query, ID), kind, failed));
         if (*stack)
-            doc_line(doc, "  %*s" MARK "dfor %s", 27 + (int)depth * 2, "",
+            doc_line(doc, "  %*s" MARK "dfor %s", 27 + (int)path.depth * 2, "",
                      doc_safe(doc, stack, 600));
+        before = source;
+    }
+}
+
+enum { BYTECODE_MOST = 4000 };
+
+/* The next line of *TEXT, which moves on; "" at its end. */
+static const char *next_line(struct doc *doc, char **text)
+{
+    return doc_safe(doc, *text ? strsep(text, "\n") : "", 400);
+}
+
+/* Two texts beside each other, HALF of the columns each. */
+static void texts_beside(struct doc *doc, const char *left, const char *right, int half)
+{
+    char *a = doc_print(doc, "%s", left);
+    char *b = doc_print(doc, "%s", right);
+
+    for (int count = 0; (a || b) && count < BYTECODE_MOST; count++) {
+        const char *original = next_line(doc, &a);
+        const char *modified = next_line(doc, &b);
+        const char *line = doc_print(doc, "  %s", original);
+        doc_beside(doc, line, half + 2, modified, (struct target){0});
     }
 }
 
@@ -91,64 +149,65 @@ void part_guards(struct doc *doc, struct db *db, struct query *unused)
 void part_bytecode(struct doc *doc, struct db *db, struct query *row)
 {
     static const char *const titles[] = {"Original bytecode", "Modified bytecode"};
-    bool both = query_type(row, 0) != QUERY_NULL && query_type(row, 1) != QUERY_NULL;
+    const char *texts[2] = {NULL, NULL};
     int half = (doc->columns - 6) / 2;
 
-    if (both && half >= 44) {
-        char *a = doc_print(doc, "%s", query_whole(row, 0, NULL)),
-             *b = doc_print(doc, "%s", query_whole(row, 1, NULL));
+    for (int i = 0; i < 2; i++)
+        if (query_type(row, i) != QUERY_NULL)
+            texts[i] = doc_print(doc, "%s", query_whole(row, i, NULL));
+    if (texts[0] && texts[1] && half >= 44) {
         doc_part(doc, "%s%s", doc_fit(doc, titles[0], half + 3), titles[1]);
-        for (int count = 0; (a || b) && count < 4000; count++) {
-            const char *original = doc_safe(doc, a ? strsep(&a, "\n") : "", 400);
-            const char *modified = doc_safe(doc, b ? strsep(&b, "\n") : "", 400);
-            doc_beside(doc, doc_print(doc, "  %s", original), half + 2, modified,
-                       (struct target){0});
-        }
+        texts_beside(doc, texts[0], texts[1], half);
         return;
     }
     for (int i = 0; i < 2; i++)
-        if (query_type(row, i) != QUERY_NULL) {
+        if (texts[i]) {
             doc_part(doc, "%s", titles[i]);
-            doc_text(doc, query_whole(row, i, NULL), 2, 4000);
+            doc_text(doc, texts[i], 2, BYTECODE_MOST);
         }
 }
 
 /* ---- compile and break: what would have helped, and the source ----------- */
 
+/* The code object that COMPILE_ID compiled, as a text in ARENA. */
+static const char *compile_code(struct db *db, struct arena *arena, int64_t compile_id)
+{
+    const char *statement =
+        arena_print(arena, "SELECT code_id FROM compile WHERE compile_id = %" PRId64, compile_id);
+
+    return arena_print(arena, "%" PRId64, db_integer(db, 0, statement));
+}
+
 /* Against the first cause of a compile: the words that `dyntrace why` has. Columns: its number,
  * whether it decided, the cause, the function, its kind, torch's version. */
 void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
 {
-    enum { CAUSE = 2, FUNCTION = CAUSE + CAUSE_READ };
+    enum { NUMBER, DECIDED, CAUSE, FUNCTION = CAUSE + CAUSE_READ, KIND, TORCH };
+    const struct target whatif = {.kind = VIEW_WHATIF, .id = doc->target.id, .about = VIEW_COMPILE};
     struct remedy_case cases[REMEDY_CASES] = {0};
+    struct remedy_facts facts = {.cases = cases, .count = 1};
     struct arena arena = {0};
-    struct cause cause;
-    const char *values = NULL, *remedy;
-    int64_t code;
+    struct cause *cause = &facts.cause;
+    const char *remedy, *code;
+    char *line_text;
 
-    if (query_integer(row, 0) != 1 || query_type(row, 1) == QUERY_NULL)
+    if (query_integer(row, NUMBER) != 1 || query_type(row, DECIDED) == QUERY_NULL)
         return;
-    cause = cause_read(row, CAUSE);
-    if (cause.expected && cause.actual)
-        values = doc_print(doc, "%.100s, %.100s", cause_wanted(&cause), cause_seen(&cause));
-    code = db_integer(db, 0,
-                      arena_print(&arena, "SELECT code_id FROM compile WHERE compile_id = %lld",
-                                  (long long)cause.compile_id));
-    remedy_cases_read(db, &arena, arena_print(&arena, "%lld", (long long)code), &cause, cases);
-    struct remedy_facts facts = {
-        .cause = cause,
-        .cases = cases,
-        .values = values,
-        .function = doc_keep(doc, query_copy(row, FUNCTION)),
-        .code = doc_keep(doc, query_copy(row, FUNCTION + 1)),
-        .line_text = doc_keep(doc, user_stack_code(cause.user_stack, cause.text, db_lines(db))),
-        .count = 1,
-        .torch = torch_version(query_text(row, FUNCTION + 2, NULL))};
-    if ((remedy = doc_keep(doc, remedy_for(ON_CAUSE, &facts, NULL)))) {
+    *cause = cause_read(row, CAUSE);
+    if (cause->expected && cause->actual)
+        facts.values = doc_print(doc, "%.100s, %.100s", cause_wanted(cause), cause_seen(cause));
+    code = compile_code(db, &arena, cause->compile_id);
+    remedy_cases_read(db, &arena, code, cause, cases);
+    line_text = user_stack_code(cause->user_stack, cause->text, db_lines(db));
+    facts.function = doc_keep(doc, query_copy(row, FUNCTION));
+    facts.code = doc_keep(doc, query_copy(row, KIND));
+    facts.line_text = doc_keep(doc, line_text);
+    facts.torch = torch_version(query_text(row, TORCH, NULL));
+    remedy = doc_keep(doc, remedy_for(ON_CAUSE, &facts, NULL));
+    if (remedy) {
         doc_line(doc, "    " MARK "gWhat would have helped" MARK
                       "n, and what it would have made of the run: Enter");
-        doc_target(
-            doc, (struct target){.kind = VIEW_WHATIF, .id = doc->target.id, .about = VIEW_COMPILE});
+        doc_target(doc, whatif);
         doc_wrap(doc, doc_print(doc, "    %s", doc_safe(doc, remedy, 800)), (struct target){0});
     }
     arena_free(&arena);
@@ -321,7 +380,8 @@ static void help_build(struct doc *doc, struct db *db)
     doc_line(doc, MARK "bKeys" MARK "n, and the names that : knows them by");
     for (int request = REQUEST_NONE + 1; request < REQUESTS; request++) {
         const struct binding *b = &bindings[request];
-        char keys[80] = "", made[16];
+        char keys[80] = "";
+        char made[16];
         if (b->group)
             doc_part(doc, "%s", b->group);
         for (int k = 0; k < 4 && b->keys[k]; k++) {

@@ -46,13 +46,19 @@ static void sql_lead(struct view *view, struct arena *arena, struct target *targ
 {
     struct list *list = (struct list *)view;
     const struct value *row = row_at(list, view->at);
-    const struct value *chosen =
-        row && list->column < column_count(list) ? row + list->column : NULL;
+    bool tables = !view->target.where || !strcmp(view->target.where, names);
+    const struct value *chosen;
 
-    if (row && row->type == QUERY_TEXT &&
-        (!view->target.where || !strcmp(view->target.where, names)))
+    if (!row)
+        return;
+    if (tables && row->type == QUERY_TEXT) {
         *target = (struct target){.kind = VIEW_SQL, .where = row->text};
-    else if (chosen && chosen->type == QUERY_INTEGER) /* an id of one of the trace's tables */
+        return;
+    }
+    if (list->column >= column_count(list))
+        return;
+    chosen = row + list->column;
+    if (chosen->type == QUERY_INTEGER) /* an id of one of the trace's tables */
         *target = id_target(column_at(list, list->column)->name, chosen->integer);
 }
 
