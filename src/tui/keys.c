@@ -37,18 +37,22 @@ const char *key_label(int code, char *made)
 static bool named_key(const char *word, size_t length, struct key *key)
 {
     size_t bare = strcspn(word, " :");
+    bool control = length == 3 && !strncmp(word, "C-", 2);
 
-    if (length == 3 && word[0] == 'C' && word[1] == '-' && word[2] >= 'a' && word[2] <= 'z') {
+    if (control && word[2] >= 'a' && word[2] <= 'z') {
         key->code = K_CONTROL(word[2]);
         return true;
     }
-    for (int i = 0; i < NAMES; i++)
-        if (strlen(names[i].name) == bare && !memcmp(names[i].name, word, bare)) {
-            key->code = names[i].code;
-            if (sscanf(word + bare, ":%d%*[,x]%d", &key->x, &key->y) != 2)
-                key->x = key->y = 0;
-            return true;
+    for (int i = 0; i < NAMES; i++) {
+        if (strlen(names[i].name) != bare || memcmp(names[i].name, word, bare))
+            continue;
+        key->code = names[i].code;
+        if (sscanf(word + bare, ":%d%*[,x]%d", &key->x, &key->y) != 2) {
+            key->x = 0;
+            key->y = 0;
         }
+        return true;
+    }
     return false;
 }
 

@@ -314,23 +314,36 @@ static void list_subject(struct view *view, struct target *subject)
     *subject = target_of(list, &view->arena, block_word(list->block, "subject"));
 }
 
+/* The column at X of the screen; -1: none. */
+static int column_clicked(const struct list *list, int x)
+{
+    struct layout layout = layout_make(list, list->view.tui->screen);
+    int column = -1;
+
+    for (int i = 0; i < layout.count; i++) {
+        int from = layout.at[i].x;
+        int to = from + layout.at[i].width + GAP;
+        if (x >= from && x < to)
+            column = layout.at[i].column;
+    }
+    return column;
+}
+
 /* A click: on the heading it sorts, on a row it chooses, on the chosen one it opens. */
 static void click(struct list *list, const struct key *key)
 {
-    struct layout layout = layout_make(list, list->view.tui->screen);
+    int column = column_clicked(list, key->x);
     bool heading = key->y == list->view.y;
     bool again = false;
-    int column = -1;
 
-    for (int i = 0; i < layout.count; i++)
-        if (key->x >= layout.at[i].x && key->x < layout.at[i].x + layout.at[i].width + GAP)
-            column = layout.at[i].column;
     if (heading)
         sort_by(list, column);
     else if (!view_click(&list->view, key, &again))
         return;
-    again = again && (column < 0 || column == list->column);
-    list->column = column < 0 ? list->column : column;
+    if (column >= 0 && column != list->column) {
+        list->column = column;
+        again = false;
+    }
     if (again)
         tui_open(list->view.tui);
 }

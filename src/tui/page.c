@@ -312,15 +312,21 @@ void source_put(struct doc *doc, struct db *db, const struct source *source, int
         const struct gutter *mark = NULL;
         const char *note = NULL;
         const char *left = line == at ? MARK "r-->" MARK "n" : "";
-        for (size_t i = 0; i < gutters; i++)
-            if (gutter[i].line == line) {
-                mark = mark ? mark : &gutter[i];
-                note = note ? note : gutter[i].note;
-            }
-        doc_line(doc, "%s " MARK "d%5" PRId64 MARK "n %s%s%s%s",
-                 doc_fit(doc, mark ? mark->mark : left, 6), line, line == at ? MARK "b" : "",
-                 line_shown(doc, source->lines[line - 1]), note ? "   " : "", note ? note : "")
-            ->source_line = line;
+        const char *bold = line == at ? MARK "b" : "";
+        const char *text = line_shown(doc, source->lines[line - 1]);
+        struct doc_line *put;
+        for (size_t i = 0; i < gutters; i++) {
+            if (gutter[i].line != line)
+                continue;
+            if (!mark)
+                mark = &gutter[i];
+            if (!note)
+                note = gutter[i].note;
+        }
+        left = doc_fit(doc, mark ? mark->mark : left, 6);
+        put = doc_line(doc, "%s " MARK "d%5" PRId64 MARK "n %s%s%s%s", left, line, bold, text,
+                       note ? "   " : "", note ? note : "");
+        put->source_line = line;
         if (mark && mark->kind)
             doc_leads(doc, (enum view_kind)mark->kind, mark->id, NULL, NULL);
     }

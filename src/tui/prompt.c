@@ -103,12 +103,18 @@ static size_t rune_step(const struct prompt *prompt, size_t at, int by)
 /* As UTF-8, whatever the locale. */
 static void insert_rune(struct prompt *prompt, int rune)
 {
-    int more = rune < 0x80 ? 0 : rune < 0x800 ? 1 : rune < 0x10000 ? 2 : 3;
+    int more = 0; /* bytes after the first */
     char made[5] = {0};
 
-    made[0] = (char)(more ? 0xff00 >> (more + 1) | rune >> (6 * more) : rune);
-    for (int i = 1; i <= more; i++)
-        made[i] = (char)(0x80 | (rune >> (6 * (more - i)) & 0x3f));
+    if (rune >= 0x80)
+        more = 1 + (rune >= 0x800) + (rune >= 0x10000);
+    made[0] = (char)(rune >> 6 * more);
+    if (more)
+        made[0] |= (char)(0xff00 >> (more + 1));
+    for (int i = 1; i <= more; i++) {
+        int bits = rune >> 6 * (more - i) & 0x3f;
+        made[i] = (char)(0x80 | bits);
+    }
     replace(prompt, prompt->at, prompt->at, made);
 }
 

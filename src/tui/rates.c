@@ -35,12 +35,19 @@ static void compiling_look(struct rates *rates, struct db *db)
     }
 }
 
+/* How much is done in SECONDS more than at the last look, per second. */
+static double rate_of(int64_t now, int64_t before, double seconds)
+{
+    return now > before ? (double)(now - before) / seconds : 0;
+}
+
 void rates_look(struct rates *rates, struct db *db)
 {
     int64_t now_ms = clock_monotonic_ms();
-    int64_t sums[RATES] = {[HITS] = rates->sums[HITS], [RECOMPILES] = rates->sums[RECOMPILES]};
     double seconds = (double)(now_ms - rates->at_ms) / 1e3;
+    int64_t sums[RATES];
 
+    memcpy(sums, rates->sums, sizeof sums);
     sums[CALLS] = db_integer(db, 0, "SELECT SUM(calls) FROM code_total");
     sums[COMPILES] = db_integer(db, 0, "SELECT COUNT(*) FROM compile");
     db_rows(row, db, schema_statement("tui/rates"), rates->lookup_id)
@@ -53,57 +60,82 @@ void rates_look(struct rates *rates, struct db *db)
     if (sums[COMPILES] != rates->sums[COMPILES])
         sums[RECOMPILES] = db_integer(db, 0, "SELECT SUM(is_recompile) FROM compiles");
     if (rates->at_ms && seconds > 0) {
+        double *latest = rates->kept[RATES_KEPT - 1];
         memmove(rates->kept, rates->kept + 1, sizeof rates->kept - sizeof *rates->kept);
         for (int i = 0; i < RATES; i++)
-            rates->kept[RATES_KEPT - 1][i] =
-                sums[i] > rates->sums[i] ? (double)(sums[i] - rates->sums[i]) / seconds : 0;
-        rates->looks += rates->looks < RATES_KEPT;
+            latest[i] = rate_of(sums[i], rates->sums[i], seconds);
+        if (rates->looks < RATES_KEPT)
+            rates->looks++;
     }
     memcpy(rates->sums, sums, sizeof sums);
     rates->at_ms = now_ms;
     compiling_look(rates, db);
 }
 
-/* What is done per second now, with its last looks as bars in ROOM columns, the oldest first: of
- * each, or where that is too little of calls. Returns the bytes that it has. */
+/* The columns for the bars of rate I in ROOM: of each, or where that is too little of calls. */
+static int bars_width(const struct rates *rates, int room, int i)
+{
+    int width = room / RATES - 1;
+
+    if (width < BARS_LEAST)
+        width = i == CALLS ? room - 1 : 0;
+    if (width < BARS_LEAST)
+        return 0;
+    return width < rates->looks ? width : rates->looks;
+}
+
+/* The rates per second now, with their last looks as bars in ROOM columns, the oldest first.
+ * Returns the bytes of LINE that it used. */
 static size_t rates_put(const struct rates *rates, int room, char *line, size_t bytes)
 {
     static const char *const names[RATES] = {"calls", "hits", "compiles", "recompiles"};
     char count[TABLE_HUMAN], bars[RATES_KEPT * 3 + 1];
     double heights[RATES_KEPT];
-    int each = room / RATES - 1;
     size_t used = 0;
 
     for (int i = 0; i < RATES && used + 1 < bytes; i++) {
-        int width = each >= BARS_LEAST ? each : i == CALLS ? room - 1 : 0;
-        width = width < BARS_LEAST ? 0 : width < rates->looks ? width : rates->looks;
+        int width = bars_width(rates, room, i);
+        double now = rates->kept[RATES_KEPT - 1][i];
         for (int k = 0; k < width; k++)
             heights[k] = rates->kept[RATES_KEPT - width + k][i];
         spark_line(bars, heights, width);
-        used +=
-            (size_t)snprintf(line + used, bytes - used, "%s%s %s/s%s%s", i ? "  " : "", names[i],
-                             table_count(count, (int64_t)(rates->kept[RATES_KEPT - 1][i] + 0.5)),
-                             *bars ? " " : "", bars);
+        table_count(count, (int64_t)(now + 0.5));
+        used += (size_t)snprintf(line + used, bytes - used, "%s%s %s/s%s%s", i ? "  " : "",
+                                 names[i], count, *bars ? " " : "", bars);
     }
     return used;
 }
 
-void rates_print(const struct rates *rates, int pid, int columns, char *line, size_t bytes)
+/* The memory of process PID, in MB; -1: not known. */
+static double memory_of(int pid)
 {
-    int compiling = snprintf(line, bytes, "%s", rates->compiling);
-    size_t used =
-        (size_t)compiling + rates_put(rates, 0, line + compiling, bytes - (size_t)compiling);
     char path[64];
     long pages = 0;
+    bool known;
     FILE *file;
 
-    used = (size_t)compiling + rates_put(rates, columns - (int)used - MEMORY_COLUMNS,
-                                         line + compiling, bytes - (size_t)compiling);
     snprintf(path, sizeof path, "/proc/%d/statm", pid);
     file = pid > 0 ? fopen(path, "re") : NULL;
-    if (file && fscanf(file, "%*d %ld", &pages) == 1 && used + 1 < bytes)
-        snprintf(line + used, bytes - used, "  memory %.0f MB",
-                 (double)pages * (double)sysconf(_SC_PAGESIZE) / 1e6);
-    if (file)
-        fclose(file);
+    if (!file)
+        return -1;
+    known = fscanf(file, "%*d %ld", &pages) == 1;
+    fclose(file);
+    if (!known)
+        return -1;
+    return (double)pages * (double)sysconf(_SC_PAGESIZE) / 1e6;
+}
+
+void rates_print(const struct rates *rates, int pid, int columns, char *line, size_t bytes)
+{
+    size_t compiling = (size_t)snprintf(line, bytes, "%s", rates->compiling);
+    char *rest = line + compiling;
+    size_t room = bytes - compiling;
+    double memory = memory_of(pid);
+    int left = columns - MEMORY_COLUMNS - (int)compiling;
+    size_t used;
+
+    left -= (int)rates_put(rates, 0, rest, room); /* without bars */
+    used = rates_put(rates, left, rest, room);
+    if (memory >= 0 && used + 1 < room)
+        snprintf(rest + used, room - used, "  memory %.0f MB", memory);
 }

@@ -97,32 +97,61 @@ static const char *const commands[] = {"check",  "diff", "fsck",   "ranks",
                                        "report", "show", "verify", "why"};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
+/* Name I of those that `:` takes: a request's, a view's, a command's; NULL: it has none. */
+static const char *command_name(int i)
+{
+    if (i < REQUESTS)
+        return bindings[i].name;
+    i -= REQUESTS;
+    return i < VIEW_KINDS ? view_name(i) : commands[i - VIEW_KINDS];
+}
+
+/* The name after SKIP others that begins with WORD; NULL: none. The caller frees it. */
+static char *complete_command(const char *word, int skip)
+{
+    size_t length = strlen(word);
+
+    for (int i = 0; i < REQUESTS + VIEW_KINDS + (int)COMMANDS; i++) {
+        const char *name = command_name(i);
+        if (!name || strncmp(name, word, length))
+            continue;
+        if (!skip)
+            return strdup(name);
+        skip--;
+    }
+    return NULL;
+}
+
+/* The column of the view after *SKIP others that begins with WORD, as complete_command(). */
+static char *complete_column(struct view *view, const char *word, int *skip)
+{
+    const char *(*column)(struct view * view, size_t at) = view_op(view->ops, column);
+    size_t length = strlen(word);
+
+    for (size_t at = 0; column; at++) {
+        const char *name = column(view, at);
+        if (!name)
+            break;
+        if (strncmp(name + (*name == '"'), word, length))
+            continue;
+        if (!*skip)
+            return strdup(name);
+        --*skip;
+    }
+    return NULL;
+}
+
 char *loop_complete(void *context, const char *word, bool first, int again)
 {
     struct loop *loop = context;
-    size_t length = strlen(word);
-    int skip = again;
 
-    if (loop->asked == REQUEST_COMMAND && first) {
-        for (int i = 0; i < REQUESTS + VIEW_KINDS + (int)COMMANDS; i++) {
-            const char *name = i < REQUESTS                ? bindings[i].name
-                               : i < REQUESTS + VIEW_KINDS ? view_name(i - REQUESTS)
-                                                           : commands[i - REQUESTS - VIEW_KINDS];
-            if (name && !strncmp(name, word, length) && skip-- == 0)
-                return strdup(name);
-        }
-        return NULL;
+    if (loop->asked == REQUEST_COMMAND && first)
+        return complete_command(word, again);
+    if (loop->asked == REQUEST_FILTER) {
+        char *column = complete_column(loop_top(loop), word, &again);
+        if (column)
+            return column;
     }
-    for (size_t at = 0; loop->asked == REQUEST_FILTER && view_op(loop_top(loop)->ops, column);
-         at++) {
-        const char *name = view_op(loop_top(loop)->ops, column)(loop_top(loop), at);
-        if (!name)
-            break;
-        if (!strncmp(name + (*name == '"'), word, length) && skip-- == 0)
-            return strdup(name);
-    }
-    if (loop->asked == REQUEST_FILTER)
-        again = skip;
     if (!loop->words.words.count)
         sql_words_gather(&loop->words, loop->face.db);
     return sql_match(word, loop->words.words.at, loop->words.words.count, &loop->next_word, again);
@@ -161,13 +190,18 @@ static void search_from(struct loop *loop, int direction)
     struct view *view = loop_top(loop);
     const struct view_ops *ops = view->ops;
     const char *text = loop->face.searched;
+    bool searches = view_op(ops, search) || view_op(ops, has);
+    bool found;
 
-    if (can(loop, *text, "nothing was searched for; / begins") &&
-        can(loop, view_op(ops, search) || view_op(ops, has),
-            "there is nothing to search in this view") &&
-        !(view_op(ops, search) ? view_op(ops, search)(view, text, direction)
-                               : view_find(view, direction, view_op(ops, has), text)) &&
-        !tui_wait(&loop->face))
+    if (!can(loop, *text, "nothing was searched for; / begins"))
+        return;
+    if (!can(loop, searches, "there is nothing to search in this view"))
+        return;
+    if (view_op(ops, search))
+        found = view_op(ops, search)(view, text, direction);
+    else
+        found = view_find(view, direction, view_op(ops, has), text);
+    if (!found && !tui_wait(&loop->face))
         tui_alarm(&loop->face, "%s: not found", text);
 }
 
@@ -211,61 +245,102 @@ static int64_t moment_now(struct loop *loop)
 static void view_command(struct loop *loop, enum view_kind kind, const char *rest)
 {
     const struct view_ops *ops = view_of(&loop->face, kind);
-    struct target target = {.kind = kind, .id = ops->all ? strtoll(rest, NULL, 10) : 0};
+    struct target target = {.kind = kind};
+    struct view *view;
 
-    if (ops->all && target.id <= 0)
-        target = (struct target){.kind = ops->all};
+    if (ops->all) {
+        target.id = strtoll(rest, NULL, 10);
+        if (target.id <= 0)
+            target = (struct target){.kind = ops->all};
+    }
     tui_go(&loop->face, &target);
     if (!*rest || target.id > 0)
         return;
-    if (view_op(loop_top(loop)->ops, input)) {
-        loop->prompt.active = false; /* what it asked for as it opened is given */
-        view_op(loop_top(loop)->ops, input)(loop_top(loop), rest);
-    } else if (view_op(loop_top(loop)->ops, filter)) {
-        view_op(loop_top(loop)->ops, filter)(loop_top(loop), rest);
+    view = loop_top(loop);
+    if (view_op(view->ops, input)) {
+        loop->prompt.active = false; /* the answer to its question is given */
+        view_op(view->ops, input)(view, rest);
+    } else {
+        view_do(view, filter, rest);
     }
+}
+
+/* The number of the command with NAME; COMMANDS: there is none. */
+static size_t command_named(const char *name)
+{
+    size_t at = 0;
+
+    while (at < COMMANDS && strcmp(commands[at], name))
+        at++;
+    return at;
+}
+
+/* The request with NAME; REQUESTS: there is none. */
+static int request_named(const char *name)
+{
+    int i = REQUEST_NONE + 1;
+
+    while (i < REQUESTS && strcmp(bindings[i].name, name))
+        i++;
+    return i;
+}
+
+/* Is REST the answer to the question that REQUEST would ask? */
+static bool is_answer(struct loop *loop, int request, const char *rest)
+{
+    const struct view_ops *ops = loop_top(loop)->ops;
+
+    switch (request) {
+    case REQUEST_SEARCH:
+        return true;
+    case REQUEST_FILTER:
+        return view_op(ops, filter);
+    case REQUEST_EXPORT:
+        return view_op(ops, export) && *rest;
+    default:
+        return false;
+    }
+}
+
+static bool is_quit(const char *name)
+{
+    return !strcmp(name, "q") || !strcmp(name, "qa") || !strcmp(name, "quit!");
 }
 
 /* `:name rest`. */
 static void command(struct loop *loop, char *text)
 {
-    const struct view_ops *ops = loop_top(loop)->ops;
     char *name = text + strspn(text, " :");
     char *rest = name + strcspn(name, " ");
+    char *whole = arena_print(&loop_top(loop)->arena, "%s", name);
+    enum view_kind kind = view_named(name, (size_t)(rest - name));
     char *end;
     long number = strtol(name, &end, 10);
     int64_t ns;
-    enum view_kind kind = view_named(name, (size_t)(rest - name));
-    int i = REQUEST_NONE + 1;
-    char *whole = arena_print(&loop_top(loop)->arena, "%s", name);
-    size_t at = 0;
+    int request;
 
     if (*rest)
         *rest++ = 0;
     rest += strspn(rest, " ");
-    while (at < COMMANDS && strcmp(commands[at], name))
-        at++;
-    while (i < REQUESTS && strcmp(bindings[i].name, name))
-        i++;
+    request = request_named(name);
     if (!*name)
         return;
     if (moment_read(name, false, moment_now(loop), &ns))
         moment_go(loop, ns);
     else if (!*end && number > 0)
         line_go(loop, number);
-    else if (!strcmp(name, "q") || !strcmp(name, "qa") || !strcmp(name, "quit!"))
+    else if (is_quit(name))
         loop->quit = true;
     else if (!strcmp(name, "open") && *rest)
         loop_open(loop, rest);
-    else if (at < COMMANDS)
+    else if (command_named(name) < COMMANDS)
         tui_go(&loop->face, &(struct target){.kind = VIEW_DYNTRACE, .where = whole});
     else if (kind)
         view_command(loop, kind, rest);
-    else if (i == REQUEST_SEARCH || (i == REQUEST_FILTER && view_op(ops, filter)) ||
-             (i == REQUEST_EXPORT && view_op(ops, export) && *rest))
-        loop_answer(loop, (enum request)i, rest);
-    else if (i < REQUESTS)
-        loop_request(loop, (enum request)i, &no_key);
+    else if (is_answer(loop, request, rest))
+        loop_answer(loop, (enum request)request, rest);
+    else if (request < REQUESTS)
+        loop_request(loop, (enum request)request, &no_key);
     else
         tui_alarm(&loop->face, "%s: no such command; ? lists them", name);
 }

@@ -338,12 +338,16 @@ static int order_compare(const void *a, const void *b, void *context)
 static void order_make(struct list *list)
 {
     const struct list_job *read = list->read;
+    bool by_sql = list->q.condition || list->q.cut; /* the rows are filtered already */
 
     list->view.count = 0;
-    for (size_t i = 0; read && i < read->row_count; i++)
-        if (list->q.condition || list->q.cut ||
-            row_fits(list, &read->values.at[i * (size_t)read->width]))
-            list->order[list->view.count++] = (uint32_t)i;
+    for (size_t i = 0; read && i < read->row_count; i++) {
+        const struct value *row = &read->values.at[i * (size_t)read->width];
+        if (by_sql || row_fits(list, row)) {
+            list->order[list->view.count] = (uint32_t)i;
+            list->view.count++;
+        }
+    }
     if (list->q.sort >= 0 && list->view.count)
         qsort_r(list->order, list->view.count, sizeof *list->order, order_compare, list);
     place_restore(list);

@@ -60,27 +60,43 @@ static bool rune_moves(unsigned long rune)
 
 enum { GLYPH = 12 };
 
-/* The next glyph of *TEXT, which moves on. MADE is what stands on the screen: a rune, or how one is
- * spelled that cannot be shown. Returns its columns; 0: it combines with the one before. */
+/* How control character RUNE is spelled, "\\n" or "\\x1b". Returns its columns. */
+static int control_spell(wchar_t made[GLYPH], unsigned long rune)
+{
+    static const char letters[] = "\nn\tt\rr"; /* each before its letter */
+    const char *named = strchr(letters, (int)rune);
+
+    if (rune && named)
+        return swprintf(made, GLYPH, L"\\%c", named[1]);
+    return swprintf(made, GLYPH, L"\\x%02x", (unsigned)rune);
+}
+
+/* Read the next glyph of *TEXT, which moves on. MADE: a rune, or the spelling of one that cannot be
+ * shown. Returns its columns; 0: it combines with the one before. */
 static int glyph_read(const struct screen *screen, const char **text, wchar_t made[GLYPH])
 {
     const unsigned char *p = (const unsigned char *)*text;
     unsigned long rune = *p;
-    bool plain = rune >= 0x20 && rune < 0x7f; /* nearly all */
-    size_t bytes = plain ? 1 : json_rune(p, strnlen(*text, 4), &rune);
+    size_t bytes;
     int columns = 1;
 
-    *text += bytes ? bytes : 1;
-    made[0] = bytes && !plain && screen->ascii ? ascii_of(rune) : (wchar_t)rune;
-    made[1] = 0;
-    if (bytes && !plain && !screen->ascii)
-        columns = wcwidth(made[0]);
-    if (!bytes || rune < 0x20 || rune == 0x7f) {
-        /* each before its letter */
-        const char *named = bytes ? strchr("\nn\tt\rr", (int)rune) : NULL;
-        return swprintf(made, GLYPH, named ? L"\\%c" : L"\\x%02x", named ? named[1] : *p);
+    if (rune >= 0x20 && rune < 0x7f) { /* nearly all */
+        ++*text;
+        made[0] = (wchar_t)rune;
+        made[1] = 0;
+        return 1;
     }
-    if (!plain && (rune_moves(rune) || columns < 0))
+    bytes = json_rune(p, strnlen(*text, 4), &rune);
+    *text += bytes ? bytes : 1;
+    if (!bytes)
+        return swprintf(made, GLYPH, L"\\x%02x", *p);
+    if (rune < 0x20 || rune == 0x7f)
+        return control_spell(made, rune);
+    made[0] = screen->ascii ? ascii_of(rune) : (wchar_t)rune;
+    made[1] = 0;
+    if (!screen->ascii)
+        columns = wcwidth(made[0]);
+    if (rune_moves(rune) || columns < 0)
         return swprintf(made, GLYPH, L"\\u%04x", (unsigned)rune & 0x1fffff);
     return columns;
 }
@@ -90,18 +106,25 @@ static struct cell *cell_at(const struct screen *screen, int y, int x)
     return &screen->cells[(size_t)y * (size_t)screen->columns + (size_t)(screen->left + x)];
 }
 
+static void cell_set(struct cell *cell, wchar_t rune, int width, int style)
+{
+    *cell = (struct cell){{rune}, (unsigned char)width, (unsigned char)style};
+}
+
 /* Put one rune; it has room. A wide one that is half overwritten becomes spaces. */
 static void cell_put(struct screen *screen, int y, int x, wchar_t rune, int width, int style)
 {
     struct cell *cell = cell_at(screen, y, x);
+    bool cuts_left = cell->width == 0 && x > 0;
+    bool cuts_right = cell[width - 1].width == 2 && x + width < screen->wide;
 
-    if (cell->width == 0 && x > 0)
-        cell[-1] = (struct cell){{L' '}, 1, cell[-1].style};
-    if (cell[width - 1].width == 2 && x + width < screen->wide)
-        cell[width] = (struct cell){{L' '}, 1, cell[width].style};
-    *cell = (struct cell){{rune}, (unsigned char)width, (unsigned char)style};
+    if (cuts_left)
+        cell_set(&cell[-1], L' ', 1, cell[-1].style);
+    if (cuts_right)
+        cell_set(&cell[width], L' ', 1, cell[width].style);
+    cell_set(cell, rune, width, style);
     if (width == 2)
-        cell[1] = (struct cell){{0}, 0, (unsigned char)style};
+        cell_set(&cell[1], 0, 0, style);
 }
 
 /* RUNE joins what stands before column X, as far as a cell has room. */
@@ -289,6 +312,14 @@ static void signals_take(void)
 static attr_t attributes[STYLES];
 static short pairs[STYLES];
 
+/* False: the terminal has no colours, or the user wants none. */
+static bool colours_begin(void)
+{
+    if (!say_colour(stdout) || !has_colors())
+        return false;
+    return start_color() == OK && use_default_colors() == OK && COLORS >= 8;
+}
+
 /* Colours that can be read on a light ground and on a dark one. */
 static void styles_make(void)
 {
@@ -307,16 +338,19 @@ static void styles_make(void)
         [STYLE_ACCENT] = {A_BOLD, A_NORMAL, COLOR_BLUE, 33},
         [STYLE_MATCH] = {A_REVERSE | A_BOLD, A_REVERSE, COLOR_YELLOW, 136},
     };
-    bool coloured = say_colour(stdout) && has_colors() && start_color() == OK &&
-                    use_default_colors() == OK && COLORS >= 8;
+    bool coloured = colours_begin();
 
     for (int i = 0; i < STYLES; i++) {
-        short colour = !coloured ? -1 : COLORS >= 256 ? table[i].many : table[i].few;
-        attributes[i] = coloured ? table[i].extra : table[i].mono;
+        short pair = (short)(i + 1);
+        short colour = COLORS >= 256 ? table[i].many : table[i].few;
+        attributes[i] = table[i].mono;
         pairs[i] = 0;
-        if (colour >= 0 && init_pair((short)(i + 1), colour, -1) == OK)
-            pairs[i] = (short)(i + 1);
-        else if (coloured && i == STYLE_DIM)
+        if (!coloured)
+            continue;
+        attributes[i] = table[i].extra;
+        if (colour >= 0 && init_pair(pair, colour, -1) == OK)
+            pairs[i] = pair;
+        else if (i == STYLE_DIM)
             attributes[i] = A_DIM;
     }
 }

@@ -180,6 +180,9 @@ static bool beside_go(struct text *text, const struct target *target)
 /* What DOC has is not all: its first line says why, and nothing is waited for any more. */
 static void doc_failed(struct doc *doc, const char *why)
 {
+    struct doc_line *lines;
+    const char *words;
+
     if (doc->failed)
         return;
     doc->failed = true;
@@ -187,34 +190,46 @@ static void doc_failed(struct doc *doc, const char *why)
         if (!strcmp(doc->lines.at[i].text, "  ..."))
             doc->lines.at[i].text = "  ?";
     list_add(&doc->lines);
-    memmove(doc->lines.at + 1, doc->lines.at, (doc->lines.count - 1) * sizeof *doc->lines.at);
-    doc->lines.at[0] = (struct doc_line){
-        .text = doc_print(doc, MARK "rthis is not all: %s", doc_safe(doc, why, 400))};
-    doc->start += doc->start > 0;
+    lines = doc->lines.at;
+    memmove(lines + 1, lines, (doc->lines.count - 1) * sizeof *lines);
+    words = doc_print(doc, MARK "rthis is not all: %s", doc_safe(doc, why, 400));
+    lines[0] = (struct doc_line){.text = words};
+    if (doc->start)
+        doc->start++;
+}
+
+/* The answer failed: the text that is shown is still true. */
+static void keep_shown(struct text *text, struct doc *failed)
+{
+    struct view *view = &text->view;
+    struct doc *doc = text->doc;
+
+    tui_alarm(view->tui, "%s", failed->job.error);
+    view->at += !doc->failed;
+    doc_failed(doc, failed->job.error);
+    view->count = doc->lines.count;
+    doc->columns = failed->columns; /* not asked for again */
+    doc->rows = failed->rows;
+    work_drop(view->tui->work, failed);
 }
 
 static void answer_take(struct text *text)
 {
     struct view *view = &text->view;
     struct doc *doc = text->asked;
+    const char *error = doc->job.error;
     size_t start = text->doc ? text->doc->start : 0;
 
     text->asked = NULL;
     text->stale = false;
-    if (doc->job.error && text->doc) { /* what is shown is still true */
-        tui_alarm(view->tui, "%s", doc->job.error);
-        view->at += !text->doc->failed;
-        doc_failed(text->doc, doc->job.error);
-        view->count = text->doc->lines.count;
-        text->doc->columns = doc->columns; /* not asked for again */
-        text->doc->rows = doc->rows;
-        work_drop(view->tui->work, doc);
+    if (error && text->doc) {
+        keep_shown(text, doc);
         return;
     }
     work_drop(view->tui->work, text->doc);
     text->doc = doc;
-    if (doc->job.error && doc->lines.count)
-        doc_failed(doc, doc->job.error);
+    if (error && doc->lines.count)
+        doc_failed(doc, error);
     view->count = doc->lines.count;
     if (doc->title[0])
         snprintf(view->title, sizeof view->title, "%s", doc->title);
@@ -223,7 +238,7 @@ static void answer_take(struct text *text)
         view->top = 0;
         view_choose(view, doc->start);
     }
-    if ((doc->more || doc->cut) && !doc->job.error)
+    if (!error && (doc->more || doc->cut))
         ask(text, doc->cut, true);
 }
 

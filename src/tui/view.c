@@ -116,40 +116,57 @@ const char *target_words(struct tui *tui, struct arena *arena, const struct targ
     return words;
 }
 
+static const char *editor_name(void)
+{
+    const char *editor = prose_filled(getenv("VISUAL"));
+
+    if (!editor)
+        editor = prose_filled(getenv("EDITOR"));
+    return editor ? editor : "vi";
+}
+
+/* The place of the line under the cursor: its own, else that of where it leads, or is about. */
+static bool find_place(struct view *view, const char **file, int64_t *line)
+{
+    bool (*own)(struct view * view, const char **file, int64_t *line) = view_op(view->ops, place);
+    struct target leads = {0};
+    struct target about = {0};
+
+    view_do(view, lead, &view->arena, &leads);
+    view_do(view, subject, &about);
+    if (own && own(view, file, line))
+        return true;
+    return view_source(view, &leads, file, line) || view_source(view, &about, file, line);
+}
+
 /* $VISUAL or $EDITOR at a line of a file. The file's name came from the trace: it is an argument of
  * its own, never part of a command line, and does not begin with a dash. */
 void view_edit(struct view *view)
 {
-    const struct view_ops *ops = view->ops;
-    struct target leads = {0};
-    struct target about = {0};
+    const char *editor = editor_name();
     const char *file;
-    const char *editor = prose_filled(getenv("VISUAL"));
     char *path, line[32];
     int64_t number = 0;
     struct stat st;
 
-    if (!editor && !(editor = prose_filled(getenv("EDITOR"))))
-        editor = "vi";
-    view_do(view, lead, &view->arena, &leads);
-    view_do(view, subject, &about);
-    if (!(view_op(ops, place) && view_op(ops, place)(view, &file, &number)) &&
-        !view_source(view, &leads, &file, &number) && !view_source(view, &about, &file, &number)) {
+    if (!find_place(view, &file, &number)) {
         if (!tui_wait(view->tui))
             tui_say(view->tui, "no source belongs to this line");
         return;
     }
     path = say_print("%s%s", file[0] == '/' ? "" : "./", file);
     snprintf(line, sizeof line, "+%" PRId64, number > 0 ? number : 1);
-    if (stat(file, &st) != 0)
+    if (stat(file, &st) != 0) {
         tui_alarm(view->tui, "%s: %s", file, strerror(errno));
-    else if (!S_ISREG(st.st_mode))
+    } else if (!S_ISREG(st.st_mode)) {
         tui_alarm(view->tui, "%s: not a regular file", file);
-    else if (!view->tui->screen->terminal)
+    } else if (!view->tui->screen->terminal) {
         tui_say(view->tui, "%s %s %s", editor, line, file);
-    else if (!screen_shell(
-                 (const char *[]){"sh", "-c", "exec $0 \"$@\"", editor, line, path, NULL}))
-        tui_alarm(view->tui, "%s: cannot be run; set EDITOR", editor);
+    } else {
+        const char *const argv[] = {"sh", "-c", "exec $0 \"$@\"", editor, line, path, NULL};
+        if (!screen_shell(argv))
+            tui_alarm(view->tui, "%s: cannot be run; set EDITOR", editor);
+    }
     free(path);
 }
 
