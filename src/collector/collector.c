@@ -75,7 +75,9 @@ static void *tick(void *of)
 {
     struct run *run = of;
     struct session_file *file = run->c.session->file;
-    uint64_t began = clock_monotonic_ns(), before = began, now = began;
+    uint64_t began = clock_monotonic_ns();
+    uint64_t before = began;
+    uint64_t now = began;
 
     prctl(PR_SET_TIMERSLACK, 1);
     while (run->ticking) {
@@ -155,7 +157,9 @@ static void calibrate(struct run *run)
 {
     struct collector *c = &run->c;
     struct session_file *file = c->session->file;
-    uint64_t ticks = 1, ns = 1, best = UINT64_MAX;
+    uint64_t ticks = 1;
+    uint64_t ns = 1;
+    uint64_t best = UINT64_MAX;
 
     if (c->decode.ns_per_tick_32)
         return;
@@ -165,7 +169,9 @@ static void calibrate(struct run *run)
         orders_take(run);
     }
     for (int i = 0; i < 8 && file->clock != SESSION_MONOTONIC; i++) {
-        uint64_t before = clock_counter(), now = clock_monotonic_ns(), after = clock_counter();
+        uint64_t before = clock_counter();
+        uint64_t now = clock_monotonic_ns();
+        uint64_t after = clock_counter();
         if (after - before < best) { /* the reading that was interrupted least */
             best = after - before;
             ticks = before + (after - before) / 2 - run->counter_then;
@@ -319,7 +325,8 @@ static bool is_waited_for(struct run *run, struct traced *t, uint64_t now)
 static bool stragglers(struct run *run)
 {
     uint64_t now = clock_monotonic_ns();
-    uint32_t waiting = 0, pid = 0;
+    uint32_t waiting = 0;
+    uint32_t pid = 0;
     bool coming = run->watch.pending.count; /* it has no row yet */
 
     if (run->stop)
@@ -388,7 +395,8 @@ static void drain_until_end(struct run *run)
     int idle = 0;
 
     for (;;) {
-        uint64_t words = 0, fullest = 0;
+        uint64_t words = 0;
+        uint64_t fullest = 0;
         uint32_t changes = run->c.changes;
         bool go_on = true;
 
@@ -461,21 +469,43 @@ static void fail_to_join(const struct session *session, const struct recorder_en
     result->frames = 0;
 }
 
+/* The JOIN_ bits for the trace that is being finished. */
+static unsigned join_how(const struct collector *c)
+{
+    unsigned how = 0;
+
+    if (c->resumed)
+        how |= JOIN_RECOVERED;
+    if (c->salvaged)
+        how |= JOIN_SALVAGED;
+    if (c->pages.indexed)
+        how |= JOIN_INDEXED;
+    return how;
+}
+
+/* Estimated bytes of those of a torch program's FRAMES that have no lookup. */
+static uint64_t undecided_bytes(const struct collector *c, uint64_t frames)
+{
+    uint64_t lookups = c->lookups.next[PAGES_LOOKUP] - 1;
+
+    if (!c->torch || frames <= lookups)
+        return 0;
+    return c->pages.leaves_of_frames * (frames - lookups) / frames * FRAME_PAGE_BYTES;
+}
+
 /* All FRAMES frames are written. Write the rest of the trace, and join its files to the finished
  * trace. */
 static void finish_trace(struct run *run, int64_t frames, struct collector_result *result)
 {
     struct collector *c = &run->c;
-    unsigned how = (c->resumed ? JOIN_RECOVERED : 0) | (c->salvaged ? JOIN_SALVAGED : 0) |
-                   (c->pages.indexed ? JOIN_INDEXED : 0);
-    uint64_t lookups = c->lookups.next[PAGES_LOOKUP] - 1;
+    const char *trace = c->session->trace;
     struct recorder_end end = {.cpu_ns = run->cpu_before_ns};
+    unsigned how = join_how(c);
     const char *why;
+    bool moves;
 
     result->frames = (uint64_t)frames;
-    if (c->torch && result->frames > lookups)
-        result->undecided = c->pages.leaves_of_frames * (result->frames - lookups) /
-                            result->frames * FRAME_PAGE_BYTES;
+    result->undecided = undecided_bytes(c, (uint64_t)frames);
     recorder_meta(c->recorder, "frame_count", NULL, frames);
     recorder_meta(c->recorder, "open_frame_count", NULL, (int64_t)c->decode.open_frames);
     settings_end(c, result);
@@ -484,19 +514,19 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
     why = recorder_error(c->recorder);
     if (why) {
         how |= JOIN_TOTALS;
-        fail(result, "%s: %s", c->session->trace, why);
+        fail(result, "%s: %s", trace, why);
     }
     frame_pages_close(&c->pages);
     lookup_pages_close(&c->lookups);
-    if (!recorder_join(c->recorder, c->session->trace, c->session->frames, how, &end)) {
+    if (!recorder_join(c->recorder, trace, c->session->frames, how, &end))
         fail_to_join(c->session, &end, result);
-    } else if (c->resumed) {
-        recorder_finished(c->session->trace, &result->frames, &result->processes);
-    }
+    else if (c->resumed)
+        recorder_finished(trace, &result->frames, &result->processes);
     result->cpu_ns = c->salvaged ? 0 : end.cpu_ns;
     /* to ask the trace is to open it anew */
-    if ((result->frames || !result->error[0]) && (c->resumed || *c->session->destination))
-        move(c->session->trace, result);
+    moves = c->resumed || *c->session->destination;
+    if (moves && (result->frames || !result->error[0]))
+        move(trace, result);
 }
 
 static void finish(struct run *run, struct collector_result *result)
@@ -558,7 +588,8 @@ static bool state_open(struct collector *c, const char **error)
     if (failed && c->resumed && (errno == EINVAL || errno == ENOENT)) {
         c->salvaged = true;
         unlinkat(session->place[SESSION_MAIN], "state", 0);
-        if (!(failed = collector_state_open(&c->state, session, false)))
+        failed = collector_state_open(&c->state, session, false);
+        if (!failed)
             memcpy(c->state.file->header.sure, (uint64_t[]){UINT64_MAX, UINT64_MAX, 1u << 31},
                    sizeof c->state.file->header.sure);
     }
@@ -566,21 +597,31 @@ static bool state_open(struct collector *c, const char **error)
     return !failed && recorder_window(session->frames, !c->resumed, &c->state.file->window);
 }
 
+/* The file of frames, and the watch over the session's processes. False with errno. */
+static bool frames_open(struct run *run, const struct session *session)
+{
+    struct collector *c = &run->c;
+    int fd = open(session->frames, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+
+    if (fd < 0)
+        return false;
+    if (frame_pages_open(&c->pages, fd, &c->state.file->window, c->resumed))
+        return false;
+    return c->salvaged || watch_open(&run->watch, c);
+}
+
 /* Everything between the session's files and a working collector. False, with *ERROR. */
 static bool collector_open(struct run *run, struct session *session, bool resume,
                            const char **error)
 {
     struct collector *c = &run->c;
-    int fd = -1;
 
     *c = (struct collector){.session = session, .resumed = resume};
     run->counter_then = clock_counter();
     run->ns_then = clock_monotonic_ns();
     if (!state_open(c, error))
         return false;
-    if ((fd = open(session->frames, O_RDWR | O_CLOEXEC | O_NOFOLLOW)) < 0 ||
-        frame_pages_open(&c->pages, fd, &c->state.file->window, c->resumed) ||
-        (!c->salvaged && !watch_open(&run->watch, c))) {
+    if (!frames_open(run, session)) {
         *error = strerror(errno);
         return false;
     }
@@ -592,12 +633,12 @@ static bool collector_open(struct run *run, struct session *session, bool resume
     c->recorder = recorder_open(session->trace, error);
     if (!c->recorder)
         return false;
-    c->decode = (struct decode_session){.pages = &c->pages,
-                                        .start_clock = session->file->start_clock,
-                                        .ns_per_tick_32 = session->file->ns_per_tick_32,
-                                        .min_duration_ns = session->file->min_duration_ns,
-                                        .next = c->state.file->header.next,
-                                        .last_ns = c->state.file->header.last_ns};
+    c->decode.pages = &c->pages;
+    c->decode.start_clock = session->file->start_clock;
+    c->decode.ns_per_tick_32 = session->file->ns_per_tick_32;
+    c->decode.min_duration_ns = session->file->min_duration_ns;
+    c->decode.next = c->state.file->header.next;
+    c->decode.last_ns = c->state.file->header.last_ns;
     return true;
 }
 
@@ -624,7 +665,8 @@ static void write_stats(const struct collector *c, const struct collector_result
 /* The command, while no interpreter has claimed its row. */
 static bool command_new(struct collector *c)
 {
-    c->command = c->traced = traced_new(c, SESSION_MAIN, "");
+    c->command = traced_new(c, SESSION_MAIN, "");
+    c->traced = c->command;
     if (c->command) {
         c->command->row.process_id = COMMAND_ID;
         c->command->row.pid = c->state.file->header.command;
@@ -647,6 +689,25 @@ static void again_write(struct recorder *r, const struct session_again *again)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].text)
             recorder_meta(r, rows[i].key, rows[i].text, 0);
+}
+
+/* The facts of the job that the command is part of. */
+static void job_write(struct recorder *r)
+{
+    static const char *const keys[JOB_FACTS] = {JOB_KEYS};
+
+    for (int i = 0; i < JOB_FACTS; i++) {
+        const char *fact = job_fact((enum job_fact)i);
+        if (fact)
+            recorder_meta(r, keys[i], fact, 0);
+    }
+}
+
+static const char *clock_word(const struct session_file *file)
+{
+    if (file->coarse)
+        return "coarse";
+    return file->clock == SESSION_MONOTONIC ? "monotonic" : "tsc";
 }
 
 /* A new recording's first rows. False: not written. */
@@ -674,20 +735,14 @@ static bool begin(struct collector *c, const char *argv)
     recorder_meta(r, "command", argv, 0);
     again_write(r, &c->session->again);
     recorder_meta(r, "values", values[MIN(file->values, SESSION_VALUES_OFF)], 0);
-    recorder_meta(r, "clock",
-                  file->coarse                       ? "coarse"
-                  : file->clock == SESSION_MONOTONIC ? "monotonic"
-                                                     : "tsc",
-                  0);
+    recorder_meta(r, "clock", clock_word(file), 0);
     if (file->coarse)
         /* which at the end is what it was */
         recorder_meta(r, "clock_resolution_ns", NULL, TICK_NS);
     recorder_meta(r, "session", c->session->directory, 0);
     recorder_meta(r, "started_unix_ns", NULL, (int64_t)file->start_unix_ns);
     recorder_meta(r, "min_duration_ns", NULL, (int64_t)file->min_duration_ns);
-    for (int i = 0; i < JOB_FACTS; i++)
-        if (job_fact((enum job_fact)i))
-            recorder_meta(r, (const char *const[]){JOB_KEYS}[i], job_fact((enum job_fact)i), 0);
+    job_write(r);
     settings_begin(c);
     if (*c->session->destination)
         recorder_meta(r, "destination", c->session->destination, 0);

@@ -121,7 +121,8 @@ static void rebuild_stack(struct decoder *d, uint64_t id)
     uint64_t previous = UINT64_MAX;
 
     while (id && id < previous && d->stack.count < DECODE_DEPTH_MAX) {
-        struct frame_row *here = row_here(d, id), row;
+        struct frame_row *here = row_here(d, id);
+        struct frame_row row;
         struct decode_frame *frame;
         if (here)
             row = *here;
@@ -167,7 +168,8 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
 {
     struct frame_pages *pages = d->session->pages;
     struct decode_at *now = &d->now;
-    uint64_t ns = decode_ns(d->session, clock), id;
+    uint64_t ns = decode_ns(d->session, clock);
+    uint64_t id;
     uint32_t code_id = local_code < d->codes->count ? d->codes->at[local_code] : 0;
     struct decode_frame *frame;
     struct frame_row *row;
@@ -257,7 +259,8 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
 static void end(struct decoder *d, unsigned exit, uint32_t ordinal, uint64_t clock)
 {
     uint64_t ns = decode_ns(d->session, clock);
-    uint32_t at = d->stack.count, lowest = at > DECODE_SEARCH_MAX ? at - DECODE_SEARCH_MAX : 0;
+    uint32_t at = d->stack.count;
+    uint32_t lowest = at > DECODE_SEARCH_MAX ? at - DECODE_SEARCH_MAX : 0;
 
     /* Nearly always the innermost frame. Frames above the one that ends were
      * left without an exit: the C stack was unwound. */
@@ -307,8 +310,8 @@ static void decided(struct decoder *d, unsigned outcome, uint32_t entry_id)
 static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64_t ticks)
 {
     unsigned outcome = payload & 0xff & ~(unsigned)DECISION_OBSERVED;
-    uint32_t local = (uint32_t)(payload >> 8),
-             entry_id = local ? traced_entry_row(d->owner, local - 1) : 0;
+    uint32_t local = (uint32_t)(payload >> 8);
+    uint32_t entry_id = local ? traced_entry_row(d->owner, local - 1) : 0;
     uint64_t start_ns = decode_ns(d->session, clock);
 
     if (d->stack.count && outcome < OUTCOMES) {
@@ -432,8 +435,8 @@ static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
 static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t since, uint64_t before,
                 uint64_t lost)
 {
-    uint64_t ns = decode_ns(d->session, since > before ? since : before),
-             end_ns = decode_ns(d->session, d->now.clock);
+    uint64_t ns = decode_ns(d->session, since > before ? since : before);
+    uint64_t end_ns = decode_ns(d->session, d->now.clock);
     uint32_t at = left ? d->stack.count : 0;
     char cause[160];
 
@@ -541,7 +544,8 @@ void decode_open(struct decoder *d, struct decode_session *session, struct trace
 
 size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
 {
-    const uint64_t *p = words, *stop = words + count;
+    const uint64_t *p = words;
+    const uint64_t *stop = words + count;
 
     while (p < stop) {
         uint64_t word = *p;

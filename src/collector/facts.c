@@ -36,7 +36,10 @@ static uint32_t new_id(struct traced *t, decode_ids *ids, int64_t local, struct 
 {
     uint32_t *id = (uint64_t)local < IDS_MAX ? list_reach(ids, (size_t)local) : NULL;
 
-    return id ? *id = row_id(t, shared, next) : 0;
+    if (!id)
+        return 0;
+    *id = row_id(t, shared, next);
+    return *id;
 }
 
 /* The row id of what process T calls LOCAL; 0 (NULL): none. */
@@ -57,7 +60,7 @@ static uint32_t guard_id(const struct traced_entry *entry, int64_t ordinal)
     return ordinal >= 0 && ordinal < entry->guards ? entry->guard_id + (uint32_t)ordinal : 0;
 }
 
-/* What is said as -1 when it is not known. */
+/* NUMBER, which is -1 when it is not known, for a row. */
 static int64_t known(int64_t number)
 {
     return number < 0 ? ROW_NONE : number;
@@ -88,70 +91,96 @@ static const char *code_kind(const struct fact_CODE *code)
                                            {"<dictcomp>", "comprehension"},
                                            {"<lambda>", "lambda"},
                                            {"<module>", "module"}};
-    const char *name = code->qualname.text, *end = name + code->qualname.bytes, *dot;
+    const char *name = code->qualname.text;
+    const char *end = name + code->qualname.bytes;
+    const char *dot = end;
+    size_t bytes;
 
     /* The last part of the qualified name: "<locals>.f.<lambda>" -> "<lambda>". */
-    for (dot = end; dot > name && dot[-1] != '.'; dot--)
-        ;
+    while (dot > name && dot[-1] != '.')
+        dot--;
+    bytes = (size_t)(end - dot);
     if (code->flags & COROUTINE)
         return "coroutine";
     if (code->flags & ASYNC_GENERATOR)
         return "async_generator";
     if (code->flags & GENERATOR)
         return "generator";
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if ((size_t)(end - dot) == strlen(names[i][0]) &&
-            !memcmp(dot, names[i][0], (size_t)(end - dot)))
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *name = names[i][0];
+        if (bytes == strlen(name) && !memcmp(dot, name, bytes))
             return names[i][1];
+    }
     return code->flags & NEW_LOCALS ? "function" : "class";
+}
+
+/* The first row id of ENTRY's guards: a killed collector gave it, or it is new. */
+static uint32_t guard_ids(struct traced *t, const struct traced_entry *entry, struct fact *shared)
+{
+    struct state_header *next = &t->collector->state.file->header;
+    uint32_t first = shared->row_more; /* read once: it may change at any moment */
+    bool given = t->collector->resumed && first;
+
+    if (given && first + (uint64_t)entry->guards <= next->next_guard)
+        return first;
+    first = next->next_guard;
+    shared->row_more = first;
+    next->next_guard += entry->guards;
+    return first;
 }
 
 static void take_entry(struct traced *t, const struct fact_ENTRY *fact, struct fact *shared)
 {
     struct state_header *next = &t->collector->state.file->header;
-    struct traced_entry *entry =
-        (uint64_t)fact->entry < IDS_MAX ? list_reach(&t->entries, (size_t)fact->entry) : NULL;
+    bool fits = (uint64_t)fact->entry < IDS_MAX;
+    struct traced_entry *entry = fits ? list_reach(&t->entries, (size_t)fact->entry) : NULL;
 
     if (!entry)
         return;
     entry->entry_id = row_id(t, shared, &next->next_entry);
-    entry->guards = fact->guards >= 0 && fact->guards < IDS_MAX ? (uint32_t)fact->guards : 0;
-    if (!t->collector->resumed || !shared->row_more ||
-        shared->row_more + (uint64_t)entry->guards > next->next_guard) {
-        shared->row_more = next->next_guard;
-        next->next_guard += entry->guards;
-    }
-    entry->guard_id = shared->row_more;
+    entry->guards = 0;
+    if (fact->guards >= 0 && fact->guards < IDS_MAX)
+        entry->guards = (uint32_t)fact->guards;
+    entry->guard_id = guard_ids(t, entry, shared);
     recorder_put(t->collector->recorder, ENTRY, .cache_entry_id = entry->entry_id,
                  .code_id = id_of(&t->codes, fact->code), .label = fact->label,
                  .backend = fact->backend, .region_id = known(fact->region),
                  .guard_count = entry->guards, .born_ns = session_ns(t, fact->clock));
 }
 
+/* The next COUNT texts from *AT, each with a NUL at its end, which *AT moves behind. False: fewer
+ * are there. */
+static bool read_texts(const char **at, const char *end, struct fact_text *texts, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const char *stop = *at < end ? memchr(*at, 0, (size_t)(end - *at)) : NULL;
+        if (!stop)
+            return false;
+        texts[i] = (struct fact_text){*at, stop - *at};
+        *at = stop + 1;
+    }
+    return true;
+}
+
 static void take_graph(struct traced *t, const struct fact_GRAPH *fact, struct fact *shared)
 {
-    const char *at = fact->nodes.text, *end = at + fact->nodes.bytes;
-    uint32_t compile = id_of(&t->compiles, fact->compile), nodes = 0;
-    uint32_t id = compile ? row_id(t, shared, &t->collector->state.file->header.next_graph) : 0;
+    struct recorder *r = t->collector->recorder;
+    struct state_header *next = &t->collector->state.file->header;
+    const char *at = fact->nodes.text;
+    const char *end = at + fact->nodes.bytes;
+    uint32_t compile = id_of(&t->compiles, fact->compile);
+    uint32_t id = compile ? row_id(t, shared, &next->next_graph) : 0;
+    uint32_t nodes = 0;
+    struct fact_text fields[5];
 
-    while (at < end) {
-        struct fact_text fields[5];
-        int field;
-        for (field = 0; field < 5; field++) {
-            const char *stop = at < end ? memchr(at, 0, (size_t)(end - at)) : NULL;
-            if (!stop)
-                break;
-            fields[field] = (struct fact_text){at, stop - at};
-            at = stop + 1;
-        }
-        if (field < 5)
-            break; /* cut off */
-        recorder_put(t->collector->recorder, GRAPH_NODE, .graph_id = id, .ordinal = nodes++,
-                     .opcode = fields[0], .name = fields[1], .target = fields[2], .args = fields[3],
+    while (at < end && read_texts(&at, end, fields, 5)) {
+        recorder_put(r, GRAPH_NODE, .graph_id = id, .ordinal = nodes, .opcode = fields[0],
+                     .name = fields[1], .target = fields[2], .args = fields[3],
                      .kwargs = fields[4]);
+        nodes++;
     }
-    recorder_put(t->collector->recorder, GRAPH, .graph_id = id, .compile_id = compile,
-                 .name = fact->name, .node_count = nodes);
+    recorder_put(r, GRAPH, .graph_id = id, .compile_id = compile, .name = fact->name,
+                 .node_count = nodes);
 }
 
 static void take_mark(struct traced *t, const struct fact_MARK *fact, struct fact *shared)
@@ -159,15 +188,48 @@ static void take_mark(struct traced *t, const struct fact_MARK *fact, struct fac
     static const char *const actions[] = {"default", "skip", "run_only"};
     uint32_t code = id_of(&t->codes, fact->code);
 
-    if ((uint64_t)fact->own < 3 && (uint64_t)fact->callees < 3)
-        recorder_put(t->collector->recorder, MARK, .rowid = note_id(t, shared, code),
-                     .code_id = code, .at_ns = session_ns(t, fact->clock),
-                     .action = fact_string(actions[fact->own]),
-                     .recursive_action = fact_string(actions[fact->callees]),
-                     .region_id = known(fact->region), .reason = fact->reason);
+    bool sound = (uint64_t)fact->own < 3 && (uint64_t)fact->callees < 3;
+
+    if (!sound)
+        return;
+    recorder_put(t->collector->recorder, MARK, .rowid = note_id(t, shared, code), .code_id = code,
+                 .at_ns = session_ns(t, fact->clock), .action = fact_string(actions[fact->own]),
+                 .recursive_action = fact_string(actions[fact->callees]),
+                 .region_id = known(fact->region), .reason = fact->reason);
 }
 
-/* What torch's bridge notes of a compile. */
+static void take_break(struct traced *t, const struct fact_BREAK *fact, uint32_t compile,
+                       struct fact *shared)
+{
+    recorder_put(t->collector->recorder, BREAK, .graph_break_id = note_id(t, shared, compile),
+                 .compile_id = compile, .code_id = id_of(&t->codes, fact->code), .line = fact->line,
+                 .offset = known(fact->offset), .reason = fact->reason, .user_stack = fact->stack,
+                 .resume_code_id = id_of(&t->codes, fact->rest));
+}
+
+static void take_phase(struct traced *t, const struct fact_PHASE *fact, uint32_t compile,
+                       struct fact *shared)
+{
+    recorder_put(t->collector->recorder, PHASE, .rowid = note_id(t, shared, true),
+                 .compile_id = compile, .name = fact->name, .start_ns = since_start(t, fact->start),
+                 .end_ns = since_start(t, fact->end), .label = fact->label);
+}
+
+/* Without a version there is a torch all the same; NULL is none. */
+static void take_torch(struct traced *t, const struct fact_TORCH *fact)
+{
+    struct collector *c = t->collector;
+    size_t room = sizeof c->torch_note;
+
+    recorder_put(c->recorder, PROCESS_SAYS, .process_id = t->row.process_id,
+                 .torch_version = fact->version, .torch_mode = fact->mode, .torch_note = fact->why);
+    if (fact->version.bytes > 0)
+        c->torch = true;
+    if (!c->torch_note[0])
+        snprintf(c->torch_note, room, "%.*s", (int)MIN(fact->why.bytes, 511), fact->why.text);
+}
+
+/* A note of torch's bridge on a compile. */
 static void take_note(struct traced *t, enum fact_kind kind, const union fact_any *fact,
                       struct fact *shared)
 {
@@ -184,20 +246,14 @@ static void take_note(struct traced *t, enum fact_kind kind, const union fact_an
         take_graph(t, &fact->GRAPH, shared);
         break;
     case FACT_BREAK:
-        recorder_put(r, BREAK, .graph_break_id = note_id(t, shared, compile), .compile_id = compile,
-                     .code_id = id_of(&t->codes, fact->BREAK.code), .line = fact->BREAK.line,
-                     .offset = known(fact->BREAK.offset), .reason = fact->BREAK.reason,
-                     .user_stack = fact->BREAK.stack,
-                     .resume_code_id = id_of(&t->codes, fact->BREAK.rest));
+        take_break(t, &fact->BREAK, compile, shared);
         break;
     case FACT_LISTING:
         recorder_put(r, LISTING, .rowid = note_id(t, shared, compile), .compile_id = compile,
                      .kind = fact->LISTING.kind, .text = fact->LISTING.text);
         break;
     case FACT_PHASE:
-        recorder_put(r, PHASE, .rowid = note_id(t, shared, true), .compile_id = compile,
-                     .name = fact->PHASE.name, .start_ns = since_start(t, fact->PHASE.start),
-                     .end_ns = since_start(t, fact->PHASE.end), .label = fact->PHASE.label);
+        take_phase(t, &fact->PHASE, compile, shared);
         break;
     case FACT_ORIGIN:
         recorder_put(r, ORIGIN, .code_id = id_of(&t->codes, fact->ORIGIN.code),
@@ -205,130 +261,175 @@ static void take_note(struct traced *t, enum fact_kind kind, const union fact_an
                      .kind = fact->ORIGIN.kind);
         break;
     case FACT_TORCH:
-        /* A torch whose version is unknown has an empty text here: NULL would mean that there was
-         * no torch. */
-        recorder_put(r, PROCESS_SAYS, .process_id = t->row.process_id,
-                     .torch_version = fact->TORCH.version, .torch_mode = fact->TORCH.mode,
-                     .torch_note = fact->TORCH.why);
-        t->collector->torch |= fact->TORCH.version.bytes > 0;
-        if (!t->collector->torch_note[0])
-            snprintf(t->collector->torch_note, sizeof t->collector->torch_note, "%.*s",
-                     (int)MIN(fact->TORCH.why.bytes, 511), fact->TORCH.why.text);
+        take_torch(t, &fact->TORCH);
         break;
     default:
         break;
     }
 }
 
-/* What a process and the shim in it say. */
+static void take_argv(struct traced *t, const struct fact_ARGV *fact)
+{
+    char *argv = json_array(fact->argv.text, (size_t)fact->argv.bytes);
+
+    recorder_put(t->collector->recorder, PROCESS_SAYS, .process_id = t->row.process_id,
+                 .argv = fact_string(argv));
+    free(argv);
+}
+
+static void take_loss(struct traced *t, const struct fact_LOSS *fact, struct fact *shared)
+{
+    struct collector *c = t->collector;
+    uint64_t *next = &c->state.file->header.next[NEXT_LOSS];
+    uint32_t loss = (uint32_t)*next;
+    uint64_t at_ns = (uint64_t)session_ns(t, fact->clock);
+    size_t bytes = MIN((size_t)fact->cause.bytes, ROW_CAUSE_MAX);
+
+    row_id(t, shared, &loss);
+    *next = loss;
+    collector_loss_row(c, shared->row_id, t->row.process_id, 0, at_ns,
+                       (uint64_t)known(fact->events), strndupa(fact->cause.text, bytes));
+}
+
+static void take_code(struct traced *t, const struct fact_CODE *fact, struct fact *shared)
+{
+    struct state_header *next = &t->collector->state.file->header;
+    uint32_t id = new_id(t, &t->codes, fact->code, shared, &next->next_code);
+
+    recorder_put(t->collector->recorder, CODE, .code_id = id, .process_id = t->row.process_id,
+                 .filename = fact->filename, .qualname = fact->qualname,
+                 .first_line = fact->first_line, .kind = fact_string(code_kind(fact)),
+                 .fingerprint = fact->fingerprint);
+}
+
+static void take_compile(struct traced *t, const struct fact_COMPILE *fact, uint32_t compile)
+{
+    recorder_put(t->collector->recorder, COMPILE, .compile_id = compile,
+                 .code_id = id_of(&t->codes, fact->code), .label = fact->label,
+                 .outcome = fact->outcome, .reason = fact->reason,
+                 .start_ns = session_ns(t, fact->began), .end_ns = session_ns(t, fact->ended));
+}
+
+static void take_compiled(struct traced *t, const struct fact_COMPILED *fact, uint32_t compile)
+{
+    struct recorder *r = t->collector->recorder;
+    uint32_t entry = entry_of(t, fact->entry)->entry_id;
+
+    recorder_put(r, COMPILE_ENTRY, .compile_id = compile, .cache_entry_id = entry);
+    recorder_put(r, ENTRY_COMPILE, .cache_entry_id = entry, .compile_id = compile);
+}
+
+/* How a cause was found out, as the trace has it. */
+static const char *cause_how(int64_t how)
+{
+    if (how == CAUSE_DECIDED)
+        return "observed";
+    return how == CAUSE_CUT ? "re-checked in part" : "re-checked";
+}
+
+static void take_cause(struct traced *t, const struct fact_CAUSE *fact, uint32_t compile,
+                       struct fact *shared)
+{
+    const struct traced_entry *entry = entry_of(t, fact->entry);
+    bool also = fact->how == CAUSE_ALSO || fact->how == CAUSE_CUT;
+
+    recorder_put(
+        t->collector->recorder, CAUSE, .rowid = note_id(t, shared, entry->entry_id && compile),
+        .compile_id = compile, .cache_entry_id = entry->entry_id, .ordinal = also,
+        .guard_id = guard_id(entry, fact->guard), .kind = fact->kind, .source = fact->source,
+        .aspect = fact->aspect, .dimension = known(fact->dimension), .expected = fact->expected,
+        .actual = fact->actual, .text = fact->words, .how = fact_string(cause_how(fact->how)));
+}
+
+/* A fact about a cache entry. */
+static void take_of_entry(struct traced *t, enum fact_kind kind, const union fact_any *fact,
+                          struct fact *shared)
+{
+    struct recorder *r = t->collector->recorder;
+    const struct traced_entry *entry = entry_of(t, fact->numbers[0]);
+    uint32_t id = entry->entry_id;
+
+    switch (kind) {
+    case FACT_GUARD:
+        recorder_put(r, GUARD, .guard_id = guard_id(entry, fact->GUARD.ordinal),
+                     .cache_entry_id = id, .ordinal = fact->GUARD.ordinal, .kind = fact->GUARD.kind,
+                     .source = fact->GUARD.source, .expression = fact->GUARD.expression,
+                     .user_stack = fact->GUARD.stack);
+        break;
+    case FACT_ORDER:
+        recorder_put(r, GUARD_ORDER, .rowid = note_id(t, shared, id), .cache_entry_id = id,
+                     .from_ns = session_ns(t, fact->ORDER.clock), .ordinals = fact->ORDER.ordinals,
+                     .process_id = t->row.process_id);
+        break;
+    default:
+        recorder_put(r, ENTRY_DIED, .cache_entry_id = id,
+                     .died_ns = session_ns(t, fact->DEATH.clock), .death_cause = fact->DEATH.cause);
+    }
+}
+
+/* A fact about a process, or about the shim in it. */
 static void take_own(struct traced *t, enum fact_kind kind, const union fact_any *fact,
                      struct fact *shared)
 {
     struct collector *c = t->collector;
+    struct recorder *r = c->recorder;
     struct state_header *next = &c->state.file->header;
-    const struct traced_entry *entry = entry_of(t, fact->numbers[0]);
-    uint32_t compile = id_of(&t->compiles, fact->numbers[0]),
-             loss = (uint32_t)next->next[NEXT_LOSS];
-    char *argv;
+    int64_t process = t->row.process_id;
+    uint32_t compile = id_of(&t->compiles, fact->numbers[0]);
+    uint32_t id;
 
     switch (kind) {
     case FACT_ARGV:
-        argv = json_array(fact->ARGV.argv.text, (size_t)fact->ARGV.argv.bytes);
-        recorder_put(c->recorder, PROCESS_SAYS, .process_id = t->row.process_id,
-                     .argv = fact_string(argv));
-        free(argv);
+        take_argv(t, &fact->ARGV);
         break;
     case FACT_EXECUTABLE:
-        recorder_put(c->recorder, PROCESS_SAYS, .process_id = t->row.process_id,
-                     .executable = fact->EXECUTABLE.path);
+        recorder_put(r, PROCESS_SAYS, .process_id = process, .executable = fact->EXECUTABLE.path);
         break;
     case FACT_PYTHON:
-        recorder_put(c->recorder, PROCESS_SAYS, .process_id = t->row.process_id,
+        recorder_put(r, PROCESS_SAYS, .process_id = process,
                      .python_version = fact->PYTHON.version);
         break;
     case FACT_RANK:
-        recorder_put(c->recorder, PROCESS_RANK, .process_id = t->row.process_id,
-                     .rank = known(fact->RANK.rank), .local_rank = known(fact->RANK.local_rank));
+        recorder_put(r, PROCESS_RANK, .process_id = process, .rank = known(fact->RANK.rank),
+                     .local_rank = known(fact->RANK.local_rank));
         break;
     case FACT_LOSS:
-        row_id(t, shared, &loss);
-        next->next[NEXT_LOSS] = loss;
-        collector_loss_row(
-            c, shared->row_id, t->row.process_id, 0, (uint64_t)session_ns(t, fact->LOSS.clock),
-            (uint64_t)known(fact->LOSS.events),
-            strndupa(fact->LOSS.cause.text, MIN((size_t)fact->LOSS.cause.bytes, ROW_CAUSE_MAX)));
+        take_loss(t, &fact->LOSS, shared);
         break;
     case FACT_THREAD:
-        recorder_put(c->recorder, THREAD,
-                     .thread_id =
-                         new_id(t, &t->threads, fact->THREAD.thread, shared, &next->next_thread),
-                     .process_id = t->row.process_id, .os_tid = fact->THREAD.os_tid,
-                     .name = fact->THREAD.name);
+        id = new_id(t, &t->threads, fact->THREAD.thread, shared, &next->next_thread);
+        recorder_put(r, THREAD, .thread_id = id, .process_id = process,
+                     .os_tid = fact->THREAD.os_tid, .name = fact->THREAD.name);
         break;
     case FACT_CODE:
-        recorder_put(c->recorder, CODE,
-                     .code_id = new_id(t, &t->codes, fact->CODE.code, shared, &next->next_code),
-                     .process_id = t->row.process_id, .filename = fact->CODE.filename,
-                     .qualname = fact->CODE.qualname, .first_line = fact->CODE.first_line,
-                     .kind = fact_string(code_kind(&fact->CODE)),
-                     .fingerprint = fact->CODE.fingerprint);
+        take_code(t, &fact->CODE, shared);
         break;
     case FACT_ENTRY:
         take_entry(t, &fact->ENTRY, shared);
         break;
-    case FACT_GUARD:
-        recorder_put(c->recorder, GUARD, .guard_id = guard_id(entry, fact->GUARD.ordinal),
-                     .cache_entry_id = entry->entry_id, .ordinal = fact->GUARD.ordinal,
-                     .kind = fact->GUARD.kind, .source = fact->GUARD.source,
-                     .expression = fact->GUARD.expression, .user_stack = fact->GUARD.stack);
-        break;
     case FACT_ASKED:
-        recorder_put(c->recorder, COMPILE_BEGUN,
-                     .compile_id =
-                         new_id(t, &t->compiles, fact->ASKED.compile, shared, &next->next_compile),
+        id = new_id(t, &t->compiles, fact->ASKED.compile, shared, &next->next_compile);
+        recorder_put(r, COMPILE_BEGUN, .compile_id = id,
                      .code_id = id_of(&t->codes, fact->ASKED.code),
                      .start_ns = session_ns(t, fact->ASKED.clock));
         break;
     case FACT_COMPILE:
-        recorder_put(c->recorder, COMPILE, .compile_id = compile,
-                     .code_id = id_of(&t->codes, fact->COMPILE.code), .label = fact->COMPILE.label,
-                     .outcome = fact->COMPILE.outcome, .reason = fact->COMPILE.reason,
-                     .start_ns = session_ns(t, fact->COMPILE.began),
-                     .end_ns = session_ns(t, fact->COMPILE.ended));
+        take_compile(t, &fact->COMPILE, compile);
         break;
     case FACT_COMPILED:
-        entry = entry_of(t, fact->COMPILED.entry);
-        recorder_put(c->recorder, COMPILE_ENTRY, .compile_id = compile,
-                     .cache_entry_id = entry->entry_id);
-        recorder_put(c->recorder, ENTRY_COMPILE, .cache_entry_id = entry->entry_id,
-                     .compile_id = compile);
+        take_compiled(t, &fact->COMPILED, compile);
         break;
     case FACT_CAUSE:
-        entry = entry_of(t, fact->CAUSE.entry);
-        recorder_put(c->recorder, CAUSE, .rowid = note_id(t, shared, entry->entry_id && compile),
-                     .compile_id = compile, .cache_entry_id = entry->entry_id,
-                     .ordinal = fact->CAUSE.how == CAUSE_ALSO || fact->CAUSE.how == CAUSE_CUT,
-                     .guard_id = guard_id(entry, fact->CAUSE.guard), .kind = fact->CAUSE.kind,
-                     .source = fact->CAUSE.source, .aspect = fact->CAUSE.aspect,
-                     .dimension = known(fact->CAUSE.dimension), .expected = fact->CAUSE.expected,
-                     .actual = fact->CAUSE.actual, .text = fact->CAUSE.words,
-                     .how = fact_string(fact->CAUSE.how == CAUSE_DECIDED ? "observed"
-                                        : fact->CAUSE.how == CAUSE_CUT   ? "re-checked in part"
-                                                                         : "re-checked"));
+        take_cause(t, &fact->CAUSE, compile, shared);
         break;
+    case FACT_GUARD:
     case FACT_ORDER:
-        recorder_put(c->recorder, GUARD_ORDER, .rowid = note_id(t, shared, entry->entry_id),
-                     .cache_entry_id = entry->entry_id, .from_ns = session_ns(t, fact->ORDER.clock),
-                     .ordinals = fact->ORDER.ordinals, .process_id = t->row.process_id);
-        break;
     case FACT_DEATH:
-        recorder_put(c->recorder, ENTRY_DIED, .cache_entry_id = entry->entry_id,
-                     .died_ns = session_ns(t, fact->DEATH.clock), .death_cause = fact->DEATH.cause);
+        take_of_entry(t, kind, fact, shared);
         break;
     case FACT_SIGNATURE:
-        recorder_put(c->recorder, SIGNATURE, .text = fact->SIGNATURE.text,
-                     .signature_id = new_id(t, &t->signatures, fact->SIGNATURE.signature, shared,
-                                            &next->next_signature));
+        id = new_id(t, &t->signatures, fact->SIGNATURE.signature, shared, &next->next_signature);
+        recorder_put(r, SIGNATURE, .text = fact->SIGNATURE.text, .signature_id = id);
         break;
     case FACT_SETTING:
         settings_take(c, &fact->SETTING);
@@ -346,11 +447,12 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
 
 bool traced_facts_next(struct traced *t, uint64_t at)
 {
-    struct facts head = {0}, *chunk = NULL;
+    struct facts head = {0};
+    struct facts *chunk = NULL;
     int error = ERANGE;
+    bool is_read = pread(t->fd, &head, sizeof head, (off_t)at) == sizeof head;
 
-    if (pread(t->fd, &head, sizeof head, (off_t)at) == sizeof head && head.bytes &&
-        head.bytes < UINT32_MAX) {
+    if (is_read && head.bytes && head.bytes < UINT32_MAX) {
         chunk = traced_map(t, at, head.bytes + sizeof head);
         error = chunk ? ERANGE : errno;
     }
@@ -373,15 +475,17 @@ bool traced_facts_next(struct traced *t, uint64_t at)
 static const char *fact_take(struct traced *t, uint64_t used)
 {
     struct collector *c = t->collector;
-    struct fact *shared = (struct fact *)(t->facts->data + t->facts_read), head;
+    struct fact *shared = (struct fact *)(t->facts->data + t->facts_read);
+    struct fact head;
     uint64_t end = t->facts_bytes - sizeof *t->facts;
     union fact_any fact;
 
     if (used > end || end - t->facts_read < sizeof *shared)
         return "its names do not end where they say";
     head = *shared; /* what is checked must not change before it is used */
-    if (head.bytes < sizeof *shared || head.bytes % 8 || head.bytes > used - t->facts_read ||
-        head.bytes > FACT_MAX)
+    if (head.bytes < sizeof *shared || head.bytes % 8)
+        return "a name's length makes no sense";
+    if (head.bytes > used - t->facts_read || head.bytes > FACT_MAX)
         return "a name's length makes no sense";
     /* SQLite must not meet memory that can go away: facts are copied first. */
     if (!list_reach(&c->fact, head.bytes))
@@ -399,7 +503,8 @@ static const char *fact_take(struct traced *t, uint64_t used)
 void traced_facts(struct traced *t)
 {
     while (!t->broken && t->facts) {
-        uint64_t used = atomic_load_explicit(&t->facts->used, memory_order_acquire), next;
+        uint64_t used = atomic_load_explicit(&t->facts->used, memory_order_acquire);
+        uint64_t next;
         while (t->facts_read < used) {
             const char *wrong = fact_take(t, used);
             if (wrong) {
@@ -511,42 +616,72 @@ static bool is_run_known(const struct decode_check *c)
     return c->guards_run || c->result == CHECK_PASS || c->result == CHECK_BACKEND_MISMATCH;
 }
 
+/* A check's time in ns; ROW_NONE: it was not measured. */
+static int64_t check_ns(const struct traced *t, const struct decode_check *c)
+{
+    const struct decode_session *decode = &t->collector->decode;
+
+    if (c->ticks == RING_TICKS_UNKNOWN)
+        return ROW_NONE;
+    return session_ns(t, (int64_t)(decode->start_clock + c->ticks));
+}
+
+/* Check C of an entry, at POSITION in the lookup. */
+static void put_check(struct traced *t, const struct decode_check *c,
+                      const struct traced_entry *entry, int64_t position)
+{
+    struct lookup_pages *pages = &t->collector->lookups;
+    uint32_t failed = guard_id(entry, (int64_t)c->failed - 1);
+    int64_t lookup = (int64_t)pages->next[NEXT_LOOKUP];
+    int64_t run = is_run_known(c) ? (int64_t)c->guards_run : ROW_NONE;
+    int64_t values[] = {lookup, position,      entry->entry_id, 0, failed ? failed : ROW_NONE,
+                        run,    check_ns(t, c)};
+
+    lookup_pages_add(pages, PAGES_CHECK, values, check_words[c->result]);
+}
+
+/* The checks of D's lookup. Returns how many ran guards. */
+static int64_t put_checks(struct traced *t, const struct decoder *d)
+{
+    int64_t checked = 0;
+    int64_t position = 0;
+
+    for (uint32_t i = 0; i < d->now.check_count; i++) {
+        const struct decode_check *c = &d->place->checks[i];
+        const struct traced_entry *entry = entry_of(t, c->entry);
+        if (!entry->entry_id || c->result >= CHECK_RESULTS)
+            continue;
+        checked += c->result != CHECK_BACKEND_MISMATCH;
+        put_check(t, c, entry, position);
+        position++;
+    }
+    return checked;
+}
+
 void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
                    uint64_t duration_ns, unsigned outcome, bool observed, uint32_t cache_entry_id)
 {
     const struct decode_frame *frame = &d->stack.at[d->stack.count - 1];
-    struct lookup_pages *pages = &t->collector->lookups;
+    uint32_t thread_id = d->now.thread_id;
     uint32_t signature;
-    int64_t checked = 0, position = 0;
+    int64_t checked;
 
     if (d->now.compile || d->now.signature || tries_unknown(t, d))
         traced_facts(t);
-    for (uint32_t i = 0; i < d->now.check_count; i++) {
-        const struct decode_check *c = &d->place->checks[i];
-        const struct traced_entry *entry = entry_of(t, c->entry);
-        uint32_t failed = guard_id(entry, (int64_t)c->failed - 1);
-        if (!entry->entry_id || c->result >= CHECK_RESULTS)
-            continue;
-        checked += c->result != CHECK_BACKEND_MISMATCH;
-        lookup_pages_add(
-            pages, PAGES_CHECK,
-            (int64_t[]){
-                (int64_t)pages->next[NEXT_LOOKUP], position++, entry->entry_id, 0,
-                failed ? failed : ROW_NONE, is_run_known(c) ? (int64_t)c->guards_run : ROW_NONE,
-                c->ticks == RING_TICKS_UNKNOWN
-                    ? ROW_NONE
-                    : session_ns(t, (int64_t)(t->collector->decode.start_clock + c->ticks))},
-            check_words[c->result]);
-    }
+    checked = put_checks(t, d);
     signature = id_of(&t->signatures, (int64_t)d->now.signature - 1);
-    lookup_pages_add(pages, PAGES_LOOKUP,
-                     (int64_t[]){(int64_t)frame->frame_id, d->now.thread_id, frame->code_id,
-                                 (int64_t)start_ns, (int64_t)duration_ns, outcome,
-                                 cache_entry_id ? cache_entry_id : ROW_NONE,
-                                 observed ? ROW_NONE : checked, signature ? signature : ROW_NONE},
-                     NULL);
+    int64_t values[] = {(int64_t)frame->frame_id,
+                        thread_id,
+                        frame->code_id,
+                        (int64_t)start_ns,
+                        (int64_t)duration_ns,
+                        outcome,
+                        cache_entry_id ? cache_entry_id : ROW_NONE,
+                        observed ? ROW_NONE : checked,
+                        signature ? signature : ROW_NONE};
+    lookup_pages_add(&t->collector->lookups, PAGES_LOOKUP, values, NULL);
     if (d->now.compile)
         recorder_put(t->collector->recorder, COMPILE_FRAME,
                      .compile_id = id_of(&t->compiles, (int64_t)d->now.compile - 1),
-                     .frame_id = frame->frame_id, .thread_id = d->now.thread_id);
+                     .frame_id = frame->frame_id, .thread_id = thread_id);
 }

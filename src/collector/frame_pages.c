@@ -163,12 +163,21 @@ static struct id_prefix id_prefix(uint64_t id)
     return prefix;
 }
 
+/* BYTE in a byte of its own at BODY, also a 0; returns its end. */
+static inline uint8_t *put_byte(uint8_t *body, uint8_t byte, uint8_t *type)
+{
+    *type = 1;
+    *body = byte;
+    return body + 1;
+}
+
 /* Make ROW's cell at P; returns its end. No loop over the columns: this is where the collector's
  * time goes. */
 static inline uint8_t *cell_make(uint8_t *p, const struct id_prefix *prefix, uint32_t slot,
                                  const struct frame_row *row)
 {
-    uint8_t *cell = p, *type, *body;
+    uint8_t *cell = p;
+    uint8_t *type, *body;
 
     memcpy(p + 1, prefix->byte, sizeof prefix->byte); /* the length comes last */
     p += 1 + prefix->bytes;
@@ -185,8 +194,8 @@ static inline uint8_t *cell_make(uint8_t *p, const struct id_prefix *prefix, uin
     body = put_number(body, row->kind, &type[COLUMN_KIND]);
     if (row->ended)
         body = put_number(body, row->outcome, &type[COLUMN_OUTCOME]);
-    else /* room for what comes later */
-        type[COLUMN_OUTCOME] = 1, *body++ = row->outcome;
+    else /* room for the outcome that comes later */
+        body = put_byte(body, row->outcome, &type[COLUMN_OUTCOME]);
     body = put_number(body, row->start_ns, &type[COLUMN_START]);
     if (row->ended) {
         body = put_number(body, row->end_ns, &type[COLUMN_END]);
@@ -199,7 +208,7 @@ static inline uint8_t *cell_make(uint8_t *p, const struct id_prefix *prefix, uin
     if (row->ended)
         body = put_number(body, row->exit, &type[COLUMN_EXIT]);
     else
-        type[COLUMN_EXIT] = 1, *body++ = 0;
+        body = put_byte(body, 0, &type[COLUMN_EXIT]);
     cell[0] = (uint8_t)(body - type + 1);
     return body;
 }
@@ -211,8 +220,8 @@ struct cell {
 
 uint8_t *page_row(uint8_t *page, unsigned slot, uint64_t *id)
 {
-    uint8_t *p = page + get16(page + 8 + 2 * (slot % FRAME_PAGE_ROWS)),
-            *end = page + FRAME_PAGE_BYTES;
+    uint8_t *p = page + get16(page + 8 + 2 * (slot % FRAME_PAGE_ROWS));
+    uint8_t *end = page + FRAME_PAGE_BYTES;
 
     if (page[0] != PAGE_TABLE || slot >= get16(page + 3) || slot >= FRAME_PAGE_ROWS || p < page + 8)
         return NULL;
@@ -227,7 +236,8 @@ uint8_t *page_row(uint8_t *page, unsigned slot, uint64_t *id)
 /* The cell of slot SLOT, checked against the page's bounds and our own form. */
 static bool cell_find(uint8_t *page, unsigned slot, struct cell *cell)
 {
-    uint8_t *p, *end = page + FRAME_PAGE_BYTES;
+    uint8_t *p;
+    uint8_t *end = page + FRAME_PAGE_BYTES;
     uint64_t id;
 
     cell->start = page + get16(page + 8 + 2 * (slot % FRAME_PAGE_ROWS));
@@ -302,8 +312,20 @@ static uint8_t *in_window(struct frame_pages *w, uint32_t page)
 {
     uint32_t slot = page % FRAME_WINDOW_PAGES;
 
-    return page >= w->window->written && w->window->holds[slot] == page + 1 ? w->window->page[slot]
-                                                                            : NULL;
+    if (page < w->window->written || w->window->holds[slot] != page + 1)
+        return NULL;
+    return w->window->page[slot];
+}
+
+/* Drop the leaves beyond the limit; their rows are lost. */
+static void cut_leaves(struct frame_pages *w, page_leaves *leaves)
+{
+    for (; leaves->count; leaves->count--) {
+        const struct page_leaf *last = &leaves->at[leaves->count - 1];
+        if (last->page < w->limit)
+            break;
+        w->lost += last->id;
+    }
 }
 
 /* The disk is full: store no more frames, and cut off the last pages, which may
@@ -323,9 +345,7 @@ static void disk_full(struct frame_pages *w)
         w->cells.at[page] = 0;
     }
     for (int tree = TREE_LOOKUP; tree <= TREE_CHECK; tree++)
-        for (page_leaves *leaves = &w->leaves[tree];
-             leaves->count && leaves->at[leaves->count - 1].page >= w->limit; leaves->count--)
-            w->lost += leaves->at[leaves->count - 1].id;
+        cut_leaves(w, &w->leaves[tree]);
 }
 
 /* Write the window's pages [written, end) that are there. The others are still
@@ -335,7 +355,9 @@ static void write_window(struct frame_pages *w, uint32_t end)
     struct frame_window *window = w->window;
 
     while (window->written < end) {
-        uint32_t from = window->written, slot = from % FRAME_WINDOW_PAGES, count = 0;
+        uint32_t from = window->written;
+        uint32_t slot = from % FRAME_WINDOW_PAGES;
+        uint32_t count = 0;
         while (from + count < end && slot + count < FRAME_WINDOW_PAGES && count < WRITE_PAGES &&
                window->holds[slot + count] == from + count + 1 &&
                (count == 0 || file_page(w, from + count) == file_page(w, from) + count))
@@ -491,7 +513,8 @@ static uint8_t *page_of(struct frame_pages *w, uint64_t id, uint8_t copy[FRAME_P
 
 bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row)
 {
-    uint8_t copy[FRAME_PAGE_BYTES], *data = page_of(w, id, copy);
+    uint8_t copy[FRAME_PAGE_BYTES];
+    uint8_t *data = page_of(w, id, copy);
     struct cell cell;
 
     if (!data || !cell_find(data, (unsigned)((id - 1) % FRAME_PAGE_ROWS), &cell))
@@ -525,7 +548,8 @@ uint64_t frame_pages_last(struct frame_pages *w, uint32_t thread_id, uint32_t ex
 static void patch(struct frame_pages *w, uint64_t id, unsigned outcome, bool ends, uint64_t end_ns,
                   unsigned exit)
 {
-    uint8_t copy[FRAME_PAGE_BYTES], *data = page_of(w, id, copy);
+    uint8_t copy[FRAME_PAGE_BYTES];
+    uint8_t *data = page_of(w, id, copy);
     struct cell cell;
 
     if (!data || !cell_find(data, (unsigned)((id - 1) % FRAME_PAGE_ROWS), &cell) ||
@@ -555,9 +579,10 @@ void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsign
  * middle would leave half of that: the page moves to the file, by one write. */
 void frame_pages_drop(struct frame_pages *w, uint64_t id)
 {
-    uint8_t made[FRAME_PAGE_BYTES], *data = page_of(w, id, made);
-    uint32_t page = (uint32_t)((id - 1) / FRAME_PAGE_ROWS),
-             slot = (uint32_t)((id - 1) % FRAME_PAGE_ROWS);
+    uint8_t made[FRAME_PAGE_BYTES];
+    uint8_t *data = page_of(w, id, made);
+    uint32_t page = (uint32_t)((id - 1) / FRAME_PAGE_ROWS);
+    uint32_t slot = (uint32_t)((id - 1) % FRAME_PAGE_ROWS);
     struct cell cell;
     unsigned start;
 
@@ -589,7 +614,8 @@ static void interior_make(uint8_t *page, enum page_tree_of tree, const struct pa
     memset(page, 0, FRAME_PAGE_BYTES);
     page[0] = (tree >= TREE_LOOKUP_CODE ? PAGE_INDEX : PAGE_TABLE) - 8;
     for (size_t i = 0; i + 1 < count; i++) { /* the last child is the right-most pointer */
-        uint8_t cell[40], *p = put_big_endian(cell, children[i].page, 4);
+        uint8_t cell[40];
+        uint8_t *p = put_big_endian(cell, children[i].page, 4);
         p = tree >= TREE_LOOKUP_CODE ? put_key(p, children[i].key, children[i].id)
                                      : put_varint(p, children[i].key);
         content -= (unsigned)(p - cell);
@@ -607,7 +633,8 @@ static void interior_make(uint8_t *page, enum page_tree_of tree, const struct pa
 static bool free_pages(struct frame_pages *w, uint8_t *header, const uint32_t *empty, size_t count,
                        uint64_t *next)
 {
-    uint64_t last = 0, trunks = 0;
+    uint64_t last = 0;
+    uint64_t trunks = 0;
 
     for (size_t at = 0, leaves; at < count; at += leaves, trunks++) {
         uint8_t trunk[FRAME_PAGE_BYTES] = {0};
@@ -634,10 +661,12 @@ static bool levels_make(struct frame_pages *w, enum page_tree_of tree, struct pa
     struct frame_window *window = w->window;
 
     while (count > 1) {
-        size_t pages = (count + most - 1) / most, made = 0;
+        size_t pages = (count + most - 1) / most;
+        size_t made = 0;
         for (size_t i = 0; i < pages; i++) {
             /* Children spread evenly: no page is left with only one. */
-            size_t from = count * i / pages, to = count * (i + 1) / pages;
+            size_t from = count * i / pages;
+            size_t to = count * (i + 1) / pages;
             uint64_t number = pages == 1 ? window->root[tree] : *next;
             /* The window is written and free: pages gather there. */
             interior_make(window->page[made++], tree, children + from, to - from);
@@ -696,7 +725,8 @@ static bool tree_make(struct frame_pages *w, enum page_tree_of tree, struct page
 /* Make the trees over the pages that are stored. The number of frames, or -1. */
 static int64_t trees_make(struct frame_pages *w)
 {
-    uint32_t stored = w->window->next_page < w->limit ? w->window->next_page : w->limit, *empty;
+    uint32_t stored = w->window->next_page < w->limit ? w->window->next_page : w->limit;
+    uint32_t *empty;
     uint64_t next = file_page(w, stored);
     uint8_t header[100];
     size_t empty_count = 0;

@@ -22,7 +22,8 @@ enum { DEATHS_MAX = 8 /* in a row, while it finishes */ };
  * descriptors all have FD_CLOEXEC. */
 void launch_let_go(void)
 {
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC), fd;
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int fd;
     DIR *directory = opendir("/proc/self/fd");
     struct dirent *entry;
 

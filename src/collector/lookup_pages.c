@@ -34,7 +34,8 @@ static void page_begin(uint8_t *page)
 static void leaf_make(struct lookup_pages *l, page_leaves *leaves, const struct page_leaf *keys,
                       size_t count, struct page_leaf last)
 {
-    uint8_t page[FRAME_PAGE_BYTES + PAGE_SLACK] = {PAGE_INDEX}, cell[40];
+    uint8_t page[FRAME_PAGE_BYTES + PAGE_SLACK] = {PAGE_INDEX};
+    uint8_t cell[40];
     uint32_t at = frame_pages_take(l->pages);
     unsigned content = FRAME_PAGE_BYTES;
     struct page_leaf *leaf;
@@ -58,7 +59,8 @@ static void leaf_make(struct lookup_pages *l, page_leaves *leaves, const struct 
 static void key_add(struct lookup_pages *l, struct index_run *run, size_t first, uint64_t key,
                     uint64_t id)
 {
-    struct page_leaf *added = run ? list_add(&run->keys) : NULL, *from;
+    struct page_leaf *added = run ? list_add(&run->keys) : NULL;
+    struct page_leaf *from;
     size_t fit;
 
     l->pages->indexed &= !!added;
@@ -80,6 +82,32 @@ static void key_add(struct lookup_pages *l, struct index_run *run, size_t first,
     memmove(from, from + fit + 1, (run->keys.count - first) * sizeof *from);
 }
 
+/* The keys that ALL has so far become a leaf, and RUN's leaves follow it. */
+static void leaves_join(struct lookup_pages *l, struct index_run *all, const struct index_run *run)
+{
+    struct page_leaf last = all->keys.at[all->keys.count - 1];
+    struct page_leaf *more;
+
+    leaf_make(l, &all->leaves, all->keys.at, all->keys.count - 1, last);
+    all->keys.count = 0;
+    more = list_add_many(&all->leaves, run->leaves.count);
+    if (more)
+        memcpy(more, run->leaves.at, run->leaves.count * sizeof *more);
+    else
+        l->pages->indexed = false;
+}
+
+/* RUN goes behind ALL: its first two keys come before its leaves. */
+static void run_join(struct lookup_pages *l, struct index_run *all, const struct index_run *run)
+{
+    for (size_t k = 0; k < run->keys.count; k++) {
+        const struct page_leaf *key = &run->keys.at[k];
+        if (k == 2 && run->leaves.count)
+            leaves_join(l, all, run);
+        key_add(l, all, 0, key->key, key->id);
+    }
+}
+
 /* Put the leaves of COUNT runs one behind the other, and what is left between them into more. */
 static void runs_join(struct lookup_pages *l, enum page_tree_of tree, const struct index_run *runs,
                       size_t count)
@@ -87,17 +115,7 @@ static void runs_join(struct lookup_pages *l, enum page_tree_of tree, const stru
     struct index_run all = {0};
 
     for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < runs[i].keys.count; k++) {
-            if (k == 2 && runs[i].leaves.count) {
-                struct page_leaf last = all.keys.at[all.keys.count - 1], *more;
-                leaf_make(l, &all.leaves, all.keys.at, all.keys.count - 1, last);
-                all.keys.count = 0;
-                if ((more = list_add_many(&all.leaves, runs[i].leaves.count)))
-                    memcpy(more, runs[i].leaves.at, runs[i].leaves.count * sizeof *more);
-                l->pages->indexed &= !!more;
-            }
-            key_add(l, &all, 0, runs[i].keys.at[k].key, runs[i].keys.at[k].id);
-        }
+        run_join(l, &all, &runs[i]);
     if (all.keys.count)
         leaf_make(l, &all.leaves, all.keys.at, all.keys.count, all.keys.at[all.keys.count - 1]);
     list_free(&all.keys);
@@ -122,30 +140,56 @@ static void page_put(struct lookup_pages *l, enum lookup_table table)
     page_begin(page);
 }
 
+/* TEXT in the body of a record; returns its end. */
+static uint8_t *put_text(uint8_t *body, const char *text, uint8_t *type)
+{
+    size_t length = strlen(text);
+
+    *type = (uint8_t)(13 + 2 * length);
+    memcpy(body, text, length);
+    return body + length;
+}
+
+/* Make the next row's cell of TABLE. Returns its bytes. */
+static inline unsigned lookup_cell(uint8_t cell[CELL_MAX], uint64_t id, enum lookup_table table,
+                                   const int64_t *values, const char *word)
+{
+    uint8_t *record = put_varint(cell + 1, id);
+    uint8_t *body = record + 1 + columns[table];
+
+    record[0] = (uint8_t)(columns[table] + 1);
+    record[1] = 0; /* NULL: the id is the row's own */
+    for (unsigned i = 1; i < columns[table]; i++) {
+        uint8_t *type = &record[1 + i];
+        if (word && i == CHECK_WORD)
+            body = put_text(body, word, type);
+        else if (values[i - 1] == ROW_NONE)
+            *type = 0;
+        else
+            body = put_number(body, (uint64_t)values[i - 1], type);
+    }
+    cell[0] = (uint8_t)(body - record);
+    return (unsigned)(body - cell);
+}
+
+/* Has PAGE no room for a cell of so many BYTES? */
+static bool is_full(const uint8_t *page, unsigned bytes)
+{
+    unsigned rows = get16(page + 3);
+
+    return rows == ROWS_MAX || get16(page + 5) < 8 + 2 * (rows + 1) + bytes;
+}
+
 void lookup_pages_add(struct lookup_pages *l, enum lookup_table table, const int64_t *values,
                       const char *word)
 {
-    uint8_t *page = l->window->page[table], cell[CELL_MAX], *record, *body;
-    unsigned rows, content, bytes;
+    uint8_t *page = l->window->page[table];
+    uint64_t id = l->next[table];
+    uint8_t cell[CELL_MAX];
+    unsigned bytes = lookup_cell(cell, id, table, values, word);
+    unsigned rows, content;
 
-    record = put_varint(cell + 1, l->next[table]);
-    record[0] = (uint8_t)(columns[table] + 1);
-    record[1] = 0; /* NULL: the id is the row's own */
-    body = record + 1 + columns[table];
-    for (unsigned i = 1; i < columns[table]; i++)
-        if (word && i == CHECK_WORD) {
-            size_t length = strlen(word);
-            record[1 + i] = (uint8_t)(13 + 2 * length);
-            memcpy(body, word, length);
-            body += length;
-        } else if (values[i - 1] == ROW_NONE) {
-            record[1 + i] = 0;
-        } else {
-            body = put_number(body, (uint64_t)values[i - 1], &record[1 + i]);
-        }
-    cell[0] = (uint8_t)(body - record);
-    bytes = (unsigned)(body - cell);
-    if (get16(page + 3) == ROWS_MAX || get16(page + 5) < 8 + 2 * (get16(page + 3) + 1) + bytes)
+    if (is_full(page, bytes))
         page_put(l, table);
     rows = get16(page + 3);
     content = get16(page + 5) - bytes;
@@ -154,12 +198,21 @@ void lookup_pages_add(struct lookup_pages *l, enum lookup_table table, const int
     put16(page + 5, content);
     atomic_signal_fence(memory_order_release);
     page[4] = (uint8_t)(rows + 1);
-    if (l->pages->indexed && table == PAGES_LOOKUP)
-        key_add(l, list_reach(&l->codes, (size_t)values[2]), 2, (uint64_t)values[2],
-                l->next[table]);
-    else if (l->pages->indexed)
-        key_add(l, &l->checks, 2, (uint64_t)values[0], l->next[table]);
+    if (l->pages->indexed && table == PAGES_LOOKUP) {
+        uint64_t code = (uint64_t)values[2];
+        key_add(l, list_reach(&l->codes, (size_t)code), 2, code, id);
+    } else if (l->pages->indexed) {
+        key_add(l, &l->checks, 2, (uint64_t)values[0], id);
+    }
     l->next[table]++;
+}
+
+/* The number that a record has for TYPE at BODY, in BYTES. */
+static int64_t number_read(const uint8_t *body, unsigned type, unsigned bytes)
+{
+    if (!type)
+        return ROW_NONE;
+    return type > 7 ? type - 8 : (int64_t)get_big_endian(body, bytes);
 }
 
 /* Row SLOT of a page of TABLE; its text is WORD. False: there is none, or it makes no sense. */
@@ -167,21 +220,23 @@ static bool row_read(uint8_t *page, unsigned slot, enum lookup_table table,
                      int64_t values[LOOKUP_COLUMNS], const char **word)
 {
     uint64_t id;
-    uint8_t *record = page_row(page, slot, &id), *body, *end = page + FRAME_PAGE_BYTES;
+    uint8_t *record = page_row(page, slot, &id);
+    uint8_t *end = page + FRAME_PAGE_BYTES;
+    uint8_t *body;
 
-    if (!record || record[0] != columns[table] + 1 || (body = record + 1 + columns[table]) > end)
+    if (!record || record[0] != columns[table] + 1)
+        return false;
+    body = record + 1 + columns[table];
+    if (body > end)
         return false;
     values[0] = (int64_t)id;
     for (unsigned i = 1; i < columns[table]; i++) {
-        unsigned type = record[1 + i],
-                 bytes = type > 12 ? (type - 13) / 2 : frame_bytes_of_type[type % 10];
+        unsigned type = record[1 + i];
+        unsigned bytes = type > 12 ? (type - 13) / 2 : frame_bytes_of_type[type % 10];
         bool text = table == PAGES_CHECK && i == CHECK_WORD;
         if (bytes > end - body || text != (type > 12))
             return false;
-        values[i] = !type      ? ROW_NONE
-                    : text     ? (int64_t)bytes
-                    : type > 7 ? type - 8
-                               : (int64_t)get_big_endian(body, bytes);
+        values[i] = text ? (int64_t)bytes : number_read(body, type, bytes);
         if (text)
             *word = (const char *)body;
         body += bytes;
@@ -218,34 +273,52 @@ static unsigned cut(uint8_t *page, enum lookup_table table, uint64_t end, uint64
     unsigned rows = 0;
     const char *word;
 
-    for (; row_read(page, rows, table, values, &word) && (uint64_t)values[0] > *last &&
-           (uint64_t)values[0] < end;
-         rows++)
-        *last = (uint64_t)values[0];
+    while (row_read(page, rows, table, values, &word)) {
+        uint64_t id = (uint64_t)values[0];
+        if (id <= *last || id >= end)
+            break;
+        *last = id;
+        rows++;
+    }
     put16(page + 3, rows);
     put16(page + 5, rows ? get16(page + 8 + 2 * (rows - 1)) : FRAME_PAGE_BYTES);
     return rows;
 }
 
-/* What a killed collector wrote. */
+/* PAGE N, which a killed collector wrote. *LAST: by table, the id of the last row so far. */
+static void page_take_over(struct lookup_pages *l, uint32_t n, uint8_t *page, uint64_t last[])
+{
+    uint64_t id;
+    uint8_t *record = page_row(page, 0, &id);
+    enum lookup_table table = PAGES_LOOKUP;
+    struct page_leaf *leaf;
+    unsigned had, rows;
+
+    if (!record)
+        return;
+    if (*record == CHECK_COLUMNS + 1)
+        table = PAGES_CHECK;
+    had = get16(page + 3);
+    rows = cut(page, table, l->next[table], &last[table]);
+    leaf = rows ? list_add(&l->pages->leaves[TREE_LOOKUP + table]) : NULL;
+    if (leaf)
+        *leaf = (struct page_leaf){n, last[table], rows};
+    if (rows != had)
+        frame_pages_rewrite(l->pages, n, page);
+}
+
+/* Go on with the pages that a killed collector wrote. */
 static void take_over(struct lookup_pages *l)
 {
-    uint64_t last[LOOKUP_TABLES] = {0}, id;
+    uint64_t last[LOOKUP_TABLES] = {0};
 
     for (uint32_t n = 0; n < l->pages->cells.count; n++) {
-        uint8_t copy[FRAME_PAGE_BYTES], *page = l->pages->cells.at[n] == FRAME_PAGE_OTHER
-                                                    ? frame_pages_at(l->pages, n, copy)
-                                                    : NULL;
-        uint8_t *record = page ? page_row(page, 0, &id) : NULL;
-        enum lookup_table table =
-            record && *record == CHECK_COLUMNS + 1 ? PAGES_CHECK : PAGES_LOOKUP;
-        unsigned had = record ? get16(page + 3) : 0,
-                 rows = record ? cut(page, table, l->next[table], &last[table]) : 0;
-        struct page_leaf *leaf = rows ? list_add(&l->pages->leaves[TREE_LOOKUP + table]) : NULL;
-        if (leaf)
-            *leaf = (struct page_leaf){n, last[table], rows};
-        if (rows != had)
-            frame_pages_rewrite(l->pages, n, page);
+        uint8_t copy[FRAME_PAGE_BYTES];
+        uint8_t *page = NULL;
+        if (l->pages->cells.at[n] == FRAME_PAGE_OTHER)
+            page = frame_pages_at(l->pages, n, copy);
+        if (page)
+            page_take_over(l, n, page, last);
     }
     for (enum lookup_table table = 0; table < LOOKUP_TABLES; table++) {
         if (!cut(l->window->page[table], table, l->next[table], &last[table]))

@@ -146,7 +146,8 @@ static void visit(const char *directory, void *context)
 static bool is_there(const char *directory)
 {
     struct session session;
-    bool busy = false, there = directory && session_open(&session, directory, &busy) == 0;
+    bool busy = false;
+    bool there = directory && session_open(&session, directory, &busy) == 0;
 
     if (there)
         session_close(&session);
@@ -158,7 +159,8 @@ static bool is_there(const char *directory)
 static void recover_without_session(struct recovery *r, const char *trace)
 {
     struct session session = SESSION_CLOSED;
-    char frames[PATH_MAX + 8], *directory = recorder_session(trace);
+    char frames[PATH_MAX + 8];
+    char *directory = recorder_session(trace);
 
     snprintf(frames, sizeof frames, "%s-frames", trace);
     if (directory && !is_there(directory) && session_live(directory) != LIVE_YES &&

@@ -27,9 +27,10 @@ enum session_clock session_clock_choose(void)
 #if defined __aarch64__
     return SESSION_TSC; /* cntvct is constant by the architecture */
 #else
-    FILE *source = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re"),
-         *info = NULL;
-    char name[16] = "", *line = NULL;
+    FILE *source = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
+    FILE *info = NULL;
+    char name[16] = "";
+    char *line = NULL;
     size_t room = 0;
     bool trusted;
 
@@ -111,45 +112,77 @@ static int directories_make(struct session *s)
     return 0;
 }
 
+/* Read and map the session file FD. NULL: it is none. The caller frees it. It is looked at as it
+ * was read: somebody may just cut it short. */
+static struct session_file *file_read(struct session *s, int fd)
+{
+    struct stat status = {0};
+    struct session_file *file;
+    void *mapped;
+    size_t bytes;
+
+    if (fstat(fd, &status) != 0)
+        return NULL;
+    if (status.st_size <= (off_t)sizeof *file || status.st_size > SESSION_FILE_MAX)
+        return NULL;
+    bytes = (size_t)status.st_size;
+    file = malloc(bytes);
+    if (!file)
+        return NULL;
+    if (pread(fd, file, bytes, 0) == status.st_size) {
+        mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (mapped != MAP_FAILED) {
+            s->bytes = bytes;
+            s->file = mapped; /* session_close unmaps it */
+            return file;
+        }
+    }
+    free(file);
+    return NULL;
+}
+
+/* Does FILE, of BYTES, make sense? */
+static bool file_is_sound(const struct session_file *file, size_t bytes)
+{
+    const char *end = (const char *)file + bytes;
+
+    if (memcmp(file->magic, RING_SESSION_MAGIC, sizeof file->magic))
+        return false;
+    /* the last byte is 0, so the strings end within */
+    return file->format == RING_FORMAT && file->bytes == bytes && !end[-1];
+}
+
+/* Take from FILE, which is sound, the second directory and the trace. */
+static void take_places(struct session *s, const struct session_file *file)
+{
+    const char *text = file->text;
+    const char *end = (const char *)file + s->bytes;
+    bool fits = strlen(text) < sizeof s->spill;
+
+    if (s->place[SESSION_SPILL] < 0 && fits && !strcmp(basename(text), basename(s->directory)))
+        s->place[SESSION_SPILL] = session_open_directory(text);
+    if (s->place[SESSION_SPILL] >= 0)
+        snprintf(s->spill, sizeof s->spill, "%s", text);
+    text += strlen(text) + 1;
+    snprintf(s->trace, sizeof s->trace, "%s", text < end ? text : "");
+    snprintf(s->frames, sizeof s->frames, "%s-frames", s->trace);
+}
+
 /* Map the session file that is there, and take from it the second directory and the trace. False:
- * it is not one. It is looked at as it was read: somebody may just cut it short. */
+ * it is not one. */
 static bool file_map(struct session *s)
 {
     int fd = session_open_file(s->place[SESSION_MAIN], "session", O_RDWR);
-    struct stat status = {0};
-    struct session_file *file = NULL;
-    void *mapped = MAP_FAILED;
-    const char *text, *end;
-    bool sound = false;
+    struct session_file *file;
+    bool sound;
 
     if (fd < 0)
         return false;
-    if (fstat(fd, &status) == 0 && status.st_size > (off_t)sizeof *file &&
-        status.st_size <= SESSION_FILE_MAX)
-        file = malloc((size_t)status.st_size);
-    if (file && pread(fd, file, (size_t)status.st_size, 0) == status.st_size)
-        mapped = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    file = file_read(s, fd);
     close(fd);
-    if (mapped != MAP_FAILED) {
-        s->bytes = (size_t)status.st_size;
-        s->file = mapped; /* session_close unmaps it */
-        end = (char *)file + s->bytes;
-        sound = !memcmp(file->magic, RING_SESSION_MAGIC, sizeof file->magic) &&
-                file->format == RING_FORMAT &&
-                /* the last byte is 0, so the strings end within */
-                file->bytes == s->bytes && !end[-1];
-    }
-    if (sound) {
-        text = file->text;
-        if (s->place[SESSION_SPILL] < 0 && strlen(text) < sizeof s->spill &&
-            !strcmp(basename(text), basename(s->directory)))
-            s->place[SESSION_SPILL] = session_open_directory(text);
-        if (s->place[SESSION_SPILL] >= 0)
-            snprintf(s->spill, sizeof s->spill, "%s", text);
-        text += strlen(text) + 1;
-        snprintf(s->trace, sizeof s->trace, "%s", text < end ? text : "");
-        snprintf(s->frames, sizeof s->frames, "%s-frames", s->trace);
-    }
+    sound = file && file_is_sound(file, s->bytes);
+    if (sound)
+        take_places(s, file);
     free(file);
     return sound;
 }

@@ -14,7 +14,8 @@
 /* The first setting of the session, and behind each the next. */
 static const char *settings_first(const struct session_file *file)
 {
-    const char *text = file->text, *end = (const char *)file + file->bytes;
+    const char *text = file->text;
+    const char *end = (const char *)file + file->bytes;
 
     for (uint32_t i = 0; i < file->globs + 2 && text < end; i++)
         text += strlen(text) + 1;
@@ -29,7 +30,8 @@ static uint32_t settings_count(const struct session_file *file)
 void settings_begin(struct collector *c)
 {
     const struct session_file *file = c->session->file;
-    const char *first = settings_first(file), *end = (const char *)file + file->bytes;
+    const char *first = settings_first(file);
+    const char *end = (const char *)file + file->bytes;
     char *made;
 
     if (!settings_count(file) || first >= end)

@@ -8,19 +8,29 @@
 
 enum { BLOCK_BYTES = (STATE_BLOCK * sizeof(struct decode_place) + 4095) & ~4095 };
 
+/* Take memory for BYTES at AT of FD. False with errno. */
+static bool reserve(int fd, off_t at, size_t bytes)
+{
+    errno = posix_fallocate(fd, at, (off_t)bytes);
+    return !errno;
+}
+
 bool collector_state_reserve(const struct collector_state *s)
 {
-    return !(errno = posix_fallocate(s->fd, 0, sizeof *s->file));
+    return reserve(s->fd, 0, sizeof *s->file);
 }
 
 /* The file of a new session, with memory for what is written before collector_state_reserve().
  * False with errno. */
 static bool make(int fd)
 {
-    return !(errno = posix_fallocate(fd, 0, offsetof(struct state_file, window.page))) &&
-           !(errno = posix_fallocate(fd, offsetof(struct state_file, lookups),
-                                     sizeof(struct lookup_window))) &&
-           ftruncate(fd, sizeof(struct state_file)) == 0;
+    const size_t lookups = offsetof(struct state_file, lookups);
+
+    if (!reserve(fd, 0, offsetof(struct state_file, window.page)))
+        return false;
+    if (!reserve(fd, (off_t)lookups, sizeof(struct lookup_window)))
+        return false;
+    return ftruncate(fd, sizeof(struct state_file)) == 0;
 }
 
 /* BYTES at AT of FD, with memory for them unless they are SPARSE. NULL with errno. */
@@ -28,7 +38,7 @@ static void *map_part(int fd, off_t at, size_t bytes, bool sparse)
 {
     void *mapped = MAP_FAILED;
 
-    if (sparse || !(errno = posix_fallocate(fd, at, (off_t)bytes)))
+    if (sparse || reserve(fd, at, bytes))
         mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at);
     return mapped == MAP_FAILED ? NULL : mapped;
 }

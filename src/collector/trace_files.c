@@ -150,7 +150,9 @@ static bool totals_mend(sqlite3 *db)
     enum { FRAME, THREAD, PARENT, CODE, CALL, DURATION, RAISED };
     struct decode_session session = {0};
     LIST(struct decoder) threads = {0};
-    sqlite3_stmt *rows = NULL, *orphan = NULL, *insert = NULL;
+    sqlite3_stmt *rows = NULL;
+    sqlite3_stmt *orphan = NULL;
+    sqlite3_stmt *insert = NULL;
     int step = SQLITE_ERROR;
 
     sqlite3_prepare_v2(db, schema_statement("recover/frames"), -1, &rows, NULL);
@@ -317,8 +319,9 @@ static bool write_all(int fd, const char *part, size_t bytes)
 /* All of FROM, on the disk, as TO, a new file. */
 static bool file_copy(const char *from, const char *to)
 {
-    int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW),
-        out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), failed;
+    int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int failed;
     ssize_t got = -1;
 
     while (in >= 0 && out >= 0 && (got = copy_file_range(in, NULL, out, NULL, 1 << 30, 0)) > 0)
@@ -342,8 +345,11 @@ static bool file_copy(const char *from, const char *to)
 
 bool recorder_move(const char *path, const char **error)
 {
-    char *to = ask(path, true, "recover/destination", NULL), *hidden = NULL, *folder = strdup(path);
-    const char *name = to ? strrchr(to, '/') : NULL, *own = strrchr(path, '/');
+    char *to = ask(path, true, "recover/destination", NULL);
+    char *hidden = NULL;
+    char *folder = strdup(path);
+    const char *name = to ? strrchr(to, '/') : NULL;
+    const char *own = strrchr(path, '/');
     bool moved = true;
 
     /* Elsewhere under its own name: no other file of the user's can be meant. */

@@ -153,7 +153,8 @@ static bool ring_open(struct traced *t, uint32_t n)
     struct collector *c = t->collector;
     uint64_t at = t->file->ring_off[n];
     struct ring *ring = traced_map(t, at, RING_HEADER);
-    uint64_t count = ring ? ring->words : 0, *words = ring ? words_map(t, at, count) : NULL;
+    uint64_t count = ring ? ring->words : 0;
+    uint64_t *words = ring ? words_map(t, at, count) : NULL;
     struct decode_place *place = words ? collector_state_place(&c->state, t->name, n) : NULL;
     struct traced_ring *more = place ? list_add(&t->rings) : NULL;
     int error = errno;
@@ -189,8 +190,8 @@ static void wake(struct traced_ring *r, uint64_t tail, bool now)
 static void ring_drain(struct traced *t, struct traced_ring *r)
 {
     /* B: matches the producer's A. */
-    uint64_t head = atomic_load_explicit(&r->ring->head, memory_order_acquire),
-             tail = r->decoder.now.tail;
+    uint64_t head = atomic_load_explicit(&r->ring->head, memory_order_acquire);
+    uint64_t tail = r->decoder.now.tail;
     uint64_t there = head - tail;
 
     if (!there)
@@ -259,7 +260,8 @@ static bool is_of_command(const struct traced *t)
 static uint32_t process_id(struct traced *t, uint64_t given)
 {
     struct collector *c = t->collector;
-    struct traced **link = &c->traced, *command = c->command;
+    struct traced **link = &c->traced;
+    struct traced *command = c->command;
     uint32_t id = c->resumed && given < c->state.file->header.next_process ? (uint32_t)given : 0;
 
     if (command && (id ? id == command->row.process_id : is_of_command(t))) {
@@ -339,47 +341,81 @@ bool traced_is_gone(const struct traced *t)
     return t->fd >= 0 && !process_file_is_used(t->fd);
 }
 
-void traced_open(struct traced *t)
+/* Open the file of T, with ROOT, the part of the process that it began as. False: not now. */
+static bool open_file(struct traced *t, const char *file, uint64_t at)
+{
+    t->fd = file_of_sibling(t);
+    if (t->fd < 0)
+        t->fd = session_open_file(t->collector->session->place[t->place], file, O_RDWR);
+    t->nested = at;
+    if (t->fd >= 0)
+        t->file = traced_map(t, at, HEADER_BYTES);
+    t->root = t->file;
+    if (t->file && at)
+        t->root = traced_map(t, 0, HEADER_BYTES);
+    return t->root && atomic_load_explicit(&t->file->ready, memory_order_acquire);
+}
+
+/* Is the file one that a process of this dyntrace made? */
+static bool is_ours(const struct process_file *file)
+{
+    return !memcmp(file->magic, RING_PROCESS_MAGIC, sizeof file->magic) &&
+           file->format == RING_FORMAT && file->word_bytes == 8;
+}
+
+/* The process that forked T; NULL: none is known. */
+static struct traced *find_parent(const struct traced *t)
+{
+    const char *file = t->file->parent_file;
+
+    if (!file[0])
+        return NULL;
+    for (struct traced *parent = t->collector->traced; parent; parent = parent->next)
+        if (!strncmp(parent->name, file, sizeof parent->name))
+            return parent;
+    return NULL;
+}
+
+/* The first row of T's process, whose file is called FILE. */
+static void make_row(struct traced *t, const char *file)
 {
     static const char *const modes[] = {"all", "user", "none", "decided"};
     struct collector *c = t->collector;
+    unsigned mode = t->file->mode;
+
+    find_process(t, file);
+    t->row.process_id = process_id(t, t->file->process_id);
+    t->file->process_id = t->row.process_id;
+    t->row.mode = modes[mode < sizeof modes / sizeof *modes ? mode : SESSION_NONE];
+    /* not believed */
+    t->row.start_ns = MIN(decode_ns(&c->decode, t->file->born_clock), collector_now_ns(c));
+}
+
+void traced_open(struct traced *t)
+{
+    struct collector *c = t->collector;
     struct traced *parent;
-    char *offset = strchr(t->name, '@'), file[sizeof t->name];
+    char *offset = strchr(t->name, '@');
     uint64_t at = offset ? strtoull(offset + 1, NULL, 16) : 0;
+    char file[sizeof t->name];
 
     snprintf(file, sizeof file, "%.*s", (int)strcspn(t->name, "@"), t->name);
-    t->fd = file_of_sibling(t);
-    if (t->fd < 0)
-        t->fd = session_open_file(c->session->place[t->place], file, O_RDWR);
-    t->file = t->fd >= 0 ? traced_map(t, at, HEADER_BYTES) : NULL;
-    t->root = t->file && at ? traced_map(t, 0, HEADER_BYTES) : t->file;
-    t->nested = at;
-    if (!t->root || !atomic_load_explicit(&t->file->ready, memory_order_acquire)) {
+    if (!open_file(t, file, at)) {
         /* Of descriptors or memory there may be enough in a moment. */
-        bool later = t->fd >= 0 || errno == EMFILE || errno == ENFILE || errno == ENOMEM;
-        t->opened = later ? TRACED_NOT_YET : TRACED_NONE;
+        bool later = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+        t->opened = t->fd >= 0 || later ? TRACED_NOT_YET : TRACED_NONE;
         return;
     }
-    if (memcmp(t->file->magic, RING_PROCESS_MAGIC, sizeof t->file->magic) ||
-        t->file->format != RING_FORMAT || t->file->word_bytes != 8) {
+    if (!is_ours(t->file)) {
         collector_lost(c, 0, 0,
                        "ring: a file in the session is not a process's ring, or of another "
                        "dyntrace; it was left out");
         return;
     }
-    find_process(t, file);
-    t->row.process_id = process_id(t, t->file->process_id);
-    t->file->process_id = t->row.process_id;
-    t->row.mode =
-        modes[t->file->mode < sizeof modes / sizeof *modes ? t->file->mode : SESSION_NONE];
-    /* not believed */
-    t->row.start_ns = MIN(decode_ns(&c->decode, t->file->born_clock), collector_now_ns(c));
+    make_row(t, file);
     t->last_words_ns = clock_monotonic_ns();
     traced_facts_next(t, t->file->facts_off); /* if not, its row stays, marked as broken */
-    for (parent = c->traced; parent; parent = parent->next)
-        if (t->file->parent_file[0] &&
-            !strncmp(parent->name, t->file->parent_file, sizeof parent->name))
-            break;
+    parent = find_parent(t);
     t->row.parent_process_id = parent ? parent->row.process_id : 0;
     traced_say(t);
     if (parent)
@@ -426,12 +462,74 @@ static uint64_t loss_id_kept(struct collector *c, uint64_t *kept)
     return *kept;
 }
 
+/* The events that RING lost. */
+static void report_ring(struct traced *t, struct ring *ring, uint32_t thread_id)
+{
+    struct collector *c = t->collector;
+    const char *how = c->resumed ? "was gone" : "took nothing";
+    uint64_t since_ns;
+    char cause[200];
+
+    c->waits += ring->waits;
+    c->wait_ns += ring->wait_ns;
+    if (!ring->lost)
+        return;
+    if (ring->lost_error)
+        snprintf(cause, sizeof cause,
+                 "memory: no room for more of a thread's ring (%s); its frames from here on "
+                 "were not recorded",
+                 strerror((int)ring->lost_error));
+    else
+        snprintf(cause, sizeof cause,
+                 "collector: it %s while the program ran on; frames from here on were not recorded",
+                 how);
+    since_ns = decode_ns(&c->decode, ring->lost_since);
+    collector_loss_row(c, loss_id_kept(c, &ring->lost_row), t->row.process_id, thread_id, since_ns,
+                       ring->lost, cause);
+}
+
+/* Threads for which no ring could be made. */
+static void report_threads(struct traced *t, uint64_t now)
+{
+    unsigned long long threads = atomic_load(&t->file->lost_threads);
+    const char *error = strerror((int)atomic_load(&t->file->lost_error));
+    uint64_t frames = atomic_load(&t->file->lost_frames);
+    char cause[200];
+
+    if (!threads)
+        return;
+    snprintf(
+        cause, sizeof cause,
+        "threads: no rings could be made for %llu of them (%s); their frames were not recorded",
+        threads, error);
+    collector_loss_row(t->collector, loss_id_kept(t->collector, &t->file->loss_rows[0]),
+                       t->row.process_id, 0, now, frames, cause);
+}
+
+/* Forked processes for which no ring could be made. */
+static void report_orphans(struct traced *t, uint64_t now)
+{
+    unsigned long long orphans = atomic_load(&t->file->orphans);
+    const char *error = strerror((int)atomic_load(&t->file->orphan_error));
+    uint64_t frames = atomic_load(&t->file->orphan_frames);
+    char cause[200];
+
+    if (!orphans)
+        return;
+    snprintf(cause, sizeof cause,
+             "children: no ring could be made for %llu forked process%s (%s); their frames "
+             "were not recorded",
+             orphans, orphans == 1 ? "" : "es", error);
+    collector_loss_row(t->collector, loss_id_kept(t->collector, &t->file->loss_rows[1]),
+                       t->row.process_id, 0, now, frames, cause);
+}
+
 /* Losses that are known only at the end. */
 static void report_losses(struct traced *t)
 {
     struct collector *c = t->collector;
-    uint64_t now = collector_now_ns(c), threads, orphans, *row = t->file->loss_rows;
-    char cause[200];
+    uint64_t now = collector_now_ns(c);
+    uint64_t *left_out = t->file ? t->file->left_out : NULL;
     bool decided;
 
     if (t->broken)
@@ -439,48 +537,13 @@ static void report_losses(struct traced *t)
     /* With --frames decided the hook does not even see what it leaves out. */
     decided = t->file->mode == SESSION_DECIDED;
     recorder_put(c->recorder, PROCESS_LEFT_OUT, .process_id = t->row.process_id,
-                 .left_out_functions = decided ? ROW_NONE : (int64_t)t->file->left_out[LEFT_CODES],
-                 .left_out_frames = decided ? ROW_NONE : (int64_t)t->file->left_out[LEFT_FRAMES],
-                 .left_out_decisions = (int64_t)t->file->left_out[LEFT_DECISIONS]);
-    for (size_t i = 0; i < t->rings.count; i++) {
-        struct ring *ring = t->rings.at[i].ring;
-        c->waits += ring->waits;
-        c->wait_ns += ring->wait_ns;
-        if (!ring->lost)
-            continue;
-        if (ring->lost_error)
-            snprintf(cause, sizeof cause,
-                     "memory: no room for more of a thread's ring (%s); its frames from here on "
-                     "were not recorded",
-                     strerror((int)ring->lost_error));
-        else
-            snprintf(
-                cause, sizeof cause,
-                "collector: it %s while the program ran on; frames from here on were not recorded",
-                c->resumed ? "was gone" : "took nothing");
-        collector_loss_row(c, loss_id_kept(c, &ring->lost_row), t->row.process_id,
-                           t->rings.at[i].decoder.now.thread_id,
-                           decode_ns(&c->decode, ring->lost_since), ring->lost, cause);
-    }
-    threads = atomic_load(&t->file->lost_threads);
-    if (threads) {
-        snprintf(
-            cause, sizeof cause,
-            "threads: no rings could be made for %llu of them (%s); their frames were not recorded",
-            (unsigned long long)threads, strerror((int)atomic_load(&t->file->lost_error)));
-        collector_loss_row(c, loss_id_kept(c, &row[0]), t->row.process_id, 0, now,
-                           atomic_load(&t->file->lost_frames), cause);
-    }
-    orphans = atomic_load(&t->file->orphans);
-    if (orphans) {
-        snprintf(cause, sizeof cause,
-                 "children: no ring could be made for %llu forked process%s (%s); their frames "
-                 "were not recorded",
-                 (unsigned long long)orphans, orphans == 1 ? "" : "es",
-                 strerror((int)atomic_load(&t->file->orphan_error)));
-        collector_loss_row(c, loss_id_kept(c, &row[1]), t->row.process_id, 0, now,
-                           atomic_load(&t->file->orphan_frames), cause);
-    }
+                 .left_out_functions = decided ? ROW_NONE : (int64_t)left_out[LEFT_CODES],
+                 .left_out_frames = decided ? ROW_NONE : (int64_t)left_out[LEFT_FRAMES],
+                 .left_out_decisions = (int64_t)left_out[LEFT_DECISIONS]);
+    for (size_t i = 0; i < t->rings.count; i++)
+        report_ring(t, t->rings.at[i].ring, t->rings.at[i].decoder.now.thread_id);
+    report_threads(t, now);
+    report_orphans(t, now);
 }
 
 static void file_close(struct traced *t)

@@ -155,7 +155,8 @@ static int absent_open(const char *directory)
 {
     struct sockaddr_un address;
     socklen_t length = absent_address(&address, directory);
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int on = 1;
 
     if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) ||
                     bind(fd, (struct sockaddr *)&address, length))) {
@@ -201,7 +202,8 @@ static void absent_new(struct watch *w)
     for (int i = 0; i < ABSENT_A_ROUND && w->absent_told < ABSENT_MAX &&
                     absent_next(w->absent, &sender, &address, &length);
          i++) {
-        uint32_t parent = 0, pid = (uint32_t)sender.pid;
+        uint32_t parent = 0;
+        uint32_t pid = (uint32_t)sender.pid;
         uint64_t started;
         struct traced *ancestor =
             process_stat(pid, &parent, &started) ? find_ancestor(w->c, parent, NULL) : NULL;
@@ -298,7 +300,8 @@ void watch_nested(struct watch *w, struct traced *t)
 /* A note that an interpreter of no use to us left, or a process without room. */
 static void note_new(struct collector *c, const char *name)
 {
-    int pid = atoi(name), fd = session_open_file(c->session->place[SESSION_MAIN], name, O_RDONLY);
+    int pid = atoi(name);
+    int fd = session_open_file(c->session->place[SESSION_MAIN], name, O_RDONLY);
     const char *error = strrchr(name, '-');
     char text[256] = "";
     ssize_t got;
@@ -328,7 +331,8 @@ static void note_new(struct collector *c, const char *name)
 
 static bool ends_with(const char *text, const char *end)
 {
-    size_t length = strlen(text), tail = strlen(end);
+    size_t length = strlen(text);
+    size_t tail = strlen(end);
 
     return length >= tail && !strcmp(text + length - tail, end);
 }
@@ -428,8 +432,8 @@ bool watch_open(struct watch *w, struct collector *c)
 
 static int by_birth(const void *a, const void *b)
 {
-    uint64_t one = ((const struct watch_file *)a)->born,
-             other = ((const struct watch_file *)b)->born;
+    uint64_t one = ((const struct watch_file *)a)->born;
+    uint64_t other = ((const struct watch_file *)b)->born;
 
     return one < other ? -1 : one > other;
 }
