@@ -8,6 +8,7 @@ DYNTRACE_PYTHONS  interpreters, colon separated, default the one that runs pytes
         trace = record(["-c", "def f(): pass\\nf()"], python=python)
         assert trace.rows("SELECT count(*) FROM frames WHERE qualname = 'f'") == [(1,)]
 """
+
 import contextlib
 import os
 import sqlite3
@@ -25,7 +26,9 @@ from tui_trace import make_trace as make_decided
 
 
 def connect_unsynced(*arguments, connect=sqlite3.connect, **more):
-    """sqlite3.connect() for tests, which plant thousands of traces: no write waits for the disk, as no test cuts the power."""
+    """sqlite3.connect() for tests, which plant thousands of traces: no write waits for the disk, as
+    no test cuts the power.
+    """
     db = connect(*arguments, **more)
     with contextlib.suppress(sqlite3.Error):  # what is no database fails where it is read
         db.execute("PRAGMA synchronous = OFF")
@@ -39,17 +42,29 @@ collect_ignore = ["programs", "seeds", "cpython", "fuzz", "unit"]
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: takes more than some ten seconds: `./dev slow` runs these")
-    config.addinivalue_line("markers", "no_sanitizer: sets a limit of memory, or an environment without LD_PRELOAD, under which "
-                                       "the sanitizers' runtime does not start, or counts memory")
-    config.addinivalue_line("markers", "one_python: with the first interpreter only; what is tested is the same for all")
+    config.addinivalue_line(
+        "markers", "slow: takes more than some ten seconds: `./dev slow` runs these"
+    )
+    config.addinivalue_line(
+        "markers",
+        "no_sanitizer: sets a limit of memory, or an environment without LD_PRELOAD, under which "
+        "the sanitizers' runtime does not start, or counts memory",
+    )
+    config.addinivalue_line(
+        "markers", "one_python: with the first interpreter only; what is tested is the same for all"
+    )
 
 
 def pytest_sessionfinish():
-    """Tests that damage or forge a session leave its second directory: nobody knows any more whose it was."""
+    """Tests that damage or forge a session leave its second directory: nobody knows any more whose
+    it was.
+    """
     for folder in Path(tempfile.gettempdir()).glob(f"dyntrace-{os.getuid()}-*"):
-        with contextlib.suppress(OSError): # it is not empty
-            if not os.path.exists(f"/dev/shm/{folder.name}") and time.time() - folder.stat().st_mtime > 60:
+        with contextlib.suppress(OSError):  # it is not empty
+            if (
+                not os.path.exists(f"/dev/shm/{folder.name}")
+                and time.time() - folder.stat().st_mtime > 60
+            ):
                 folder.rmdir()
 
 
@@ -103,7 +118,8 @@ class Trace:
 def record(dyntrace, tmp_path):
     """record(command, *options, python=..., status=0, **subprocess.run's) -> Trace
 
-    COMMAND is what stands after `dyntrace run OPTIONS --`: a script with its arguments, "-m", "-c"."""
+    COMMAND is what stands after `dyntrace run OPTIONS --`: a script with its arguments, "-m", "-c".
+    """
     count = 0
 
     def run(command, *options, python=None, status=0, timeout=300, **rest):
@@ -113,8 +129,9 @@ def record(dyntrace, tmp_path):
         argv = [dyntrace, "run", "-o", path, *options]
         argv += ["--python", python or PYTHONS[0], "--", *command]
         rest.setdefault("cwd", tmp_path)
-        done = subprocess.run(list(map(str, argv)), capture_output=True, text=True,
-                              timeout=timeout, **rest)
+        done = subprocess.run(
+            list(map(str, argv)), capture_output=True, text=True, timeout=timeout, **rest
+        )
         if status is not None:
             assert done.returncode == status, done.stderr
         return Trace(path, done)
@@ -124,13 +141,23 @@ def record(dyntrace, tmp_path):
 
 @pytest.fixture
 def run(dyntrace, tmp_path):
-    """run("sql", FILE, ...) -> what subprocess.run returns; stdin is empty unless given, output is bytes without TEXT."""
+    """run("sql", FILE, ...) -> what subprocess.run returns; stdin is empty unless given, output is
+    bytes without TEXT.
+    """
+
     def run(*argv, text=True, **rest):
         if "input" not in rest:
             rest.setdefault("stdin", subprocess.DEVNULL)
         rest.setdefault("cwd", tmp_path)
         rest.setdefault("encoding", "utf-8" if text else None)
-        return subprocess.run([dyntrace, *map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, **rest)
+        return subprocess.run(
+            [dyntrace, *map(str, argv)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            **rest,
+        )
+
     return run
 
 
@@ -149,6 +176,7 @@ def plant(tmp_path):
         nonlocal count
         count += 1
         return Plant(tmp_path / f"p{count}.db", *argv, **rest)
+
     return plant
 
 
@@ -160,18 +188,31 @@ def logs(tmp_path):
 
 @pytest.fixture(params=["alone", "recorded"])
 def evaluate(request, dyntrace, python, record):
-    """evaluate(program of tests/programs, *arguments) -> (out, err, trace or None): alone, and under `dyntrace run`."""
+    """evaluate(program of tests/programs, *arguments) -> (out, err, trace or None): alone, and
+    under `dyntrace run`.
+    """
+
     def alone(program, *arguments, status=0, timeout=300):
-        environment = dict(os.environ, PYTHONPATH=os.path.join(os.path.dirname(dyntrace), "lib", "python"))
-        done = subprocess.run([python, str(PROGRAMS / program), *arguments], capture_output=True, text=True,
-                              env=environment, timeout=timeout)
+        environment = dict(
+            os.environ, PYTHONPATH=os.path.join(os.path.dirname(dyntrace), "lib", "python")
+        )
+        done = subprocess.run(
+            [python, str(PROGRAMS / program), *arguments],
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=timeout,
+        )
         assert done.returncode == status, done.stdout[-4000:] + done.stderr[-8000:]
         return done.stdout, done.stderr, None
 
     def recorded(program, *arguments, status=0, timeout=300):
-        trace = record([PROGRAMS / program, *arguments], python=python, status=None, timeout=timeout)
+        trace = record(
+            [PROGRAMS / program, *arguments], python=python, status=None, timeout=timeout
+        )
         assert trace.status == status, trace.out[-4000:] + trace.err[-8000:]
         return trace.out, trace.err, trace
+
     return alone if request.param == "alone" else recorded
 
 

@@ -1,10 +1,12 @@
 """What test_crash, test_recover and test_disk share: programs/crash_work.py from outside.
 
-    w = Work(dyntrace, python, tmp_path, threads=2)     starts `dyntrace run` on it, waits until it works
-    os.kill(w.pid, signal.SIGKILL)
-    w.wait()
-    w.check()                                           the trace holds exactly what the program did
+w = Work(dyntrace, python, tmp_path, threads=2)     starts `dyntrace run` on it, waits until it
+                                                    works
+os.kill(w.pid, signal.SIGKILL)
+w.wait()
+w.check()                                           the trace holds exactly what the program did
 """
+
 import contextlib
 import mmap
 import os
@@ -29,7 +31,9 @@ def events_of_a_round():
 
 
 def states_of_a_round():
-    """After each number of events of a round: how many frames of each name have ended, and the names that are open."""
+    """After each number of events of a round: how many frames of each name have ended, and the
+    names that are open.
+    """
     ended, stack = {"round_": 0, "middle": 0, "leaf": 0}, []
     states = [(dict(ended), tuple(stack))]
     for event in events_of_a_round():
@@ -63,11 +67,14 @@ def run_as_known(words, trace, **more):
     """Run WORDS, a `dyntrace run` into TRACE. Where the program prints a pid it reads a line, and
     gets it once the collector knows that process: it then learns how the process ends."""
     pipe = subprocess.PIPE
-    with subprocess.Popen(list(map(str, words)), stdin=pipe, stdout=pipe,
-                          stderr=subprocess.DEVNULL, text=True, **more) as run:
+    with subprocess.Popen(
+        list(map(str, words)), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, **more
+    ) as run:
         for line in filter(str.isdigit, map(str.strip, run.stdout)):
-            until(lambda: rows(trace, "SELECT 1 FROM process WHERE pid = ?", int(line)),
-                  f"the collector knows process {line}")
+            until(
+                lambda: rows(trace, "SELECT 1 FROM process WHERE pid = ?", int(line)),
+                f"the collector knows process {line}",
+            )
             run.stdin.write("\n")
             run.stdin.flush()
     assert run.returncode == 0
@@ -121,7 +128,10 @@ def holders(session):
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
-            if any(os.readlink(f"/proc/{pid}/fd/{fd}") == f"{session}/collector.lock" for fd in os.listdir(f"/proc/{pid}/fd")):
+            if any(
+                os.readlink(f"/proc/{pid}/fd/{fd}") == f"{session}/collector.lock"
+                for fd in os.listdir(f"/proc/{pid}/fd")
+            ):
                 found.append(int(pid))
     return found
 
@@ -132,7 +142,9 @@ def fsck(dyntrace, path):
 
 
 class Work:
-    def __init__(self, dyntrace, python, tmp_path, threads=1, rounds=None, how=None, name="work", options=()):
+    def __init__(
+        self, dyntrace, python, tmp_path, threads=1, rounds=None, how=None, name="work", options=()
+    ):
         self.dyntrace, self.threads = dyntrace, threads
         self.rounds = rounds
         self.trace = tmp_path / f"{name}.db"
@@ -140,10 +152,24 @@ class Work:
         self.counters_path.write_bytes(bytes(4096))
         with open(self.counters_path, "r+b") as file:
             self.counters = memoryview(mmap.mmap(file.fileno(), 4096)).cast("Q")
-        argv = [dyntrace, "run", "-o", self.trace, "--python", python, *options, "--", PROGRAM, self.counters_path, threads]
+        argv = [
+            dyntrace,
+            "run",
+            "-o",
+            self.trace,
+            "--python",
+            python,
+            *options,
+            "--",
+            PROGRAM,
+            self.counters_path,
+            threads,
+        ]
         argv += [] if rounds is None else [rounds]
         argv += [how] if how else []
-        self.run = subprocess.Popen(list(map(str, argv)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.run = subprocess.Popen(
+            list(map(str, argv)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         until(lambda: self.working or self.run.poll() is not None, "the program begins to work")
 
     pid = property(lambda self: self.counters[0])
@@ -173,44 +199,69 @@ class Work:
             self.run.communicate()
 
     def state(self, thread):
-        """Of a thread in the trace: {name: ended}, names of open frames in order, and frames with another parent than
-        round_'s life says."""
+        """Of a thread in the trace: {name: ended}, names of open frames in order, and frames with
+        another parent than round_'s life says."""
         name = "MainThread" if thread == 0 else f"worker {thread}"
-        where = "FROM frame f JOIN code c USING (code_id) JOIN thread t USING (thread_id) WHERE t.name = ?"
+        frames = "FROM frame f JOIN code c USING (code_id) JOIN thread t USING (thread_id)"
+        of_thread = "WHERE t.name = ?"
         ended = dict.fromkeys(WHOLE, 0)
-        ended.update(rows(self.trace, f"SELECT c.qualname, count(*) {where} AND c.qualname IN ('round_', 'middle', 'leaf')"
-                                      " AND f.end_ns IS NOT NULL GROUP BY 1", name))
-        opened = rows(self.trace, f"SELECT c.qualname {where} AND f.end_ns IS NULL ORDER BY f.frame_id", name)
-        wrong = rows(self.trace, f"""
-            SELECT f.frame_id, c.qualname, pc.qualname {where.replace(" WHERE ",
-                " LEFT JOIN frame p ON p.frame_id = f.parent_id LEFT JOIN code pc ON pc.code_id = p.code_id WHERE ")}
-            AND (c.qualname = 'round_' AND pc.qualname IS NOT 'work' OR c.qualname = 'middle' AND pc.qualname IS NOT 'round_'
-                 OR c.qualname = 'leaf' AND pc.qualname IS NOT 'middle') LIMIT 5""", name)
+        sql = f"""SELECT c.qualname, count(*) {frames} {of_thread}
+                  AND c.qualname IN ('round_', 'middle', 'leaf') AND f.end_ns IS NOT NULL
+                  GROUP BY 1"""
+        ended.update(rows(self.trace, sql, name))
+        sql = f"""SELECT c.qualname {frames} {of_thread}
+                  AND f.end_ns IS NULL ORDER BY f.frame_id"""
+        opened = rows(self.trace, sql, name)
+        sql = f"""SELECT f.frame_id, c.qualname, pc.qualname {frames}
+                  LEFT JOIN frame p ON p.frame_id = f.parent_id
+                  LEFT JOIN code pc ON pc.code_id = p.code_id
+                  {of_thread} AND (c.qualname = 'round_' AND pc.qualname IS NOT 'work'
+                                   OR c.qualname = 'middle' AND pc.qualname IS NOT 'round_'
+                                   OR c.qualname = 'leaf' AND pc.qualname IS NOT 'middle')
+                  LIMIT 5"""
+        wrong = rows(self.trace, sql, name)
         assert wrong == [], "(frame, function, of its parent)"
         return ended, [name for name, in opened]
 
     def check_thread(self, thread, least, most):
-        """The trace holds a beginning of this thread's life: LEAST whole rounds at least, MOST at most, and in between
-        any moment of a round. Nothing is missing in the middle, nothing is there twice."""
+        """The trace holds a beginning of this thread's life: LEAST whole rounds at least, MOST at
+        most, and in between any moment of a round. Nothing is missing in the middle, nothing is
+        there twice."""
         ended, opened = self.state(thread)
         base = [name for name in opened if name not in WHOLE]
         inside = tuple(name for name in opened if name in WHOLE)
-        assert base in ((["<module>", "main", "work"], []) if thread == 0 else
-                        (["Thread._bootstrap", "Thread._bootstrap_inner", "Thread.run", "work"], [])) or \
-            (not inside and least in (0, self.rounds)), opened  # it begins, or ends
+        assert base in (
+            (["<module>", "main", "work"], [])
+            if thread == 0
+            else (["Thread._bootstrap", "Thread._bootstrap_inner", "Thread.run", "work"], [])
+        ) or (
+            not inside and least in (0, self.rounds)
+        ), opened  # it begins, or ends
         for partial, stack in STATES:
             whole, rest = divmod(ended["round_"] - partial["round_"], WHOLE["round_"])
-            if rest == 0 and stack == inside and all(ended[n] == partial[n] + whole * WHOLE[n] for n in WHOLE):
+            if (
+                rest == 0
+                and stack == inside
+                and all(ended[n] == partial[n] + whole * WHOLE[n] for n in WHOLE)
+            ):
                 if least <= whole and whole + (partial != STATES[0][0] or bool(stack)) <= most:
                     return whole
-        raise AssertionError(f"thread {thread}: {ended}, open {opened}; {least} to {most} rounds expected")
+        raise AssertionError(
+            f"thread {thread}: {ended}, open {opened}; {least} to {most} rounds expected"
+        )
 
     def check(self, least=None, most=None):
-        """As check_thread for all threads; without limits as the counters say, the program having died."""
+        """As check_thread for all threads; without limits as the counters say, the program having
+        died.
+        """
         fsck(self.dyntrace, self.trace)
         for thread in range(self.threads):
             begun, done = self.begun_and_done(thread)
-            self.check_thread(thread, done if least is None else least[thread], begun if most is None else most[thread])
+            self.check_thread(
+                thread,
+                done if least is None else least[thread],
+                begun if most is None else most[thread],
+            )
         for suffix in ("-frames", "-wal", "-shm", "-journal", "-frames-journal"):
             assert not os.path.exists(f"{self.trace}{suffix}")
 
@@ -218,16 +269,28 @@ class Work:
         return [cause for cause, in rows(self.trace, "SELECT cause FROM loss")]
 
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0 or subprocess.run(
-    ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode != 0,
-    reason="mounts a filesystem")
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0
+    or subprocess.run(
+        ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True
+    ).returncode
+    != 0,
+    reason="mounts a filesystem",
+)
 
 
 def mounted(size, at, argv, setup="", **rest):
     """Run ARGV where AT is an empty filesystem of SIZE, seen by nobody else."""
-    script = f'mount -t tmpfs -o size={size},mode=1777 none "$1" && shift && {setup or ":"} && exec "$@"'
-    return subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", str(at), *map(str, argv)],
-                          capture_output=True, text=True, timeout=300, **rest)
+    script = (
+        f'mount -t tmpfs -o size={size},mode=1777 none "$1" && shift && {setup or ":"} && exec "$@"'
+    )
+    return subprocess.run(
+        ["unshare", "-m", "sh", "-c", script, "sh", str(at), *map(str, argv)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        **rest,
+    )
 
 
 def ring_offsets(path):
