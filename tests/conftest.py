@@ -154,7 +154,7 @@ def run(dyntrace, tmp_path):
             [dyntrace, *map(str, argv)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            timeout=60,
+            timeout=120,
             **rest,
         )
 

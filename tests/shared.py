@@ -130,7 +130,7 @@ class Screen:
             os.execv(argv[0], list(map(str, argv)))
         self.pid = pid
 
-    def wait(self, text, seconds=20):
+    def wait(self, text, seconds=120):
         """Read until TEXT has come; returns what came with it and is gone from self.text."""
         end = time.monotonic() + seconds
         while text not in self.text:

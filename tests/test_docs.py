@@ -43,7 +43,7 @@ def manual(dyntrace):
 def completed(dyntrace, *words):
     done = subprocess.run(["bash", "-c", 'compopt() { :; }; . "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _dyntrace;'
                            ' printf "%s\\n" "${COMPREPLY[@]}"', ROOT / "completions/dyntrace.bash", dyntrace, *words],
-                          capture_output=True, text=True, timeout=20)
+                          capture_output=True, text=True, timeout=120)
     assert done.stderr == ""
     return set(done.stdout.split())
 

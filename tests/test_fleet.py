@@ -445,7 +445,7 @@ def test_by_launcher(dyntrace, run, python, tmp_path, monkeypatch, launcher):
         done = subprocess.run([*start, "4", dyntrace, "run", "-o", f"{job}/", "--python", python, tmp_path / "four.py", up, dies, seconds], capture_output=True, text=True)
         assert (done.returncode == 0) == (name == "whole"), done.stderr
         shutil.rmtree(up)
-        deadline = time.time() + 20
+        deadline = time.time() + 120
         while (len(list(job.glob("*.db"))) < 4 or list(local.glob("dyntrace-*"))) and time.time() < deadline:
             time.sleep(0.05)  # they end after their launcher
         assert not list(local.glob("dyntrace-*"))  # what the launcher has there may stay
@@ -477,7 +477,7 @@ def test_by_ray(dyntrace, run, python, tmp_path):
         pytest.skip("no ray")
     done = subprocess.run([python, "-c", RAY, dyntrace, tmp_path / "job"], capture_output=True, text=True, env={**os.environ, "RAY_AUTH_MODE": "disabled"})
     assert done.returncode == 0, done.stderr
-    deadline = time.time() + 30
+    deadline = time.time() + 120
     while len(list((tmp_path / "job").glob("*.db"))) < 3 and time.time() < deadline:
         time.sleep(0.05)  # they end after their launcher
     for path in (tmp_path / "job").iterdir():

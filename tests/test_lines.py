@@ -31,7 +31,7 @@ def trace_of(place, file, line=4, function="step", **meta):
 
 
 def asked(dyntrace, place, command):
-    done = subprocess.run([dyntrace, *command], cwd=place, capture_output=True, timeout=20)
+    done = subprocess.run([dyntrace, *command], cwd=place, capture_output=True, timeout=120)
     assert done.returncode in (0, 1) and not done.stderr, (command, done)
     return done.stdout.decode()
 

@@ -37,7 +37,7 @@ def run(dyntrace, tmp_path):
         env = dict(rest.pop("env", os.environ))
         if python or "PATH" not in rest:
             env["PATH"] = os.path.dirname(python or PYTHONS[0]) + ":" + env.get("PATH", "/usr/bin:/bin")
-        rest.setdefault("timeout", 60)
+        rest.setdefault("timeout", 120)
         return subprocess.run([dyntrace, "run", *map(str, words)], capture_output=True, text=True, env=env, **rest)
     return run
 
@@ -255,7 +255,7 @@ def test_two_recorders_of_one_file(dyntrace, run, tmp_path):
         one_line(done, "t.db")
         assert done.stdout == ""
     finally:
-        first.communicate("\n", timeout=30)
+        first.communicate("\n", timeout=120)
     assert first.returncode == 0
     holds(tmp_path / "t.db")
 
@@ -278,7 +278,7 @@ def test_only_the_owner_can_read(dyntrace, tmp_path):
         for file in tmp_path.iterdir():
             assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
     finally:
-        child.communicate("\n", timeout=30)
+        child.communicate("\n", timeout=120)
     assert stat.S_IMODE((tmp_path / "t.db").stat().st_mode) == 0o600
     assert not made & sessions()
 
@@ -992,11 +992,11 @@ def test_child_that_outlives_the_command(record, python):
 def test_words_that_are_no_text(record, dyntrace, python):
     """A sequence of UTF-8 that breaks off where its first bits are those of a line's end, a quote or a backslash."""
     words = [b"\xea\x1da", b"\xe9=", b"\xe0\xa2x", b"\xe1\x9c\x22", b"\xf0\x80\x9c", b"\xe0\xa2"]
-    trace = holds(record(["-c", "pass", *map(os.fsdecode, words)], python=python, timeout=20))
+    trace = holds(record(["-c", "pass", *map(os.fsdecode, words)], python=python, timeout=120))
     told = [os.fsencode(word) for word in json.loads(trace.rows("SELECT argv FROM process")[0][0])[3:]]
     assert told == words
     for command in ["report"], ["report", "--json"], ["sql", "SELECT argv FROM process"], ["export", "--format", "jsonl", "-o", "-"]:
-        subprocess.run([dyntrace, command[0], trace.path, *command[1:]], capture_output=True, check=True, timeout=20)
+        subprocess.run([dyntrace, command[0], trace.path, *command[1:]], capture_output=True, check=True, timeout=120)
 
 
 def test_an_interpreter_is_believed_by_its_name_until_it_runs(record, python, tmp_path):
@@ -1160,7 +1160,7 @@ def test_reading_while_it_records(dyntrace, tmp_path):
             break
         time.sleep(0.02)
     state = query(tmp_path / "t.db", "SELECT value FROM meta WHERE key = 'state'")
-    child.communicate("\n", timeout=30)
+    child.communicate("\n", timeout=120)
     assert rows == [(1234, 1, 1)] and state == [("recording",)]
     trace = holds(tmp_path / "t.db")
     assert calls(trace, "early") == 1244

@@ -312,7 +312,7 @@ def signalled(command, send, **rest):
     try:
         assert child.stdout.readline() == "ready\n"
         send(child.pid)
-        out, err = child.communicate(timeout=30)
+        out, err = child.communicate(timeout=120)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)

@@ -76,7 +76,7 @@ class Callback(Case):
         self.assertEqual(r.asked, ["f"])
 
     def test_hook_stays_for_the_last_thread(self):
-        steps, done = threading.Barrier(2, timeout=20), []
+        steps, done = threading.Barrier(2, timeout=120), []
 
         def other():
             set_eval_frame(False)

@@ -503,7 +503,7 @@ def event_loop():
 
     async def run():
         results = await asyncio.gather(double(1), double(2), fails(), return_exceptions=True)
-        return [repr(r) for r in results], [v async for v in several()], await asyncio.wait_for(double(4), 5)
+        return [repr(r) for r in results], [v async for v in several()], await asyncio.wait_for(double(4), 120)
     return asyncio.run(run())
 
 
