@@ -215,7 +215,7 @@ static void take_phase(struct traced *t, const struct fact_PHASE *fact, uint32_t
                  .end_ns = since_start(t, fact->end), .label = fact->label);
 }
 
-/* Without a version there is a torch all the same; NULL is none. */
+/* Record the torch of process T. An unknown version is an empty text: NULL means no torch. */
 static void take_torch(struct traced *t, const struct fact_TORCH *fact)
 {
     struct collector *c = t->collector;
