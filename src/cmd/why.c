@@ -1,11 +1,9 @@
 /* cmd/why.c -- `dyntrace why`: what was decided about one function's calls, and why.
  *
  * The facts are gathered first (trace/why/why.h), then schemas/pages/why.txt prints them, section
- * by
- * section: words and layout are there. Here each fact gets the name that it has there. Of a program
- * that uses torch the page is in torch's words: its labels and names, "eagerly" for what others
- * call
- * "as Python". */
+ * by section: words and layout are there. Here each fact gets the name that it has there. Of a
+ * program that uses torch the page is in torch's words: its labels and names, "eagerly" for what
+ * others call "as Python". */
 
 #include "trace/why/why.h"
 #include "cmd/ranks.h"

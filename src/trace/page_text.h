@@ -13,8 +13,7 @@
  *     --fill N            no more than N rows, unless all is asked for
  *     --none line         when there is no row
  *
- * A block with --+ and without --| is a part of a line: its --# and --more do not end it. A block
- * of
+ * A block with --+ and without --| is a part of a line: --# and --more do not end it. A block of
  * schemas/pages/ has no statement: C hands its rows over one by one.
  *
  * docs/internals.md, "Templates", has the fields. */

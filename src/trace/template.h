@@ -1,10 +1,12 @@
-/* trace/template.h -- the language of the pages: text with fields of rows, in files below schemas/.
+/* trace/template.h -- the language of all pages: text with fields of rows, in files below schemas/.
  *
  * A file is SQL statements. Above each, lines that begin with "--" say how its rows are printed:
  *
  *     --# graph breaks
  *     --|     line {line}: {reason:200}[, at {place}]
  *     SELECT ...
+ *
+ * Blocks of schemas/pages/ have no statement: C fills in the rows (struct row_facts).
  *
  * docs/internals.md, "Templates", has the words and the fields. This file reads the lines and fills
  * in the fields; tui/page.c prints the lines on the screen, trace/page_text.c elsewhere.

@@ -23,8 +23,8 @@
 
 struct db;
 
-/* A trial, oldest first. An integer that is NULL in the trace is FACT_UNKNOWN (trace/template.h): of
- * a run that left no trace, all counts. */
+/* A trial, oldest first. An integer that is NULL in the trace is FACT_UNKNOWN (trace/template.h):
+ * all counts of a run that left no trace. */
 struct trial {
     int64_t trial_id;
     int64_t batch;           /* the trial_id of its baseline */

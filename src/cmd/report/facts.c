@@ -7,7 +7,10 @@
 #include "trace/db.h"
 #include "trace/doubts.h"
 
-enum { COUNTABLE = 2000000 /* frames that can be read in passing */ };
+enum {
+    COUNTABLE = 2000000, /* frames that can be read in passing */
+    TEXT_BYTES = 200,
+};
 
 /* ---- calls --------------------------------------------------------------- */
 
@@ -29,25 +32,38 @@ static void call_mark(void *context, const struct counted_call *call)
     report->marks[report->mark_count++] = *call;
 }
 
+/* Add what was decided of the calls that COUNT counted. */
+static void outcomes_add(struct report *report, const struct counts *counts,
+                         const struct count *count)
+{
+    struct count_calls decided = counts_calls(counts, count);
+
+    for (int o = 0; o < OUTCOMES; o++) {
+        int64_t *calls = &report->calls[o];
+        int64_t *time = &report->times_ns[o];
+        if (count->turned_away) {
+            calls = &report->turned_away;
+            time = &report->turned_away_ns;
+        }
+        *calls += decided.calls[o];
+        *time = times_sum(*time, decided.times_ns[o]);
+    }
+}
+
 void report_calls_read(struct report *report)
 {
     struct counts counts = {.each = call_mark, .context = report};
+    struct db *db = report->db;
+    bool is_short;
 
-    report->frames = db_meta_integer(report->db, "frame_count", -1);
-    report->open_frames = db_meta_integer(report->db, "open_frame_count", -1);
-    if (report->open_frames < 0 && report->frames >= 0 && report->frames <= COUNTABLE)
-        report->open_frames = db_integer(report->db, -1, schema_statement("report/open_frames"));
-    counts_read(&counts, report->db, &report->progress);
-    for (size_t i = 0; i < counts.all.count; i++) {
-        const struct count *count = &counts.all.at[i];
-        struct count_calls decided = counts_calls(&counts, count);
-        for (int o = 0; o < OUTCOMES; o++) {
-            int64_t *calls = count->turned_away ? &report->turned_away : &report->calls[o];
-            int64_t *time = count->turned_away ? &report->turned_away_ns : &report->times_ns[o];
-            *calls += decided.calls[o];
-            *time = times_sum(*time, decided.times_ns[o]);
-        }
-    }
+    report->frames = db_meta_integer(db, "frame_count", -1);
+    report->open_frames = db_meta_integer(db, "open_frame_count", -1);
+    is_short = report->frames >= 0 && report->frames <= COUNTABLE;
+    if (report->open_frames < 0 && is_short)
+        report->open_frames = db_integer(db, -1, schema_statement("report/open_frames"));
+    counts_read(&counts, db, &report->progress);
+    for (size_t i = 0; i < counts.all.count; i++)
+        outcomes_add(report, &counts, &counts.all.at[i]);
     report->sums = calls_sum(report->calls);
     counts_free(&counts);
 }
@@ -78,64 +94,108 @@ void report_outcomes(const struct report *report, struct json *json, const char 
 
 static const char *state_words(const struct report *report)
 {
-    if (!report->state)
-        return "unknown";
-    if (!strcmp(report->state, "recording"))
-        return report->live == LIVE_YES  ? "still recording"
-               : report->live == LIVE_NO ? "interrupted: the recorder is gone; `dyntrace fsck FILE "
-                                           "--recover` completes it"
-                                         : "still recording, or interrupted (then `dyntrace fsck "
-                                           "FILE --recover` completes it)";
-    if (!strcmp(report->state, "recovered"))
+    const char *state = report->state ? report->state : "unknown";
+
+    if (!strcmp(state, "recovered"))
         return "recovered after the recorder was killed";
-    return report->state;
+    if (strcmp(state, "recording") != 0)
+        return state;
+    switch (report->live) {
+    case LIVE_YES:
+        return "still recording";
+    case LIVE_NO:
+        return "interrupted: the recorder is gone; `dyntrace fsck FILE --recover` completes it";
+    default:
+        return "still recording, or interrupted (then `dyntrace fsck FILE --recover` completes it)";
+    }
+}
+
+/* Where facts go, one after the other. */
+struct facts_to {
+    void (*put)(void *to, const char *name, const char *value);
+    void *to;
+};
+
+static void fact_put(const struct facts_to *to, const char *name, const char *value)
+{
+    if (value)
+        to->put(to->to, name, value);
+}
+
+/* "41.2 M, of which 3 still open" */
+static void frames_put(const struct report *report, const struct facts_to *to)
+{
+    bool is_later = report->live != LIVE_NO && report->frames == 0;
+    const char *later = is_later ? " (single frames are stored at the end)" : "";
+    char frames[TABLE_HUMAN] = "not known yet";
+    char human[TABLE_HUMAN];
+    char open[TEXT_BYTES] = "";
+    char text[TEXT_BYTES];
+
+    if (report->frames >= 0)
+        table_count(frames, report->frames);
+    if (report->open_frames > 0)
+        snprintf(open, sizeof open, ", of which %s still open",
+                 table_count(human, report->open_frames));
+    snprintf(text, sizeof text, "%s%s%s", frames, open, later);
+    fact_put(to, "frames", text);
+}
+
+/* What is stored of frames and values. */
+static void stored_put(const struct report *report, const struct facts_to *to)
+{
+    struct db *db = report->db;
+    int64_t shortest = db_meta_integer(db, "min_duration_ns", 0);
+    char *left_out = doubts_left_out(db);
+    char *settings = doubts_settings(db);
+    char human[TABLE_HUMAN];
+    char text[TEXT_BYTES];
+
+    fact_put(to, "which", doubts_frames(db));
+    fact_put(to, "left out", left_out);
+    fact_put(to, "values", doubts_values(db));
+    fact_put(to, "settings", settings);
+    snprintf(text, sizeof text, "frames under %s are in the totals only",
+             table_duration(human, shortest));
+    fact_put(to, "stored", shortest > 0 ? text : NULL);
+    free(left_out);
+    free(settings);
+}
+
+/* The value of the fact NAME in the current row. */
+static const char *value_words(struct query *query, const char *name, char *made)
+{
+    int64_t value = query_integer(query, 1);
+
+    switch (query_type(query, 1)) {
+    case QUERY_TEXT:
+        return query_text(query, 1, NULL);
+    case QUERY_INTEGER:
+        if (!strcmp(name, "span"))
+            return table_duration(made, value);
+        return table_count(made, value);
+    default:
+        return NULL;
+    }
 }
 
 void report_facts(struct report *report, void (*put)(void *to, const char *name, const char *value),
                   void *to)
 {
-    struct db *db = report->db;
-    const char *which = doubts_frames(db), *values = doubts_values(db);
-    char *settings = doubts_settings(db);
-    int64_t frames = report->frames, open = report->open_frames,
-            shortest = db_meta_integer(db, "min_duration_ns", 0);
-    char human[TABLE_HUMAN], other[TABLE_HUMAN], text[200], *left_out = doubts_left_out(db);
+    const struct facts_to all = {put, to};
+    char human[TABLE_HUMAN];
 
-    put(to, "trace", db_path(db));
-    put(to, "state", state_words(report));
-    db_rows(query, db, schema_statement("report/facts"))
+    fact_put(&all, "trace", db_path(report->db));
+    fact_put(&all, "state", state_words(report));
+    db_rows(query, report->db, schema_statement("report/facts"))
     {
         const char *name = query_text(query, 0, NULL);
-        int64_t value = query_integer(query, 1);
-        if (query_type(query, 1) == QUERY_TEXT)
-            put(to, name, query_text(query, 1, NULL));
-        else if (query_type(query, 1) == QUERY_INTEGER)
-            put(to, name,
-                !strcmp(name, "span") ? table_duration(human, value) : table_count(human, value));
+        fact_put(&all, name, value_words(query, name, human));
         if (query_type(query, 2) != QUERY_NULL)
-            put(to, "", query_text(query, 2, NULL));
-        if (strcmp(name, "frames") != 0)
-            continue;
-        snprintf(text, sizeof text, "%s%s%s%s%s",
-                 frames < 0 ? "not known yet" : table_count(human, frames),
-                 open > 0 ? ", of which " : "", open > 0 ? table_count(other, open) : "",
-                 open > 0 ? " still open" : "",
-                 report->live != LIVE_NO && frames == 0 ? " (single frames are stored at the end)"
-                                                        : "");
-        put(to, "frames", text);
-        if (which)
-            put(to, "which", which);
-        if (left_out)
-            put(to, "left out", left_out);
-        if (values)
-            put(to, "values", values);
-        if (settings)
-            put(to, "settings", settings);
-        snprintf(text, sizeof text, "frames under %s are in the totals only",
-                 table_duration(human, shortest));
-        if (shortest > 0)
-            put(to, "stored", text);
+            fact_put(&all, "", query_text(query, 2, NULL));
+        if (!strcmp(name, "frames")) {
+            frames_put(report, &all);
+            stored_put(report, &all);
+        }
     }
-    free(left_out);
-    free(settings);
 }

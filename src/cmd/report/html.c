@@ -1,10 +1,9 @@
 /* cmd/report/html.c -- `dyntrace report --html`: one file for a browser. See cmd/report/report.h.
  *
- * schemas/pages/html.txt has the markup around the tables, which the page's script (page/report.js)
- * sorts; the pictures it draws. The page loads nothing, and its Content-Security-Policy forbids the
- * browser to, or to run any script but the page's own, known by a random nonce: the names in a
- * trace
- * come from anybody. The templates escape them besides. */
+ * schemas/pages/html.txt has the markup around the tables. The page's script (page/report.js) sorts
+ * these, and draws the pictures. The page loads nothing, and its Content-Security-Policy forbids the
+ * browser to load anything, or to run another script than the page's own, known by a random nonce:
+ * the names in a trace come from anybody. The templates escape them besides. */
 #include <errno.h>
 #include <inttypes.h>
 #include <sys/random.h>
@@ -95,9 +94,11 @@ static bool picture_tick(void *context, int64_t frame_id)
 
 static int longest_first(const void *a, const void *b)
 {
-    const struct long_frame *x = a, *y = b;
+    const struct long_frame *x = a;
+    const struct long_frame *y = b;
+    int order = list_order(y->ns, x->ns);
 
-    return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns) : (x->id > y->id) - (x->id < y->id);
+    return order ? order : list_order(x->id, y->id);
 }
 
 static void longest_keep(struct picture *picture)
@@ -113,13 +114,21 @@ static void picture_push(void *context, struct track *track)
 {
     struct picture *picture = context;
     const struct open_frame *frame = track_top(track);
-    int64_t ns = times_span(frame->start_ns, frame->end_ns),
-            depth = (int64_t)track->stack.count - 1;
+    int64_t ns = times_span(frame->start_ns, frame->end_ns);
+    int64_t depth = (int64_t)track->stack.count - 1;
+    struct long_frame *kept = &picture->frames[picture->count];
 
     if (depth >= DEPTH || ns <= picture->least_ns)
         return;
-    picture->frames[picture->count++] = (struct long_frame){
-        frame->id, track->thread_id, frame->code_id, frame->start_ns, ns, depth};
+    picture->count++;
+    *kept = (struct long_frame){
+        .id = frame->id,
+        .thread_id = track->thread_id,
+        .code_id = frame->code_id,
+        .start_ns = frame->start_ns,
+        .ns = ns,
+        .depth = depth,
+    };
     if (picture->count == 2 * LONGEST)
         longest_keep(picture);
 }
@@ -131,31 +140,44 @@ struct rows {
 
 static void row_put(struct rows *rows, size_t count, const int64_t *values)
 {
-    json_list(&rows->json, NULL);
+    struct json *json = &rows->json;
+
+    json_list(json, NULL);
     for (size_t i = 0; i < count; i++)
-        json_integer(&rows->json, NULL, values[i]);
-    json_end(&rows->json);
+        json_integer(json, NULL, values[i]);
+    json_end(json);
+}
+
+/* The names of both are wanted. */
+static void names_want(struct rows *rows, int64_t thread_id, int64_t code_id)
+{
+    *map_put(&rows->threads, thread_id) = 1;
+    *map_put(&rows->codes, code_id) = 1;
 }
 
 /* A box of the timeline: thread, code, start, length, ... */
 static void lane_row(struct rows *rows, const int64_t values[6])
 {
-    *map_put(&rows->threads, values[0]) = *map_put(&rows->codes, values[1]) = 1;
+    names_want(rows, values[0], values[1]);
     row_put(rows, 6, values);
 }
 
 /* A value of the current row; text is escaped for people. */
 static void member_put(struct rows *rows, struct query *query, int column)
 {
+    struct json *json = &rows->json;
+    enum query_type type = query_type(query, column);
+    const char *text;
+    char *safe;
     size_t bytes;
-    const char *text = query_text(query, column, &bytes);
-    char *safe = query_type(query, column) == QUERY_TEXT ? say_escape(text, bytes) : NULL;
 
-    if (safe)
-        json_string(&rows->json, NULL, safe);
-    else
-        json_maybe(&rows->json, NULL, query_type(query, column) == QUERY_INTEGER,
-                   query_integer(query, column));
+    if (type != QUERY_TEXT) {
+        json_maybe(json, NULL, type == QUERY_INTEGER, query_integer(query, column));
+        return;
+    }
+    text = query_text(query, column, &bytes);
+    safe = say_escape(text, bytes);
+    json_string(json, NULL, safe);
     free(safe);
 }
 
@@ -167,14 +189,16 @@ static void timeline_rows(struct rows *rows, struct picture *picture)
     json_list(json, "frames");
     for (size_t i = 0; i < picture->count; i++) {
         const struct long_frame *f = &picture->frames[i];
-        lane_row(rows, (int64_t[]){f->thread_id, f->code_id, f->start_ns, f->ns, f->depth, f->id});
+        const int64_t values[] = {
+            f->thread_id, f->code_id, f->start_ns, f->ns, f->depth, f->id,
+        };
+        lane_row(rows, values);
     }
     json_end(json);
     json_list(json, "compiles");
     db_rows(query, report->db, schema_statement("report/picture_compiles"))
     {
-        *map_put(&rows->threads, query_integer(query, 0)) =
-            *map_put(&rows->codes, query_integer(query, 1)) = 1;
+        names_want(rows, query_integer(query, 0), query_integer(query, 1));
         json_list(json, NULL);
         for (int i = 0; i < 4; i++)
             json_integer(json, NULL, query_integer(query, i));
@@ -186,8 +210,10 @@ static void timeline_rows(struct rows *rows, struct picture *picture)
     json_list(json, "misses");
     for (size_t i = 0; i < report->mark_count; i++) {
         const struct counted_call *m = &report->marks[i];
-        lane_row(rows,
-                 (int64_t[]){m->thread_id, m->code_id, m->start_ns, 0, m->outcome, m->lookup_id});
+        const int64_t values[] = {
+            m->thread_id, m->code_id, m->start_ns, 0, m->outcome, m->lookup_id,
+        };
+        lane_row(rows, values);
     }
     json_end(json);
     json_list(json, "outcomes");
@@ -204,10 +230,14 @@ static void flame_rows(struct rows *rows, const struct node *nodes, uint32_t nod
     for (uint32_t at = nodes[node].child; at && nodes[at].total_ns >= least_ns && (*left)-- > 0;
          at = nodes[at].sibling) {
         const struct node *n = &nodes[at];
+        const int64_t values[] = {
+            n->depth - 1,
+            n->code_id,
+            n->total_ns,
+            n->self_ns > 0 ? n->self_ns : 0,
+        };
         *map_put(n->parent ? &rows->codes : &rows->threads, n->code_id) = 1;
-        row_put(
-            rows, 4,
-            (int64_t[]){n->depth - 1, n->code_id, n->total_ns, n->self_ns > 0 ? n->self_ns : 0});
+        row_put(rows, 4, values);
         if (n->depth < FLAME_DEPTH)
             flame_rows(rows, nodes, at, left);
     }
