@@ -146,7 +146,7 @@ struct row {
 };
 
 /* A row that C fills in, for lines without a statement. Names and texts are borrowed. */
-enum { FACTS_MOST = 48 };
+enum { FACTS_MOST = 64 };
 #define FACT_UNKNOWN INT64_MIN /* an integer that is NULL */
 struct row_facts {
     struct value values[FACTS_MOST];

@@ -1,9 +1,9 @@
 /* cmd/report/html.c -- `dyntrace report --html`: one file for a browser. See cmd/report/report.h.
  *
  * schemas/pages/html.txt has the markup around the tables. The page's script (page/report.js) sorts
- * these, and draws the pictures. The page loads nothing, and its Content-Security-Policy forbids the
- * browser to load anything, or to run another script than the page's own, known by a random nonce:
- * the names in a trace come from anybody. The templates escape them besides. */
+ * these, and draws the pictures. The page loads nothing, and its Content-Security-Policy forbids
+ * the browser to load anything, or to run another script than the page's own, known by a random
+ * nonce: the names in a trace come from anybody. The templates escape them besides. */
 #include <errno.h>
 #include <inttypes.h>
 #include <sys/random.h>

@@ -77,20 +77,33 @@ static void slot_print(const struct cursor *c, const struct replay_slot *slot, s
     const struct replay_entry *e = &c->r->entries.at[slot->entry];
     struct query *query = db_asked(c->db, schema_statement("replay/entry"), e->id, checked);
     struct page_text page = page_of(c);
+    int64_t hits = slot->hits;
+    int64_t place = (int64_t)at;
+    int64_t region = e->region;
+    int64_t last_hit_ns = slot->last_hit_ns;
+    const char *cause = NULL;
 
     query_step(query);
-    fact(&page, "at", slot->dead ? FACT_UNKNOWN : (int64_t)at);
+    if (query_type(query, 3) != QUERY_NULL)
+        cause = query_text(query, 3, NULL);
+    if (slot->dead)
+        place = FACT_UNKNOWN;
+    if (region < 0)
+        region = FACT_UNKNOWN;
+    if (last_hit_ns < 0)
+        last_hit_ns = FACT_UNKNOWN;
+    fact(&page, "at", place);
     fact(&page, "label", prose_filled(query_text(query, 0, NULL)));
     fact(&page, "backend", prose_filled(query_text(query, 1, NULL)));
     fact(&page, "guards", query_integer(query, 2));
-    fact(&page, "cause", query_type(query, 3) == QUERY_NULL ? NULL : query_text(query, 3, NULL));
+    fact(&page, "cause", cause);
     fact(&page, "check", query_text(query, 4, NULL));
     fact(&page, "regions", regions);
-    fact(&page, "region", e->region >= 0 ? (int64_t)e->region : FACT_UNKNOWN);
-    fact(&page, "hits", (int64_t)slot->hits);
+    fact(&page, "region", region);
+    fact(&page, "hits", hits);
     fact(&page, "born_ns", e->born_ns);
     fact(&page, "died_ns", e->died_ns);
-    fact(&page, "last_hit_ns", slot->last_hit_ns < 0 ? FACT_UNKNOWN : slot->last_hit_ns);
+    fact(&page, "last_hit_ns", last_hit_ns);
     page_text_row(&page, "pages/replay/slot", 0);
     query_close(query);
 }

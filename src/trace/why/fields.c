@@ -14,6 +14,7 @@ FIELDS(parent_fields, PARENT_FIELDS)
 FIELDS(torch_fields, TORCH_FIELDS)
 FIELDS(torches_fields, TORCHES_FIELDS)
 FIELDS(single_fields, WHY_FIELDS)
+FIELDS(sum_fields, SUM_FIELDS)
 
 /* ---- from rows ----------------------------------------------------------- */
 

@@ -295,6 +295,16 @@ struct torch_facts {
     /* of all misses; 0: not known */
 /* clang-format on */
 
+/* Members that pages print besides; JSON has them in its own places. */
+/* clang-format off */
+#define SUM_FIELDS(F) \
+    F(why, TRUTH, missing) F(why, INTEGER, made) F(why, INTEGER, recompiles) \
+    F(why, INTEGER, undecided) \
+    F(why, INTEGER, timed_checks) F(why, INTEGER, check_ns) F(why, INTEGER, guard_ns) \
+    F(why, INTEGER, guard_calls) F(why, TRUTH, guards_slow) F(why, TRUTH, share_of_hits) \
+    F(why, TRUTH, long_trace)
+/* clang-format on */
+
 struct why {
     struct db *db; /* owned */
     struct found_code code;
@@ -375,7 +385,8 @@ struct field {
 #define FIELDS(name, list) const struct field name[] = {list(FIELD){0}};
 #define LIST_FIELDS(member, type, fields, key) extern const struct field member##_fields[];
 WHY_LISTS(LIST_FIELDS)
-extern const struct field parent_fields[], torch_fields[], torches_fields[], single_fields[];
+extern const struct field parent_fields[], torch_fields[], torches_fields[], single_fields[],
+    sum_fields[];
 
 void histories_make(struct why *why);
 

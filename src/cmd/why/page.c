@@ -1,0 +1,1128 @@
+/* cmd/why/page.c -- the page of `dyntrace why`. See cmd/why/page.h. */
+#include "cmd/why/page.h"
+#include "lib/times.h"
+#include "trace/brief.h"
+#include "trace/db.h"
+#include "trace/doubts.h"
+#include "trace/expression.h"
+#include "trace/page_text.h"
+#include "trace/prose.h"
+#include "trace/torch_words.h"
+#include "trace/trials.h"
+#include "trace/user_stack.h"
+
+enum {
+    HITS_SHOWN = 6,
+    COMPILES_FIRST = 4,
+    COMPILES_LAST = 2,
+    CAUSES_READ = 200, /* of a compile: each is held against each */
+    NAME_BYTES = 200,
+};
+
+static struct why *why; /* borrowed, while the page is printed */
+static bool print_all;  /* remedies, not only the first ones */
+
+/* What the part behind a --call is about. */
+static struct {
+    const struct remedy *remedy;
+    const struct compile *compile;
+    const struct cause *from, *end; /* the causes of the compile, or of a history */
+    const struct cause *cause;      /* one of them */
+    const struct graph_break *broken;
+} now;
+
+/* The first part of a reason, where the compiler gives several; NULL: none. */
+static const char *what_of(const char *reason)
+{
+    struct torch_reason parts;
+
+    if (!reason)
+        return NULL;
+    parts = torch_reason_split(reason);
+    return arena_print(&why->arena, "%s", parts.what);
+}
+
+static const char *entry_of(const struct cause *cause)
+{
+    return prose_or(cause->older_entry, "an older entry");
+}
+
+/* The line of the program that STACK ends in; SAID as user_stack_line() has it. */
+static const char *line_of(const char *stack, const char *said)
+{
+    struct lines *lines = db_lines(why->db);
+    char *line = user_stack_line(stack, said, why->code.qualname, lines);
+
+    return why_keep(why, line);
+}
+
+static double percent(int64_t part, int64_t all)
+{
+    return 100.0 * (double)part / (double)all;
+}
+
+/* How many of COUNT rows are left at row I: for --more. */
+static void left_fact(struct page_text *page, size_t count, size_t i)
+{
+    int64_t left = (int64_t)(count - i);
+
+    fact(page, "left", left);
+}
+
+/* What any block may say. */
+static void shared_facts(struct page_text *page)
+{
+    bool torch = why->torch.number;
+
+    fact(page, "torch", torch);
+    fact(page, "mode", why->torch.mode);
+    fact(page, "function", why->code.qualname);
+    why_facts(&page->facts, single_fields, why);
+    why_facts(&page->facts, sum_fields, why);
+}
+
+/* ---- moments ------------------------------------------------------------- */
+
+enum { DECIMALS_LEAST = 3, DECIMALS_MOST = 9 };
+
+/* Of a second: as many as it takes that moments of one list that differ still do on the page. */
+static int decimals = DECIMALS_LEAST;
+
+static int64_t rounded(int64_t ns, int digits)
+{
+    int64_t unit = 1000000000;
+
+    while (digits-- > 0)
+        unit /= 10;
+    return ns / unit;
+}
+
+static void moments_differ(int64_t before, int64_t after)
+{
+    bool are_known = before != UNKNOWN && after != UNKNOWN && before != after;
+
+    while (are_known && decimals < DECIMALS_MOST &&
+           rounded(before, decimals) == rounded(after, decimals))
+        decimals++;
+}
+
+static void moments_choose(void)
+{
+    size_t most = HITS_SHOWN + OUTCOMES;
+
+    decimals = DECIMALS_LEAST;
+    for (size_t i = 1; i < why->compiles.count; i++) {
+        const struct compile *compile = &why->compiles.at[i];
+        moments_differ(compile[-1].start_ns, compile->start_ns);
+    }
+    for (size_t i = 0; i < why->calls.count; i++) {
+        const struct call_class *class = &why->calls.at[i];
+        moments_differ(class->first_ns, class->last_ns);
+        for (size_t j = 0; j < i && j < most; j++)
+            moments_differ(why->calls.at[j].first_ns, class->first_ns);
+    }
+}
+
+/* NS after the recording began, "1.093 s"; NULL: UNKNOWN. */
+static const char *moment(int64_t ns)
+{
+    int64_t unit = 1000000000;
+
+    if (ns == UNKNOWN)
+        return NULL;
+    if (ns < 0)
+        return arena_print(&why->arena, "%.*f s", decimals, (double)ns / 1e9);
+    return arena_print(&why->arena, "%jd.%0*jd s", (intmax_t)(ns / unit), decimals,
+                       (intmax_t)rounded(ns % unit, decimals));
+}
+
+/* ---- the head ------------------------------------------------------------ */
+
+/* "16 calls: 56.2 % ran compiled code, ..." */
+static void shares_print(struct page_text *page)
+{
+    int64_t hits = why_calls(why, OUTCOME_HIT);
+    int64_t compiled = why_calls(why, OUTCOME_COMPILED);
+    int64_t skips = why_calls(why, OUTCOME_SKIP);
+    int64_t disabled = why_calls(why, OUTCOME_DISABLED);
+    int64_t compiles = (int64_t)why->compiles.count;
+    int64_t asked = why->shared.asked;
+
+    shared_facts(page);
+    fact(page, "compiles", compiles);
+    fact(page, "without_lookup", skips + disabled);
+    fact(page, "asked", asked);
+    fact(page, "others", why->all_calls - asked);
+    if (asked) {
+        fact(page, "compiled", percent(hits + compiled, asked));
+        fact(page, "python", percent(why->shared.python, asked));
+    }
+    fact(page, "without_code", compiles - why->made);
+    page_text_row(page, "pages/why/shares", 0);
+}
+
+static void head_print(struct page_text *page)
+{
+    const struct found_code *code = &why->code;
+    const char *rest = why_keep(why, torch_rest_words(code->qualname, NAME_BYTES));
+    char *settings = doubts_settings(why->db);
+
+    shared_facts(page);
+    fact(page, "file", code->filename);
+    fact(page, "line", code->first_line);
+    fact(page, "kind", rest ? rest : code->kind);
+    fact(page, "code_objects", code->code_objects);
+    fact(page, "processes", code->processes);
+    fact(page, "values", doubts_values(why->db));
+    fact(page, "settings", settings);
+    page_text_row(page, "pages/why/head", 0);
+    free(settings);
+}
+
+/* Ranks should compile alike: one that compiles alone makes the others wait. */
+static void ranks_print(struct page_text *page)
+{
+    const size_t count = why->ranks.count;
+    const struct rank *ranks = why->ranks.at;
+    bool differ = false;
+    bool more = true;
+
+    for (size_t i = 0; i < count; i++)
+        differ = differ || ranks[i].compiles != ranks[0].compiles;
+    for (size_t i = 0; i < count && more; i++) {
+        why_facts(&page->facts, ranks_fields, &ranks[i]);
+        fact(page, "several", count > 1);
+        fact(page, "differ", differ);
+        fact(page, "later", i > 0);
+        left_fact(page, count, i);
+        more = page_text_row(page, "pages/why/rank", (int64_t)i);
+    }
+    fact(page, "differ", differ);
+    page_text_row(page, "pages/why/ranks", 0);
+}
+
+/* How it was watched, and where. */
+static void watched_print(struct page_text *page)
+{
+    if (why->torch.number || why->ranks.count)
+        putc('\n', page->out);
+    why_facts(&page->facts, torch_fields, &why->torch);
+    why_facts(&page->facts, torches_fields, &why->torch);
+    if (why->torch.number)
+        page_text_row(page, "pages/why/torch", 0);
+    page->facts.count = 0;
+    if (why->ranks.count)
+        ranks_print(page);
+}
+
+/* ---- calls --------------------------------------------------------------- */
+
+static const char *words_of(int64_t outcome)
+{
+    const struct outcome_facts *facts = &outcome_facts[outcome];
+
+    if (!why->torch.number || !facts->torch)
+        return facts->words;
+    return outcome == OUTCOME_PLAIN && why->torch.observed
+               ? "ran eagerly; whether torch was asked was not seen"
+               : facts->torch;
+}
+
+/* CALLS of all calls, by the block NAME. */
+static void calls_row(struct page_text *page, const char *name, int64_t calls)
+{
+    int64_t all = why->all_calls;
+    double share = all > 0 ? percent(calls, all) : 100.0;
+
+    fact(page, "calls", calls);
+    fact(page, "share", share);
+    page_text_row(page, name, 0);
+}
+
+static void call_print(struct page_text *page, const struct call_class *class)
+{
+    why_facts(&page->facts, calls_fields, class);
+    fact(page, "words", words_of(class->outcome));
+    fact(page, "first", moment(class->first_ns));
+    fact(page, "last", moment(class->last_ns));
+    calls_row(page, "pages/why/call", class->calls);
+}
+
+static void disabled_print(struct page_text *page)
+{
+    shared_facts(page);
+    fact(page, "reason", what_of(why->disabled_words));
+    page_text_row(page, "pages/why/disabled", 0);
+}
+
+/* The hits of entries after the first ones are one line. */
+static void calls_print(struct page_text *page)
+{
+    int64_t folded = 0, entries = 0, hits = 0;
+
+    if (!why->calls.count && !why->undecided)
+        return;
+    page_text_row(page, "pages/why/calls", 0);
+    for (size_t i = 0; i < why->calls.count; i++) {
+        const struct call_class *class = &why->calls.at[i];
+        bool is_hit = class->outcome == OUTCOME_HIT;
+        hits += is_hit;
+        if (is_hit && hits > HITS_SHOWN) {
+            folded += class->calls;
+            entries++;
+        } else {
+            call_print(page, class);
+        }
+    }
+    if (folded) {
+        fact(page, "entries", entries);
+        calls_row(page, "pages/why/other_hits", folded);
+    }
+    if (why->disabled_words)
+        disabled_print(page);
+    if (why->undecided)
+        calls_row(page, "pages/why/undecided", why->undecided);
+}
+
+/* ---- causes -------------------------------------------------------------- */
+
+/* Both are about one thing that had one value: one cause, in however many older entries and by
+ * however many guards of these it failed. */
+static bool is_same(const struct cause *one, const struct cause *other)
+{
+    if (one->dimension != other->dimension)
+        return false;
+    if (!prose_same(one->aspect, other->aspect))
+        return false;
+    if (!prose_same(one->source, other->source))
+        return false;
+    return prose_same(one->actual, other->actual);
+}
+
+static bool has_values(const struct cause *cause)
+{
+    return prose_filled(cause->expected) || prose_filled(cause->actual);
+}
+
+/* ONE is printed with OTHER. Without values that are one text of one entry. */
+static bool is_printed_with(const struct cause *one, const struct cause *other)
+{
+    if (!is_same(one, other))
+        return false;
+    if (has_values(one))
+        return true;
+    if (one->cache_entry_id != other->cache_entry_id)
+        return false;
+    if (!prose_same(one->kind, other->kind))
+        return false;
+    return prose_same(one->text, other->text);
+}
+
+/* The text of CAUSE at OFFSET of the struct. */
+static const char *text_at(const struct cause *cause, size_t offset)
+{
+    return *(const char *const *)((const char *)cause + offset);
+}
+
+/* The two are printed together, and the text at OFFSET is the same in both. */
+static bool is_alike(const struct cause *one, const struct cause *other, size_t offset)
+{
+    if (!is_printed_with(one, other))
+        return false;
+    return prose_same(text_at(one, offset), text_at(other, offset));
+}
+
+/* CAUSE is one of now.cause, and the first with its text at OFFSET. */
+static bool is_new(const struct cause *cause, size_t offset)
+{
+    const struct cause *at = now.from;
+
+    if (!is_printed_with(cause, now.cause))
+        return false;
+    while (at < cause && !is_alike(at, cause, offset))
+        at++;
+    return at == cause;
+}
+
+/* The older entries that expected what now.cause says; or how many they are, where IS_COUNTED. */
+static int64_t entries_print(struct page_text *page, bool is_counted)
+{
+    const size_t expected = offsetof(struct cause, expected);
+    const struct cause *last = NULL;
+    int64_t count = 0;
+    int64_t all = is_counted ? 0 : entries_print(page, true);
+    bool more = true;
+
+    for (const struct cause *c = now.cause; c < now.end && more; c++) {
+        bool is_repeated = last && last->cache_entry_id == c->cache_entry_id;
+        if (is_repeated)
+            continue;
+        if (!is_alike(c, now.cause, expected))
+            continue;
+        last = c;
+        if (!is_counted) {
+            fact(page, "later", count > 0);
+            fact(page, "entry", entry_of(c));
+            fact(page, "left", all - count);
+            more = page_text_row(page, "pages/why/expecting", count);
+        }
+        count++;
+    }
+    return count;
+}
+
+/* "expected 16 (0/0, 0/2), 18 (0/1)": causes that differ only in the older entry share one line. */
+static int64_t expected_print(struct page_text *page, bool is_counted)
+{
+    const size_t expected = offsetof(struct cause, expected);
+    const struct cause *first = now.cause;
+    int64_t count = 0;
+    int64_t all = is_counted ? 0 : expected_print(page, true);
+    bool more = true;
+
+    for (const struct cause *c = now.from; c < now.end && more; c++) {
+        if (!is_new(c, expected))
+            continue;
+        if (!is_counted) {
+            fact(page, "later", count > 0);
+            fact(page, "expected", why_keep(why, cause_expected(c)));
+            fact(page, "left", all - count);
+            now.cause = c;
+            more = page_text_row(page, "pages/why/expected", count);
+            now.cause = first;
+        }
+        count++;
+    }
+    return count;
+}
+
+/* The guards that are one cause: "EQUALS_MATCH, LAMBDA_GUARD". */
+static int64_t kinds_print(struct page_text *page, bool is_counted)
+{
+    const size_t kind = offsetof(struct cause, kind);
+    int64_t count = 0;
+
+    for (const struct cause *c = now.from; c < now.end; c++) {
+        if (!prose_filled(c->kind) || !is_new(c, kind))
+            continue;
+        if (!is_counted) {
+            fact(page, "later", count > 0);
+            fact(page, "kind", c->kind);
+            page_text_row(page, "pages/why/kind", count);
+        }
+        count++;
+    }
+    return count;
+}
+
+/* The lines of the program that need the guards of one cause, by the block NAME. */
+static void needed_print(struct page_text *page, const char *name)
+{
+    const size_t user_stack = offsetof(struct cause, user_stack);
+    int64_t shown = 0;
+    bool more = true;
+
+    for (const struct cause *c = now.from; c < now.end && more; c++) {
+        if (!prose_filled(c->user_stack) || !is_new(c, user_stack))
+            continue;
+        fact(page, "line", line_of(c->user_stack, c->text));
+        more = page_text_row(page, name, shown);
+        shown++;
+    }
+}
+
+/* What was compared has no older value beside it: that another backend asked. */
+static void backend_facts(struct page_text *page)
+{
+    const struct entry *older = why_entry(why, now.cause->cache_entry_id);
+    const struct entry *made = why_entry(why, now.compile->cache_entry_id);
+    const char *before = older ? older->backend : NULL;
+    const char *after = before && made ? made->backend : NULL;
+    bool is_same_name = after && !strcmp(before, after);
+
+    fact(page, "backend", true);
+    fact(page, "before", before);
+    fact(page, "now", after);
+    fact(page, "same", is_same_name);
+}
+
+/* One that is printed with now.cause decided. */
+static bool is_decided(void)
+{
+    for (const struct cause *other = now.from; other < now.end; other++) {
+        if (!other->decided)
+            continue;
+        if (is_printed_with(other, now.cause))
+            return true;
+    }
+    return false;
+}
+
+/* Another backend was why. */
+static bool is_of_backend(const struct cause *cause)
+{
+    static const char kind[] = "BACKEND_";
+
+    if (!why->torch.number || !cause->kind)
+        return false;
+    return !strncmp(cause->kind, kind, strlen(kind));
+}
+
+/* now.cause, row NUMBER of ALL, with those that are one with it. */
+static bool cause_print(struct page_text *page, int64_t number, int64_t all)
+{
+    const struct cause *c = now.cause;
+    const char *reason = prose_or(c->source, "no reason was recorded");
+
+    fact(page, "decided", is_decided());
+    fact(page, "entry", entry_of(c));
+    if (has_values(c)) {
+        fact(page, "about", why_keep(why, cause_called(c)));
+        fact(page, "expected", prose_filled(c->expected));
+        fact(page, "actual", why_keep(why, cause_actual(c)));
+    } else if (is_of_backend(c)) {
+        backend_facts(page);
+    } else {
+        fact(page, "reason", prose_or(c->text, reason));
+    }
+    fact(page, "kinds", kinds_print(page, true));
+    fact(page, "how", c->how);
+    fact(page, "left", all - number);
+    return page_text_row(page, "pages/why/cause", number);
+}
+
+/* CAUSE comes before all those with which it is printed. */
+static bool is_head(const struct cause *cause)
+{
+    const struct cause *at = now.from;
+
+    while (at < cause && !is_printed_with(at, cause))
+        at++;
+    return at == cause;
+}
+
+/* The causes of a recompile, each once. */
+static void recompile_causes_print(struct page_text *page)
+{
+    size_t count = now.compile->causes;
+    int64_t shown = 0, all = 0;
+    bool more = true;
+
+    now.from = &why->causes.at[now.compile->first_cause];
+    now.end = now.from + (count < CAUSES_READ ? count : CAUSES_READ);
+    for (const struct cause *c = now.from; c < now.end; c++)
+        all += is_head(c);
+    for (const struct cause *c = now.from; c < now.end && more; c++) {
+        if (!is_head(c))
+            continue;
+        now.cause = c;
+        more = cause_print(page, shown, all);
+        shown++;
+    }
+}
+
+/* A recompile that no guard asked for: did an entry die before it, or was one not seen? */
+static bool deaths_before_print(struct page_text *page)
+{
+    const struct compile *compile = now.compile;
+    const struct entry *other = why_other_region(why, compile);
+    int64_t shown = 0;
+    bool more = true;
+
+    for (size_t left = why->entries.count; left > 0 && more; left--) {
+        const struct entry *e = &why->entries.at[left - 1];
+        bool is_dead = e->died_ns != UNKNOWN && e->died_ns <= compile->start_ns;
+        if (e->code_id != compile->code_id)
+            continue;
+        if (!is_dead)
+            continue;
+        fact(page, "label", e->label);
+        fact(page, "died", moment(e->died_ns));
+        fact(page, "cause", prose_filled(e->death_cause));
+        more = page_text_row(page, "pages/why/death", shown);
+        shown++;
+    }
+    if (other) {
+        why_facts(&page->facts, entries_fields, other);
+        page_text_row(page, "pages/why/other_region", 0);
+    }
+    return shown || other;
+}
+
+static void causes_print(struct page_text *page)
+{
+    bool is_unexplained = now.compile->recompile && !now.compile->causes;
+
+    if (now.compile->causes)
+        recompile_causes_print(page);
+    if (!is_unexplained || deaths_before_print(page) || !compile_made(now.compile))
+        return;
+    fact(page, "reason", prose_filled(now.compile->reason));
+    page_text_row(page, "pages/why/no_cause", 0);
+}
+
+/* ---- compiles ------------------------------------------------------------ */
+
+/* Where the program was: the innermost line, then the path to it. */
+static void stack_facts(struct page_text *page, const char *stack)
+{
+    fact(page, "user_line", line_of(stack, NULL));
+    fact(page, "user_path", why_keep(why, user_stack_path(stack)));
+}
+
+/* What the inputs of calls were like. Those that torch passes to resume functions say nothing. */
+static const char *inputs_of(const char *inputs)
+{
+    inputs = why_keep(why, brief_of(inputs, NULL));
+    while (inputs && !strncmp(inputs, "__nested_", 9) && strstr(inputs, ", "))
+        inputs = strstr(inputs, ", ") + 2;
+    return inputs;
+}
+
+static void parent_facts(struct page_text *page, const struct parent *parent)
+{
+    char *source, *expected, *actual;
+
+    if (!parent->compile_id)
+        return;
+    source = expression_of(parent->source);
+    expected = brief_of(parent->expected, parent->actual);
+    actual = brief_of(parent->actual, parent->expected);
+    fact(page, "parent", prose_or(parent->function, "?"));
+    fact(page, "parent_label", parent->label);
+    fact(page, "parent_source", why_keep(why, source));
+    fact(page, "parent_expected", why_keep(why, expected));
+    fact(page, "parent_actual", why_keep(why, actual));
+}
+
+static void compile_print(struct page_text *page, const struct compile *compile)
+{
+    bool is_ended = compile->end_ns != UNKNOWN;
+    int64_t took = is_ended ? times_span(compile->start_ns, compile->end_ns) : UNKNOWN;
+    const char *refusal = what_of(compile_refusal(why, compile));
+    const char *inputs = compile->inputs ? inputs_of(compile->inputs) : NULL;
+
+    shared_facts(page);
+    fact(page, "is_made", compile_made(compile));
+    fact(page, "label", prose_filled(compile->label));
+    fact(page, "ranks", why->ranks.count);
+    fact(page, "rank", compile->rank);
+    fact(page, "at", moment(compile->start_ns));
+    fact(page, "took", took);
+    fact(page, "outcome", compile->outcome);
+    fact(page, "sticky", compile->sticky);
+    fact(page, "refusal", refusal);
+    fact(page, "again", compile->recompile || compile->causes);
+    stack_facts(page, compile->user_stack);
+    parent_facts(page, &compile->follows_from);
+    fact(page, "inputs", inputs);
+    now.compile = compile;
+    page_text_row(page, "pages/why/compile", 0);
+}
+
+/* The first compiles and the last ones. */
+static void compiles_print(struct page_text *page)
+{
+    size_t count = why->compiles.count;
+    size_t most = COMPILES_FIRST + COMPILES_LAST;
+
+    if (count)
+        page_text_row(page, "pages/why/compiles", 0);
+    for (size_t i = 0; i < count; i++) {
+        if (count > most && i == COMPILES_FIRST) {
+            left_fact(page, count, most);
+            page_text_row(page, "pages/why/compiles_left", 0);
+            i = count - COMPILES_LAST;
+        }
+        compile_print(page, &why->compiles.at[i]);
+    }
+}
+
+/* Both are the same, of two processes. */
+static bool is_same_history(const struct history *one, const struct history *other)
+{
+    if (!prose_same(one->source, other->source))
+        return false;
+    if (!prose_same(one->kind, other->kind))
+        return false;
+    if (!prose_same(one->aspect, other->aspect))
+        return false;
+    return prose_same(one->text, other->text);
+}
+
+/* The same history is before H. */
+static bool is_repeated(const struct history *h)
+{
+    const struct history *before = why->histories.at;
+
+    while (before < h && !is_same_history(before, h))
+        before++;
+    return before < h;
+}
+
+static void histories_print(struct page_text *page)
+{
+    int64_t shown = 0;
+    bool more = true;
+
+    for (size_t i = 0; i < why->histories.count && more; i++) {
+        const struct history *h = &why->histories.at[i];
+        if (!prose_filled(h->text))
+            continue;
+        if (is_repeated(h))
+            continue;
+        now.from = h->cause;
+        now.cause = h->cause;
+        now.end = h->cause + 1;
+        why_facts(&page->facts, histories_fields, h);
+        fact(page, "about", why_keep(why, cause_called(h->cause)));
+        fact(page, "text", h->text);
+        fact(page, "how", h->cause->how);
+        more = page_text_row(page, "pages/why/history", shown);
+        shown++;
+    }
+}
+
+/* ---- entries, limits, guards --------------------------------------------- */
+
+static void cache_entries_print(struct page_text *page)
+{
+    bool more = true;
+
+    for (size_t i = 0; i < why->entries.count && more; i++) {
+        const struct entry *e = &why->entries.at[i];
+        why_facts(&page->facts, entries_fields, e);
+        fact(page, "mode", why->torch.mode);
+        fact(page, "observed", why->torch.observed);
+        fact(page, "last", moment(e->last_hit_ns));
+        fact(page, "died", moment(e->died_ns));
+        fact(page, "cause", prose_filled(e->death_cause));
+        left_fact(page, why->entries.count, i);
+        more = page_text_row(page, "pages/why/entry", (int64_t)i);
+    }
+}
+
+/* Why calls are not compiled from MARK on; NULL: nobody said it. */
+static const char *mark_reason(const struct mark *mark)
+{
+    bool is_run_only = prose_same(mark->action, "run_only");
+    bool is_skip = prose_same(mark->action, "skip");
+
+    if (is_run_only && why->limit_reason) /* torch's words for it are about how it is done */
+        return why->limit_reason;
+    if (prose_filled(mark->reason))
+        return what_of(mark->reason);
+    return is_skip && why_turned_away(why) ? what_of(why->declined_reason) : NULL;
+}
+
+static void marks_print(struct page_text *page)
+{
+    bool more = true;
+
+    for (size_t i = 0; i < why->marks.count && more; i++) {
+        const struct mark *m = &why->marks.at[i];
+        shared_facts(page);
+        fact(page, "at", moment(m->at_ns));
+        fact(page, "why", mark_reason(m));
+        fact(page, "turned_away", why_turned_away(why));
+        why_facts(&page->facts, marks_fields, m);
+        left_fact(page, why->marks.count, i);
+        more = page_text_row(page, "pages/why/mark", (int64_t)i);
+    }
+}
+
+static void limit_print(struct page_text *page, const struct call_class *class)
+{
+    const char *limit = why->limit_reason;
+    bool is_unsaid = limit && !strstr(limit, "reached");
+
+    shared_facts(page);
+    why_facts(&page->facts, calls_fields, class);
+    fact(page, "unsaid", is_unsaid);
+    fact(page, "first", moment(class->first_ns));
+    fact(page, "last", moment(class->last_ns));
+    page_text_row(page, "pages/why/limit", 0);
+}
+
+/* Calls that found no entry: since when, in which caller, with which inputs. */
+static void limits_print(struct page_text *page)
+{
+    bool is_limited = why_calls(why, OUTCOME_LIMIT);
+    bool more = true;
+
+    for (size_t i = 0; i < why->calls.count; i++)
+        if (why->calls.at[i].outcome == OUTCOME_LIMIT)
+            limit_print(page, &why->calls.at[i]);
+    if (!is_limited && why->inputs.count + why->forbidders.count)
+        page_text_row(page, "pages/why/unfitted", 0);
+    for (size_t i = 0; i < why->forbidders.count && more; i++) {
+        const struct forbidder *forbidder = &why->forbidders.at[i];
+        why_facts(&page->facts, forbidders_fields, forbidder);
+        fact(page, "why", what_of(forbidder->reason));
+        more = page_text_row(page, "pages/why/forbidder", (int64_t)i);
+    }
+    more = true;
+    for (size_t i = 0; i < why->inputs.count && more; i++) {
+        const struct input *input = &why->inputs.at[i];
+        fact(page, "calls", input->calls);
+        fact(page, "inputs", inputs_of(prose_or(input->inputs, "?")));
+        more = page_text_row(page, "pages/why/input", (int64_t)i);
+    }
+}
+
+static void guard_times_print(struct page_text *page)
+{
+    int64_t checks = why->timed_checks;
+    double share = why_guard_share(why);
+    bool is_told = checks || why->guards_slow;
+
+    shared_facts(page);
+    if (checks)
+        fact(page, "each_ns", why->check_ns / checks);
+    if (is_told && share >= 0) {
+        fact(page, "call_ns", why->guard_ns / why->guard_calls);
+        fact(page, "share", share);
+    }
+    page_text_row(page, "pages/why/guards", 0);
+}
+
+static bool failed_guard_print(struct page_text *page, size_t i)
+{
+    const struct failed_guard *g = &why->guards.at[i];
+    char *about = expression_of(prose_or(g->source, g->expression));
+
+    why_facts(&page->facts, guards_fields, g);
+    left_fact(page, why->guards.count, i);
+    fact(page, "about", why_keep(why, about));
+    fact(page, "line", line_of(g->user_stack, NULL));
+    return page_text_row(page, "pages/why/failed_guard", (int64_t)i);
+}
+
+static void guards_print(struct page_text *page)
+{
+    int64_t all = why->check_ns;
+    bool more = true;
+
+    if (!why->timed_checks && !why->guards.count && !why->guards_slow)
+        return;
+    guard_times_print(page);
+    for (size_t i = 0; i < why->costs.count && more; i++) {
+        const struct guard_cost *cost = &why->costs.at[i];
+        why_facts(&page->facts, costs_fields, cost);
+        if (all > 0)
+            fact(page, "share", percent(cost->estimated_ns, all));
+        more = page_text_row(page, "pages/why/cost", (int64_t)i);
+    }
+    more = true;
+    for (size_t i = 0; i < why->guards.count && more; i++)
+        more = failed_guard_print(page, i);
+}
+
+/* ---- graph breaks, phases ------------------------------------------------ */
+
+/* The resume function and what it costs: it is called, looked up and compiled on its own. */
+static void rest_print(struct page_text *page)
+{
+    const struct graph_break *rest = now.broken;
+    char *words;
+    char *function = NULL;
+    int64_t line = UNKNOWN;
+    bool has_more = rest->rest_recompiles > 0 || rest->rest_eager_calls > 0;
+
+    if (!rest->resume_function)
+        return;
+    words = torch_rest_words(rest->resume_function, WHY_WIDTH);
+    torch_resume(rest->resume_function, &function, &line);
+    why_facts(&page->facts, breaks_fields, rest);
+    fact(page, "words", why_keep(why, words));
+    fact(page, "before", has_more ? function : NULL);
+    fact(page, "before_line", line);
+    page_text_row(page, "pages/why/rest", 0);
+    free(function);
+}
+
+static void breaks_print(struct page_text *page)
+{
+    bool more = true;
+
+    for (size_t i = 0; i < why->breaks.count && more; i++) {
+        const struct graph_break *b = &why->breaks.at[i];
+        const struct torch_reason reason = torch_reason_split(b->reason);
+        now.broken = b;
+        fact(page, "line", b->line);
+        fact(page, "times", b->times);
+        fact(page, "what", reason.what);
+        fact(page, "why", reason.why);
+        stack_facts(page, b->user_stack);
+        left_fact(page, why->breaks.count, i);
+        more = page_text_row(page, "pages/why/break", (int64_t)i);
+    }
+}
+
+/* Where the time of compiles went. A phase's own time is what those within it leave. */
+static void phases_print(struct page_text *page)
+{
+    int64_t all = 0, late = 0, shown = 0;
+    bool more = true;
+
+    if (why->caches) {
+        shared_facts(page);
+        page_text_row(page, "pages/why/caches", 0);
+    }
+    for (size_t i = 0; i < why->phases.count; i++) {
+        const struct phase *p = &why->phases.at[i];
+        all += p->self_ns;
+        late += p->late ? p->self_ns : 0;
+    }
+    for (size_t i = 0; i < why->phases.count && all > 0 && more; i++) {
+        const struct phase *p = &why->phases.at[i];
+        if (p->self_ns * 100 < all) /* less than one percent */
+            continue;
+        why_facts(&page->facts, phases_fields, p);
+        fact(page, "share", percent(p->self_ns, all));
+        fact(page, "words", torch_phase_words(p->name));
+        more = page_text_row(page, "pages/why/phase", shown);
+        shown++;
+    }
+    if (all <= 0 || !late)
+        return;
+    fact(page, "self_ns", late);
+    fact(page, "share", percent(late, all));
+    page_text_row(page, "pages/why/late", 0);
+}
+
+/* ---- remedies ------------------------------------------------------------ */
+
+/* FIGURE with the remedy and BEFORE without it, as NAME and BEFORE_NAME; one that stays the same
+ * has no `before`. */
+static void figure_fact(struct page_text *page, const char *name, int64_t figure,
+                        const char *before_name, int64_t before)
+{
+    fact(page, name, figure);
+    fact(page, before_name, figure == before ? UNKNOWN : before);
+}
+
+/* "1 compile instead of 8, 0 eager calls instead of 4" */
+static void figures_print(struct page_text *page)
+{
+    const struct remedy *r = now.remedy;
+    bool is_measured = r->measured_compiles != UNKNOWN;
+    int64_t compiles = is_measured ? r->measured_compiles : r->predicted_compiles;
+    int64_t eager = is_measured ? r->measured_eager : r->predicted_eager;
+    int64_t breaks = is_measured ? r->measured_breaks : r->breaks;
+    bool is_counted = r->eager != UNKNOWN && eager != UNKNOWN;
+    bool has_eager = is_counted && (r->eager || eager);
+
+    fact(page, "trial", r->trial);
+    fact(page, "what_if", r->what_if);
+    figure_fact(page, "compiles", compiles, "compiles_before", r->compiles);
+    fact(page, "eager_uncounted", eager == UNKNOWN);
+    fact(page, "some_eager", is_counted ? UNKNOWN : eager);
+    figure_fact(page, "eager", has_eager ? eager : UNKNOWN, "eager_before", r->eager);
+    figure_fact(page, "breaks", breaks, "breaks_before", r->breaks);
+    fact(page, "gone", r->gone);
+    fact(page, "gain", r->gain);
+    page_text_row(page, "pages/why/figures", 0);
+}
+
+/* How to find out how much the remedy helps. */
+static void unmeasured_print(struct page_text *page)
+{
+    shared_facts(page);
+    fact(page, "file", db_path(why->db));
+    fact(page, "tried", trials_trace(why->db));
+    why_facts(&page->facts, remedies_fields, now.remedy);
+    page_text_row(page, "pages/why/unmeasured", 0);
+}
+
+/* The settings of a remedy, each as a word of the shell. */
+static void settings_print(struct page_text *page)
+{
+    bool is_tried = now.remedy->trial != UNKNOWN;
+    const char *setting = is_tried ? "" : prose_or(now.remedy->setting, "");
+    bool is_quoted = *setting == '\'';
+    size_t bytes;
+
+    for (; *setting; setting += strspn(setting, " ")) {
+        bytes = is_quoted ? strlen(setting) : strcspn(setting, " ");
+        fact(page, "mode", why->torch.mode);
+        fact(page, "quoted", is_quoted);
+        fact(page, "setting", arena_text(&why->arena, setting, bytes));
+        page_text_row(page, "pages/why/setting", 0);
+        setting += bytes;
+    }
+}
+
+static void outcome_print(struct page_text *page)
+{
+    if (remedy_has_figures(now.remedy))
+        figures_print(page);
+    else
+        unmeasured_print(page);
+}
+
+/* What is normal, so that there is nothing to change, and what compiled code does not notice. */
+static void notes_print(struct page_text *page)
+{
+    int64_t shown = 0;
+    bool more = true;
+
+    for (size_t i = 0; i < why->remedies.count && more; i++) {
+        const struct remedy *r = &why->remedies.at[i];
+        bool is_normal = r->effort == EFFORT_NORMAL;
+        if (!is_normal && r->effort != EFFORT_UNGUARDED)
+            continue;
+        fact(page, "normal", is_normal);
+        fact(page, "text", r->text);
+        more = page_text_row(page, "pages/why/note", shown);
+        shown++;
+    }
+}
+
+/* Settings under which the program compiled less and wrote something else. Whether that matters is
+ * for its author to see: a program that prints how often it compiled is one of these. */
+static void other_output_print(struct page_text *page)
+{
+    int64_t shown = 0;
+
+    for (size_t i = 0; i < why->remedies.count; i++) {
+        const struct remedy *r = &why->remedies.at[i];
+        if (!r->other_output)
+            continue;
+        why_facts(&page->facts, remedies_fields, r);
+        fact(page, "other_output", r->other_output);
+        page_text_row(page, "pages/why/other_output", shown);
+        shown++;
+    }
+}
+
+/* Nothing was recompiled, broke, or ran as Python. */
+static bool is_perfect(void)
+{
+    bool is_compiled = why->shared.asked && !why->shared.python;
+    bool is_once = !why->recompiles && !why->breaks.count;
+
+    return is_compiled && is_once && !why->undecided;
+}
+
+static void remedies_head_print(struct page_text *page)
+{
+    bool is_any = false;
+
+    for (size_t i = 0; i < why->remedies.count; i++)
+        is_any = is_any || !why->remedies.at[i].rejected;
+    shared_facts(page);
+    if (is_any)
+        page_text_row(page, "pages/why/remedies", 0);
+    else if (is_perfect())
+        page_text_row(page, "pages/why/nothing", 0);
+    page->facts.count = 0;
+}
+
+static void remedies_print(struct page_text *page)
+{
+    int64_t shown = 0, all = 0;
+    bool more = true;
+
+    remedies_head_print(page);
+    page->all = print_all;
+    for (size_t i = 0; i < why->remedies.count; i++)
+        all += remedy_is_shown(&why->remedies.at[i]);
+    for (size_t i = 0; i < why->remedies.count && more; i++) {
+        const struct remedy *r = &why->remedies.at[i];
+        if (!remedy_is_shown(r))
+            continue;
+        now.remedy = r;
+        fact(page, "number", shown + 1);
+        fact(page, "left", all - shown);
+        fact(page, "function", why->code.qualname);
+        fact(page, "text", r->text);
+        fact(page, "because", r->because);
+        more = page_text_row(page, "pages/why/remedy", shown);
+        shown++;
+    }
+    notes_print(page);
+    page->all = false;
+    other_output_print(page);
+}
+
+static void sql_print(struct page_text *page)
+{
+    for (size_t i = 0; why->with_sql && i < why->asked.count; i++) {
+        why_facts(&page->facts, asked_fields, &why->asked.at[i]);
+        page_text_row(page, "pages/why/sql", (int64_t)i);
+    }
+}
+
+/* ---- the parts ----------------------------------------------------------- */
+
+static void expected_part(struct page_text *page)
+{
+    if (prose_filled(now.cause->expected))
+        expected_print(page, false);
+}
+
+static void entries_part(struct page_text *page)
+{
+    entries_print(page, false);
+}
+
+static void kinds_part(struct page_text *page)
+{
+    kinds_print(page, false);
+}
+
+static void needed_part(struct page_text *page)
+{
+    needed_print(page, "pages/why/needed");
+}
+
+static void history_needed_part(struct page_text *page)
+{
+    needed_print(page, "pages/why/history_needed");
+}
+
+/* The part NAME of what the page is about to print. */
+static void part_print(struct page_text *page, const char *name, struct query *row)
+{
+    static const struct {
+        const char *name;
+        void (*print)(struct page_text *page);
+    } parts[] = {
+        {"shares", shares_print},
+        {"outcome", outcome_print},
+        {"settings", settings_print},
+        {"causes", causes_print},
+        {"expected", expected_part},
+        {"entries", entries_part},
+        {"kinds", kinds_part},
+        {"needed", needed_part},
+        {"history_needed", history_needed_part},
+        {"rest", rest_print},
+    };
+
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!strcmp(parts[i].name, name))
+            parts[i].print(page);
+}
+
+void why_page_print(struct why *of, bool all)
+{
+    static void (*const sections[])(struct page_text * page) = {
+        head_print,      remedies_print,      watched_print, calls_print,  compiles_print,
+        histories_print, cache_entries_print, marks_print,   limits_print, guards_print,
+        breaks_print,    phases_print,        sql_print,
+    };
+    struct page_text page = {
+        .out = stdout,
+        .db = of->db,
+        .way = page_text_way(stdout, false),
+        .call = part_print,
+    };
+
+    why = of;
+    print_all = all;
+    moments_choose();
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        sections[i](&page);
+}
