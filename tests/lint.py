@@ -10,7 +10,8 @@
   src/tracer/compat/ and python/dyntrace/_torch_versions.py alone.
 * The pairs of torch and CPython that take the shim by default are those that passed in the table of docs/torch.md.
 * No text uses a phrase of tests/phrases.txt.
-* A statement that C asks for, schema_statement("report/functions"), is in schemas/: src/schema.h.
+* A statement that C asks for, schema_statement("report/functions"), and a block of a page, "pages/why/head", is in schemas/:
+  src/schema.h. Every block of a page is printed.
 
 Usage: lint.py [--objects FOLDER]...   folders of object files, for call cycles
 """
@@ -160,13 +161,15 @@ def statements():
 
 
 def includes():
-    """Includes that run upwards or in a circle, and statements of SQL that do not exist."""
-    edges, known = {}, set(statements())
+    """Includes that run upwards or in a circle, statements and blocks of pages that do not exist, blocks that nothing prints."""
+    edges, known, used = {}, set(statements()), set()
     for name in sources():
         path = name if name.startswith("capture/") else name[len("src/"):]
         mine, module = folder(path), path.rsplit(".", 1)[0]
         for at, line in enumerate(read(name), 1):
-            for asked in re.findall(r'(?:schema_statement\(|page_text_row\(\w+, )"([^"]+)"', line):
+            for asked in re.findall(r'schema_statement\("([^"]+)"|"(pages/[^"]+)"', line):
+                asked = asked[0] or asked[1]
+                used.add(asked)
                 if asked not in known and path != "schema.h":
                     yield f"{name}:{at}: schemas/ has no statement {asked}"
             include = re.match(r'#include "([^"]+)"', line)
@@ -180,6 +183,9 @@ def includes():
                 yield f"{name}:{at}: {mine or 'a shared header'} may not include {include[1]}"
             if module != other:
                 edges.setdefault(module, set()).add(other)
+    for name in sorted(known - used):
+        if name.startswith("pages/"):
+            yield f"schemas/: nothing prints the block {name}"
     for group in ratchet.circles(edges):
         yield f"src/: a circle of includes: {', '.join(group)}"
 
