@@ -7,7 +7,8 @@
  *     }
  *     why_free(&why);
  *
- * gather.c gathers, follow.c concludes; cmd/why/page.c prints it for people, fields.c for programs. */
+ * gather.c gathers, follow.c concludes; cmd/why/page.c prints it for people, fields.c for
+ * programs. */
 #ifndef DYNTRACE_WHY_H
 #define DYNTRACE_WHY_H
 
