@@ -51,6 +51,13 @@ def test_the_program_keeps_a_standard_input_that_is_a_pipe(dyntrace, tmp_path):
         terminal.wait(lambda screen: re.search("^status 0", screen, re.M))
 
 
+def test_a_program_that_ends_at_once(dyntrace, tmp_path):
+    """The trace is put in place while the screen opens it."""
+    with Terminal(tmp_path, 110, 24, f"{dyntrace} run --live -o t.db true") as terminal:
+        terminal.wait(lambda screen: "the program has ended, exit 0" in screen)
+        terminal.type("Q")
+
+
 def test_long_lines_of_the_program_go_on_below(dyntrace, tmp_path):
     with live(dyntrace, tmp_path, "print('begin' + ' %03d' % 7 * 60 + ' end')\nprint('x' * 110)\nprint('last')\n") as terminal:
         terminal.wait(lambda screen: "the program has ended" in screen)

@@ -101,11 +101,13 @@ void loop_leave(struct loop *loop)
 
 bool loop_take(struct loop *loop, const char *path)
 {
+    struct stat before; /* of the file that is opened, or of one in whose place that came */
+    bool found = stat(path, &before) == 0;
     struct db *db = db_open(path);
     char *absolute = db ? db_absolute(db_path(db)) : NULL;
     struct work *work = NULL;
 
-    if (absolute && stat(absolute, &loop->file) != 0)
+    if (absolute && !found && stat(absolute, &before) != 0)
         say_error("%s: %s", db_path(db), strerror(errno));
     else if (absolute)
         work = work_open(absolute, loop->ended_fd);
@@ -118,6 +120,7 @@ bool loop_take(struct loop *loop, const char *path)
     loop->face.work = work;
     loop->face.db = db;
     loop->path = absolute;
+    loop->file = before;
     loop->name = strrchr(absolute, '/') + 1;
     loop->gone = loop->replaced = false;
     return true;
