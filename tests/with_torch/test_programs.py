@@ -512,8 +512,9 @@ def test_threads(runs, mode):
     assert rows == [(f"own_{number}", f"worker-{number}", 26) for number in range(4)]
 
 
-def test_off_is_off(runs):
-    alone, traced = runs("stances", "plain"), runs("stances", "off")
+@pytest.mark.parametrize("program", ["stances", pytest.param("late_import", marks=pytest.mark.slow)])
+def test_off_is_off(runs, program):
+    alone, traced = runs(program, "plain"), runs(program, "off")
     assert (traced.status, traced.out, lines_of(traced.err, False)) == (alone.status, alone.out, lines_of(alone.err, False))
     assert traced.rows("SELECT torch_mode FROM process") == [("off",)]
     for table in ("lookup", "compile", "cache_entry", "graph", "graph_break"):
