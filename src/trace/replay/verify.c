@@ -583,8 +583,8 @@ static void take_back(struct replay_verdict *v, const struct replay_verdict *bef
     *v = again;
 }
 
-/* Process P, by the rules of the evaluator. If lookups of a torch program do not follow, by those of
- * torch's setting to leave entries where they were put, which the trace does not have. */
+/* Verify process P by the evaluator's rules. If lookups of a torch program do not follow from them,
+ * try torch's setting that leaves entries in their order of insertion; the trace does not have it. */
 static void verify_either(struct walk *w, struct replay_process *process, uint32_t p,
                           struct replay_verdict *v)
 {

@@ -348,8 +348,8 @@ static int node_depth(const struct flame *flame, uint32_t at)
     return (int)(node_at(flame, at)->depth - node_at(flame, flame->focus)->depth - 1);
 }
 
-/* How many columns, in steps, to indent a line of DEPTH. FITS steps leave room for a name: the lines
- * move left until the name at the cursor is in sight. *MOVED: then the depth does not show. */
+/* The number of steps to indent a line of DEPTH. FITS steps leave room for a name: lines move left
+ * until the name at the cursor is visible. *MOVED: they have moved, so depth is not shown. */
 static int indent_of(const struct flame *flame, int depth, int fits, bool *moved)
 {
     int hidden = node_depth(flame, flame->chosen) - fits;
