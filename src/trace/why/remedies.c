@@ -5,6 +5,7 @@
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/expression.h"
+#include "trace/page_text.h"
 #include "trace/torch_words.h"
 #include "trace/user_stack.h"
 #include "trace/why/why.h"
@@ -14,35 +15,42 @@
 enum { CAUSES_USED = 4, BREAKS_USED = 4, KEPT = 32, LIMIT_MOST = 100000 };
 enum { FRAMES_READ = 12000000 }; /* more frames are not searched */
 
-/* "7 recompiles and 1 attempt that gave no code": what takes a limit or raises is no recompile. */
-static const char *concerned(struct why *why, const struct remedy_facts *facts)
+/* FACTS by the block NAME of schemas/pages/why.txt. */
+static const char *because_words(struct why *why, const char *name, const struct row_facts *facts)
 {
-    const char *recompiles = arena_print(&why->arena, "%" PRId64 " recompile%s", facts->count,
-                                         facts->count == 1 ? "" : "s");
-    const char *refused;
+    struct page_text page = {.way = TEMPLATE_PLAIN, .facts = *facts};
+    char *made;
+    size_t bytes;
 
-    if (!facts->refused)
-        return recompiles;
-    refused = arena_print(&why->arena, "%" PRId64 " attempt%s that gave no code", facts->refused,
-                          facts->refused == 1 ? "" : "s");
-    if (!facts->count)
-        return refused;
-    return arena_print(&why->arena, "%s and %s", recompiles, refused);
+    page.out = open_memstream(&made, &bytes);
+    page_text_row(&page, name, 0);
+    fclose(page.out);
+    return why_keep(why, made);
 }
 
-/* "lr was 0.1, 0.2, 1 recompile"; TEXT is torch's sentence. */
-static const char *because_of_cause(struct why *why, const struct remedy_facts *facts,
-                                    const char *text)
+/* Values are the trace's text, which may be torch's sentence. */
+static const char *values_of(struct why *why, const char *values)
 {
-    const char *about = why_keep(why, cause_called(&facts->cause));
-    const char *values = facts->values;
-    const char *is = prose_filled(values) ? " was " : ": ";
-
     if (values && strstr(values, "['"))
-        values = why_keep(why, expression_of(values));
-    if (!values)
-        values = prose_or(text, "it did not hold");
-    return arena_print(&why->arena, "%s%s%s, %s", about, is, values, concerned(why, facts));
+        return why_keep(why, expression_of(values));
+    return prose_filled(values);
+}
+
+/* The block for an event of this kind; NULL: the remedy says it. */
+static const char *because_block(enum remedy_on on, const struct remedy_facts *facts)
+{
+    switch (on) {
+    case ON_CAUSE:
+        return "pages/why/because_cause";
+    case ON_OUTCOME:
+        return "pages/why/because_outcome";
+    case ON_BREAK:
+        return facts->line > 0 ? "pages/why/because_break" : NULL;
+    case ON_DEATH:
+        return "pages/why/because_death";
+    default:
+        return NULL;
+    }
 }
 
 /* What happened, of which FACTS are, in a line; NULL: the remedy says it. */
@@ -50,24 +58,26 @@ static const char *because_of(struct why *why, enum remedy_on on, const struct r
 {
     const struct outcome_facts *outcome = &outcome_facts[facts->outcome];
     const struct torch_reason reason = torch_reason_split(facts->cause.text);
-    const char *text =
-                   facts->torch || on == ON_BREAK ? reason.what : prose_or(facts->cause.text, ""),
-               *colon = *text ? ": " : "";
-    const char *count = arena_print(&why->arena, "%" PRId64, facts->count),
-               *s = facts->count == 1 ? "" : "s";
+    const char *block = because_block(on, facts);
+    const char *text = facts->cause.text;
+    const char *words = outcome->words;
+    struct row_facts row = {0};
 
+    if (!block)
+        return NULL;
+    if (facts->torch || on == ON_BREAK)
+        text = reason.what;
+    if (facts->torch && outcome->torch)
+        words = outcome->torch;
     if (on == ON_CAUSE)
-        return because_of_cause(why, facts, text);
-    if (on == ON_OUTCOME)
-        return arena_print(&why->arena, "%s call%s: %s%s%s", count, s,
-                           facts->torch && outcome->torch ? outcome->torch : outcome->words, colon,
-                           text);
-    if (on == ON_BREAK && facts->line > 0)
-        return arena_print(&why->arena, "graph break in line %" PRId64 ", %s time%s%s%s",
-                           facts->line, count, s, colon, text);
-    return on == ON_DEATH ? arena_print(&why->arena, "%s entr%s died%s%s", count, *s ? "ies" : "y",
-                                        colon, text)
-                          : NULL;
+        fact_text(&row, "about", why_keep(why, cause_called(&facts->cause)));
+    fact_text(&row, "values", values_of(why, facts->values));
+    fact_text(&row, "words", words);
+    fact_text(&row, "text", prose_filled(text));
+    fact_integer(&row, "line", facts->line);
+    fact_integer(&row, "count", facts->count);
+    fact_integer(&row, "refused", facts->refused);
+    return because_words(why, block, &row);
 }
 
 /* Do the two say the same of the same event? Their sources may be different ones. */
