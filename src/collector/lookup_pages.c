@@ -82,32 +82,6 @@ static void key_add(struct lookup_pages *l, struct index_run *run, size_t first,
     memmove(from, from + fit + 1, (run->keys.count - first) * sizeof *from);
 }
 
-/* The keys that ALL has so far become a leaf, and RUN's leaves follow it. */
-static void leaves_join(struct lookup_pages *l, struct index_run *all, const struct index_run *run)
-{
-    struct page_leaf last = all->keys.at[all->keys.count - 1];
-    struct page_leaf *more;
-
-    leaf_make(l, &all->leaves, all->keys.at, all->keys.count - 1, last);
-    all->keys.count = 0;
-    more = list_add_many(&all->leaves, run->leaves.count);
-    if (more)
-        memcpy(more, run->leaves.at, run->leaves.count * sizeof *more);
-    else
-        l->pages->indexed = false;
-}
-
-/* RUN goes behind ALL: its first two keys come before its leaves. */
-static void run_join(struct lookup_pages *l, struct index_run *all, const struct index_run *run)
-{
-    for (size_t k = 0; k < run->keys.count; k++) {
-        const struct page_leaf *key = &run->keys.at[k];
-        if (k == 2 && run->leaves.count)
-            leaves_join(l, all, run);
-        key_add(l, all, 0, key->key, key->id);
-    }
-}
-
 /* Put the leaves of COUNT runs one behind the other, and what is left between them into more. */
 static void runs_join(struct lookup_pages *l, enum page_tree_of tree, const struct index_run *runs,
                       size_t count)
@@ -115,7 +89,19 @@ static void runs_join(struct lookup_pages *l, enum page_tree_of tree, const stru
     struct index_run all = {0};
 
     for (size_t i = 0; i < count; i++)
-        run_join(l, &all, &runs[i]);
+        for (size_t k = 0; k < runs[i].keys.count; k++) {
+            if (k == 2 && runs[i].leaves.count) {
+                struct page_leaf last = all.keys.at[all.keys.count - 1];
+                struct page_leaf *more;
+                leaf_make(l, &all.leaves, all.keys.at, all.keys.count - 1, last);
+                all.keys.count = 0;
+                more = list_add_many(&all.leaves, runs[i].leaves.count);
+                if (more)
+                    memcpy(more, runs[i].leaves.at, runs[i].leaves.count * sizeof *more);
+                l->pages->indexed &= !!more;
+            }
+            key_add(l, &all, 0, runs[i].keys.at[k].key, runs[i].keys.at[k].id);
+        }
     if (all.keys.count)
         leaf_make(l, &all.leaves, all.keys.at, all.keys.count, all.keys.at[all.keys.count - 1]);
     list_free(&all.keys);
@@ -140,56 +126,31 @@ static void page_put(struct lookup_pages *l, enum lookup_table table)
     page_begin(page);
 }
 
-/* TEXT in the body of a record; returns its end. */
-static uint8_t *put_text(uint8_t *body, const char *text, uint8_t *type)
-{
-    size_t length = strlen(text);
-
-    *type = (uint8_t)(13 + 2 * length);
-    memcpy(body, text, length);
-    return body + length;
-}
-
-/* Make the next row's cell of TABLE. Returns its bytes. */
-static inline unsigned lookup_cell(uint8_t cell[CELL_MAX], uint64_t id, enum lookup_table table,
-                                   const int64_t *values, const char *word)
-{
-    uint8_t *record = put_varint(cell + 1, id);
-    uint8_t *body = record + 1 + columns[table];
-
-    record[0] = (uint8_t)(columns[table] + 1);
-    record[1] = 0; /* NULL: the id is the row's own */
-    for (unsigned i = 1; i < columns[table]; i++) {
-        uint8_t *type = &record[1 + i];
-        if (word && i == CHECK_WORD)
-            body = put_text(body, word, type);
-        else if (values[i - 1] == ROW_NONE)
-            *type = 0;
-        else
-            body = put_number(body, (uint64_t)values[i - 1], type);
-    }
-    cell[0] = (uint8_t)(body - record);
-    return (unsigned)(body - cell);
-}
-
-/* Has PAGE no room for a cell of so many BYTES? */
-static bool is_full(const uint8_t *page, unsigned bytes)
-{
-    unsigned rows = get16(page + 3);
-
-    return rows == ROWS_MAX || get16(page + 5) < 8 + 2 * (rows + 1) + bytes;
-}
-
 void lookup_pages_add(struct lookup_pages *l, enum lookup_table table, const int64_t *values,
                       const char *word)
 {
     uint8_t *page = l->window->page[table];
-    uint64_t id = l->next[table];
-    uint8_t cell[CELL_MAX];
-    unsigned bytes = lookup_cell(cell, id, table, values, word);
-    unsigned rows, content;
+    uint8_t cell[CELL_MAX], *record, *body;
+    unsigned rows, content, bytes;
 
-    if (is_full(page, bytes))
+    record = put_varint(cell + 1, l->next[table]);
+    record[0] = (uint8_t)(columns[table] + 1);
+    record[1] = 0; /* NULL: the id is the row's own */
+    body = record + 1 + columns[table];
+    for (unsigned i = 1; i < columns[table]; i++)
+        if (word && i == CHECK_WORD) {
+            size_t length = strlen(word);
+            record[1 + i] = (uint8_t)(13 + 2 * length);
+            memcpy(body, word, length);
+            body += length;
+        } else if (values[i - 1] == ROW_NONE) {
+            record[1 + i] = 0;
+        } else {
+            body = put_number(body, (uint64_t)values[i - 1], &record[1 + i]);
+        }
+    cell[0] = (uint8_t)(body - record);
+    bytes = (unsigned)(body - cell);
+    if (get16(page + 3) == ROWS_MAX || get16(page + 5) < 8 + 2 * (get16(page + 3) + 1) + bytes)
         page_put(l, table);
     rows = get16(page + 3);
     content = get16(page + 5) - bytes;
@@ -198,12 +159,11 @@ void lookup_pages_add(struct lookup_pages *l, enum lookup_table table, const int
     put16(page + 5, content);
     atomic_signal_fence(memory_order_release);
     page[4] = (uint8_t)(rows + 1);
-    if (l->pages->indexed && table == PAGES_LOOKUP) {
-        uint64_t code = (uint64_t)values[2];
-        key_add(l, list_reach(&l->codes, (size_t)code), 2, code, id);
-    } else if (l->pages->indexed) {
-        key_add(l, &l->checks, 2, (uint64_t)values[0], id);
-    }
+    if (l->pages->indexed && table == PAGES_LOOKUP)
+        key_add(l, list_reach(&l->codes, (size_t)values[2]), 2, (uint64_t)values[2],
+                l->next[table]);
+    else if (l->pages->indexed)
+        key_add(l, &l->checks, 2, (uint64_t)values[0], l->next[table]);
     l->next[table]++;
 }
 
