@@ -584,7 +584,7 @@ static void take_back(struct replay_verdict *v, const struct replay_verdict *bef
 }
 
 /* Verify process P by the evaluator's rules. If lookups of a torch program do not follow from them,
- * try torch's setting that leaves entries in their order of insertion; the trace does not have it. */
+ * try torch's setting that leaves entries in their order of insertion, which no trace holds. */
 static void verify_either(struct walk *w, struct replay_process *process, uint32_t p,
                           struct replay_verdict *v)
 {
