@@ -66,6 +66,7 @@ struct thread {
         uint32_t code;
     } stack[NESTED];
     int depth;
+    int64_t other_until_ns; /* a call runs another entry until then, or may, than it was given */
 };
 
 static uint8_t undecided_if(bool unsure)
@@ -745,6 +746,26 @@ static void nested_enter(struct whatif *w, const struct call *c, enum around run
         t->stack[t->depth++] = (struct nested){frame_end(w, c->l->id), runs, unsure, c->code};
 }
 
+/* C was compiled when it was recorded, and another entry takes it now, or may. */
+static void other_entry_enter(struct whatif *w, const struct call *c)
+{
+    int64_t end_ns = frame_end(w, c->l->id);
+
+    if (c->l->thread != REPLAY_NONE && w->threads[c->l->thread].other_until_ns < end_ns)
+        w->threads[c->l->thread].other_until_ns = end_ns;
+}
+
+/* Is C a call of a function that the compiler excludes, from code that may be another now? Compiled
+ * code calls functions of torch that the program does not name, such as the one that makes a tensor
+ * of a float: code without that float does not. */
+static bool is_helper_of_other_entry(const struct whatif *w, const struct call *c)
+{
+    bool excluded = c->torch && w->base && w->codes[c->code].excluded;
+
+    return excluded && c->l->thread != REPLAY_NONE &&
+           c->l->start_ns < w->threads[c->l->thread].other_until_ns;
+}
+
 static bool runs_compiled(unsigned outcome)
 {
     return outcome == OUTCOME_HIT || outcome == OUTCOME_COMPILED;
@@ -1123,6 +1144,11 @@ static uint8_t predict(struct whatif *w, struct call *c, struct decided *decided
         decided->settled = false; /* its entry may be one that it does not see */
         assume(w, ASSUMED_GROUPS);
     }
+    if (is_helper_of_other_entry(w, c)) {
+        found |= WHATIF_UNDECIDED;
+        decided->called = false;
+        decided->compilable = false;
+    }
     s->bounds.lost = s->bounds.lost || is_after_loss(w, c);
     decided->outcome = predicted;
     decided->undecided = found & WHATIF_UNDECIDED;
@@ -1134,6 +1160,8 @@ static uint8_t predict(struct whatif *w, struct call *c, struct decided *decided
         decided->called = false;
     bounds_call(&s->bounds, decided);
     s->bounds.moved = s->bounds.moved || predicted != recorded || !decided->certain;
+    if (recorded == OUTCOME_COMPILED && (predicted != recorded || !decided->certain))
+        other_entry_enter(w, c);
     return found;
 }
 
