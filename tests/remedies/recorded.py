@@ -158,6 +158,7 @@ class Recorder:
         names = [name for name, _ in wanted]
         done = self.run(trace, names, list(dict.fromkeys(settings)))
         refused = [line for line in done.stderr.splitlines() if line.startswith("dyntrace: ")]
+        assert done.stdout or refused, done.stderr[-3000:]  # else it was ended from outside, which is no result
         if not done.stdout:
             return {name: {"status": None, "out": None, "refused": refused} for name in names}
         given = json.loads(done.stdout)
@@ -208,6 +209,8 @@ class Recorder:
         self.command([self.dyntrace, "try", trace, "--yes", together])
         found = {}
         with contextlib.closing(sqlite3.connect(f"file:{trace}?mode=ro", uri=True)) as db:
+            ended = db.execute("SELECT setting, exit_code FROM trial WHERE exit_code IS NOT 0").fetchall()
+            assert not ended, ended
             for name, text in batch:
                 asked = {"setting": together, "function": PRACTICE[name]["function"], "file": f"*/programs/{name}.py"}
                 row = db.execute(TRIED, asked).fetchone()
