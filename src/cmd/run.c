@@ -369,6 +369,7 @@ done:
         }
     }
     session_remove(&session);
+    again_free(&session.again);
     session_close(&session);
     launch_close(&l);
     free(command);

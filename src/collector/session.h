@@ -34,12 +34,12 @@ struct session_options {
 };
 
 /* How to run the command again, for `meta`: texts that `dyntrace try` needs besides the command.
- * NULL: not known, or not to be kept. Borrowed. */
+ * NULL: not known, or not to be kept. */
 struct session_again {
-    const char *directory;  /* where it ran */
-    const char *executable; /* what was executed: of a script, -m or -c the interpreter */
-    const char *options;    /* those of `run` that matter, a JSON array */
-    const char *launcher; /* of a rank: the launcher's words before `dyntrace run`, a JSON array */
+    char *directory;  /* where it ran */
+    char *executable; /* what was executed: of a script, -m or -c the interpreter */
+    char *options;    /* those of `run` that matter, a JSON array */
+    char *launcher;   /* of a rank: the launcher's words before `dyntrace run`, a JSON array */
 };
 
 enum session_place { SESSION_MAIN, SESSION_SPILL, SESSION_PLACES };

@@ -163,14 +163,23 @@ void again_fill(struct session_again *again, const struct program *t,
                 const struct session_options *options)
 {
     char *here = options->no_argv ? NULL : getcwd(NULL, 0);
-    const char *path;
+    const bool absolute = *t->path == '/';
+    char *path;
 
     if (!here)
         return;
-    path = *t->path == '/' ? t->path : say_print("%s/%s", here, t->path);
+    path = absolute ? say_print("%s", t->path) : say_print("%s/%s", here, t->path);
     again->directory = here;
     again->executable = path;
     again->options = options_json(options, t->interpreted ? path : NULL);
     if (job_fact(JOB_RANK))
         again->launcher = launcher_json();
+}
+
+void again_free(struct session_again *again)
+{
+    free(again->directory);
+    free(again->executable);
+    free(again->options);
+    free(again->launcher);
 }

@@ -71,10 +71,11 @@ int settings_print_unused(const char *text);
 
 /* ---- how it can run again (again.c) -------------------------------------- */
 
-/* Fill AGAIN for T, run with OPTIONS, from our own command line. Its texts live until the process
- * ends. With --no-argv it stays empty. */
+/* Fill AGAIN for T, run with OPTIONS, from our own command line. With --no-argv it
+ * stays empty. */
 void again_fill(struct session_again *again, const struct program *t,
                 const struct session_options *options);
+void again_free(struct session_again *again);
 
 /* COUNT words as a JSON array, which the caller frees. */
 char *again_words(size_t count, char *const *words);
