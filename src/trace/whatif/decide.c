@@ -66,7 +66,7 @@ struct thread {
         uint32_t code;
     } stack[NESTED];
     int depth;
-    int64_t other_until_ns; /* a call runs another entry until then, or may, than it was given */
+    int64_t other_until_ns; /* until then a call runs another entry than recorded, or may */
 };
 
 static uint8_t undecided_if(bool unsure)
@@ -746,24 +746,31 @@ static void nested_enter(struct whatif *w, const struct call *c, enum around run
         t->stack[t->depth++] = (struct nested){frame_end(w, c->l->id), runs, unsure, c->code};
 }
 
-/* C was compiled when it was recorded, and another entry takes it now, or may. */
+/* C was compiled in the recording. In the simulation another entry takes it, or may. */
 static void other_entry_enter(struct whatif *w, const struct call *c)
 {
     int64_t end_ns = frame_end(w, c->l->id);
+    struct thread *t;
 
-    if (c->l->thread != REPLAY_NONE && w->threads[c->l->thread].other_until_ns < end_ns)
-        w->threads[c->l->thread].other_until_ns = end_ns;
+    if (c->l->thread == REPLAY_NONE)
+        return;
+    t = &w->threads[c->l->thread];
+    if (t->other_until_ns < end_ns)
+        t->other_until_ns = end_ns;
 }
 
-/* Is C a call of a function that the compiler excludes, from code that may be another now? Compiled
- * code calls functions of torch that the program does not name, such as the one that makes a tensor
- * of a float: code without that float does not. */
+/* Is C a call of a function that the compiler excludes, made by code that may be replaced in the
+ * simulation? Compiled code calls torch functions that the program does not name, such as the one
+ * that makes a tensor of a float; code compiled without that float does not call it. */
 static bool is_helper_of_other_entry(const struct whatif *w, const struct call *c)
 {
-    bool excluded = c->torch && w->base && w->codes[c->code].excluded;
+    bool is_excluded = c->torch && w->base && w->codes[c->code].excluded;
+    const struct thread *t;
 
-    return excluded && c->l->thread != REPLAY_NONE &&
-           c->l->start_ns < w->threads[c->l->thread].other_until_ns;
+    if (!is_excluded || c->l->thread == REPLAY_NONE)
+        return false;
+    t = &w->threads[c->l->thread];
+    return c->l->start_ns < t->other_until_ns;
 }
 
 static bool runs_compiled(unsigned outcome)
@@ -1126,6 +1133,7 @@ static uint8_t predict(struct whatif *w, struct call *c, struct decided *decided
     unsigned recorded = outcome_of(c->l->outcome);
     int64_t trusting = f->trusting;
     unsigned predicted;
+    bool moved;
     uint8_t found;
 
     deaths_seen(w, s, c);
@@ -1159,8 +1167,9 @@ static uint8_t predict(struct whatif *w, struct call *c, struct decided *decided
     if (predicted == WHATIF_GONE)
         decided->called = false;
     bounds_call(&s->bounds, decided);
-    s->bounds.moved = s->bounds.moved || predicted != recorded || !decided->certain;
-    if (recorded == OUTCOME_COMPILED && (predicted != recorded || !decided->certain))
+    moved = predicted != recorded || !decided->certain;
+    s->bounds.moved = s->bounds.moved || moved;
+    if (moved && recorded == OUTCOME_COMPILED)
         other_entry_enter(w, c);
     return found;
 }
