@@ -1,6 +1,7 @@
 """Traces made to exhaust whoever reads them: an answer or one line, in bounded memory and time; nothing is left behind.
 
 The reader's own limits are at work; those of the system are set above them, so that a failure is quick."""
+import contextlib
 import json
 import os
 import resource
@@ -11,7 +12,7 @@ import subprocess
 import pytest
 
 from planted import make_trace
-from shared import COMMANDS, SCHEMA, one_line
+from shared import COMMANDS, ROOT, SCHEMA, one_line
 from tui_trace import make_trace as make_decided
 
 pytestmark = [pytest.mark.one_python, pytest.mark.no_sanitizer]
@@ -25,6 +26,13 @@ READERS = {
 ENDLESS = "WITH RECURSIVE r(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM r) SELECT a AS lookup_id, a AS frame_id, a AS qualname FROM r"
 LONG = "replace(hex(zeroblob(%d / 2)), '0', 'x')"
 BASE_MB = 512
+
+
+def test_the_trace_that_is_fuzzed_fits_the_schema():
+    """`make fuzz` changes the rows of tests/fuzz/template.sql: each table takes them, so a new column is in them, too."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(SCHEMA)
+        db.executescript((ROOT / "tests" / "fuzz" / "template.sql").read_text())
 
 
 def bounded(command, limits=None, cwd=None, cpu=60, out=subprocess.DEVNULL):

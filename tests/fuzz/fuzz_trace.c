@@ -21,7 +21,7 @@ static const char *template_path(void)
 
 static char good[64], bad[64];
 static struct {
-    char name[32], columns[16][32];
+    char name[32], columns[32][32];
     int count;
 } tables[32];
 static int table_count;
@@ -64,7 +64,7 @@ static void tables_read(sqlite3 *db)
         snprintf(name, sizeof tables->name, "%s", (const char *)sqlite3_column_text(list, 0));
         sqlite3_prepare_v2(db, "SELECT name FROM pragma_table_info(?1)", -1, &columns, NULL);
         sqlite3_bind_text(columns, 1, name, -1, SQLITE_STATIC);
-        while (sqlite3_step(columns) == SQLITE_ROW && tables[table_count].count < 16)
+        while (sqlite3_step(columns) == SQLITE_ROW && tables[table_count].count < 32)
             snprintf(tables[table_count].columns[tables[table_count].count++], 32, "%s", (const char *)sqlite3_column_text(columns, 0));
         sqlite3_finalize(columns);
         table_count++;

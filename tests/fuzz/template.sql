@@ -266,7 +266,7 @@ INSERT INTO "meta" VALUES('span_ns',24662582075);
 INSERT INTO "meta" VALUES('started_unix_ns',1795342103751264537);
 INSERT INTO "meta" VALUES('state','complete');
 INSERT INTO "meta" VALUES('values','all');
-INSERT INTO "process" VALUES(1,16527,NULL,NULL,NULL,'["python3","small.py"]','/usr/bin/python3','3.11.7','2.13.0+cpu','decided','shim',NULL,232244137,30335270151,0,NULL,NULL);
+INSERT INTO "process" VALUES(1,16527,NULL,NULL,NULL,'["python3","small.py"]','/usr/bin/python3','3.11.7','2.13.0+cpu','decided','shim',NULL,232244137,30335270151,0,NULL,NULL,NULL,NULL,NULL,NULL);
 INSERT INTO "recompile_cause" VALUES(13,1,0,5,'EQUALS_MATCH','L[''n'']','value',NULL,'2','3','L[''n''] == 2 # y = x * n # mp/privt/small.py:4 in f','observed');
 INSERT INTO "recompile_cause" VALUES(14,3,0,22,'TENSOR_MATCH','L[''x''].dtype','dtype',NULL,'torch.float32','torch.float64','tensor ''L[''x'']'' dtype mismatch. expected Float, actual Double','observed');
 INSERT INTO "recompile_cause" VALUES(14,3,0,22,'TENSOR_MATCH','L[''x''].size()[0]','size',0,'4','6','check_tensor(L[''x''], Tensor, DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU), torch.float32, device=None, requires_grad=False, size=[4], stride=[1]) did not hold','observed');
