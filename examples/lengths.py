@@ -1,4 +1,4 @@
-"""Batches of many lengths, and an evaluation whose last batch is small: torch compiles them again and again.
+"""Batches of many lengths, and a small last batch in an evaluation: many recompiles.
 
     dyntrace run --python PYTHON_WITH_TORCH examples/lengths.py
     dyntrace try lengths.db score

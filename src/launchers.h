@@ -73,7 +73,8 @@ struct launch_words {
     bool user;                  /* runuser -u: the program comes as words */
 };
 
-/* Does WORD unset PYTHONPATH, or set it without its former value? */
+/* Is WORD an assignment "PYTHONPATH=..." whose value does not mention PYTHONPATH, and so drops the
+ * former value? */
 static inline bool launcher_sets_paths(const char *word)
 {
     size_t length = strlen(INJECT_PATHS);

@@ -31,12 +31,12 @@ _JUMP_IF_TRUE = next(
 
 
 class _Assembly:
-    """Makes the code. RECORD is that of finish() in capture.py, MADE its Plan. RECORD has besides
+    """Makes the code. RECORD has the items that finish() in capture.py lists, and MADE is its Plan.
 
-    group, unit: where the instruction at the break, or the call that it belongs to, begins, and
-    where it is. begun: a resume function, which has put its own values in place. handled: a handler
-    of the function would see exceptions of the graph. make_bool: the result of a comparison, on top
-    of the stack, is yet to be made a bool.
+    RECORD also has: unit, the instruction at the break; group, where this instruction, or the call
+    that it belongs to, begins; begun: the code is a resume function, and its variables and stack
+    are in place; handled: a handler in the code would see an exception of the graph; make_bool: the
+    result of a comparison, on top of the stack, must still become a bool.
     """
 
     def __init__(self, record, made):

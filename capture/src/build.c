@@ -234,9 +234,10 @@ static PyObject *mirror_of_sequence(struct capture *c, PyObject *value, struct s
     return made;
 }
 
-/* The mirror of VALUE, as the table `moves` of dyntrace._polyfills says: 'e' a capsule of its
- * shadow; 's' a list, tuple or dict of such; 'k' itself, which is known. A new reference; NULL: it
- * cannot be that. */
+/* A stand-in for VALUE, with which an operation is run a second time to learn where each item
+ * moves. WHAT is a letter from the table `moves` of dyntrace._polyfills: 'e' a capsule that holds
+ * VALUE's shadow; 's' a list, tuple or dict of such capsules; 'k' VALUE itself, which guards have
+ * fixed. A new reference; NULL: VALUE does not fit WHAT. */
 static PyObject *mirror_of(struct capture *c, PyObject *value, struct shadow *of, char what)
 {
     switch (what) {
@@ -301,8 +302,8 @@ static bool has_mirror(const struct shadow *of)
     return of->iterator.at == of->iterator.mirrored->iterator.at;
 }
 
-/* The mirror of VALUE as an argument for an iterator MADE: a new reference, or NULL. A keyword is
- * an item: fillvalue. */
+/* A stand-in for VALUE, an argument of the iterator MADE: a new reference, or NULL. A KEYWORD
+ * argument (fillvalue) is a single item. */
 static PyObject *mirror_of_argument(struct capture *c, PyObject *value, struct shadow *of,
                                     bool keyword, struct shadow *made)
 {
@@ -778,7 +779,8 @@ static enum ended get_item(struct capture *c, struct watched *w, const struct ca
     return break_at(c, "container", "an item of a %.200s", Py_TYPE(container)->tp_name);
 }
 
-/* Where the shadow of item KEY is, and its value, *OLD; or NULL. */
+/* The place in OF that holds the shadow of CONTAINER's item KEY, and the item's value in *OLD;
+ * NULL: no such item. */
 static struct shadow **find_place(PyObject *container, const struct shadow *of, PyObject *key,
                                   PyObject **old)
 {

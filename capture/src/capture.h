@@ -37,7 +37,8 @@
 #include "tracer/compat/step.h"
 #include "tracer/evaluator/watcher.h"
 
-/* What is known of a value: the tag of struct shadow. Containers are those from TUPLE to SLICE. */
+/* The tag of struct shadow: where a value of the watched call came from. TUPLE to SLICE are
+ * containers. */
 enum shadow_kind {
     SHADOW_CONST,  /* a constant: an object that nobody can change */
     SHADOW_SOURCE, /* read from outside the function: a variable, a global, an attribute, an item */
@@ -725,7 +726,7 @@ enum ended to_bool(struct capture *c, struct watched *w); /* replace the top by 
 extern PyMethodDef graph_break_methods[];
 /* Call with COUNT arguments; the last have NAMES (NULL: none), which are on top if ON_TOP. */
 enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *names, bool on_top);
-/* Call with the arguments in a tuple; KEYWORDS: and in a dict. */
+/* f(*args), or with KEYWORDS f(*args, **kwargs): the tuple and the dict are on the stack. */
 enum ended invoke_variable(struct capture *c, struct watched *w, bool keywords);
 
 /* ---- step.c ---- */

@@ -262,7 +262,7 @@ static bool is_identity_sure(PyObject *b, const struct shadow *of_a, const struc
     return of_b && (of_a->kind == SHADOW_OBJECT || of_b->kind == SHADOW_OBJECT);
 }
 
-/* Do guards on both values tell it? */
+/* Can guards on both values settle whether they are one object? Adds the guards. */
 static bool guard_values(struct capture *c, PyObject *a, PyObject *b, struct shadow *of_a,
                          struct shadow *of_b)
 {
@@ -275,7 +275,8 @@ static bool guard_values(struct capture *c, PyObject *a, PyObject *b, struct sha
     return value_known(c, a, of_a) && value_known(c, b, of_b);
 }
 
-/* Does a guard that two sources are, or are not, one object? */
+/* Both values come from sources: add a guard that they are, or are not, one object. False: no such
+ * guard is possible. */
 static bool guard_identity(struct capture *c, PyObject *a, PyObject *b, struct shadow *of_a,
                            struct shadow *of_b)
 {

@@ -30,8 +30,8 @@ struct part {
     char step;
     Py_ssize_t number;
     PyObject *thing;  /* or NULL */
-    bool has_keys;    /* the names of its items are told as well */
-    Py_ssize_t count; /* items that are told */
+    bool has_keys;    /* dyntrace._plan also gets its items' names */
+    Py_ssize_t count; /* items that dyntrace._plan gets */
     struct shadow *parent, *keyword_defaults, *globals; /* or NULL */
 };
 
@@ -249,7 +249,7 @@ PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *
         OWNED PyObject *own = Py_BuildValue("(sCi)", "own", 0, i);
         PyObject *cell = Py_None;
 
-        /* the frame's, as long as that goes on */
+        /* a cell that the frame made: the plan takes it from the frame while the frame runs */
         if (is_own_cell(shadow) && !shadow->told)
             shadow->told = capture_keep(c, own);
         if (!w->resumed && is_cell(w, i))

@@ -482,7 +482,7 @@ static enum ended jump_if(struct capture *c, struct watched *w, struct compat_ac
     if (is == wanted && jump(c, w, action.arg) && !ended)
         return ENDED_BEFORE; /* with the bool: what gave it does not run again */
     stack_drop(w, 1);
-    if (is == wanted && action.op == JUMP_IF_FALSE_OR_POP) /* which jumps forwards */
+    if (is == wanted && action.op == JUMP_IF_FALSE_OR_POP) /* keeps the value when it jumps */
         stack_push(w, Py_NewRef(value), shadow);
     return ended;
 }

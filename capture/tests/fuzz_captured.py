@@ -377,7 +377,8 @@ def play(seeds, without, only, control):
     def act_note(): quiet(note.graph_break, "x" * 100), quiet(note.listing, "k", "t" * 1000)
 
     def act_limit():
-        if threading.active_count() == 1:  # 3.11 aborts where another thread is deeper than the new limit
+        # 3.11 aborts if another thread is deeper than the new limit
+        if threading.active_count() == 1:
             sys.setrecursionlimit(chooser.choice([200, 400, 1000]))
 
     def deep(n):
@@ -525,7 +526,8 @@ def play(seeds, without, only, control):
                 if os.getpid() != main_pid:
                     os._exit(0)
             try:
-                calm()  # a trace function is called for this, too, and for what a `with` calls: it ends when it raises
+                # the trace function is called for calm(), too, and is removed when it raises
+                calm()
             except BaseException:
                 pass
             calm()

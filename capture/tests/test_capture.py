@@ -498,7 +498,7 @@ print(len(kept) == 3 * len(splits))
 
 
 def test_a_reason_with_a_long_name(alone):
-    """A reason has a part of it, which may end in the middle of a letter: the call gives what it gives all the same."""
+    """A reason quotes a part of a name and may cut a letter in two. The call still returns its result."""
     assert alone("""
 import numpy as np, dyntrace
 exec("def f(x, c):\\n    y = x + 1\\n    z = c.a%s\\n    return y * z\\n" % ("\u00e9" * 70))

@@ -9,8 +9,8 @@
  *
  * Sets are sorted, because each process hashes strings with its own secret.
  *
- * Every text that is compared between processes goes through text_alike: guards' sources and
- * expressions, reasons, expected and actual values. */
+ * `dyntrace ranks` compares two processes by these texts: guards' sources and expressions, reasons,
+ * expected and actual values. */
 #ifndef DYNTRACE_ALIKE_H
 #define DYNTRACE_ALIKE_H
 

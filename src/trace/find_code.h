@@ -47,9 +47,9 @@ void find_bind(struct query *query, int parameter, const struct found_code *foun
 /* FOUND as the member "function". */
 void found_json(struct json *json, const struct found_code *found);
 
-/* Read the operands of `why` and `show`: FUNC and FILEs, FUNC first or last. *NAME is NULL if there
- * are only existing FILEs. *FILES ends with a NULL and may reuse GIVEN, the operands. False on an
- * error, which has been reported under the name COMMAND. */
+/* Divide GIVEN, the operands of `why` or `show`, into a function's name and traces. The name comes
+ * first or last; *NAME is NULL if every operand is an existing file. *FILES ends with a NULL and
+ * may reuse GIVEN's array. False on an error, which has been reported under the name COMMAND. */
 bool find_operands(const char *command, int count, char **given, const char **name, char ***files);
 
 /* False, after saying why, as COMMAND: NAME is a file, FILES are none, and no trace is here that

@@ -48,7 +48,8 @@ static void table_prepare(struct merge *merge, enum row_table table)
     free(put);
 }
 
-/* Copy FROM's row to TO. False: an id or a time in it is invalid. */
+/* Bind the columns of FROM's row to TO, a statement that inserts them, with ids and times shifted.
+ * False: an id or a time is invalid. */
 static bool row_bind(struct merge *merge, enum row_table table, struct query *from,
                      struct query *to)
 {

@@ -450,7 +450,8 @@ static int file_make(const char *directory, const struct birth *birth)
     return error;
 }
 
-/* Make a nested file in the parent process's file. 0, or an errno. */
+/* This forked process could not create a file. Give it a header in its parent's file, which is
+ * mapped here since the fork. 0, or an errno. */
 static int nested_make(const struct birth *birth)
 {
     uint64_t offset, newest;

@@ -56,7 +56,8 @@ static uint64_t step_of(uint64_t bytes)
     return bytes < RESERVE_STEP ? bytes : RESERVE_STEP;
 }
 
-/* One ring's share of a limited address space (ulimit -v); the program needs the rest. */
+/* The most bytes that one ring may take if the address space is limited (ulimit -v): a 64th,
+ * because the program needs the rest. */
 static uint64_t address_space_share(void)
 {
     struct rlimit limit;

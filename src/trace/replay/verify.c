@@ -389,7 +389,8 @@ static bool may_precede(const struct walk *w, uint32_t x, uint32_t y)
     return w->moved[y].low <= w->moved[x].high;
 }
 
-/* May check I have come before the checks after it, and before entries that were not tried? */
+/* Check I tried an entry. May this entry have stood before every entry that was tried later or not
+ * at all? */
 static bool check_possible(const struct walk *w, uint32_t i)
 {
     const struct replay_entry *entries = w->r->entries.at;
@@ -410,8 +411,8 @@ static bool check_possible(const struct walk *w, uint32_t i)
     return true;
 }
 
-/* Can the order in which lookup number RANK tried its entries be, with what is known of when they
- * moved? */
+/* May lookup number RANK have tried its entries in the recorded order? The time at which an entry
+ * moved to the front is only known as a range. */
 static bool order_possible(struct walk *w, uint32_t rank)
 {
     mark_wild(w, rank);
@@ -463,7 +464,8 @@ static void explain_miss(const struct walk *w, struct replay_verdict *v)
         v->by_false++;
 }
 
-/* Count a lookup that follows, by how much of it was decided. */
+/* Lookup L agrees with the simulated cache. Count it: torch observed; a hit on an entry without a
+ * record; or verified in full. */
 static void count_decided(const struct replay_lookup *l, struct replay_verdict *v)
 {
     if (l->observed)

@@ -135,7 +135,8 @@ void bounds_reset(struct bounds *b)
     b->compiled.count = 0;
 }
 
-/* PART of all CALLS, of which at most OTHERS are no part: at least the rest is. */
+/* Raise the lower bound of PART, one kind of CALLS. At most OTHERS calls are of other kinds, so
+ * PART has at least all the rest. */
 static void raise_low(struct whatif_range *part, const struct whatif_range *calls, int64_t others)
 {
     if (calls->low - others > part->low)

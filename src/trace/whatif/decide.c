@@ -43,10 +43,10 @@ struct sim {                          /* a predicted cache */
     int64_t ever;                     /* entries made since the last reset */
     int64_t failed;                   /* compiles that raised since then, which torch counts */
     LIST(struct group_limit) limited; /* groups that torch does not compile for any more */
-    uint32_t dying;                   /* how many of the recorded deaths are done */
-    uint32_t born;                    /* how many of the recorded births are done */
-    int64_t less;                     /* entries in it that may not have been made */
-    int64_t more;                     /* entries besides that may have been made */
+    uint32_t dying; /* how many of the recorded deaths the simulation has passed */
+    uint32_t born;  /* how many of the recorded births are done */
+    int64_t less;   /* entries in it that may not have been made */
+    int64_t more;   /* entries besides that may have been made */
     bool begun;
     struct bounds bounds;
     int64_t deaths;
@@ -289,7 +289,7 @@ struct call {
     uint32_t backend;
     const struct replay_lookup *l;
     const struct replay_cache *cache;
-    /* the call that it lies in and that does not run as it was recorded; or NULL */
+    /* the innermost call around this call that runs in another way than it was recorded; or NULL */
     const struct nested *around;
     int64_t region;
     int64_t group;
@@ -833,8 +833,9 @@ static uint8_t take_in(struct whatif *w, const struct call *c)
     return WHATIF_GONE | undecided_if(breaks);
 }
 
-/* C is a resume function of a call that runs as Python now: nobody calls it. Where that is a guess,
- * it may be called and compiled. */
+/* C calls a resume function, but the function before the graph break runs as Python now: it does
+ * not call the resume function. Where this is a guess, the resume function may be called, and
+ * compiled. */
 static uint8_t leave_out(struct whatif *w, struct sim *s, const struct call *c)
 {
     struct whatif_tally none = {0};

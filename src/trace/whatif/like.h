@@ -126,8 +126,9 @@ enum about {
 };
 
 struct guard {
-    /* row id; of an entry that was not recorded that of the guard which it is made like, or less
-     * that */
+    /* row id. The guards of an entry that was not recorded are copies of recorded guards: such a
+     * copy has the row id of its original; or the negative row id, where the copy is a guess; or 0,
+     * where it has another kind */
     int64_t id;
     const char *kind, *source, *expression; /* EXPRESSION: NULL of an entry that was not recorded */
     enum about about;

@@ -75,8 +75,8 @@ struct entry {
     int64_t check_ns;
 };
 
-/* The recompile of a caller, or of the function before the graph break, that a recompile follows
- * from; compile_id 0: none is known. */
+/* The recompile that brought about another recompile: of a caller, or of the function before the
+ * graph break. compile_id 0: none is known. */
 /* clang-format off */
 #define PARENT_FIELDS(F) \
     F(parent, ID, compile_id) F(parent, TEXT, function) F(parent, TEXT, label) \
@@ -286,9 +286,10 @@ struct torch_facts {
     /* where a graph break says that this one is disabled, */ F(why, TEXT, disabled_words) \
     /* or NULL, and what it says */ F(why, TEXT, limit_reason) F(why, TEXT, raised_reason) \
     F(why, TEXT, declined_reason) /* of compiles that made nothing */ F(why, TEXT, caches) \
-    /* what torch's caches did for its compiles, or NULL; what those took that one served, */ \
+    /* the results of torch's caches for its compiles, or NULL; */ \
+    /* the time of the compiles that a cache served, whole and in the backend; */ \
     F(why, MAYBE, warm_ns) F(why, MAYBE, warm_backend_ns) F(why, MAYBE, saved_ns) \
-    /* and saved, as torch says */ F(why, TEXT, self_class) \
+    /* the time that the caches saved, by torch's own number */ F(why, TEXT, self_class) \
     /* of generic wrappers: which class `self` was of */ F(why, INTEGER, share_ns) \
     F(why, INTEGER, share_of_ns) \
     /* lookup and all of a usual call that hit; or guards and the time but for compiles */ \

@@ -140,7 +140,7 @@ static int watch_thread(struct tracer *t)
     OWNED PyObject *capsule =
         dict && !t->shim ? PyCapsule_New(&shim_settings, NULL, thread_cleared) : NULL;
 
-    /* A finaliser may have done it while the dict was made. */
+    /* Making the dict may run a finaliser, which may have set t->shim meanwhile. */
     if (capsule && !t->shim && !PyDict_SetItemString(dict, "dyntrace", capsule))
         t->shim = capsule;
     if (!t->shim && !PyErr_Occurred())

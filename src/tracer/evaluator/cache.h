@@ -427,7 +427,8 @@ struct answer {
 int answer_read(PyObject *result, struct answer *answer);
 /* The call's outcome, if the answer's code is valid. */
 enum outcome answer_outcome(const struct answer *answer, const struct front *front);
-/* Read a FrameExecStrategy into ACTIONS. -1 with an exception. */
+/* Store STRATEGY's two actions, for the call itself and for its callees, in ACTIONS. STRATEGY is a
+ * FrameExecStrategy. -1 with an exception. */
 int answer_strategy(PyObject *strategy, struct code_actions *actions);
 
 /* tracer/evaluator/api.c */

@@ -674,7 +674,8 @@ static void hot_mark(struct doc *doc, struct gutter *gutter, int64_t self, int64
                              doc_counted(doc, calls, "call"));
 }
 
-/* The gutter at the left of a line, by a row of schemas/tui/function-lines.sql. */
+/* The gutter of a source line (the mark at its left, the note behind it), from ROW of
+ * schemas/tui/function-lines.sql. */
 static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first, int64_t last)
 {
     enum { IS_CODE, ID, LINE, KIND, NAME, SELF, CALLS, ALL };
