@@ -210,17 +210,21 @@ BINDIR := $(DESTDIR)$(PREFIX)/bin
 LIBDIR := $(DESTDIR)$(PREFIX)/lib/dyntrace
 MANDIR := $(DESTDIR)$(PREFIX)/share/man/man1
 DOCDIR := $(DESTDIR)$(PREFIX)/share/doc/dyntrace
-COMPLETIONDIR := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+BASHDIR := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+ZSHDIR := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+FISHDIR := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
 install: all
-	$(INSTALL) -d $(BINDIR) $(LIBDIR) $(FOLDERS:%=$(LIBDIR)/%) $(MANDIR) $(DOCDIR)/docs $(DOCDIR)/capture $(DOCDIR)/examples $(DOCDIR)/schemas/queries $(COMPLETIONDIR)
+	$(INSTALL) -d $(BINDIR) $(LIBDIR) $(FOLDERS:%=$(LIBDIR)/%) $(MANDIR) $(DOCDIR)/docs $(DOCDIR)/capture $(DOCDIR)/examples $(DOCDIR)/schemas/queries $(BASHDIR) $(ZSHDIR) $(FISHDIR)
 	$(INSTALL) -m 755 $(BUILD)/dyntrace $(BINDIR)/dyntrace
 	$(INSTALL) -m 755 $(BUILD)/lib/_dyntrace*.so $(LIBDIR)
 	$(INSTALL) -m 644 python/sitecustomize.py $(LIBDIR)/inject
 	$(INSTALL) -m 644 $(BYTECODE) $(LIBDIR)/inject/__pycache__
 	$(INSTALL) -m 644 $(PACKAGE) $(CAPTURING) $(LIBDIR)/python/dyntrace
 	$(INSTALL) -m 644 $(BUILD)/dyntrace.1 $(MANDIR)/dyntrace.1
-	$(INSTALL) -m 644 completions/dyntrace.bash $(COMPLETIONDIR)/dyntrace
+	$(INSTALL) -m 644 completions/dyntrace.bash $(BASHDIR)/dyntrace
+	$(INSTALL) -m 644 completions/_dyntrace $(ZSHDIR)/_dyntrace
+	$(INSTALL) -m 644 completions/dyntrace.fish $(FISHDIR)/dyntrace.fish
 	$(INSTALL) -m 644 README.md SECURITY.md LICENSE $(DOCDIR)
 	$(INSTALL) -m 644 $(wildcard docs/*.md) $(DOCDIR)/docs
 	$(INSTALL) -m 644 capture/README.md $(DOCDIR)/capture

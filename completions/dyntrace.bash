@@ -28,8 +28,7 @@ _dyntrace()
         @OUT | @GLOB) compopt -o default 2>/dev/null ;;
         @PROGRAM) _dyntrace_files .py; COMPREPLY+=($(compgen -c -- "$cur")) ;;
         @PY | @PYTHON) COMPREPLY+=($(compgen -c -X '!python*' -- "$cur")); compopt -o default 2>/dev/null ;;
-        @QUERY) words+=" $("${COMP_WORDS[0]}" sql --list 2>/dev/null | sed 1d | cut -f 1)" ;;
-        @FILE | @A) _dyntrace_files .db ;;
+        @FILE | @TRACE | @A) _dyntrace_files .db ;;
         @*) ;; # names that only the user knows
         *=) compopt -o nospace 2>/dev/null; words+=" $word" ;;
         *) words+=" $word" ;;

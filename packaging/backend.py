@@ -201,6 +201,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None, 
         f"{inject}/sitecustomize.py": Path("python/sitecustomize.py"),
         "dyntrace/share/dyntrace.1": program.parent.parent / "dyntrace.1",
         "dyntrace/share/dyntrace.bash": Path("completions/dyntrace.bash"),
+        "dyntrace/share/_dyntrace": Path("completions/_dyntrace"),
+        "dyntrace/share/dyntrace.fish": Path("completions/dyntrace.fish"),
     }
     files = {name: (path.read_bytes(), 0o644) for name, path in sources.items()}
     files |= {f"{folder}/__pycache__/.keep": (b"", 0o644) for folder in ("dyntrace", inject)}

@@ -69,6 +69,19 @@ ORDER BY 1 DESC, 2 DESC, 3 DESC, MIN(f.code_id);
 -- Names, to suggest one.
 SELECT DISTINCT qualname FROM code WHERE kind IS NOT 'compiled' AND length(qualname) < 200 LIMIT 200000;
 
+-- name: completions
+-- Names of functions that a shell completes. Some names would have to be quoted there (make.<locals>.inner), and in a
+-- hostile file they could be commands. Of these the last part is offered, which finds the function too.
+WITH named AS (
+    SELECT qualname, rtrim(qualname, 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_') AS before
+    FROM code WHERE kind IS NOT 'compiled' AND length(qualname) < 200
+)
+SELECT DISTINCT iif(qualname GLOB '*[^A-Za-z0-9_.]*', substr(qualname, length(before) + 1), qualname) AS name
+FROM named
+WHERE name <> ''
+ORDER BY name
+LIMIT 2000;
+
 -- name: taker
 -- A function whose compiled code has taken in the function ?1, so that no call of that is ever seen: the guards that
 -- it needed say so.

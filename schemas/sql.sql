@@ -19,6 +19,19 @@ UNION ALL SELECT * FROM (
     ORDER BY name
     LIMIT 5000);
 
+-- name: tables-of
+-- Names that may have been meant by an unknown table in the SQL ?1: all.
+SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND ?1 <> ''
+UNION SELECT name FROM temp.sqlite_schema WHERE type IN ('table', 'view');
+
+-- name: columns-of
+-- Names that may have been meant by an unknown column in the SQL ?1: those of the tables and views that it names.
+SELECT DISTINCT c.name
+FROM (SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')
+      UNION SELECT name FROM temp.sqlite_schema WHERE type IN ('table', 'view')) t
+JOIN pragma_table_info(t.name) c
+WHERE instr(lower(?1), lower(t.name));
+
 -- Commands that begin with a dot. What stands behind one is in argument(word), else NULL.
 
 -- name: .tables

@@ -1,11 +1,15 @@
 """What is said of the commands' options, in --help, the manual page and the completions, is one and the same, and true."""
 import os
 import re
+import shutil
+import sqlite3
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from shared import ROOT
+from planted import ROWS
+from shared import ROOT, SCHEMA
 
 pytestmark = pytest.mark.one_python
 
@@ -51,7 +55,7 @@ def completed(dyntrace, *words):
 def test_every_command_is_named(run, dyntrace):
     listed = re.findall(r"^  (\w+)  ", run("help").stdout, re.M)
     assert listed == COMMANDS
-    assert completed(dyntrace, "") == {*COMMANDS, "help", "--help", "--version"}
+    assert completed(dyntrace, "") == {*COMMANDS, "help", "--help", "--version", "-V"}
     assert completed(dyntrace, "help", "") == {*COMMANDS}
     assert all(part for both in manual(dyntrace).values() for part in both)
 
@@ -80,6 +84,57 @@ def test_options(run, dyntrace, command):
 ])
 def test_completions(dyntrace, words, offered):
     assert completed(dyntrace, *words) == offered
+
+
+NAMED = """
+    INSERT INTO code(code_id, process_id, qualname, kind) VALUES (901, 1, 'Net.forward', 'function'),
+        (902, 1, 'make.<locals>.inner', 'function'), (903, 1, '$(touch here)', 'function'),
+        (904, 1, 'a; b`c`.d e', 'function'), (905, 1, 'main.<locals>.<lambda>', 'function');
+"""
+
+
+@pytest.fixture
+def named(tmp_path):
+    """A trace with functions whose names a shell must not see as they are."""
+    with sqlite3.connect(tmp_path / "named.db") as db:
+        db.executescript(SCHEMA + ROWS + NAMED)
+    db.close()
+    return tmp_path / "named.db"
+
+
+def test_functions_are_completed_from_the_trace(run, named, tmp_path):
+    """Of the newest trace here, or of the one on the line. What a shell would expand is not offered."""
+    names = {"Net.forward", "inner", "e"}
+    for words in (["why", ""], ["why", str(named), ""], ["replay", "--function", ""], ["check", "--require-compiled", ""]):
+        offered = run("help", "--complete", *words, cwd=tmp_path).stdout.split("\n")
+        assert {word for word in offered if word and word[0] != "@"} >= names, words
+        assert not [word for word in offered if set(word) & set("$`;<>() ")], words
+    assert "Net.forward" not in run("help", "--complete", "report", "", cwd=tmp_path).stdout
+
+
+ZSH = """
+    zmodload zsh/zpty; zpty shell zsh -f
+    say() { zpty -w shell "$1"; }
+    say "PS1=; unsetopt zle_bracketed_paste; fpath=($COMPLETIONS \$fpath); autoload -U compinit; compinit -u -D; echo rea''dy"
+    zpty -r shell line '*ready*'
+    zpty -n -w shell "$1"$'\t'; sleep 1; zpty -n -w shell $'\C-u'
+    say "echo en''ded"
+    zpty -r shell line '*ended*'; print -r -- "$line"
+"""
+FISH = 'source $COMPLETIONS/dyntrace.fish; complete -C "$argv[1]"'
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+@pytest.mark.parametrize("typed, offered", [("dyntrace rep", ["report", "replay"]), ("dyntrace run --frames ", ["all", "user", "decided", "none"]),
+                                            ("dyntrace why ", ["Net.forward", "inner"]), ("dyntrace sql hot-f", ["hot-functions"])])
+def test_completions_of_other_shells(dyntrace, named, tmp_path, shell, typed, offered):
+    if not shutil.which(shell):
+        pytest.skip(f"no {shell} here")
+    env = {**os.environ, "COMPLETIONS": str(ROOT / "completions"), "PATH": f"{Path(dyntrace).parent}:{os.environ['PATH']}", "TERM": "dumb",
+           "HOME": str(tmp_path)}
+    words = ["zsh", "-f", "-c", ZSH, "zsh", typed] if shell == "zsh" else ["fish", "-c", FISH, typed]
+    done = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert all(word in done.stdout for word in offered), (done.stdout, done.stderr)
 
 
 # ---- the documents ----

@@ -261,3 +261,27 @@ def test_processor_time_of_the_recorder(dyntrace, run, tmp_path):
     screen = Screen([dyntrace, "run", "-o", str(tmp_path / "u.db"), "--python", PY, "-c", "1"])
     screen.wait("s of processor time")
     screen.finish()
+
+
+# ---- mistyped names ----
+
+@pytest.mark.parametrize("words, meant", [
+    (["reprot"], "report"), (["report", "--htm"], "--html"), (["run", "--fram", "x.py"], "--frames"), (["sql", "--print", "hot-function"], "hot-functions"),
+    (["sql", "t.db", "slowest-calls"], "slowest-frames"), (["sql", "t.db", "SELECT qualnam FROM functions"], "qualname"),
+    (["sql", "t.db", "SELECT f.Qualnam FROM functions f"], "qualname"), (["sql", "t.db", "SELECT count(*) FROM frmes"], "frames"),
+    (["why", "mian", "t.db"], "main"),
+])
+def test_a_mistyped_name_is_told_what_was_meant(run, tmp_path, words, meant):
+    script(tmp_path / "a.py", "def main(): pass\nmain()")
+    assert run("run", "-o", "t.db", "--python", PY, "a.py", cwd=tmp_path).returncode == 0
+    done = run(*words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert meant in one_line(done.stderr).partition("; did you mean ")[2].partition("?")[0].replace(",", "").split()
+
+
+@pytest.mark.parametrize("words", [["zzzzzz"], ["report", "--zzzzzz"], ["sql", "--print", "zzzzzz"], ["sql", "SELECT zzzzzz FROM meta"],
+                                   ["sql", "SELECT 1 FROM zzzzzz"]])
+def test_what_nothing_is_like_is_told_so(run, tmp_path, words):
+    assert run("run", "-o", "t.db", "--python", PY, "-c", "1", cwd=tmp_path).returncode == 0
+    done = run(*words, cwd=tmp_path)
+    assert done.returncode == 2 and "zzzzzz" in one_line(done.stderr) and "did you mean" not in done.stderr

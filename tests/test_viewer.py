@@ -188,7 +188,7 @@ def test_commands_that_begin_with_a_dot(run, trace):
         assert ask(".queries").stdout == run("sql", "--list").stdout and len(ask(".queries").stdout.splitlines()) == len(QUERIES) + 1
         assert {"name": "frame", "type": "table"} in json.loads(ask(".tables", "--json").stdout)
         done = ask(".nix")
-        assert (done.returncode, done.stderr) == (1, "dyntrace: .nix: no such command; .help lists them\n")
+        assert (done.returncode, done.stderr) == (2, "dyntrace: .nix: no such command; .help lists them\n")
         assert ask(".schema it's").stderr == ""
     done = run("sql", trace, "--no-header", input="SELECT 1;\n.schema enum\nSELECT 2;SELECT 3")
     assert done.stdout.startswith("1\n\nCREATE TABLE enum(\n") and done.stdout.endswith(";\n\n2\n\n3\n") and done.returncode == 0
@@ -271,10 +271,10 @@ def test_bad_usage_is_exit_2_in_one_line(run, trace):
         one_line(done.stderr)
 
 
-def test_an_error_in_sql_is_exit_1_in_one_line(run, trace):
+def test_an_error_in_sql_is_exit_2_in_one_line(run, trace):
     for query in ("SELECT nope", "SELEKT 1", "SELECT 1; SELECT nope", 'SELECT "nope"', "SELECT load_extension('x')"):
         done = run("sql", trace, query)
-        assert done.returncode == 1
+        assert done.returncode == 2
         one_line(done.stderr)
 
 
@@ -290,7 +290,7 @@ def test_an_error_in_sql_is_exit_1_in_one_line(run, trace):
 def test_sql_cannot_write(run, tmp_path, trace, query):
     before = trace.read_bytes()
     done = run("sql", trace, query)
-    assert done.returncode == 1, done.stdout
+    assert done.returncode == 2, done.stdout
     one_line(done.stderr)
     assert trace.read_bytes() == before
     assert os.listdir(tmp_path) == ["t.db"]
@@ -306,7 +306,7 @@ def test_a_hostile_schema_is_not_trusted(run, tmp_path):
     """)
     db.close()
     done = run("sql", path, "SELECT * FROM innocent")
-    assert done.returncode == 1
+    assert done.returncode == 2
     one_line(done.stderr)
     assert run("sql", path, "SELECT COUNT(*) FROM frames; SELECT COUNT(*) FROM hot_functions", "--no-header").stdout.split() == ["6", "2"]  # our own
     assert run("report", path).returncode == 0  # asks no view
@@ -329,7 +329,7 @@ def test_damage_is_told_in_one_line(run, trace):
     data[(root - 1) * page_size:root * page_size] = b"\xa5" * page_size
     trace.write_bytes(data)
     done = run("sql", trace, "SELECT * FROM process")
-    assert done.returncode == 1 and "damaged" in one_line(done.stderr)
+    assert done.returncode == 2 and "damaged" in one_line(done.stderr)
     done = run("report", trace)
     assert done.returncode == 2 and "damaged" in done.stderr
     done = run("fsck", trace)

@@ -53,6 +53,7 @@ static struct {
     X(jsonl, jsonl_put, true) X(parquet, NULL, false)
 /* clang-format on */
 #define FORMAT_WORD(name, ...) #name " "
+#define FORMAT_LISTED(name, ...) " " #name
 #define FORMAT_ROW(name, ...) {__VA_ARGS__},
 
 static const struct option options[] = {
@@ -498,7 +499,7 @@ static int export_main(int count, char **operands)
 {
     const struct format *format = given.format < 0 ? NULL : &formats[given.format];
     const char *wrong =
-        !format                                           ? "which format? --format names one"
+        !format ? "which format? --format names one:" FORMATS(FORMAT_LISTED)
         : given.table && !format->tables                  ? "--table is for csv and jsonl"
         : given.safe_csv && format->write != csv_put      ? "--safe-csv is for csv"
         : format->write && (given.frames || given.python) ? "--frames and --python are for parquet"

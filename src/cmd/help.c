@@ -3,16 +3,19 @@
  *     dyntrace help [COMMAND]            for people
  *     dyntrace help --options            for the manual page: docs/man.awk, which `make` runs
  *     dyntrace help --complete WORD...   candidates for the last word, a line each:
- *                                        completions/dyntrace.bash */
+ *                                        completions/ */
 #include <ctype.h>
 #include <locale.h>
 #include <string.h>
 
 #include "command.h"
 #include "lib/bounds.h"
+#include "lib/near.h"
 #include "lib/option.h"
 #include "lib/out_file.h"
 #include "lib/say.h"
+#include "schema.h"
+#include "trace/db.h"
 #include "trace/traces.h"
 #include "versions.h"
 
@@ -184,13 +187,48 @@ static void options_print(const struct command *const *commands)
 
 /* ---- completions --------------------------------------------------------- */
 
-/* Names of values and operands in --help for which the shell has its own completion, printed with
- * an @. */
-static void complete_kind(const char *names)
+/* The names of the functions in a trace: the first of WORDS that is one, else the newest trace
+ * here. */
+static void complete_functions(char **words, int count)
 {
-    for (; *names; names += strcspn(names, " [|."), names += strspn(names, " [|]."))
-        if (isupper((unsigned char)*names))
-            printf("@%.*s\n", (int)strcspn(names, " [|]."), names);
+    const char *path = NULL;
+    struct db *db;
+
+    for (int i = 0; i < count && !path; i++)
+        if (traces_named(words[i]))
+            path = words[i];
+    if (!path && !db_is_here())
+        return;
+    db = db_open(path);
+    if (!db)
+        return;
+    db_rows(query, db, schema_statement("find/completions"))
+    {
+        puts(query_text(query, 0, NULL));
+    }
+    db_close(db);
+}
+
+static void complete_queries(void)
+{
+    for (int i = 0; i < schema_query_count; i++)
+        puts(schema_queries[i].name);
+}
+
+/* Print what may be typed for NAMES, the names of values and operands in --help: words; or the name
+ * behind an @, where the shell has its own completion. WORDS are the COUNT words of the command
+ * before the last. */
+static void complete_kind(const char *names, char **words, int count)
+{
+    for (; *names; names += strcspn(names, " [|."), names += strspn(names, " [|].")) {
+        size_t length = strcspn(names, " [|].");
+        if (length == strlen("FUNC") && !strncmp(names, "FUNC", length))
+            complete_functions(words, count);
+        else if (length == strlen("QUERY") && !strncmp(names, "QUERY", length))
+            complete_queries();
+        else if (isupper((unsigned char)*names))
+            printf("@%.*s\n", (int)length, names);
+    }
 }
 
 static void complete_words(const char *words)
@@ -221,9 +259,9 @@ static void complete(const struct command *command, int count, char **words)
     if (option && option->words)
         complete_words(option->words);
     else if (option)
-        complete_kind(option->value);
+        complete_kind(option->value, words, count - 1);
     else if (*last != '-')
-        complete_kind(command->operands);
+        complete_kind(command->operands, words, count - 1);
     if (option || *last != '-')
         return;
     for
@@ -242,10 +280,15 @@ static void complete(const struct command *command, int count, char **words)
 /* The command NAME; NULL: none, which has been reported. */
 static const struct command *command_find(const struct command *const *commands, const char *name)
 {
+    struct near near = near_begin(name);
+
     for (const struct command *const *c = commands; *c; c++)
         if (!strcmp((*c)->name, name))
             return *c;
-    say_error("%s: no such command; `dyntrace help` lists them", name);
+    for (const struct command *const *c = commands; *c; c++)
+        if (!(*c)->internal)
+            near_offer(&near, (*c)->name);
+    say_error("%s: no such command%s `dyntrace help` lists them", name, near_question(&near, ";"));
     return NULL;
 }
 
@@ -261,7 +304,22 @@ static void complete_line(const struct command *const *commands, int count, char
         if (!commands[i]->internal)
             printf("%s\n", commands[i]->name);
     if (count == 1)
-        printf("help\n--help\n--version\n");
+        printf("help\n--help\n--version\n-V\n");
+}
+
+static bool asks_for_help(const char *word)
+{
+    return !strcmp(word, "--help") || !strcmp(word, "-h");
+}
+
+static bool asks_for_version(const char *word)
+{
+    static const char *const words[] = {"--version", "-V", "version"};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(word, words[i]))
+            return true;
+    return false;
 }
 
 /* `dyntrace help`, with the COUNT words after it. */
@@ -269,7 +327,7 @@ static int help(const struct command *const *commands, int count, char **words)
 {
     const struct command *command = NULL;
 
-    if (!count || !strcmp(words[0], "--help") || !strcmp(words[0], "-h"))
+    if (!count || asks_for_help(words[0]))
         overview_print(commands, stdout);
     else if (!strcmp(words[0], "--options"))
         options_print(commands);
@@ -291,9 +349,9 @@ int command_main(const struct command *const *commands, int argc, char **argv)
         overview_print(commands, stderr);
         return 2;
     }
-    if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
+    if (!strcmp(name, "help") || asks_for_help(name))
         return help(commands, argc - 2, argv + 2);
-    if (!strcmp(name, "--version") || !strcmp(name, "version")) {
+    if (asks_for_version(name)) {
         puts("dyntrace " DYNTRACE_VERSION);
         return 0;
     }

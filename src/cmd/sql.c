@@ -11,6 +11,7 @@
 #include "command.h"
 #include "lib/bounds.h"
 #include "lib/list.h"
+#include "lib/near.h"
 #include "lib/option.h"
 #include "lib/out_file.h"
 #include "lib/say.h"
@@ -179,7 +180,7 @@ static int traces_ask(struct traces *traces, const char *sql)
     if (ok)
         ok = sql_run(&session, given.then ? given.then : "SELECT * FROM result");
     db_close(session.db);
-    return ok ? 0 : 1;
+    return ok ? 0 : 2;
 }
 
 /* ---- the prompt ---------------------------------------------------------- */
@@ -328,7 +329,7 @@ static int files_ask(char **files, const char *text)
             status = 0;
         } else if (text || (text = typed = stdin_read())) {
             bool ok = sql_run(&session, text);
-            status = prompt_interrupted() ? 130 : ok ? 0 : 1;
+            status = prompt_interrupted() ? 130 : ok ? 0 : 2;
         }
         db_close(session.db);
     }
@@ -337,28 +338,39 @@ static int files_ask(char **files, const char *text)
     return status;
 }
 
+/* "; did you mean hot-functions?" for the unknown query NAME, or ";". */
+static const char *query_question(struct near *near, const char *name)
+{
+    *near = near_begin(name);
+    for (int i = 0; i < schema_query_count; i++)
+        near_offer(near, schema_queries[i].name);
+    return near_question(near, ";");
+}
+
 /* Print the SQL called NAME. The exit status. */
 static int text_print(const char *name)
 {
     const char *text = sql_text(name);
     size_t length = text ? strlen(text) : 0;
     bool whole = length && text[length - 1] == '\n';
+    struct near near;
 
     if (!text) {
-        say_error("sql: --print %s: no such query; `dyntrace sql --list` lists the named ones",
-                  name);
+        say_error("sql: --print %s: no such query%s `dyntrace sql --list` lists the named ones",
+                  name, query_question(&near, name));
         return 2;
     }
     fputs(text, stdout);
     if (!whole)
         fputs(";\n", stdout);
-    return out_flush() ? 0 : 1;
+    return out_flush() ? 0 : 2;
 }
 
 static int sql_main(int count, char **operands)
 {
     bool asked = count && !is_file(operands[count - 1]);
     const char *text = asked ? operands[count - 1] : NULL;
+    struct near near;
     char *named;
     int status;
 
@@ -371,8 +383,8 @@ static int sql_main(int count, char **operands)
         }
     named = text && *text != '.' ? sql_named(text) : NULL;
     if (text && !named && !strpbrk(text, " \t\n;(") && *text != '.') {
-        say_error("%s: no such file and no such query; `dyntrace sql --list` lists the named ones",
-                  text);
+        say_error("%s: no such file and no such query%s `dyntrace sql --list` lists the named ones",
+                  text, query_question(&near, text));
         return 2;
     }
     if (asked)

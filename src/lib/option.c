@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/near.h"
 #include "lib/say.h"
 #include "lib/times.h"
 
@@ -139,6 +140,22 @@ static bool take(const char *command, const struct option *option, const char *v
     return !why;
 }
 
+/* Report that none of OPTIONS is called ARGUMENT. */
+static void say_unknown(const char *command, const struct option *options, const char *argument)
+{
+    char *typed = say_print("%.*s", (int)strcspn(argument, "="), argument);
+    struct near near = near_begin(typed);
+
+    for (const struct option *o = options; o->name || o->letter; o++) {
+        char *name = say_print("--%s", o->name ? o->name : "");
+        near_offer(&near, name);
+        free(name);
+    }
+    say_error("%s: %s: no such option%s `dyntrace %s --help` lists them", command, argument,
+              near_question(&near, ";"), command);
+    free(typed);
+}
+
 int option_parse(const char *command, const struct option *options, bool stop, int argc,
                  char **argv)
 {
@@ -162,8 +179,7 @@ int option_parse(const char *command, const struct option *options, bool stop, i
         if (dashed && !option && (!strcmp(a, "--help") || !strcmp(a, "-h")))
             return OPTION_HELP;
         if (dashed && !option && !strpbrk(a, " \n")) { /* "-- a comment" is SQL */
-            say_error("%s: %s: no such option; `dyntrace %s --help` lists them", command, a,
-                      command);
+            say_unknown(command, options, a);
             return OPTION_BAD;
         }
         if (stop) { /* the rest is the program's command line */

@@ -11,6 +11,7 @@
 
 #include "lib/bounds.h"
 #include "lib/list.h"
+#include "lib/near.h"
 #include "lib/say.h"
 #include "schema.h"
 #include "trace/functions.h"
@@ -463,8 +464,47 @@ struct lines *db_lines(struct db *db)
 
 /* ---- queries ------------------------------------------------------------- */
 
-/* Report SQLite's error for a query. */
-static void query_error(struct db *db)
+/* Offer NEAR the names that STATEMENT, one of schemas/sql.sql, lists for SQL. */
+static void offer_names(struct db *db, struct near *near, const char *statement, const char *sql)
+{
+    sqlite3_stmt *names;
+
+    if (sqlite3_prepare_v2(db->handle, schema_statement(statement), -1, &names, NULL) != SQLITE_OK)
+        return;
+    sqlite3_bind_text(names, 1, sql, -1, SQLITE_STATIC);
+    while (sqlite3_step(names) == SQLITE_ROW)
+        near_offer(near, (const char *)sqlite3_column_text(names, 0));
+    sqlite3_finalize(names);
+}
+
+/* Report that SQL cannot be prepared: SQLite's MESSAGE, and the names that are like an unknown
+ * one. */
+static void say_unprepared(struct db *db, const char *message, const char *sql)
+{
+    static const struct {
+        const char *begins, *names;
+    } unknown[] = {
+        {"no such table: ", "sql/tables-of"},
+        {"no such column: ", "sql/columns-of"},
+    };
+    char *said = strdup(message);
+    struct near near = near_begin("");
+
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        size_t length = strlen(unknown[i].begins);
+        if (!strncmp(said, unknown[i].begins, length)) {
+            const char *name = said + length;
+            const char *dot = strrchr(name, '.'); /* "p.name": a table's other name stands before */
+            near = near_begin(dot ? dot + 1 : name);
+            offer_names(db, &near, unknown[i].names, sql);
+        }
+    }
+    say_error("%s: %s%s", db_path(db), said, near_question(&near, ""));
+    free(said);
+}
+
+/* Report SQLite's error for a query; SQL: its text if it was not prepared, else NULL. */
+static void query_error(struct db *db, const char *sql)
 {
     int status = sqlite3_errcode(db->handle);
     bool damage = status == SQLITE_CORRUPT || status == SQLITE_NOTADB || status == SQLITE_TOOBIG;
@@ -473,7 +513,10 @@ static void query_error(struct db *db)
     /* one report for the many queries of an answer */
     if (damage && !say_diverted() && atomic_exchange(&damage_said, true))
         return;
-    say_error("%s: %s", db_path(db), error_words(db->handle, status));
+    if (status == SQLITE_ERROR && sql)
+        say_unprepared(db, error_words(db->handle, status), sql);
+    else
+        say_error("%s: %s", db_path(db), error_words(db->handle, status));
 }
 
 /* A prepared statement kept from an earlier trace, or NULL. */
@@ -497,7 +540,7 @@ struct query *db_query_next(struct db *db, const char *sql, const char **rest)
     if (statement && rest)
         *rest = sql + strlen(sql);
     else if (!statement && sqlite3_prepare_v2(db->handle, sql, -1, &statement, rest) != SQLITE_OK)
-        query_error(db);
+        query_error(db, sql);
     if (statement) {
         query = calloc(1, sizeof *query);
         query->db = db;
@@ -572,7 +615,7 @@ bool query_step(struct query *query)
     status = sqlite3_step(query->statement);
     query->failed = status != SQLITE_ROW && status != SQLITE_DONE;
     if (query->failed)
-        query_error(query->db);
+        query_error(query->db, NULL);
     return status == SQLITE_ROW;
 }
 
@@ -743,7 +786,7 @@ void db_each(struct db *db, const char *sql,
                                each_step, each_end, NULL);
     query = db_query(db, sql);
     if (query && sqlite3_step(query->statement) != SQLITE_ROW && !each.stopped)
-        query_error(db);
+        query_error(db, NULL);
     query_close(query);
     sqlite3_create_function_v2(db->handle, "each", -1, SQLITE_UTF8, NULL, NULL, NULL, NULL, NULL);
 }
@@ -780,7 +823,7 @@ struct db *db_make(const char *path)
          *uri = path_uri(absolute ? absolute : path, path_look(absolute ? absolute : path), true);
 
     if (connect(db, uri, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
-        query_error(db);
+        query_error(db, NULL);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL); /* which wants a journal */
     db_run(
         db,

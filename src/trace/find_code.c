@@ -1,13 +1,13 @@
 /* trace/find_code.c -- finds the function that a user's words name. See trace/find_code.h. */
 #include "trace/find_code.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/json.h"
 #include "lib/list.h"
+#include "lib/near.h"
 #include "lib/say.h"
 #include "lib/table.h"
 #include "schema.h"
@@ -30,8 +30,6 @@ enum {
     PROCESSES,
     IS_LABEL,
     FUNCTIONS,
-    NEAREST = 5,       /* names suggested */
-    NAME_MOST = 96,    /* bytes of a name that are compared */
     IDS_MOST = 1 << 14 /* bytes of a list of ids */
 };
 
@@ -129,74 +127,13 @@ static void list_print(struct query *query, int64_t count, const char *name, con
 
 /* ---- none: the nearest names --------------------------------------------- */
 
-/* Edits that make A from B, letter case counted half; names are cut to NAME_MOST. */
-static int distance_of(const char *a, const char *b)
+/* Offer the names of all functions. */
+static void offer_functions(struct db *db, struct near *near)
 {
-    int row[NAME_MOST + 1];
-    int la = (int)strnlen(a, NAME_MOST), lb = (int)strnlen(b, NAME_MOST);
-
-    for (int j = 0; j <= lb; j++)
-        row[j] = j * 2;
-    for (int i = 1; i <= la; i++) {
-        int corner = row[0];
-        row[0] = i * 2;
-        for (int j = 1; j <= lb; j++) {
-            int change = a[i - 1] == b[j - 1]                                                   ? 0
-                         : tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]) ? 1
-                                                                                                : 2;
-            int best = corner + change;
-            if (row[j] + 2 < best)
-                best = row[j] + 2;
-            if (row[j - 1] + 2 < best)
-                best = row[j - 1] + 2;
-            corner = row[j];
-            row[j] = best;
-        }
-    }
-    return row[lb];
-}
-
-struct near {
-    const char *name;
-    int distance;
-    size_t order;
-};
-
-static int nearer(const void *a, const void *b)
-{
-    const struct near *x = a, *y = b;
-
-    return list_order(x->distance, y->distance) ?: list_order((int64_t)x->order, (int64_t)y->order);
-}
-
-/* "; nearest: f, g", which the caller frees. */
-static char *nearest_list(struct db *db, const char *name)
-{
-    LIST(struct near) nearest = {0};
-    struct arena names = {0};
-    int worst = (int)strnlen(name, NAME_MOST); /* half of its letters are others */
-    char *list = strdup("");
-
     db_rows(query, db, schema_statement("find/names"))
     {
-        const char *qualname = query_text(query, 0, NULL), *last = strrchr(qualname, '.');
-        int whole = distance_of(name, qualname),
-            part = last ? distance_of(name, last + 1) + 1 : whole;
-        if (part < whole)
-            whole = part;
-        if (whole <= worst)
-            *list_add(&nearest) =
-                (struct near){arena_print(&names, "%s", qualname), whole, nearest.count};
+        near_offer(near, query_text(query, 0, NULL));
     }
-    list_sort(&nearest, nearer);
-    for (size_t i = 0; i < nearest.count && i < NEAREST; i++) {
-        char *longer = say_print("%s%s%s", list, i ? ", " : "; nearest: ", nearest.at[i].name);
-        free(list);
-        list = longer;
-    }
-    list_free(&nearest);
-    arena_free(&names);
-    return list;
 }
 
 /* Is NAME an existing file and meant as one, such as a trace whose name does not end in ".db"? */
@@ -213,7 +150,7 @@ static void none_say(struct db *db, const char *name)
     const char *last = strrchr(name, '.') ? strrchr(name, '.') + 1 : name;
     struct query *query = db_query(db, schema_statement("find/taker"));
     bool is_label = strchr(name, '/') && !name[strspn(name, "0123456789_/")];
-    char *list, *left_out = doubts_left_out(db);
+    char *left_out = doubts_left_out(db);
 
     query_bind_text(query, 1, last);
     if (is_file(name)) {
@@ -225,17 +162,18 @@ static void none_say(struct db *db, const char *name)
             "%.200s: no call of it is in %s: torch has taken it into the code of %.200s, see there",
             name, db_path(db), query_text(query, 0, NULL));
     } else {
-        list = nearest_list(db, name);
+        struct near near = near_begin(name);
+        const char *help;
+        offer_functions(db, &near);
+        help = near_question(&near, "");
+        if (is_label)
+            help = "; `dyntrace sql compiles` lists them";
+        else if (!*help && strrchr(name, ':'))
+            help = "; FILE:LINE names one by its line";
         if (!db_failed(db)) /* which has been reported: it may be there */
             say_error("%.200s: no %s in %s%s%s%s", name,
                       is_label ? "compile or cache entry has this label" : "such function",
-                      db_path(db),
-                      is_label             ? "; `dyntrace sql compiles` lists them"
-                      : *list              ? list
-                      : strrchr(name, ':') ? "; FILE:LINE names one by its line"
-                                           : "",
-                      left_out ? "; left out: " : "", left_out ? left_out : "");
-        free(list);
+                      db_path(db), help, left_out ? "; left out: " : "", left_out ? left_out : "");
     }
     query_close(query);
     free(left_out);

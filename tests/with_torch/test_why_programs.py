@@ -290,11 +290,11 @@ def test_slow_guards(why, mode):
 def test_why_for_a_function_without_recorded_calls(traces, dyntrace, mode):
     done = subprocess.run([dyntrace, "why", "size_g", traces[mode]], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and done.stdout == ""
-    assert re.fullmatch(r"dyntrace: size_g: no such function in .*; nearest: .*size_f.*\n", done.stderr)
+    assert re.fullmatch(r"dyntrace: size_g: no such function in .*; did you mean .*size_f.*\n", done.stderr)
     done = subprocess.run([dyntrace, "why", "inner_f", traces[mode]], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and done.stdout == ""
     taken = r"dyntrace: inner_f: no call of it is in .*: torch has taken it into the code of taken_in.<locals>.outer_f, see there\n"
-    old = r"dyntrace: inner_f: no such function in .*; nearest: .*outer_f.*\n" # guards without the user's stack, which says it
+    old = r"dyntrace: inner_f: no such function in .*; did you mean .*outer_f.*\n" # guards without the user's stack, which says it
     version = json.loads(subprocess.run([dyntrace, "why", "outer_f", traces[mode], "--json"], capture_output=True, text=True,
                                         timeout=60).stdout)["torch"]["version"]
     assert re.fullmatch(old if version.startswith(("2.6.", "2.7.", "2.8.")) else taken, done.stderr)

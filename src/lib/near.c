@@ -1,0 +1,108 @@
+/* lib/near.c -- "did you mean". See lib/near.h.
+ *
+ * Runs in: the command line. */
+#include "lib/near.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The costs of an edit. A letter in the other case is half a mistake. */
+enum { SAME = 0, OTHER_CASE = 1, EDIT = 2, LAST_PART = 1, LONGER = 1 };
+
+static int smaller(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static int cost_of_change(char from, char to)
+{
+    if (from == to)
+        return SAME;
+    return tolower((unsigned char)from) == tolower((unsigned char)to) ? OTHER_CASE : EDIT;
+}
+
+/* The cheapest edits that make B from A: Levenshtein's distance, a row at a time. */
+static int edits_between(const char *a, const char *b)
+{
+    int row[NEAR_BYTES + 1];
+    int a_length = (int)strnlen(a, NEAR_BYTES);
+    int b_length = (int)strnlen(b, NEAR_BYTES);
+
+    for (int j = 0; j <= b_length; j++)
+        row[j] = j * EDIT;
+    for (int i = 1; i <= a_length; i++) {
+        int corner = row[0]; /* of the row above, left of j */
+        row[0] = i * EDIT;
+        for (int j = 1; j <= b_length; j++) {
+            int changed = corner + cost_of_change(a[i - 1], b[j - 1]);
+            int inserted_or_left_out = smaller(row[j], row[j - 1]) + EDIT;
+            corner = row[j];
+            row[j] = smaller(changed, inserted_or_left_out);
+        }
+    }
+    return row[b_length];
+}
+
+/* How far TYPED is from NAME. A name that goes on after TYPED is as near as one in other case. */
+static int distance_of(const char *typed, const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    int distance = edits_between(typed, name);
+
+    if (dot)
+        distance = smaller(distance, edits_between(typed, dot + 1) + LAST_PART);
+    if (*typed && !strncmp(name, typed, strlen(typed)))
+        distance = smaller(distance, LONGER);
+    return distance;
+}
+
+struct near near_begin(const char *typed)
+{
+    return (struct near){.typed = typed};
+}
+
+static bool is_kept(const struct near *near, const char *name)
+{
+    for (int i = 0; i < near->count; i++)
+        if (!strcmp(near->kept[i].text, name))
+            return true;
+    return false;
+}
+
+void near_offer(struct near *near, const char *name)
+{
+    int worst = (int)strnlen(near->typed, NEAR_BYTES); /* half of its letters are others */
+    int distance = distance_of(near->typed, name);
+    bool is_like = strlen(name) <= NEAR_BYTES && distance <= worst;
+    int at = near->count;
+
+    if (!is_like || is_kept(near, name))
+        return;
+    while (at > 0 && near->kept[at - 1].distance > distance)
+        at--;
+    if (at == NEAR_KEPT)
+        return;
+    if (near->count < NEAR_KEPT)
+        near->count++;
+    memmove(&near->kept[at + 1], &near->kept[at],
+            (size_t)(near->count - 1 - at) * sizeof near->kept[0]);
+    near->kept[at].distance = distance;
+    snprintf(near->kept[at].text, sizeof near->kept[at].text, "%s", name);
+}
+
+const char *near_question(struct near *near, const char *otherwise)
+{
+    size_t used = 0;
+
+    if (!near->count)
+        return otherwise;
+    for (int i = 0; i < near->count; i++) {
+        const char *before = i == 0 ? "; did you mean " : i + 1 < near->count ? ", " : " or ";
+        const char *after = i + 1 < near->count ? "" : "?";
+        used += (size_t)snprintf(near->question + used, sizeof near->question - used, "%s%s%s",
+                                 before, near->kept[i].text, after);
+    }
+    return near->question;
+}

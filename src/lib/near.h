@@ -1,0 +1,39 @@
+/* lib/near.h -- "did you mean": the names that are most like a mistyped one.
+ *
+ *     struct near near = near_begin("reprot");
+ *     for each name that exists
+ *         near_offer(&near, name);
+ *     near_question(&near, "")     "; did you mean report?", or "" when nothing is like it
+ */
+#ifndef DYNTRACE_NEAR_H
+#define DYNTRACE_NEAR_H
+
+enum {
+    NEAR_KEPT = 3,    /* names that are proposed */
+    NEAR_BYTES = 200, /* of the longest name that is proposed */
+};
+
+struct near_name {
+    char text[NEAR_BYTES + 1];
+    int distance; /* near_distance of it and the typed name */
+};
+
+struct near {
+    const char *typed;                /* borrowed */
+    struct near_name kept[NEAR_KEPT]; /* the nearest first */
+    int count;
+    char question[NEAR_KEPT * (NEAR_BYTES + 8) + 32];
+};
+
+/* Begin to look for names like TYPED, which is borrowed until near_question. */
+struct near near_begin(const char *typed);
+
+/* Keep a copy of NAME if it is like the typed name and among the nearest. Of a dotted NAME
+ * ("Net.forward") the last part may be the one that was meant. */
+void near_offer(struct near *near, const char *name);
+
+/* "; did you mean a, b or c?", which lives as long as NEAR; or OTHERWISE when no offered name is
+ * like the typed one. */
+const char *near_question(struct near *near, const char *otherwise);
+
+#endif
