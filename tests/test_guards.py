@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from shared import PROGRAMS
+from shared import PROGRAMS, ROOT
 
 BUILD = Path(os.environ.get("DYNTRACE", Path(__file__).resolve().parent.parent / "build" / "dyntrace")).parent
 
@@ -23,3 +23,10 @@ def test_rules(python):
 
 def test_rules_while_recorded(record, python):
     assert "\nOK" in record([PROGRAMS / "guard_rules.py"], python=python).err
+
+
+# ---- docs/guards.md ----
+
+
+def test_every_guard_of_the_page_passes_and_fails_as_it_says(python):
+    assert run(python, PROGRAMS / "guards_page.py", ROOT / "docs/guards.md").stdout == "as the page says\n"
