@@ -377,9 +377,9 @@ def play(seeds, without, only, control):
     def act_note(): quiet(note.graph_break, "x" * 100), quiet(note.listing, "k", "t" * 1000)
 
     def act_limit():
-        # 3.11 aborts if another thread is deeper than the new limit
-        if threading.active_count() == 1:
-            sys.setrecursionlimit(chooser.choice([200, 400, 1000]))
+        # 3.11 aborts when an exception is made on a stack that is deeper than the new limit: another thread's or greenlet's
+        stacks = threading.active_count() + bool(greenlet and "greenlet" not in without)
+        sys.setrecursionlimit(chooser.choice([200, 400, 1000]) if stacks == 1 else 1000)
 
     def deep(n):
         return deep(n - 1) if n else call()
