@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from shared import PYTHONS, ROOT, version_of
+from shared import PYTHONS, ROOT, script, version_of
 
 CALL = r"    a call takes [\d.]+ ns, under a bare hook [\d.]+ ns, recorded [\d.]+ ns"
 
@@ -31,6 +31,17 @@ def test_those_on_path(run, tmp_path):
     os.symlink(PYTHONS[0], tmp_path / "python3.99")  # the same one
     done = run("doctor", env={**os.environ, "PATH": str(tmp_path)})
     assert done.returncode == 0 and [line for line in said(done) if line.startswith("  /")] == [f"  {tmp_path}/python3: CPython {version_of(PYTHONS[0])}"]
+
+
+def test_one_that_scripts_start_is_listed_once(run, tmp_path):
+    """pyenv puts a script for each version on PATH: some start the same interpreter, the others none."""
+    for name in ("python3", "python3.1"):
+        script(tmp_path / name, f'#!/bin/sh\nexec {PYTHONS[0]} "$@"\n', 0o755)
+    script(tmp_path / "python3.2", "#!/bin/sh\necho 'pyenv: python3.2: command not found' >&2\nexit 127\n", 0o755)
+    done = run("doctor", env={**os.environ, "PATH": f"{tmp_path}:/bin"})
+    lines = [line for line in said(done) if line.startswith(f"  {tmp_path}/")]
+    assert lines == [f"  {tmp_path}/python3: CPython {version_of(PYTHONS[0])}",
+                     f"  {tmp_path}/python3.2: not a Python 3 that answers; not supported (it says: pyenv: python3.2: command not found)"]
 
 
 @pytest.mark.parametrize("file, says", [("#!/bin/sh\necho hi\n", ": not a Python 3 that answers; not supported"), ("none", ": cannot be run"),

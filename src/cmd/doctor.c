@@ -82,43 +82,134 @@ static bool diagnose_recorded(const char *python, double plain, double hooked)
     return recorded;
 }
 
-/* Print the lines about PYTHON. True: it can be recorded. */
-static bool diagnose(const char *python)
-{
-    const char *const argv[] = {python, "-E", "-S", "-c", ask_alone_py, library_directory(NULL),
-                                NULL};
-    struct asked asked = interpreter_ask(argv, false);
-    char text[512], name[64] = "", suffix[128] = "", remedy[PATH_MAX + 80];
-    double plain, hooked;
-    int major = 0, minor = 0, fields;
-    bool answers = interpreter_answer(&asked, text, sizeof text), supported;
-    int error = answers ? 0 : errno;
+/* The interpreters that were diagnosed: the paths of their own programs. */
+struct diagnosed {
+    struct arena arena;
+    LIST(const char *) paths; /* of the arena */
+};
 
-    fields =
-        sscanf(text, "%63s %d %d %127s %lf %lf", name, &major, &minor, suffix, &plain, &hooked);
-    supported = fields >= 4 && versions_supports(name, major, minor);
+/* What ask_alone.py answers. */
+struct answer {
+    char name[64], suffix[128];
+    int major, minor;
+    char path[PATH_MAX]; /* of the interpreter's own program; "": it was not told */
+    double plain, hooked;
+    bool is_python, has_costs;
+};
+
+/* The line after the one at LINE; NULL: there is none. */
+static const char *line_after(const char *line)
+{
+    const char *end = line ? strchr(line, '\n') : NULL;
+
+    return end && end[1] ? end + 1 : NULL;
+}
+
+/* Read the answer in TEXT. Lines that stand before it, such as an interpreter's warnings, are passed
+ * over. */
+static struct answer answer_read(const char *text)
+{
+    struct answer answer = {0};
+    const char *path, *costs;
+
+    for (; text && !answer.is_python; text = line_after(text))
+        answer.is_python = sscanf(text, "%63s %d %d %127s\n", answer.name, &answer.major,
+                                  &answer.minor, answer.suffix) == 4;
+    path = answer.is_python ? text : NULL;
+    costs = line_after(path);
+    if (path)
+        snprintf(answer.path, sizeof answer.path, "%.*s", (int)strcspn(path, "\n"), path);
+    if (costs)
+        answer.has_costs = sscanf(costs, "%lf %lf", &answer.plain, &answer.hooked) == 2;
+    return answer;
+}
+
+/* Ask PYTHON; TEXT is what it prints, on standard error too. False: it cannot be run, and errno says
+ * why. */
+static bool ask_alone(const char *python, const struct diagnosed *before, char *text, size_t room)
+{
+    LIST(const char *) argv = {0};
+    struct asked asked;
+    bool answers;
+    int error;
+
+    *list_add(&argv) = python;
+    *list_add(&argv) = "-E";
+    *list_add(&argv) = "-S";
+    *list_add(&argv) = "-c";
+    *list_add(&argv) = ask_alone_py;
+    *list_add(&argv) = library_directory(NULL);
+    for (size_t i = 0; i < before->paths.count; i++)
+        *list_add(&argv) = before->paths.at[i];
+    *list_add(&argv) = NULL;
+    asked = interpreter_ask(argv.at, true);
+    answers = interpreter_answer(&asked, text, room);
+    error = errno;
+    list_free(&argv);
+    errno = error;
+    return answers;
+}
+
+/* Print that something is no interpreter, with the first line of what it SAYS instead. */
+static void say_no_python(const char *says)
+{
+    size_t length = strcspn(says, "\r\n");
+
+    printf(": not a Python 3 that answers; not supported");
+    if (length) {
+        printf(" (it says: ");
+        say_escaped(stdout, says, length);
+        printf(")");
+    }
+    printf("\n");
+}
+
+static bool was_diagnosed(const struct diagnosed *before, const char *path)
+{
+    for (size_t i = 0; i < before->paths.count; i++)
+        if (!strcmp(before->paths.at[i], path))
+            return true;
+    return false;
+}
+
+/* Print the lines about PYTHON, unless it starts one of BEFORE, which gets a path more. True: it can
+ * be recorded. */
+static bool diagnose(const char *python, struct diagnosed *before)
+{
+    char text[512 + PATH_MAX], remedy[PATH_MAX + 80];
+    bool answers = ask_alone(python, before, text, sizeof text);
+    int error = answers ? 0 : errno;
+    struct answer is = answer_read(text);
+    bool supported = is.is_python && versions_supports(is.name, is.major, is.minor);
+
+    if (*is.path && was_diagnosed(before, is.path))
+        return false;
+    if (*is.path)
+        *list_add(&before->paths) = arena_print(&before->arena, "%s", is.path);
     printf("  ");
     say_escaped(stdout, python, strlen(python));
     if (!answers)
         printf(": cannot be run: %s\n", program_why_not(python, error));
-    else if (fields < 4)
-        printf(": not a Python 3 that answers; not supported\n");
+    else if (!is.is_python)
+        say_no_python(text);
     else if (!supported)
-        printf(": %s %d.%d is not supported: use " CPYTHON_SUPPORTED "\n", name, major, minor);
-    else if (fields == 6)
-        printf(": CPython %d.%d\n", major, minor);
+        printf(": %s %d.%d is not supported: use " CPYTHON_SUPPORTED "\n", is.name, is.major,
+               is.minor);
+    else if (is.has_costs)
+        printf(": CPython %d.%d\n", is.major, is.minor);
     else {
-        printf(": CPython %d.%d, no extension: ", major, minor);
+        printf(": CPython %d.%d, no extension: ", is.major, is.minor);
         extension_remedy(python, remedy);
         say_escaped(stdout, remedy, strlen(remedy));
         printf("\n");
     }
-    return answers && supported && fields == 6 && diagnose_recorded(python, plain, hooked);
+    return supported && is.has_costs && diagnose_recorded(python, is.plain, is.hooked);
 }
 
 /* The environment's Python, and every python3 and python3.N on PATH, each file once. */
 static int diagnose_path(int *ready)
 {
+    struct diagnosed diagnosed = {0};
     const char *path = getenv("PATH");
     struct map seen = {0}; /* device and inode */
     glob_t found = {0};
@@ -137,9 +228,11 @@ static int diagnose_path(int *ready)
         struct stat status;
         if (stat(found.gl_pathv[i], &status) == 0 && access(found.gl_pathv[i], X_OK) == 0 &&
             !(*map_put(&seen, (int64_t)(status.st_dev << 48 ^ status.st_ino)))++)
-            *ready += diagnose(found.gl_pathv[i]);
+            *ready += diagnose(found.gl_pathv[i], &diagnosed);
     }
     globfree(&found);
+    list_free(&diagnosed.paths);
+    arena_free(&diagnosed.arena);
     count = (int)seen.count;
     map_free(&seen);
     return count;
@@ -187,8 +280,12 @@ static int run(int count, char **operands)
     int ready = 0;
 
     printf("Interpreters\n");
-    for (int i = 0; i < count; i++)
-        ready += diagnose(operands[i]);
+    for (int i = 0; i < count; i++) {
+        struct diagnosed none = {0};
+        ready += diagnose(operands[i], &none);
+        list_free(&none.paths);
+        arena_free(&none.arena);
+    }
     if (!count && !diagnose_path(&ready))
         printf("  no python3 on PATH\n");
     printf("Clock\n");

@@ -1,8 +1,13 @@
-# What the extension in the directory argv[1] measures without a session. Prints what ask_which.py prints, then, once it is
-# loaded, the nanoseconds of a call without and with a hook.
-import sys, _imp
+# Which interpreter this is, and what the extension in the directory argv[1] measures without a session. Prints what
+# ask_which.py prints; the path of the interpreter itself, not of a link or script that starts it; and, unless argv[2:] has
+# that path, the nanoseconds of a call without and with a hook.
+import os, sys, _imp
 suffix = _imp.extension_suffixes()[0]
 print(sys.implementation.name, sys.version_info[0], sys.version_info[1], suffix, flush=True)
+itself = os.path.realpath(sys.executable)
+print(itself, flush=True)
+if itself in sys.argv[2:]:
+    sys.exit()
 import _frozen_importlib as b, _frozen_importlib_external as e
 import re
 path = re.sub('/python3[.][0-9]+/', '/python%d.%d/' % sys.version_info[:2], sys.argv[1]) + '/_dyntrace' + suffix  # pip has a folder for each version
