@@ -289,13 +289,17 @@ check-valgrind: all unit-build
 	BUILD=$(BUILD) sh tests/run_valgrind.sh
 
 # Each tests/fuzz/fuzz_X.c is one page: what to do with some bytes. The driver
-# mutates tests/fuzz/corpus/X/*, keeps what reaches new code (the tree under
-# build/fuzz is compiled to tell it), and stops after FUZZ_SECONDS a program.
+# mutates tests/fuzz/corpus/X/* and what is made in build/fuzz/corpus/X, keeps
+# what reaches new code (the tree under build/fuzz is compiled to tell it), and
+# stops after FUZZ_SECONDS a program.
 COVERAGE := -fsanitize-coverage=trace-pc
 fuzz:
 	$(MAKE) BUILD=build/fuzz SANITIZE="$(SAN_FLAGS) $(COVERAGE)" CFLAGS="-O1 -g" fuzz-build
+	@mkdir -p build/fuzz/corpus
+	@python3 tests/planted.py build/fuzz/corpus/import
 	@set -e; for name in $(notdir $(FUZZ)); do \
-	    FUZZ_SECONDS=$(FUZZ_SECONDS) build/fuzz/fuzz/$$name tests/fuzz/corpus/$${name#fuzz_}; done
+	    seeds=$$(ls -d tests/fuzz/corpus/$${name#fuzz_} build/fuzz/corpus/$${name#fuzz_} 2>/dev/null) || :; \
+	    FUZZ_SECONDS=$(FUZZ_SECONDS) build/fuzz/fuzz/$$name $$seeds; done
 
 fuzz-build: $(FUZZ)
 

@@ -1,10 +1,14 @@
 """Traces that are made by Python's sqlite3 from schemas/*.sql, so that tests need no recorder and can have what no recorder would
-write; and logs as torch writes them, for `dyntrace import`."""
+write; and logs as torch writes them, for `dyntrace import`.
+
+Also a program: tests/planted.py FOLDER writes such a log there; `make fuzz` uses that."""
 import hashlib
 import json
 import re
 import sqlite3
+import sys
 import time
+from pathlib import Path
 
 from shared import SCHEMA
 
@@ -288,3 +292,7 @@ def one(logs):
     log.compile("3/0", "eager", 30, failed=("Unsupported", "loop"))
     log.compile("0/3", failed=("Unsupported", "Dynamo recompile limit exceeded\n Developer debug context: Limit type: recompile_limit"))
     return log
+
+
+if __name__ == "__main__":
+    one(Path(sys.argv[1])).write()

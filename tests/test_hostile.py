@@ -28,13 +28,6 @@ LONG = "replace(hex(zeroblob(%d / 2)), '0', 'x')"
 BASE_MB = 512
 
 
-def test_the_trace_that_is_fuzzed_fits_the_schema():
-    """`make fuzz` changes the rows of tests/fuzz/template.sql: each table takes them, so a new column is in them, too."""
-    with contextlib.closing(sqlite3.connect(":memory:")) as db:
-        db.executescript(SCHEMA)
-        db.executescript((ROOT / "tests" / "fuzz" / "template.sql").read_text())
-
-
 def bounded(command, limits=None, cwd=None, cpu=60, out=subprocess.DEVNULL):
     """Run COMMAND -> status, stderr, most memory in MB. The system kills what is far beyond the reader's own limits."""
     def limit():

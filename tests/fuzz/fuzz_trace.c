@@ -1,22 +1,24 @@
 /* fuzz_trace.c -- hostile trace files, read by every command that reads one.
  *
- * The input is a command and a list of changes to a trace that is whole (template.sql), 8 bytes each: what to change,
- * which table, column and row, to which value. So they are traces that SQLite opens, with rows, types and schemas that
- * no recorder writes; a change may also lie over the bytes of the file's pages. */
+ * tests/tui_trace.py makes a whole trace. The input is a command and a list of changes to that trace, 8 bytes each:
+ * what to change, which table, column and row, to which value. So they are traces that SQLite opens, with rows,
+ * types and schemas that no recorder writes; a change may also lie over the bytes of the file's pages. */
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "commands.h"
-#include "schema.h"
 
-/* "tests/fuzz/template.sql", wherever we were compiled from. */
-static const char *template_path(void)
+/* Make the whole trace in the file GOOD by tests/tui_trace.py, which lies beside our source. */
+static void good_make(const char *good)
 {
-    static char path[512];
+    const char *here = __FILE__, *end = strrchr(here, '/');
+    int folder = end ? (int)(end + 1 - here) : 0;
+    char command[1024];
 
-    snprintf(path, sizeof path, "%.*stemplate.sql", (int)(strrchr(__FILE__, '/') ? strrchr(__FILE__, '/') + 1 - __FILE__ : 0), __FILE__);
-    return path;
+    snprintf(command, sizeof command, "python3 '%.*s../tui_trace.py' '%s' 60", folder, here, good);
+    if (system(command))
+        abort();
 }
 
 static char good[64], bad[64];
@@ -74,25 +76,17 @@ static void tables_read(sqlite3 *db)
 
 static void setup(void)
 {
-    FILE *file = fopen(template_path(), "r");
-    char *text = NULL;
-    size_t room = 0;
+    FILE *file;
     sqlite3 *db;
 
     fuzz_begin();
     fuzz_path(good, sizeof good, "good.db");
     fuzz_path(bad, sizeof bad, "bad.db");
-    if (!file || getdelim(&text, &room, 0, file) < 0 || sqlite3_open(good, &db))
+    good_make(good);
+    if (sqlite3_open(good, &db))
         abort();
-    fclose(file);
-    if (sqlite3_exec(db, schema_trace_sql, NULL, NULL, NULL) || sqlite3_exec(db, text, NULL, NULL, NULL) ||
-        sqlite3_exec(db, schema_views_sql, NULL, NULL, NULL)) {
-        fprintf(stderr, "%s\n", sqlite3_errmsg(db));
-        abort();
-    }
     tables_read(db);
     sqlite3_close(db);
-    free(text);
     file = fopen(good, "r");
     fseek(file, 0, SEEK_END);
     good_size = (size_t)ftell(file);
@@ -144,7 +138,7 @@ int fuzz_one(const uint8_t *data, size_t bytes)
         const char *words[6]; /* NULL-terminated; %1 is the trace, %2 one that is whole, %3 a file to make */
     } runs[] = {
         {&command_report, {"report", "%1"}}, {&command_report, {"report", "%1", "--json"}}, {&command_report, {"report", "%1", "--html", "%3", "--force"}},
-        {&command_why, {"why", "f", "%1", "--json"}}, {&command_why, {"why", "f", "%1", "--what-if"}}, {&command_show, {"show", "f", "%1", "--full"}},
+        {&command_why, {"why", "step", "%1", "--json"}}, {&command_why, {"why", "step", "%1", "--what-if"}}, {&command_show, {"show", "step", "%1", "--full"}},
         {&command_check, {"check", "%1", "--max-recompiles", "0", "--max-guard-us=1"}}, {&command_diff, {"diff", "%1", "%2"}},
         {&command_diff, {"diff", "%2", "%1", "--json"}}, {&command_export, {"export", "%1", "--format", "chrome"}},
         {&command_export, {"export", "%1", "--format", "jsonl"}}, {&command_export, {"export", "%1", "--format", "csv"}},
