@@ -120,11 +120,12 @@ def test_fsck_of_a_cut_file(run, whole, tmp_path, keep):
         assert "--recover" in done.stdout and "rows of all tables can be read" in done.stdout
 
 
-def test_fsck_names_the_page_and_its_table(run, whole, tmp_path, owners):
+@pytest.mark.parametrize("pages", [8, pytest.param(40, marks=pytest.mark.slow)])
+def test_fsck_names_the_page_and_its_table(run, whole, tmp_path, owners, pages):
     """Whichever page is overwritten."""
     data, path = whole.read_bytes(), tmp_path / "t.db"
     size = page_size(data)
-    for page in sorted(owners)[1::max(1, len(owners) // 40)]:
+    for page in sorted(owners)[1::max(1, len(owners) // pages)]:
         for filling in (b"Z", b"\0", b"\xff"):
             path.write_bytes(data[:(page - 1) * size] + filling * size + data[page * size:])
             done = fsck(run, path)

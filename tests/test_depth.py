@@ -17,11 +17,12 @@ def depth_of(trace, name):
     return trace.rows(LEVELS, name)[0][0]
 
 
-def test_half_a_million_deep(record, python):
-    trace = holds(record([DEEP, "plain", 500_000], "--include", "plain", python=python))
+@pytest.mark.parametrize("deep", [100_000, pytest.param(500_000, marks=pytest.mark.slow)])
+def test_each_call_of_a_deep_recursion_has_its_parent(record, python, deep):
+    trace = holds(record([DEEP, "plain", deep], "--include", "plain", python=python))
     assert (trace.out, trace.err) == ("True\n", "")
-    assert trace.rows("SELECT count(*), sum(parent_id IS NULL), sum(end_ns IS NULL) FROM frame") == [(500_001, 1, 0)]
-    assert depth_of(trace, "plain") == 500_001
+    assert trace.rows("SELECT count(*), sum(parent_id IS NULL), sum(end_ns IS NULL) FROM frame") == [(deep + 1, 1, 0)]
+    assert depth_of(trace, "plain") == deep + 1
 
 
 def test_fifty_thousand_deep_in_a_thread(record, python):
@@ -32,7 +33,7 @@ def test_fifty_thousand_deep_in_a_thread(record, python):
 
 
 @pytest.mark.parametrize("kind", ["init", "methods", "map", "sorted", "generator", "mutual"])
-@pytest.mark.parametrize("where", [[], ["thread"]], ids=["main", "thread"])
+@pytest.mark.parametrize("where", [[], pytest.param(["thread"], marks=pytest.mark.slow)], ids=["main", "thread"])
 def test_deep_through_c_as_alone(record, python, kind, where):
     """As deep as CPython itself goes: each kind at the deepest at which it does well alone."""
     depths = (700, 100) if kind == "generator" else (8000, 2000, 400)  # it resumes all below it
@@ -53,8 +54,9 @@ def test_runaway_recursion(record, python, kind):
     assert (trace.out, trace.err) == ("RecursionError RecursionError RecursionError\n", "")
 
 
-def test_runaway_recursion_with_a_high_limit(record, python):
-    trace = holds(record([DEEP, "plain", "runaway", 200_000], "--frames", "user", python=python))
+@pytest.mark.parametrize("limit", [50_000, pytest.param(200_000, marks=pytest.mark.slow)])
+def test_runaway_recursion_with_a_high_limit(record, python, limit):
+    trace = holds(record([DEEP, "plain", "runaway", limit], "--frames", "user", python=python))
     assert trace.out == "RecursionError RecursionError RecursionError\n"
     assert trace.rows("SELECT count(*) FROM frames WHERE qualname = 'plain' AND exit <> 'raise'") == [(0,)]
 

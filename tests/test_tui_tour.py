@@ -3,7 +3,7 @@ test_tui.py, which must be all that `?` lists: what is bound tomorrow is toured 
 need a terminal, are typed into each view in one; and there each key comes once as the bytes that a terminal sends.
 
 `make tui-tour` runs this with ASan and UBSan, then under valgrind: neither may find an error or a leak. It tours every state of
-a view that test_tui.py has; `./dev test` tours each view once."""
+a view that test_tui.py has; `./dev slow` tours each view once, `./dev test` one view of each kind."""
 import os
 import re
 import shlex
@@ -62,7 +62,10 @@ def opened(screen):
     return [re.sub(r"^.* > |  +", " ", first), *rest]
 
 
-@pytest.mark.parametrize("name", [name for name in VIEWS if WHOLE or name not in AGAIN])
+TOURED = [name for name in VIEWS if WHOLE or name not in AGAIN]
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if WHOLE or name in SHELL else pytest.mark.slow) for name in TOURED])
 def test_every_key_in_every_view(dyntrace, place, table, name):
     start = VIEWS[name]
     again = f"Esc 1 1 {anew(start)}" if start else "2 1 1"  # a number typed twice begins anew

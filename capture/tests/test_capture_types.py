@@ -487,7 +487,10 @@ print(compile(tuples)(Array(1), simple))
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+SLOW = {"deep and hostile", "large functions"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in PROGRAMS])
 def test_programs(dyntrace, python, name, tmp_path):
     """What is printed is what the program prints as it is; and graphs, breaks and entries are as they are written here."""
     program, said = PROGRAMS[name]
