@@ -48,8 +48,9 @@ def example(dyntrace, python, tmp_path_factory):
     return example
 
 
-@pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.slow)])
-def test_the_same_decisions(example, mode):
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["shim", "observe"])
+def test_the_decisions_are_those_of_all_frames(example, mode):
     (said, every), (said_too, decided) = (example(mode, frames) for frames in ("all", "decided"))
     assert said == said_too
     for table in TABLES:
@@ -58,8 +59,8 @@ def test_the_same_decisions(example, mode):
     assert 0 < lookups == frames
 
 
-@pytest.mark.parametrize("mode", ["shim", "observe"])
-def test_the_hook_is_taken_away(dyntrace, python, tmp_path, mode):
+@pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.slow)])
+def test_the_hook_is_taken_away_where_nothing_is_decided(dyntrace, python, tmp_path, mode):
     said, db = record(dyntrace, python, tmp_path, mode, "decided", "-c", HOOK)
     assert said == "[True, True]\n"
     assert db.execute("SELECT outcome, count(*) FROM lookup JOIN code USING (code_id) WHERE qualname = 'f' GROUP BY 1 ORDER BY 1").fetchall() == [(1, 1), (2, 1)]

@@ -1,4 +1,5 @@
-"""--frames user keeps every decision that --frames all has, on torch's own functions too where the program compiles them."""
+"""--frames user and --frames decided keep every decision that --frames all has, on torch's own functions too where the program
+compiles them."""
 import re
 import sqlite3
 import subprocess
@@ -22,12 +23,16 @@ for i in range(3):
 
 
 @pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.slow)])
-def test_a_compiled_method_of_torch(dyntrace, python, tmp_path, mode):
+def test_decisions_on_a_compiled_method_of_torch_are_those_of_all_frames(dyntrace, python, tmp_path, mode):
     (tmp_path / "p.py").write_text(PROGRAM)
-    (_, every), (_, users) = (record(dyntrace, python, tmp_path, mode, frames, tmp_path / "p.py") for frames in ("all", "user"))
+    traces = [record(dyntrace, python, tmp_path, mode, frames, tmp_path / "p.py")[1] for frames in ("all", "user", "decided")]
     for table in TABLES:
-        of_all, of_users = (re.sub(r"\d{9,}", "ADDRESS", repr(db.execute(table).fetchall())) for db in (every, users))
+        of_all, of_users, of_decided = (re.sub(r"\d{9,}", "ADDRESS", repr(db.execute(table).fetchall())) for db in traces)
         assert of_all == of_users, table
+        assert of_all == of_decided, table
+    _, users, decided = traces
+    (frames,), (lookups,) = decided.execute("SELECT count(*) FROM frame UNION ALL SELECT count(*) FROM lookup")
+    assert 0 < lookups == frames
     compiled, = users.execute("SELECT COUNT(*) FROM compile JOIN code USING (code_id) WHERE qualname = 'SGD.step' AND outcome = 'compiled'").fetchone()
     assert compiled == 2
     (frames, count, decisions), = users.execute("SELECT (SELECT COUNT(*) FROM frame), left_out_frames, left_out_decisions FROM process")
@@ -58,7 +63,7 @@ deeper(3, opt, torch.ones(3))
 """
 
 
-@pytest.mark.parametrize("mode", ["shim", "observe"])
+@pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.slow)])
 def test_what_is_left_out_is_counted(dyntrace, python, tmp_path, mode):
     """Each lookup of a whole trace is kept, or counted as left out; and each frame of the program is."""
     (tmp_path / "p.py").write_text(DECISIONS)

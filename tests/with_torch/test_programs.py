@@ -526,3 +526,25 @@ def test_auto_is_one_of_them_and_says_why(runs):
     (mode, note), = traced.rows("SELECT torch_mode, torch_note FROM process")
     assert mode in MODES and bool(note) == (mode == "observe")
     assert [line for line in traced.err.splitlines() if line.startswith("dyntrace: ")] == ([f"dyntrace: {note}"] if note else [])
+
+
+# ---- replay ----
+
+REPLAYED = ["batch_limit", "stances", "regions", "tokenizer", "dynamic", "shared_forward", "exceptions", "kv_generate", "reset_reload", "threads"]
+
+
+@programs(but=set(ALL) - set(REPLAYED))
+@modes
+def test_a_recording_replays_to_what_was_recorded(runs, dyntrace, program, mode):
+    """Every lookup follows from those before it, and decided again without a change each call does the same."""
+    path = runs(program, mode).path
+    done = subprocess.run([dyntrace, "replay", path, "--verify", "--json"], capture_output=True, text=True, timeout=60)
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["do_not_follow"], found["orphan_checks"]) == (0, 0, 0), found["findings"][:3]
+    assert found["lookups"] > 0
+    done = subprocess.run([dyntrace, "replay", path, "--what-if", "isolate=no", "--json"], capture_output=True, text=True, timeout=60)
+    same = json.loads(done.stdout)
+    keys = ["calls", "hits", "misses", "compiles", "eager", *(["checks"] if mode == "shim" else [])]
+    assert (same["changed"], same["gone"]) == (0, 0)
+    assert same["undecided"] == 0
+    assert [same["recorded"][key] for key in keys] == [same["predicted"][key] for key in keys]
