@@ -1,4 +1,5 @@
 """Callers and times are true whatever switches stacks: greenlet, gevent, eventlet, SQLAlchemy's bridge to asyncio."""
+import functools
 import itertools
 import json
 import os
@@ -11,7 +12,7 @@ from collections import defaultdict
 import pytest
 
 from crash_help import collector_of, rows
-from shared import PROGRAMS, holds
+from shared import PROGRAMS, ROOT, holds, version_of
 
 # greenlet copies parts of C stacks, which ASan takes for an error. DYNTRACE_PYTHONS=... names another Python.
 pytestmark = [pytest.mark.one_python, pytest.mark.no_sanitizer]
@@ -21,21 +22,24 @@ PACKAGES = ["greenlet", "gevent", "eventlet", "sqlalchemy", "numpy"]
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory):
-    """PYTHON -> the one of a virtual environment with the packages, which are installed where there is a network."""
-    made = {}
-
+def environment():
+    """PYTHON -> the one of a virtual environment with the packages, which are installed under build/ where there is a network."""
+    @functools.cache
     def of(python):
-        if python not in made:
-            where = tmp_path_factory.mktemp("greenlets") / "venv"
-            subprocess.run([python, "-m", "venv", where], capture_output=True, check=True)
-            done = subprocess.run([where / "bin" / "python", "-m", "pip", "install", "--quiet", "--retries", "0", "--timeout", "10", *PACKAGES],
-                                  capture_output=True, text=True)
-            made[python] = where / "bin" / "python" if done.returncode == 0 else None
-        if not made[python]:
-            pytest.skip("greenlet cannot be installed here")
-        return made[python]
-    return of
+        where = ROOT / "build" / f"greenlets-{version_of(python)}"
+        inside = where / "bin" / "python"
+        present = inside.exists() and not subprocess.run([inside, "-c", f"import {', '.join(PACKAGES)}"], capture_output=True).returncode
+        if not present:
+            subprocess.run([python, "-m", "venv", "--clear", where], capture_output=True, check=True)
+            pip = [inside, "-m", "pip", "install", "--quiet", "--retries", "0", "--timeout", "10", *PACKAGES]
+            if subprocess.run(pip, capture_output=True).returncode:
+                return None
+        return inside
+
+    def environment(python):
+        return of(python) or pytest.skip("greenlet cannot be installed here")
+
+    return environment
 
 
 def same_calls(path, noted):
