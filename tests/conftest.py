@@ -53,6 +53,11 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "one_python: with the first interpreter only; what is tested is the same for all"
     )
+    config.addinivalue_line(
+        "markers",
+        "newest_too: what is tested has code of its own for some CPython, so `./dev test` runs it "
+        "with the newest interpreter, too; `./dev slow` runs all with each",
+    )
 
 
 def pytest_sessionfinish():
@@ -71,15 +76,17 @@ def pytest_sessionfinish():
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
 def pytest_collection_modifyitems(config, items):
     """Whole files about the collector or a viewer need not run with every interpreter, and a few
-    tests not under sanitizers. `./dev test` has the first interpreter and the last, `./dev slow`
-    those between as well."""
+    tests not under sanitizers. `./dev test` has the first interpreter, and where `newest_too`
+    says so the last; `./dev slow` has the others."""
     again = []
     for item in items:
         python = hasattr(item, "callspec") and item.callspec.params.get("python") or PYTHONS[0]
         if python != PYTHONS[0] and item.get_closest_marker("one_python"):
             again.append(item)
-        elif python in PYTHONS[1:-1]:
-            item.add_marker(pytest.mark.slow)
+        elif python in PYTHONS[1:]:
+            quick = python == PYTHONS[-1] and item.get_closest_marker("newest_too")
+            if not quick:
+                item.add_marker(pytest.mark.slow)
     if os.environ.get("DYNTRACE_SANITIZED"):  # run_san.sh
         again += [item for item in items if item.get_closest_marker("no_sanitizer")]
     config.hook.pytest_deselected(items=again)

@@ -13,6 +13,8 @@ import pytest
 
 from shared import ROOT
 
+pytestmark = pytest.mark.newest_too
+
 PROGRAM = ROOT / "tests" / "programs" / "counted.py"
 REGIONS = re.findall(r"^def region_(\w+)", PROGRAM.read_text(), re.M)
 

@@ -5,6 +5,8 @@ import pytest
 
 from shared import PROGRAMS, calls, holds
 
+pytestmark = pytest.mark.newest_too
+
 DEEP = PROGRAMS / "run_deep.py"
 
 LEVELS = """WITH RECURSIVE up(id, parent, n) AS (

@@ -5,6 +5,8 @@ import subprocess
 
 import pytest
 
+pytestmark = pytest.mark.newest_too
+
 # Two bodies of a function that are alike but for one constant, name or place.
 PAIRS = {
     "number": ("return x * 2", "return x * 3"), "minus": ("return x * -1", "return x * -2"), "large": (f"return x * {2**70}", f"return x * {2**70 + 1}"),

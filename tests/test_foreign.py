@@ -51,6 +51,7 @@ clean()
 """
 
 
+@pytest.mark.newest_too
 @pytest.mark.parametrize("options", [[], ["-X", "perf"], ["-X", "perf_jit"]])
 def test_trampolines(record, python, tmp_path, options):
     """Active or not, in the map of perf or not, in the process and in its forks, as without us; and recorded."""
@@ -111,6 +112,7 @@ def test_one_that_was_there_first(record, python, foreign):
     assert holds(trace).rows("SELECT count(*) FROM frames WHERE qualname = 'leaf'") == [(1000,)]
 
 
+@pytest.mark.newest_too
 def test_one_that_comes_after(record, python, foreign):
     """It sees every call while it is there, and we before, meanwhile and after."""
     base, _ = foreign

@@ -6,6 +6,8 @@ import pytest
 
 from shared import holds, query
 
+pytestmark = pytest.mark.newest_too
+
 PROGRAM = """
 import json, random, sys
 from dyntrace import config

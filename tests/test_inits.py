@@ -8,6 +8,8 @@ import pytest
 
 from shared import PROGRAMS, command_path, environment, holds, query, script, version_of
 
+pytestmark = pytest.mark.newest_too
+
 FRAMES = """
 SELECT code.qualname, above.qualname, count(*) FROM frame JOIN code USING (code_id)
 LEFT JOIN frame parent ON parent.frame_id = frame.parent_id LEFT JOIN code above ON above.code_id = parent.code_id

@@ -91,6 +91,7 @@ def test_one_after_the_other(record, python, tmp_path):
                       "JOIN frames p ON p.frame_id = m.parent_id WHERE f.qualname = 'outer' AND p.qualname = 'enter'") == [(10,)]
 
 
+@pytest.mark.newest_too
 def test_side_by_side(record, python, tmp_path):
     """Each in a thread of its own; from 3.12 on each with a GIL of its own."""
     trace = record([program(tmp_path, """
@@ -255,6 +256,7 @@ def test_captured_then_again(record, python, embed):
     assert trace.rows("SELECT count(*) FROM calls WHERE qualname = 'leaf'") == [(1,)]
 
 
+@pytest.mark.newest_too
 def test_no_place(record, python, embed):
     """An interpreter that cannot be recorded is a row of loss."""
     trace = record([embed, "taken", CALLS], python=python)

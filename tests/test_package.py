@@ -15,6 +15,8 @@ import pytest
 
 from shared import ROOT, script
 
+pytestmark = pytest.mark.newest_too
+
 
 def package_of(dyntrace):
     return Path(dyntrace).parent / "lib" / "python"

@@ -59,6 +59,7 @@ def query(path, sql):
     return sqlite3.connect(path).execute(sql).fetchall()
 
 
+@pytest.mark.newest_too
 def test_record(here, dyntrace, python, tmp_path):
     done = here(python, "-c", PROGRAM)
     assert done.returncode == 0, done.stderr
@@ -255,6 +256,7 @@ print(sys._jit.is_enabled())
 """
 
 
+@pytest.mark.newest_too
 def test_in_a_loop_that_is_machine_code_by_then(here, python, tmp_path):
     """A Python with CPython's JIT: what it runs in one piece becomes calls again, which are recorded."""
     if here(python, "-c", "import sys; print(sys._jit.is_available())").stdout != "True\n":

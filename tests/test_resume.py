@@ -10,6 +10,8 @@ import pytest
 
 from shared import ROOT
 
+pytestmark = pytest.mark.newest_too
+
 EXAMPLE = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "resume.md").read_text(), re.S)[1]
 
 

@@ -56,6 +56,7 @@ MARK = "def mark(): pass\nmark()\n"
 
 # ---- what can be run ----
 
+@pytest.mark.newest_too
 def test_script_module_and_code(run, tmp_path, python):
     script(tmp_path / "plain.py", MARK + "import sys; print(sys.argv)")
     (tmp_path / "package").mkdir()
@@ -650,6 +651,7 @@ def test_min_duration(record, python):
 
 # ---- frames ----
 
+@pytest.mark.newest_too
 def test_every_kind_of_frame(record, python):
     trace = holds(record([PROGRAMS / "run_everything.py"], python=python, status=7))
     counts = collections.Counter()
@@ -903,6 +905,7 @@ def lineage(found, process):
         process = found[process][0]
 
 
+@pytest.mark.newest_too
 @pytest.mark.no_sanitizer
 def test_children(record, python):
     """Each is a process whose forebears lead to the one row that has no parent."""
@@ -950,6 +953,7 @@ def test_exec_keeps_the_pid(record, python):
     assert trace.rows("SELECT count(*) FROM frames WHERE qualname = '<module>' AND end_ns IS NULL") == [(1,)]
 
 
+@pytest.mark.newest_too
 def test_forked_frames_are_inherited(record, python):
     program = """if True:
         import os

@@ -8,6 +8,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.newest_too
+
 
 def test_rules(evaluate):
     assert "\nOK" in evaluate("shim_rules.py")[1]

@@ -5,6 +5,8 @@ Python, and under ASan and UBSan in `make check-san`.
 """
 import pytest
 
+pytestmark = pytest.mark.newest_too
+
 
 @pytest.mark.slow
 def test_every_act_in_every_place(evaluate):

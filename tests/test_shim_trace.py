@@ -5,6 +5,8 @@ import subprocess
 
 import pytest
 
+pytestmark = pytest.mark.newest_too
+
 QUERIES = {
     "calls": "SELECT count(*) FROM frames WHERE qualname = 'compiled'",
     "declined calls": "SELECT count(*) FROM frames WHERE qualname = 'declined'",

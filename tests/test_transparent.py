@@ -47,6 +47,7 @@ def both(dyntrace, tmp_path):
 
 # ---- what a program can look at ----
 
+@pytest.mark.newest_too
 @pytest.mark.parametrize("paths", [None, "", ":", "here", "here:", "::/nowhere:there"],
                          ids=["unset", "empty", "colon", "relative", "trailing", "several"])
 def test_state(both, python, tmp_path, paths):
@@ -56,6 +57,7 @@ def test_state(both, python, tmp_path, paths):
     assert state["argv"][0][1:] == ["argument", "--raise"]
 
 
+@pytest.mark.newest_too
 def test_objects(both, python):
     """A class with a Python __init__ is called in a way of our own on 3.13."""
     alone = both([PROGRAMS / "run_init.py"], python)
@@ -162,6 +164,7 @@ def test_sitecustomize_that_forks_and_starts_children(both, tmp_path):
 
 # ---- programs that look closely ----
 
+@pytest.mark.newest_too
 def test_hooks_of_the_program(both, python):
     """sys.settrace, sys.setprofile and sys.monitoring say the same."""
     done = both([PROGRAMS / "run_hooks.py"], python)
@@ -180,6 +183,7 @@ def test_data_of_the_programs_own_in_code_objects(both, dyntrace, python, when):
 PURE = {"plain", "arguments", "method", "generator", "for", "coroutine", "map", "sorted", "reduce", "exec", "comprehension", "class"}
 
 
+@pytest.mark.newest_too
 def test_recursion_limits(dyntrace, tmp_path, python):
     """RecursionError where it was. 3.12 and 3.13 also count C calls, and a frame called from C twice: with any PEP 523 hook all frames
     are; what we give back for them makes some recursions through C end later, never sooner. 3.15 counts a specialised call of a
