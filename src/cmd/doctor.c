@@ -105,8 +105,7 @@ static const char *line_after(const char *line)
     return end && end[1] ? end + 1 : NULL;
 }
 
-/* Read the answer in TEXT. Lines that stand before it, such as an interpreter's warnings, are passed
- * over. */
+/* Read the answer in TEXT. Lines before it, such as an interpreter's warnings, are passed over. */
 static struct answer answer_read(const char *text)
 {
     struct answer answer = {0};
@@ -124,8 +123,8 @@ static struct answer answer_read(const char *text)
     return answer;
 }
 
-/* Ask PYTHON; TEXT is what it prints, on standard error too. False: it cannot be run, and errno says
- * why. */
+/* Ask PYTHON; TEXT is what it prints, on standard error too. False: it cannot be run, and errno
+ * says why. */
 static bool ask_alone(const char *python, const struct diagnosed *before, char *text, size_t room)
 {
     LIST(const char *) argv = {0};
@@ -172,8 +171,8 @@ static bool was_diagnosed(const struct diagnosed *before, const char *path)
     return false;
 }
 
-/* Print the lines about PYTHON, unless it starts one of BEFORE, which gets a path more. True: it can
- * be recorded. */
+/* Print the lines about PYTHON, unless it is one of BEFORE; add it there. True: it can be
+ * recorded. */
 static bool diagnose(const char *python, struct diagnosed *before)
 {
     char text[512 + PATH_MAX], remedy[PATH_MAX + 80];
