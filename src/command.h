@@ -33,7 +33,7 @@ struct command {
 extern const struct command command_run, command_collect, command_report, command_why, command_show,
     command_sql, command_replay, command_fsck, command_doctor;
 extern const struct command command_tui, command_check, command_export, command_merge, command_diff,
-    command_import, command_ranks, command_try;
+    command_import, command_ranks, command_try, command_tree;
 
 /* Read the command line, ARGV[0] being the command's name, and run COMMAND. Returns the exit
  * status. */

@@ -90,13 +90,16 @@ struct walking {
 
 /* Give the frame on top of TRACK's stack its node, and subtract its time from its caller's own
  * time. */
-static void frame_fold(struct tree *tree, struct track *track)
+static void frame_fold(const struct walk *walk, struct tree *tree, struct track *track)
 {
     struct open_frame *frame = track_top(track);
     uint32_t caller = track->stack.count > 1 ? frame[-1].what : track->what;
     int64_t length = times_span(frame->start_ns, frame->end_ns);
+    bool is_below = caller || !walk->root;
     struct node *node;
 
+    if (!is_below && !walk->root(walk->context, frame))
+        return;
     frame->what = tree_node(tree, caller, frame->code_id);
     node = &tree->nodes.at[frame->what];
     node->calls++;
@@ -105,7 +108,7 @@ static void frame_fold(struct tree *tree, struct track *track)
         node->longest_id = frame->id;
     }
     node->self_ns = times_sum(node->self_ns, length);
-    if (track->stack.count > 1)
+    if (track->stack.count > 1 && caller)
         tree->nodes.at[caller].self_ns = times_difference(tree->nodes.at[caller].self_ns, length);
 }
 
@@ -122,6 +125,7 @@ static bool frame_walk(void *context, const int64_t *values, unsigned nulls)
     int64_t thread_id = (int64_t)row->thread_id, parent_id = (int64_t)row->parent_id;
     struct track *track = w->recent;
     bool root = row_null(nulls, frame, parent_id);
+    const int64_t *same = walk->same ? map_get(walk->same, frame.code_id) : NULL;
 
     if (!(++w->rows % TICK_ROWS) && !walk->tick(walk->context, frame.id))
         return false;
@@ -130,6 +134,8 @@ static bool frame_walk(void *context, const int64_t *values, unsigned nulls)
     if (!track)
         return true;
     w->recent = track;
+    if (same)
+        frame.code_id = *same;
     if (row_null(nulls, frame, end_ns))
         frame.end_ns = track->ended_ns;
     if (frame.end_ns < frame.start_ns)
@@ -139,7 +145,7 @@ static bool frame_walk(void *context, const int64_t *values, unsigned nulls)
             walk->pop(walk->context, track);
     *list_add(&track->stack) = frame;
     if (walk->fold)
-        frame_fold(&w->stacks->tree, track);
+        frame_fold(walk, &w->stacks->tree, track);
     if (walk->push)
         walk->push(walk->context, track);
     return true;
@@ -157,7 +163,7 @@ void stacks_walk(struct db *db, struct stacks *stacks, const struct walk *walk)
     {
         struct track track = {.thread_id = query_integer(query, 0),
                               .ended_ns = query_integer(query, 1)};
-        if (walk->fold)
+        if (walk->fold && !walk->root)
             track.what = tree_node(&stacks->tree, 0, walk->merge ? 0 : track.thread_id);
         *list_add(&stacks->tracks) = track;
     }

@@ -1,0 +1,27 @@
+-- tree.sql -- what `dyntrace tree` asks (src/cmd/tree.c). ?1: the ids of the function's code objects, a JSON array; of `call`,
+-- `is-ours` and `code`: one id.
+
+-- name: same
+-- The code objects of one function in several processes count as one: each with the first of them.
+SELECT code_id, MIN(code_id) OVER (PARTITION BY function_id, kind) FROM functions;
+
+-- name: slowest
+-- The longest call. Reads `frame`.
+SELECT frame_id FROM frame f WHERE code_id IN (SELECT value FROM json_each(?1))
+ORDER BY COALESCE(end_ns, (SELECT e.end_ns FROM thread_ends e WHERE e.thread_id = f.thread_id)) - start_ns DESC, frame_id LIMIT 1;
+
+-- name: is-ours
+-- Is frame ?2 a call of the function? A row if there is such a frame.
+SELECT f.code_id IN (SELECT value FROM json_each(?1)), COALESCE(c.qualname, '?') FROM frame f LEFT JOIN code c USING (code_id) WHERE f.frame_id = ?2;
+
+-- name: calls
+-- All calls, as the recorder counted them.
+--| All calls[: {calls:count~call}, {total_ns:duration}, {self_ns:duration} of that in the function itself]
+SELECT SUM(calls) AS calls, SUM(total_ns) AS total_ns, SUM(self_ns) AS self_ns FROM code_total WHERE code_id IN (SELECT value FROM json_each(?1));
+
+-- name: call
+--| Call {frame_id:integer}, {duration_ns:duration} at {start_ns:time} s[ in {thread:60}] of process {pid:integer|?}[{?open}, still open at the end][{?exit=raise}, ended by an exception]
+SELECT frame_id, duration_ns, start_ns, thread, pid, iif(end_ns IS NULL, 1, NULL) AS open, exit FROM frames WHERE frame_id = ?1;
+
+-- name: code
+SELECT COALESCE(qualname, '?') AS qualname, COALESCE(filename, '?') AS filename, COALESCE(first_line, 0) AS first_line FROM code WHERE code_id = ?1;

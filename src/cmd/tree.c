@@ -1,0 +1,359 @@
+/* cmd/tree.c -- `dyntrace tree`: what a function's calls called, as a tree with times.
+ *
+ *     total   share     self  calls  function
+ *    584 ms  100.0 %  1.2 ms      1  handle
+ *    582 ms   99.7 %  310 us      1    Pricing.quote
+ *
+ * One walk over the frames (trace/stacks.h) counts the stacks below the function, or below one call
+ * of it. A function that calls itself is a callee of itself. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "command.h"
+#include "lib/json.h"
+#include "lib/option.h"
+#include "lib/say.h"
+#include "lib/table.h"
+#include "schema.h"
+#include "trace/db.h"
+#include "trace/doubts.h"
+#include "trace/find_code.h"
+#include "trace/page_text.h"
+#include "trace/prose.h"
+#include "trace/stacks.h"
+
+enum {
+    LIMIT = 100, /* lines, unless --limit */
+    INDENT_MOST = 40,
+};
+#define LEAST_SHARE 0.01 /* of the root's time, unless --least */
+
+static struct {
+    bool json, slowest;
+    int64_t call;  /* --call: a frame_id; 0: not given */
+    double least;  /* --least; negative: not given */
+    int64_t limit; /* --limit; 0: not given, -1: all */
+} given = {.least = -1};
+
+static struct {
+    struct db *db; /* owned */
+    struct found_code code;
+    LIST(int64_t) codes; /* the ids of the function's code objects, sorted */
+    int64_t frame_id;    /* of the one call that is asked for; 0: all calls */
+    struct map same;     /* code_id -> the first code object of its function */
+    struct stacks stacks;
+    struct progress progress;
+    int64_t last_frame;
+    int64_t lines, left; /* printed, and left out by --limit */
+} tree;
+
+/* ---- the walk ------------------------------------------------------------ */
+
+static bool frame_tick(void *context, int64_t frame_id)
+{
+    progress_tick(&tree.progress, frame_id, tree.last_frame);
+    return true;
+}
+
+static bool is_root(void *context, const struct open_frame *frame)
+{
+    if (tree.frame_id)
+        return frame->id == tree.frame_id;
+    return list_has(&tree.codes, frame->code_id);
+}
+
+static int id_order(const void *a, const void *b)
+{
+    return list_order(*(const int64_t *)a, *(const int64_t *)b);
+}
+
+static void codes_read(void)
+{
+    const char *at = tree.code.ids;
+
+    while (*at) {
+        char *end;
+        *list_add(&tree.codes) = strtoll(at, &end, 10);
+        at = end + strspn(end, ", ");
+    }
+    list_sort(&tree.codes, id_order);
+    db_rows(query, tree.db, schema_statement("tree/same"))
+    {
+        int64_t code_id = query_integer(query, 0);
+        int64_t first = query_integer(query, 1);
+        if (code_id != first)
+            *map_put(&tree.same, code_id) = first;
+    }
+}
+
+static void tree_read(void)
+{
+    const struct walk walk = {
+        .fold = true,
+        .tick = frame_tick,
+        .root = is_root,
+        .same = &tree.same,
+    };
+
+    codes_read();
+    tree.last_frame = db_integer(tree.db, 0, "SELECT MAX(frame_id) FROM frame");
+    tree.progress = progress_begin("reading frames");
+    stacks_walk(tree.db, &tree.stacks, &walk);
+    progress_end(&tree.progress);
+    tree_link(&tree.stacks.tree);
+}
+
+/* ---- printing ------------------------------------------------------------ */
+
+static const struct node *node_at(uint32_t at)
+{
+    return &tree.stacks.tree.nodes.at[at];
+}
+
+/* All callees of AT that take the least share, with their own, in the order of a tree. */
+static void nodes_visit(uint32_t at, int64_t least_ns, void (*put)(void *to, const struct node *),
+                        void *to)
+{
+    int64_t limit = given.limit ? given.limit : LIMIT;
+
+    for (at = node_at(at)->child; at; at = node_at(at)->sibling) {
+        if (node_at(at)->total_ns < least_ns)
+            continue;
+        if (limit > 0 && tree.lines >= limit) {
+            tree.left++;
+        } else {
+            tree.lines++;
+            put(to, node_at(at));
+        }
+        nodes_visit(at, least_ns, put, to);
+    }
+}
+
+static int64_t whole_ns(void)
+{
+    return node_at(0)->total_ns;
+}
+
+static double node_percent(const struct node *node)
+{
+    return whole_ns() > 0 ? 100.0 * (double)node->total_ns / (double)whole_ns() : 0;
+}
+
+static struct query *code_ask(const struct node *node)
+{
+    struct query *query = db_asked(tree.db, schema_statement("tree/code"), node->code_id);
+
+    query_step(query);
+    return query;
+}
+
+static void node_print(void *to, const struct node *node)
+{
+    struct query *code = code_ask(node);
+    uint32_t indent = (node->depth - 1) * 2;
+    char human[TABLE_HUMAN];
+    char *words;
+
+    table_figure(to, table_duration(human, node->total_ns));
+    words = say_print("%.1f %%", node_percent(node));
+    table_figure(to, words);
+    free(words);
+    table_figure(to, table_duration(human, node->self_ns > 0 ? node->self_ns : 0));
+    table_figure(to, table_count(human, node->calls));
+    words = say_print("%*s%s", (int)(indent < INDENT_MOST ? indent : INDENT_MOST), "",
+                      query_text(code, 0, NULL));
+    table_string(to, words);
+    free(words);
+    words = say_print("%s:%" PRId64, prose_path(query_text(code, 1, NULL)), query_integer(code, 2));
+    table_string(to, words);
+    free(words);
+    query_close(code);
+}
+
+static void node_json(void *to, const struct node *node)
+{
+    struct json *json = to;
+    struct query *code = code_ask(node);
+
+    json_object(json, NULL);
+    json_integer(json, "depth", node->depth - 1);
+    json_integer(json, "code_id", node->code_id);
+    json_string(json, "qualname", query_text(code, 0, NULL));
+    json_string(json, "filename", query_whole(code, 1, NULL));
+    json_integer(json, "first_line", query_integer(code, 2));
+    json_integer(json, "calls", node->calls);
+    json_integer(json, "total_ns", node->total_ns);
+    json_integer(json, "self_ns", node->self_ns > 0 ? node->self_ns : 0);
+    json_integer(json, "longest_ns", node->longest_ns);
+    json_integer(json, "longest_frame_id", node->longest_id);
+    json_end(json);
+    query_close(code);
+}
+
+static int64_t least_ns(void)
+{
+    double least = given.least < 0 ? LEAST_SHARE : given.least;
+
+    return (int64_t)ceil((double)whole_ns() * least);
+}
+
+static void calls_bind(const void *context, struct query *query)
+{
+    if (!tree.frame_id)
+        find_bind(query, 1, &tree.code);
+}
+
+static void tree_print(void)
+{
+    static const char *const names[] = {"total", "share", "self", "calls", "function", "where"};
+    struct page_text page = {
+        .out = stdout,
+        .db = tree.db,
+        .way = page_text_way(stdout, false),
+        .bind = calls_bind,
+    };
+    struct table *table;
+
+    page_text_print(&page, tree.frame_id ? "tree/call" : "tree/calls", tree.frame_id);
+    putchar('\n');
+    table = table_open(stdout, table_format(stdout, false), 6, names);
+    nodes_visit(0, least_ns(), node_print, table);
+    table_close(table);
+    if (tree.left)
+        printf("(%" PRId64 " more; --limit 0 shows all)\n", tree.left);
+}
+
+static void tree_json(void)
+{
+    struct json *json = &(struct json){.out = stdout};
+
+    json_object(json, NULL);
+    json_lines(json);
+    json_string(json, "file", db_path(tree.db));
+    found_json(json, &tree.code);
+    json_maybe(json, "frame_id", tree.frame_id, tree.frame_id);
+    json_list(json, "nodes");
+    json_lines(json);
+    nodes_visit(0, least_ns(), node_json, json);
+    json_end(json);
+    json_integer(json, "left_out", tree.left);
+    json_end(json);
+    putchar('\n');
+}
+
+/* ---- the command --------------------------------------------------------- */
+
+/* Set tree.frame_id by --call or --slowest. False: the error has been reported. */
+static bool call_choose(void)
+{
+    struct query *query;
+    bool is_ours = true;
+
+    query = db_query(tree.db, schema_statement(given.call ? "tree/is-ours" : "tree/slowest"));
+    find_bind(query, 1, &tree.code);
+    if (given.call) {
+        query_bind_integer(query, 2, given.call);
+        is_ours = query_step(query) && query_integer(query, 0);
+        tree.frame_id = given.call;
+    } else if (given.slowest && query_step(query)) {
+        tree.frame_id = query_integer(query, 0);
+    }
+    if (!is_ours && query_text(query, 1, NULL)[0])
+        say_error("tree: --call %" PRId64 ": is a call of %s, not of %s", given.call,
+                  query_text(query, 1, NULL), tree.code.qualname);
+    else if (!is_ours)
+        say_error("tree: --call %" PRId64 ": no such call is stored in %s; `dyntrace why %s` has "
+                  "the ids of the slowest",
+                  given.call, db_path(tree.db), tree.code.qualname);
+    query_close(query);
+    return is_ours;
+}
+
+/* Report that there is nothing to make a tree of. */
+static void none_say(void)
+{
+    const char *which = doubts_frames(tree.db);
+
+    say_error("tree: no call of %s is stored in %s%s%s; `dyntrace why %s` has its totals",
+              tree.code.qualname, db_path(tree.db), which ? ", which has these frames: " : "",
+              which ? which : "", tree.code.qualname);
+}
+
+static const struct option options[] = {
+    {"slowest", .read = option_flag, .to = &given.slowest, .help = "of its longest call alone"},
+    {"call", .value = "ID", .read = option_count, .to = &given.call,
+     .help = "of this call alone: a frame_id, as `why` prints those of the slowest calls"},
+    {"least", .value = "SHARE", .read = option_share, .to = &given.least,
+     .help = "leave out below this share of the whole time, 0.05 or 5%. The default is 1%"},
+    {"limit", .value = "ROWS", .read = option_rows, .to = &given.limit,
+     .help = "lines that are printed; 0 is all. The default is 100"},
+    {"json", .read = option_flag, .to = &given.json,
+     .help = "the same for a program, times in nanoseconds"},
+    OPTION_END,
+};
+
+/* Make the tree of the function that was found, and print it. False: there is none, which has been
+ * reported. */
+static bool tree_make(void)
+{
+    if (!call_choose())
+        return false;
+    tree_read();
+    if (db_failed(tree.db))
+        return false;
+    if (!node_at(0)->child) {
+        none_say();
+        return false;
+    }
+    if (given.json)
+        tree_json();
+    else
+        tree_print();
+    return true;
+}
+
+static int tree_main(int count, char **operands)
+{
+    const char *name;
+    char **files;
+    enum find_result found;
+    int status;
+
+    if (given.call && given.slowest) {
+        say_error("tree: --call and --slowest: one of the two");
+        return 2;
+    }
+    if (!find_operands("tree", count, operands, &name, &files))
+        return 2;
+    if (!name) {
+        say_error("tree: needs the name of a function; `dyntrace tree --help` tells more");
+        return 2;
+    }
+    if (!(tree.db = find_open(files)))
+        return 2;
+    doubts_say(tree.db, "the tree has what is stored so far", "there may be more");
+    found = find_code(tree.db, name, &tree.code, stdout, given.json);
+    status = find_status(tree.db, found);
+    if (found == FIND_ONE && !tree_make())
+        status = 2;
+    stacks_free(&tree.stacks);
+    map_free(&tree.same);
+    list_free(&tree.codes);
+    found_code_free(&tree.code);
+    db_close(tree.db);
+    return status;
+}
+
+const struct command command_tree = {
+    .name = "tree",
+    .summary = "what a function's calls called, as a tree with times",
+    .operands = "FUNC [FILE...]",
+    .about = "What the calls of a function called, and what these called, with the time that each "
+             "took: of all its calls together, of the longest, or of one.\n\n"
+             "FUNC is a qualified name, its last part, FILE:LINE or a GLOB. FILE is the newest "
+             "*.db trace here unless given. total has callees in it, self has not; shares are of "
+             "the time in FUNC.",
+    .options = options,
+    .operands_most = OPERANDS_ANY,
+    .run = tree_main,
+};
