@@ -66,7 +66,7 @@ def test_lines_that_are_left_out_are_counted(run, path):
 def test_wrong_words_are_one_line(run, path):
     for argv, part in [(["work", path, "--call", "1"], "is a call of main, not of work"), (["work", path, "--call", "77"], "no such call is stored"),
                        (["work", path, "--call", "2", "--slowest"], "one of the two"), ([path], "needs the name of a function"),
-                       (["wrok", path], "nearest: work"), (["work", path, "--least", "x"], "--least")]:
+                       (["wrok", path], "did you mean work?"), (["work", path, "--least", "x"], "--least")]:
         done = run("tree", *argv)
         assert done.returncode == 2 and not done.stdout and part in one_line(done.stderr), argv
     done = run("tree", "*r*", path)
