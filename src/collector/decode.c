@@ -59,6 +59,19 @@ static struct frame_row *row_here(struct decoder *d, uint64_t id)
 
 /* ---- the private stack and totals ---- */
 
+/* The innermost open frame; NULL: none is open. */
+static inline struct decode_frame *innermost(struct decoder *d)
+{
+    return d->stack.count ? &d->stack.at[d->stack.count - 1] : NULL;
+}
+
+static inline uint64_t innermost_id(struct decoder *d)
+{
+    struct decode_frame *frame = innermost(d);
+
+    return frame ? frame->frame_id : 0;
+}
+
 /* Without memory for its total, a code object shares that of others. */
 static struct decode_total *total_of(struct decoder *d, uint32_t code_id)
 {
@@ -102,17 +115,42 @@ inline struct decode_frame *decode_push(struct decoder *d, uint32_t code_id, boo
 inline void decode_pop(struct decoder *d)
 {
     struct decode_frame *frame = &d->stack.at[--d->stack.count];
+    struct decode_frame *caller = innermost(d);
     struct decode_total *total = total_of(d, frame->code_id);
     uint32_t *active = active_of(d, frame->code_id);
 
     total->changed = true;
-    total->self_ns +=
-        frame->duration_ns > frame->child_ns ? frame->duration_ns - frame->child_ns : 0;
+    if (frame->duration_ns > frame->child_ns)
+        total->self_ns += frame->duration_ns - frame->child_ns;
     total->raised += frame->raised;
     if (*active && !--*active)
         total->total_ns += frame->duration_ns;
-    if (d->stack.count)
-        d->stack.at[d->stack.count - 1].child_ns += frame->duration_ns;
+    if (caller)
+        caller->child_ns += frame->duration_ns;
+}
+
+/* Turn the stack around. */
+static void reverse_stack(struct decoder *d)
+{
+    for (uint32_t i = 0; i < d->stack.count / 2; i++) {
+        struct decode_frame *low = &d->stack.at[i];
+        struct decode_frame *high = &d->stack.at[d->stack.count - 1 - i];
+        struct decode_frame swap = *low;
+        *low = *high;
+        *high = swap;
+    }
+}
+
+/* The row of frame ID, wherever it is. False: there is none. */
+static bool read_row(struct decoder *d, uint64_t id, struct frame_row *row)
+{
+    struct frame_row *here = row_here(d, id);
+
+    if (here) {
+        *row = *here;
+        return true;
+    }
+    return frame_pages_read(d->session->pages, id, row);
 }
 
 /* After a restart: the open frames are the chain of parents from ID. */
@@ -121,13 +159,11 @@ static void rebuild_stack(struct decoder *d, uint64_t id)
     uint64_t previous = UINT64_MAX;
 
     while (id && id < previous && d->stack.count < DECODE_DEPTH_MAX) {
-        struct frame_row *here = row_here(d, id);
         struct frame_row row;
-        struct decode_frame *frame;
-        if (here)
-            row = *here;
-        if ((!here && !frame_pages_read(d->session->pages, id, &row)) ||
-            !(frame = push(d, row.code_id)))
+        struct decode_frame *frame = NULL;
+        if (read_row(d, id, &row))
+            frame = push(d, row.code_id);
+        if (!frame)
             break;
         frame->frame_id = id;
         frame->start_ns = row.start_ns;
@@ -137,11 +173,7 @@ static void rebuild_stack(struct decoder *d, uint64_t id)
         previous = id;
         id = row.parent_id;
     }
-    for (uint32_t i = 0; i < d->stack.count / 2; i++) {
-        struct decode_frame swap = d->stack.at[i];
-        d->stack.at[i] = d->stack.at[d->stack.count - 1 - i];
-        d->stack.at[d->stack.count - 1 - i] = swap;
-    }
+    reverse_stack(d);
 }
 
 /* ---- events ---- */
@@ -164,32 +196,41 @@ static inline uint64_t widen(struct decoder *d, uint64_t low)
     return d->now.clock += ahead;
 }
 
+/* The id of the next row. */
+static inline uint64_t next_id(const struct decoder *d)
+{
+    if (d->now.page == DECODE_NO_PAGE)
+        return frame_id(d->session->pages->window->next_page, 0);
+    return frame_id(d->now.page, d->now.rows);
+}
+
+/* Has the page room for a row of BYTES as it is while open, and for its pointer? */
+static inline bool page_has_room(const struct decode_at *now, unsigned bytes)
+{
+    return now->rows < FRAME_PAGE_ROWS && now->used + bytes + 2 <= FRAME_PAGE_ROOM;
+}
+
 static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_t clock)
 {
-    struct frame_pages *pages = d->session->pages;
     struct decode_at *now = &d->now;
     uint64_t ns = decode_ns(d->session, clock);
-    uint64_t id;
     uint32_t code_id = local_code < d->codes->count ? d->codes->at[local_code] : 0;
+    uint64_t id;
     struct decode_frame *frame;
     struct frame_row *row;
     unsigned bytes;
 
     if (!code_id)
         code_id = traced_code_row(d->owner, local_code);
-    id = now->page == DECODE_NO_PAGE ? frame_id(pages->window->next_page, 0)
-                                     : frame_id(now->page, now->rows);
+    id = next_id(d);
     bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, kind, ns);
-    /* Room for the row as it is while open, and its pointer? */
-    if (now->page != DECODE_NO_PAGE &&
-        (now->rows == FRAME_PAGE_ROWS || now->used + bytes + 2 > FRAME_PAGE_ROOM)) {
+    if (now->page != DECODE_NO_PAGE && !page_has_room(now, bytes)) {
         close_page(d);
         commit(d);
     }
     if (now->page == DECODE_NO_PAGE) {
-        now->page = frame_pages_take(pages);
-        /* or the next collector would take another page for rows that this one has stored already
-         * */
+        now->page = frame_pages_take(d->session->pages);
+        /* Else the next collector would take another page for the rows of this one. */
         commit(d);
         id = frame_id(now->page, 0);
         bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, kind, ns);
@@ -226,19 +267,21 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
 static void leave(struct decoder *d, uint64_t ns, unsigned exit)
 {
     struct decode_at *now = &d->now;
-    struct decode_frame *frame = &d->stack.at[d->stack.count - 1];
+    struct decode_frame *frame = innermost(d);
     uint64_t id = frame->frame_id;
     struct frame_row *row = row_here(d, id);
-    /* a lookup names its frame */
-    bool left_out = ns - frame->start_ns < d->session->min_duration_ns && !frame->looked_up;
+    bool is_short = ns - frame->start_ns < d->session->min_duration_ns;
+    bool left_out = is_short && !frame->looked_up; /* a lookup names its frame */
+    bool is_last = row && row == &d->place->rows[now->rows - 1];
+    bool is_on_last_page = (id - 1) / FRAME_PAGE_ROWS == d->last_page;
     unsigned outcome = frame->outcome;
 
     frame->duration_ns = ns - frame->start_ns;
     frame->raised = exit == EXIT_RAISE;
     decode_pop(d);
-    now->current = d->stack.count ? d->stack.at[d->stack.count - 1].frame_id : 0;
+    now->current = innermost_id(d);
 
-    if (row && left_out && row == &d->place->rows[now->rows - 1]) {
+    if (left_out && is_last) {
         /* Its place will be used again; what was committed must not need it. */
         d->commit_due = true;
         now->rows--;
@@ -247,13 +290,21 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
         now->used -= frame_row_end(row, ns, exit);
     } else {
         frame_pages_end(d->session->pages, id, ns, outcome, exit);
+        if (left_out && !now->rows && is_on_last_page) {
+            /* The row goes away once no commit names it as open. A kill before that leaves a short
+             * row, hence the end. */
+            d->dropped = id;
+            d->commit_due = true;
+        }
     }
-    if (!row && left_out && !now->rows && (id - 1) / FRAME_PAGE_ROWS == d->last_page) {
-        /* The row goes away once no commit names it as open. A kill before that leaves a short row,
-         * hence the end. */
-        d->dropped = id;
-        d->commit_due = true;
-    }
+}
+
+/* May FRAME be the one that the program calls ORDINAL? */
+static inline bool has_ordinal(const struct decode_frame *frame, uint32_t ordinal)
+{
+    if (frame->ordinal == DECODE_ANY_ORDINAL)
+        return true;
+    return (frame->ordinal & RING_ID_MASK) == ordinal;
 }
 
 static void end(struct decoder *d, unsigned exit, uint32_t ordinal, uint64_t clock)
@@ -264,8 +315,7 @@ static void end(struct decoder *d, unsigned exit, uint32_t ordinal, uint64_t clo
 
     /* Nearly always the innermost frame. Frames above the one that ends were
      * left without an exit: the C stack was unwound. */
-    while (at > lowest && (d->stack.at[at - 1].ordinal & RING_ID_MASK) != ordinal &&
-           d->stack.at[at - 1].ordinal != DECODE_ANY_ORDINAL)
+    while (at > lowest && !has_ordinal(&d->stack.at[at - 1], ordinal))
         at--;
     if (at == lowest) {
         d->now.unmatched++;
@@ -277,18 +327,18 @@ static void end(struct decoder *d, unsigned exit, uint32_t ordinal, uint64_t clo
     leave(d, ns, exit);
 }
 
-/* The innermost open frame was decided so. Doing it twice is as good as once. */
+/* Note in the innermost open frame how its call was decided. Doing it twice is as good as once. */
 static void decided(struct decoder *d, unsigned outcome, uint32_t entry_id)
 {
     struct decode_at *now = &d->now;
-    struct decode_frame *frame;
+    struct decode_frame *frame = innermost(d);
     struct frame_row *row;
 
-    if (!d->stack.count)
+    if (!frame)
         return;
-    frame = &d->stack.at[d->stack.count - 1];
     frame->outcome = (uint8_t)outcome;
-    if ((row = row_here(d, frame->frame_id))) {
+    row = row_here(d, frame->frame_id);
+    if (row) {
         unsigned bytes = entry_id ? frame_bytes_of(entry_id) : 0;
         row->outcome = (uint8_t)outcome;
         if (!entry_id)
@@ -313,11 +363,13 @@ static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64
     uint32_t local = (uint32_t)(payload >> 8);
     uint32_t entry_id = local ? traced_entry_row(d->owner, local - 1) : 0;
     uint64_t start_ns = decode_ns(d->session, clock);
+    uint64_t end_ns = decode_ns(d->session, clock + ticks);
+    bool observed = (payload & DECISION_OBSERVED) != 0;
+    struct decode_frame *frame = innermost(d);
 
-    if (d->stack.count && outcome < OUTCOMES) {
-        d->stack.at[d->stack.count - 1].looked_up = true;
-        traced_lookup(d->owner, d, start_ns, decode_ns(d->session, clock + ticks) - start_ns,
-                      outcome, (payload & DECISION_OBSERVED) != 0, entry_id);
+    if (frame && outcome < OUTCOMES) {
+        frame->looked_up = true;
+        traced_lookup(d->owner, d, start_ns, end_ns - start_ns, outcome, observed, entry_id);
     }
     /* The next lookup's checks take their place, which the last commit may still need. */
     d->commit_due |= d->place->at[d->place->which & 1].check_count != 0;
@@ -328,13 +380,18 @@ static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64
 
 static void check(struct decoder *d, uint64_t payload, uint64_t word)
 {
-    if (d->now.check_count < DECODE_CHECKS_MAX)
-        d->place->checks[d->now.check_count++] =
-            (struct decode_check){.entry = (uint32_t)(payload >> 8),
-                                  .result = (uint8_t)payload,
-                                  .guards_run = (uint32_t)(word >> 44),
-                                  .failed = (uint32_t)(word >> 24 & 0xfffff),
-                                  .ticks = (uint32_t)(word & 0xffffff)};
+    struct decode_check check = {
+        .entry = (uint32_t)(payload >> 8),
+        .result = (uint8_t)payload,
+        .guards_run = (uint32_t)(word >> 44),
+        .failed = (uint32_t)(word >> 24 & 0xfffff),
+        .ticks = (uint32_t)(word & 0xffffff),
+    };
+
+    if (d->now.check_count == DECODE_CHECKS_MAX)
+        return;
+    d->place->checks[d->now.check_count] = check;
+    d->now.check_count++;
 }
 
 /* The frames that are open are those of THREAD_ID from here on. True: it has run since this
@@ -361,7 +418,7 @@ static bool take_stack(struct decoder *d, uint32_t thread_id)
     for (size_t i = 0; i < d->stack.count; i++)
         ++*active_of(d, d->stack.at[i].code_id);
     d->now.thread_id = thread_id;
-    d->now.current = d->stack.count ? d->stack.at[d->stack.count - 1].frame_id : 0;
+    d->now.current = innermost_id(d);
     return known;
 }
 
@@ -387,20 +444,21 @@ static void change_stack(struct decoder *d, uint32_t local, uint64_t left)
         /* An earlier collector saw it go. Its last frame is one of those that are open, or was
          * called by one. */
         rebuild_stack(d, last_of(d, thread_id));
-        while (d->stack.count > left)
-            --*active_of(d, d->stack.at[--d->stack.count].code_id);
-        d->now.current = d->stack.count ? d->stack.at[d->stack.count - 1].frame_id : 0;
+        while (d->stack.count > left) {
+            --*active_of(d, innermost(d)->code_id);
+            d->stack.count--;
+        }
+        d->now.current = innermost_id(d);
     }
 }
 
-/* The frames that are open, in all greenlets of the thread, will never end: they lasted until now.
- * */
+/* The open frames of all greenlets of the thread will never end: they lasted until now. */
 static void leave_open(struct decoder *d)
 {
     for (uint32_t id = 0; id <= d->parked.count; id++) {
         d->session->open_frames += d->stack.count;
-        for (struct decode_frame *frame; d->stack.count; decode_pop(d)) {
-            frame = &d->stack.at[d->stack.count - 1];
+        for (; d->stack.count; decode_pop(d)) {
+            struct decode_frame *frame = innermost(d);
             traced_left_open(d->owner, frame->frame_id);
             if (d->session->last_ns > frame->start_ns)
                 frame->duration_ns = d->session->last_ns - frame->start_ns;

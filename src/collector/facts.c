@@ -134,6 +134,7 @@ static void take_entry(struct traced *t, const struct fact_ENTRY *fact, struct f
     struct state_header *next = &t->collector->state.file->header;
     bool fits = (uint64_t)fact->entry < IDS_MAX;
     struct traced_entry *entry = fits ? list_reach(&t->entries, (size_t)fact->entry) : NULL;
+    uint32_t code_id;
 
     if (!entry)
         return;
@@ -142,10 +143,11 @@ static void take_entry(struct traced *t, const struct fact_ENTRY *fact, struct f
     if (fact->guards >= 0 && fact->guards < IDS_MAX)
         entry->guards = (uint32_t)fact->guards;
     entry->guard_id = guard_ids(t, entry, shared);
+    code_id = id_of(&t->codes, fact->code);
     recorder_put(t->collector->recorder, ENTRY, .cache_entry_id = entry->entry_id,
-                 .code_id = id_of(&t->codes, fact->code), .label = fact->label,
-                 .backend = fact->backend, .region_id = known(fact->region),
-                 .guard_count = entry->guards, .born_ns = session_ns(t, fact->clock));
+                 .code_id = code_id, .label = fact->label, .backend = fact->backend,
+                 .region_id = known(fact->region), .guard_count = entry->guards,
+                 .born_ns = session_ns(t, fact->clock));
 }
 
 /* The next COUNT texts from *AT, each with a NUL at its end, which *AT moves behind. False: fewer
@@ -187,32 +189,44 @@ static void take_mark(struct traced *t, const struct fact_MARK *fact, struct fac
 {
     static const char *const actions[] = {"default", "skip", "run_only"};
     uint32_t code = id_of(&t->codes, fact->code);
-
     bool sound = (uint64_t)fact->own < 3 && (uint64_t)fact->callees < 3;
+    const char *own;
+    const char *callees;
+    uint32_t row;
 
     if (!sound)
         return;
-    recorder_put(t->collector->recorder, MARK, .rowid = note_id(t, shared, code), .code_id = code,
-                 .at_ns = session_ns(t, fact->clock), .action = fact_string(actions[fact->own]),
-                 .recursive_action = fact_string(actions[fact->callees]),
-                 .region_id = known(fact->region), .reason = fact->reason);
+    own = actions[fact->own];
+    callees = actions[fact->callees];
+    row = note_id(t, shared, code);
+    recorder_put(t->collector->recorder, MARK, .rowid = row, .code_id = code,
+                 .at_ns = session_ns(t, fact->clock), .action = fact_string(own),
+                 .recursive_action = fact_string(callees), .region_id = known(fact->region),
+                 .reason = fact->reason);
 }
 
 static void take_break(struct traced *t, const struct fact_BREAK *fact, uint32_t compile,
                        struct fact *shared)
 {
-    recorder_put(t->collector->recorder, BREAK, .graph_break_id = note_id(t, shared, compile),
-                 .compile_id = compile, .code_id = id_of(&t->codes, fact->code), .line = fact->line,
-                 .offset = known(fact->offset), .reason = fact->reason, .user_stack = fact->stack,
-                 .resume_code_id = id_of(&t->codes, fact->rest));
+    uint32_t row = note_id(t, shared, compile);
+    uint32_t code_id = id_of(&t->codes, fact->code);
+    uint32_t resume_code_id = id_of(&t->codes, fact->rest);
+
+    recorder_put(t->collector->recorder, BREAK, .graph_break_id = row, .compile_id = compile,
+                 .code_id = code_id, .line = fact->line, .offset = known(fact->offset),
+                 .reason = fact->reason, .user_stack = fact->stack,
+                 .resume_code_id = resume_code_id);
 }
 
 static void take_phase(struct traced *t, const struct fact_PHASE *fact, uint32_t compile,
                        struct fact *shared)
 {
-    recorder_put(t->collector->recorder, PHASE, .rowid = note_id(t, shared, true),
-                 .compile_id = compile, .name = fact->name, .start_ns = since_start(t, fact->start),
-                 .end_ns = since_start(t, fact->end), .label = fact->label);
+    uint32_t row = note_id(t, shared, true);
+    int64_t start_ns = since_start(t, fact->start);
+    int64_t end_ns = since_start(t, fact->end);
+
+    recorder_put(t->collector->recorder, PHASE, .rowid = row, .compile_id = compile,
+                 .name = fact->name, .start_ns = start_ns, .end_ns = end_ns, .label = fact->label);
 }
 
 /* Record the torch of process T. An unknown version is an empty text: NULL means no torch. */
@@ -332,13 +346,15 @@ static void take_cause(struct traced *t, const struct fact_CAUSE *fact, uint32_t
 {
     const struct traced_entry *entry = entry_of(t, fact->entry);
     bool also = fact->how == CAUSE_ALSO || fact->how == CAUSE_CUT;
+    uint32_t row = note_id(t, shared, entry->entry_id && compile);
+    uint32_t failed = guard_id(entry, fact->guard);
+    const char *how = cause_how(fact->how);
 
-    recorder_put(
-        t->collector->recorder, CAUSE, .rowid = note_id(t, shared, entry->entry_id && compile),
-        .compile_id = compile, .cache_entry_id = entry->entry_id, .ordinal = also,
-        .guard_id = guard_id(entry, fact->guard), .kind = fact->kind, .source = fact->source,
-        .aspect = fact->aspect, .dimension = known(fact->dimension), .expected = fact->expected,
-        .actual = fact->actual, .text = fact->words, .how = fact_string(cause_how(fact->how)));
+    recorder_put(t->collector->recorder, CAUSE, .rowid = row, .compile_id = compile,
+                 .cache_entry_id = entry->entry_id, .ordinal = also, .guard_id = failed,
+                 .kind = fact->kind, .source = fact->source, .aspect = fact->aspect,
+                 .dimension = known(fact->dimension), .expected = fact->expected,
+                 .actual = fact->actual, .text = fact->words, .how = fact_string(how));
 }
 
 /* A fact about a cache entry. */
@@ -347,17 +363,20 @@ static void take_of_entry(struct traced *t, enum fact_kind kind, const union fac
 {
     struct recorder *r = t->collector->recorder;
     const struct traced_entry *entry = entry_of(t, fact->numbers[0]);
+    const struct fact_GUARD *guard = &fact->GUARD;
     uint32_t id = entry->entry_id;
+    uint32_t row;
 
     switch (kind) {
     case FACT_GUARD:
-        recorder_put(r, GUARD, .guard_id = guard_id(entry, fact->GUARD.ordinal),
-                     .cache_entry_id = id, .ordinal = fact->GUARD.ordinal, .kind = fact->GUARD.kind,
-                     .source = fact->GUARD.source, .expression = fact->GUARD.expression,
-                     .user_stack = fact->GUARD.stack);
+        row = guard_id(entry, guard->ordinal);
+        recorder_put(r, GUARD, .guard_id = row, .cache_entry_id = id, .ordinal = guard->ordinal,
+                     .kind = guard->kind, .source = guard->source, .expression = guard->expression,
+                     .user_stack = guard->stack);
         break;
     case FACT_ORDER:
-        recorder_put(r, GUARD_ORDER, .rowid = note_id(t, shared, id), .cache_entry_id = id,
+        row = note_id(t, shared, id);
+        recorder_put(r, GUARD_ORDER, .rowid = row, .cache_entry_id = id,
                      .from_ns = session_ns(t, fact->ORDER.clock), .ordinals = fact->ORDER.ordinals,
                      .process_id = t->row.process_id);
         break;
@@ -451,12 +470,14 @@ bool traced_facts_next(struct traced *t, uint64_t at)
     struct facts *chunk = NULL;
     int error = ERANGE;
     bool is_read = pread(t->fd, &head, sizeof head, (off_t)at) == sizeof head;
+    bool has_size = is_read && head.bytes && head.bytes < UINT32_MAX;
+    bool leads_back = t->facts && at <= t->facts_off; /* such a chain would never end */
 
-    if (is_read && head.bytes && head.bytes < UINT32_MAX) {
+    if (has_size) {
         chunk = traced_map(t, at, head.bytes + sizeof head);
         error = chunk ? ERANGE : errno;
     }
-    if (!chunk || (t->facts && at <= t->facts_off)) { /* a chain that leads back would never end */
+    if (!chunk || leads_back) {
         if (chunk)
             munmap(chunk, head.bytes + sizeof head);
         traced_unmapped(t, "its names lie", error);
@@ -505,6 +526,7 @@ void traced_facts(struct traced *t)
     while (!t->broken && t->facts) {
         uint64_t used = atomic_load_explicit(&t->facts->used, memory_order_acquire);
         uint64_t next;
+        bool is_whole;
         while (t->facts_read < used) {
             const char *wrong = fact_take(t, used);
             if (wrong) {
@@ -513,8 +535,11 @@ void traced_facts(struct traced *t)
             }
         }
         next = t->facts->next_off;
-        if (!next || used != atomic_load_explicit(&t->facts->used, memory_order_acquire) ||
-            !traced_facts_next(t, next))
+        /* More may have been written before the next one was begun. */
+        is_whole = used == atomic_load_explicit(&t->facts->used, memory_order_acquire);
+        if (!next || !is_whole)
+            return;
+        if (!traced_facts_next(t, next))
             return;
     }
 }
@@ -632,10 +657,16 @@ static void put_check(struct traced *t, const struct decode_check *c,
 {
     struct lookup_pages *pages = &t->collector->lookups;
     uint32_t failed = guard_id(entry, (int64_t)c->failed - 1);
-    int64_t lookup = (int64_t)pages->next[NEXT_LOOKUP];
-    int64_t run = is_run_known(c) ? (int64_t)c->guards_run : ROW_NONE;
-    int64_t values[] = {lookup, position,      entry->entry_id, 0, failed ? failed : ROW_NONE,
-                        run,    check_ns(t, c)};
+    /* the columns of guard_check behind its id */
+    int64_t values[] = {
+        (int64_t)pages->next[NEXT_LOOKUP],
+        position,
+        entry->entry_id,
+        0, /* the result, as a word */
+        failed ? failed : ROW_NONE,
+        is_run_known(c) ? (int64_t)c->guards_run : ROW_NONE,
+        check_ns(t, c),
+    };
 
     lookup_pages_add(pages, PAGES_CHECK, values, check_words[c->result]);
 }
@@ -670,15 +701,18 @@ void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
         traced_facts(t);
     checked = put_checks(t, d);
     signature = id_of(&t->signatures, (int64_t)d->now.signature - 1);
-    int64_t values[] = {(int64_t)frame->frame_id,
-                        thread_id,
-                        frame->code_id,
-                        (int64_t)start_ns,
-                        (int64_t)duration_ns,
-                        outcome,
-                        cache_entry_id ? cache_entry_id : ROW_NONE,
-                        observed ? ROW_NONE : checked,
-                        signature ? signature : ROW_NONE};
+    /* the columns of lookup behind its id */
+    int64_t values[] = {
+        (int64_t)frame->frame_id,
+        thread_id,
+        frame->code_id,
+        (int64_t)start_ns,
+        (int64_t)duration_ns,
+        outcome,
+        cache_entry_id ? cache_entry_id : ROW_NONE,
+        observed ? ROW_NONE : checked,
+        signature ? signature : ROW_NONE,
+    };
     lookup_pages_add(&t->collector->lookups, PAGES_LOOKUP, values, NULL);
     if (d->now.compile)
         recorder_put(t->collector->recorder, COMPILE_FRAME,

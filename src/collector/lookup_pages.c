@@ -30,7 +30,7 @@ static void page_begin(uint8_t *page)
 
 /* ---- indexes ---- */
 
-/* COUNT keys become a leaf of LEAVES; LAST stands between it and the next. */
+/* Make a leaf of LEAVES from COUNT keys. LAST stands between it and the next leaf. */
 static void leaf_make(struct lookup_pages *l, page_leaves *leaves, const struct page_leaf *keys,
                       size_t count, struct page_leaf last)
 {
@@ -54,8 +54,16 @@ static void leaf_make(struct lookup_pages *l, page_leaves *leaves, const struct 
         *leaf = (struct page_leaf){at, last.key, last.id};
 }
 
-/* A key of RUN, larger than those before; leaves are made of those from FIRST on, as they fill. Two
- * more than that always fit in one, and at least two are always left. */
+/* How many keys of RUN a leaf takes. Two more always fit. */
+static size_t keys_in_leaf(const struct index_run *run)
+{
+    unsigned number_bytes = frame_bytes_of(run->key_bits) + frame_bytes_of(run->id_bits);
+
+    return FRAME_PAGE_ROOM / (KEY_BYTES + number_bytes) - 2;
+}
+
+/* Add a key to RUN, larger than those before. When the keys from FIRST on fill a leaf, make one of
+ * them; at least two keys are left. */
 static void key_add(struct lookup_pages *l, struct index_run *run, size_t first, uint64_t key,
                     uint64_t id)
 {
@@ -63,17 +71,16 @@ static void key_add(struct lookup_pages *l, struct index_run *run, size_t first,
     struct page_leaf *from;
     size_t fit;
 
-    l->pages->indexed &= !!added;
-    if (!added)
+    if (!added) {
+        l->pages->indexed = false;
         return;
+    }
     *added = (struct page_leaf){.key = key, .id = id};
     run->key_bits |= key;
     run->id_bits |= id;
     if (run->keys.count < first + KEYS_MIN)
         return;
-    fit = FRAME_PAGE_ROOM /
-              (KEY_BYTES + frame_bytes_of(run->key_bits) + frame_bytes_of(run->id_bits)) -
-          2;
+    fit = keys_in_leaf(run);
     from = run->keys.at + first;
     if (run->keys.count < first + fit + 3)
         return;
@@ -82,88 +89,147 @@ static void key_add(struct lookup_pages *l, struct index_run *run, size_t first,
     memmove(from, from + fit + 1, (run->keys.count - first) * sizeof *from);
 }
 
-/* Put the leaves of COUNT runs one behind the other, and what is left between them into more. */
+/* Make a leaf of all keys of RUN; the last of them stands behind it if MORE leaves follow. */
+static void leaf_finish(struct lookup_pages *l, struct index_run *run, bool more)
+{
+    size_t count = run->keys.count;
+    struct page_leaf last = run->keys.at[count - 1];
+
+    leaf_make(l, &run->leaves, run->keys.at, more ? count - 1 : count, last);
+    run->keys.count = 0;
+}
+
+/* Append the leaves of RUN to those of ALL. */
+static void leaves_append(struct lookup_pages *l, struct index_run *all,
+                          const struct index_run *run)
+{
+    size_t count = run->leaves.count;
+    struct page_leaf *more = list_add_many(&all->leaves, count);
+
+    if (more)
+        memcpy(more, run->leaves.at, count * sizeof *more);
+    else
+        l->pages->indexed = false;
+}
+
+/* Put the leaves of COUNT runs one behind the other. Keys that no leaf has yet, of which the first
+ * two of a run come before its leaves, go into leaves between them. */
 static void runs_join(struct lookup_pages *l, enum page_tree_of tree, const struct index_run *runs,
                       size_t count)
 {
     struct index_run all = {0};
 
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < runs[i].keys.count; k++) {
-            if (k == 2 && runs[i].leaves.count) {
-                struct page_leaf last = all.keys.at[all.keys.count - 1];
-                struct page_leaf *more;
-                leaf_make(l, &all.leaves, all.keys.at, all.keys.count - 1, last);
-                all.keys.count = 0;
-                more = list_add_many(&all.leaves, runs[i].leaves.count);
-                if (more)
-                    memcpy(more, runs[i].leaves.at, runs[i].leaves.count * sizeof *more);
-                l->pages->indexed &= !!more;
+    for (size_t i = 0; i < count; i++) {
+        const struct index_run *run = &runs[i];
+        for (size_t k = 0; k < run->keys.count; k++) {
+            const struct page_leaf *key = &run->keys.at[k];
+            if (k == 2 && run->leaves.count) {
+                leaf_finish(l, &all, true);
+                leaves_append(l, &all, run);
             }
-            key_add(l, &all, 0, runs[i].keys.at[k].key, runs[i].keys.at[k].id);
+            key_add(l, &all, 0, key->key, key->id);
         }
+    }
     if (all.keys.count)
-        leaf_make(l, &all.leaves, all.keys.at, all.keys.count, all.keys.at[all.keys.count - 1]);
+        leaf_finish(l, &all, false);
     list_free(&all.keys);
     l->pages->leaves[tree] = all.leaves;
 }
 
 /* ---- rows ---- */
 
-/* The page of TABLE that is being filled is full. */
+/* Store the page of TABLE that is being filled, and begin another. */
 static void page_put(struct lookup_pages *l, enum lookup_table table)
 {
     uint8_t *page = l->window->page[table];
     uint32_t at = frame_pages_take(l->pages);
     unsigned rows = get16(page + 3);
-    struct page_leaf *leaf = frame_pages_store(l->pages, at, page, rows)
-                                 ? list_add(&l->pages->leaves[TREE_LOOKUP + table])
-                                 : NULL;
+    struct page_leaf *leaf = NULL;
 
+    if (frame_pages_store(l->pages, at, page, rows))
+        leaf = list_add(&l->pages->leaves[TREE_LOOKUP + table]);
     if (leaf)
         *leaf = (struct page_leaf){at, l->next[table] - 1, rows};
     atomic_signal_fence(memory_order_release); /* a kill stops between two stores */
     page_begin(page);
 }
 
-void lookup_pages_add(struct lookup_pages *l, enum lookup_table table, const int64_t *values,
-                      const char *word)
+/* Make the cell of row ID. Returns its size in bytes. */
+static unsigned cell_make(uint8_t cell[CELL_MAX], enum lookup_table table, uint64_t id,
+                          const int64_t *values, const char *word)
 {
-    uint8_t *page = l->window->page[table];
-    uint8_t cell[CELL_MAX], *record, *body;
-    unsigned rows, content, bytes;
+    uint8_t *record = put_varint(cell + 1, id);
+    uint8_t *types = record + 1;
+    uint8_t *body = types + columns[table];
 
-    record = put_varint(cell + 1, l->next[table]);
     record[0] = (uint8_t)(columns[table] + 1);
-    record[1] = 0; /* NULL: the id is the row's own */
-    body = record + 1 + columns[table];
-    for (unsigned i = 1; i < columns[table]; i++)
+    types[0] = 0; /* NULL: the id is the row's own */
+    for (unsigned i = 1; i < columns[table]; i++) {
+        int64_t value = values[i - 1];
         if (word && i == CHECK_WORD) {
             size_t length = strlen(word);
-            record[1 + i] = (uint8_t)(13 + 2 * length);
+            types[i] = (uint8_t)(13 + 2 * length);
             memcpy(body, word, length);
             body += length;
-        } else if (values[i - 1] == ROW_NONE) {
-            record[1 + i] = 0;
+        } else if (value == ROW_NONE) {
+            types[i] = 0;
         } else {
-            body = put_number(body, (uint64_t)values[i - 1], &record[1 + i]);
+            body = put_number(body, (uint64_t)value, &types[i]);
         }
+    }
     cell[0] = (uint8_t)(body - record);
-    bytes = (unsigned)(body - cell);
-    if (get16(page + 3) == ROWS_MAX || get16(page + 5) < 8 + 2 * (get16(page + 3) + 1) + bytes)
-        page_put(l, table);
-    rows = get16(page + 3);
-    content = get16(page + 5) - bytes;
+    return (unsigned)(body - cell);
+}
+
+/* Has PAGE room for one more cell, of BYTES? */
+static bool page_has_room(const uint8_t *page, unsigned bytes)
+{
+    unsigned rows = get16(page + 3);
+    unsigned content = get16(page + 5);
+    unsigned slots_end = 8 + 2 * (rows + 1);
+
+    return rows != ROWS_MAX && content >= slots_end + bytes;
+}
+
+/* Put the cell into PAGE, and last of all count it. */
+static void cell_put(uint8_t *page, const uint8_t *cell, unsigned bytes)
+{
+    unsigned rows = get16(page + 3);
+    unsigned content = get16(page + 5) - bytes;
+
     memcpy(page + content, cell, bytes);
     put16(page + 8 + 2 * rows, content);
     put16(page + 5, content);
     atomic_signal_fence(memory_order_release);
     page[4] = (uint8_t)(rows + 1);
-    if (l->pages->indexed && table == PAGES_LOOKUP)
-        key_add(l, list_reach(&l->codes, (size_t)values[2]), 2, (uint64_t)values[2],
-                l->next[table]);
-    else if (l->pages->indexed)
-        key_add(l, &l->checks, 2, (uint64_t)values[0], l->next[table]);
+}
+
+/* Add row ID to the index of TABLE: lookups by code, checks by lookup. */
+static void index_add(struct lookup_pages *l, enum lookup_table table, uint64_t id,
+                      const int64_t *values)
+{
+    uint64_t code_id = (uint64_t)values[2];
+    uint64_t lookup_id = (uint64_t)values[0];
+
+    if (!l->pages->indexed)
+        return;
+    if (table == PAGES_LOOKUP)
+        key_add(l, list_reach(&l->codes, (size_t)code_id), 2, code_id, id);
+    else
+        key_add(l, &l->checks, 2, lookup_id, id);
+}
+
+void lookup_pages_add(struct lookup_pages *l, enum lookup_table table, const int64_t *values,
+                      const char *word)
+{
+    uint8_t *page = l->window->page[table];
+    uint8_t cell[CELL_MAX];
+    unsigned bytes = cell_make(cell, table, l->next[table], values, word);
+
+    if (!page_has_room(page, bytes))
+        page_put(l, table);
+    cell_put(page, cell, bytes);
+    index_add(l, table, l->next[table], values);
     l->next[table]++;
 }
 
