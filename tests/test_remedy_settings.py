@@ -16,16 +16,29 @@ SETTINGS_PY = Path(__file__).resolve().parent.parent / "python" / "dyntrace" / "
 
 
 @pytest.fixture(scope="module")
-def understood():
-    """understood(TEXT): each setting in it is one that `run --set` reads."""
+def settings():
     spec = importlib.util.spec_from_file_location("settings", SETTINGS_PY)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
 
+
+@pytest.fixture(scope="module")
+def understood(settings):
+    """understood(TEXT): each setting in it is one that `run --set` reads."""
     def understood(text):
         for number, word in enumerate(words_of(text)):
-            module.parse(number, word)
+            settings.parse(number, word)
     return understood
+
+
+def test_a_global_that_a_called_function_reads_is_reached_by_the_functions_name(settings):
+    def caller(x):
+        return settings.parse(x, x)
+
+    for text, reached in (("tensor=G['made']@f", True), ("tensor=G['made']", False), ("tensor=L['made']@f", False),
+                          ("mark_dynamic=L['x'][0]@f", True)):
+        assert settings.parse(0, text).could_be_in(caller.__code__) == reached, text
 
 
 def words_of(text):

@@ -670,7 +670,20 @@ def _hold(module, key, entry, value):
     return undo
 
 
-class Mark(Setting):
+class OfValue(Setting):
+    """A setting of a value that calls of a function reach."""
+
+    def read(self, value):
+        self.source = Source(value)
+
+    def could_be_in(self, code):
+        """Whether a call of CODE may reach the value. A global may be one of a function that CODE's
+        calls: which, only the name that the user gives can tell."""
+        named = self.source.scope == "G" and self.function is not None
+        return named or self.source.could_be_in(code)
+
+
+class Mark(OfValue):
     """mark_dynamic() and its kin, of a dimension of a tensor that a call gets.
 
     Tensors are marked themselves, because torch's lists of sources do not make it an error, as
@@ -690,9 +703,6 @@ class Mark(Setting):
         "mark_unbacked": "_dynamo_unbacked_indices",
         "mark_static": "_dynamo_static_indices",
     }
-
-    def read(self, value):
-        self.source = Source(value)
 
     def check(self, sources):
         if not sources.has_function("_dynamo/decorators.py", self.name):
@@ -760,11 +770,8 @@ class Mark(Setting):
         self.use()
 
 
-class Tensor(Setting):
+class Tensor(OfValue):
     """A number becomes a tensor without dimensions before torch sees the call."""
-
-    def read(self, value):
-        self.source = Source(value)
 
     def apply(self, call):
         values = self.source.values(call)
@@ -1032,7 +1039,7 @@ def plan(code):
     if file.endswith("/torch/_dynamo/convert_frame.py"):
         scoped = [one for one in _of(Config) if one.function is not None]
         return (ALWAYS, _compile_begins) if name == "_compile" and scoped else None
-    wanted = [one for one in _of(Mark, Tensor) if one.is_for(code) and one.source.could_be_in(code)]
+    wanted = [one for one in _of(Mark, Tensor) if one.is_for(code) and one.could_be_in(code)]
     change = _Arguments(code, wanted).change if wanted else _unchanged
     if any(one.is_for(code) for one in _of(Trial) if one.function is not None):
         return LOOKED_AT, change, _watch_of_trial()
