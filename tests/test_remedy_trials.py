@@ -54,6 +54,22 @@ def test_a_trial_is_the_figure(why, sizes):
     assert all(one["status"] != "measured" for one in remedies[1:]) and "no gain" not in page
 
 
+def test_a_pair_that_does_no_more_than_a_part_of_it_is_no_remedy(why, sizes):
+    tried(sizes, "")
+    tried(sizes, MARK, compiles=1, recompiles=0, eager=0, hits=7)
+    tried(sizes, f"{MARK} {RAISE}", compiles=1, recompiles=0, eager=0, hits=7)
+    _, remedies = why(sizes.done())
+    assert f"{MARK} {RAISE}" not in [one["setting"] for one in remedies]
+
+
+def test_a_pair_that_does_more_is_one(why, sizes):
+    tried(sizes, "")
+    tried(sizes, MARK, compiles=2, recompiles=1, eager=0, hits=6)
+    tried(sizes, f"{MARK} {RAISE}", compiles=1, recompiles=0, eager=0, hits=7)
+    _, remedies = why(sizes.done())
+    assert remedies[0]["setting"] == f"{MARK} {RAISE}"
+
+
 def test_the_last_trial_counts(why, sizes):
     tried(sizes, "")
     tried(sizes, MARK, error="stopped after 1 s (--timeout)", exit_code=None)

@@ -149,6 +149,29 @@ static void measure(struct why *why, struct remedy *remedy, const struct trial *
     remedy->measured_breaks = trial->breaks;
 }
 
+/* R, which was measured, is a part of TRIAL's settings, and did as much. */
+static bool did_as_much(const struct remedy *r, const struct trial *trial)
+{
+    if (!r->setting || !r->gain)
+        return false;
+    if (!prose_same(r->status, measured))
+        return false;
+    if (!has_word(trial->setting, r->setting, strlen(r->setting)))
+        return false;
+    if (r->measured_eager != trial->eager)
+        return false;
+    return r->measured_compiles <= trial->compiles;
+}
+
+/* A part of TRIAL's settings is enough. */
+static bool is_needless(const struct why *why, const struct trial *trial)
+{
+    for (size_t i = 0; i < why->remedies.count; i++)
+        if (did_as_much(&why->remedies.at[i], trial))
+            return true;
+    return false;
+}
+
 /* TRIAL helped, and no remedy says so: its settings are one. */
 static void add_tried(struct why *why, const struct trial *trial, const struct trial *baseline)
 {
@@ -183,7 +206,7 @@ static void measure_remedies(struct why *why)
             measure(why, remedy, trial, baseline);
             found = true;
         }
-        if (!found)
+        if (!found && !is_needless(why, trial))
             add_tried(why, trial, baseline);
     }
     list_free(&trials);
