@@ -81,12 +81,17 @@ ORDER BY r.compile_id, COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.c
 -- What the sources that decided recompiles were: before the first, of which the oldest entry knows, then at each. Behind
 -- "WITH causes AS (...)", the statement above, in whose order `place` is that of the last cause that decided. A recompile counts for
 -- a source once, however many older entries it failed in and by whichever kind of guard; an expression that was wanted is no value.
+-- Where the guard that decided is not known, the first one that failed when all were checked again stands for it.
 , again AS MATERIALIZED (SELECT compile_id FROM compiles WHERE is_recompile AND code_id IN (SELECT value FROM json_each(?1))),
-told AS MATERIALIZED (SELECT ROW_NUMBER() OVER () - 1 AS place, * FROM causes),
+told AS MATERIALIZED (SELECT ROW_NUMBER() OVER () - 1 AS place, *, guard_id IS NULL AND COALESCE(source, '') = '' AS unnamed FROM causes),
+named AS MATERIALIZED (
+    SELECT *, iif(MAX(decided AND unnamed) OVER entry AND MIN(unnamed) OVER entry = 0,
+                  NOT unnamed AND 1 = ROW_NUMBER() OVER (PARTITION BY compile_id, cache_entry_id, unnamed ORDER BY place), decided) AS decides
+    FROM told WINDOW entry AS (PARTITION BY compile_id, cache_entry_id)),
 headed AS (
     SELECT t.*, m.code_id, t.compile_id IN again AS made, m.cache_entry_id IS NULL AS refused,
            t.aspect || iif(t.dimension >= 0, '[' || t.dimension || '] = ', ' ') AS head -- as cause_part()
-    FROM told t CROSS JOIN compile m ON m.compile_id = t.compile_id),
+    FROM named t CROSS JOIN compile m ON m.compile_id = t.compile_id),
 parted AS MATERIALIZED (
     SELECT *, iif(actual <> head AND substr(actual, 1, length(head)) = head AND COALESCE(substr(expected, 1, length(head)) = head, 1),
                   length(head), 0) AS cut
@@ -114,9 +119,9 @@ said AS (
            group_concat(CASE WHEN nth <= 12 THEN substr(value, 1, 70) WHEN nth = 13 THEN '…' END, ', ') AS text
     FROM (SELECT * FROM changed WHERE nth <= 1000 ORDER BY history, nth) GROUP BY history),
 kept AS (
-    SELECT history, code_id, kind, source, MAX(iif(decided, place, NULL)) AS place,
-           COUNT(DISTINCT iif(decided AND made, compile_id, NULL)) AS recompiles,
-           COUNT(DISTINCT iif(decided AND refused, compile_id, NULL)) AS refused
+    SELECT history, code_id, kind, source, MAX(iif(decides, place, NULL)) AS place,
+           COUNT(DISTINCT iif(decides AND made, compile_id, NULL)) AS recompiles,
+           COUNT(DISTINCT iif(decides AND refused, compile_id, NULL)) AS refused
     FROM cut GROUP BY history HAVING place IS NOT NULL)
 SELECT k.code_id, k.kind, k.source, k.place, k.recompiles, k.refused, iif(c.cut, substr(c.head, 1, instr(c.head, ' ') - 1), NULL) AS aspect, COALESCE(s."values", '[]') AS "values", s.text
 FROM kept k JOIN cut c ON c.place = k.place LEFT JOIN said s ON s.history = k.history

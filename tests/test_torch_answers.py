@@ -53,6 +53,44 @@ def test_causes_and_what_would_have_helped(torch, why, mode, kind, source, value
     assert ("found when checked again" in page) == p.observe and ("re-checked" in page) == p.observe
 
 
+def test_the_line_is_that_of_another_guard_of_the_same_value(torch, why):
+    """torch 2.7 knows the line of a guard that is an expression, and not that of one on a number."""
+    p = torch(version="2.7.1")
+    guards = (("EQUALS_MATCH", "L['scale']", "?"), ("LAMBDA_GUARD", "L['scale']", "?"))
+    p.compile(guards=guards)
+    p.compile([dict(kind="EQUALS_MATCH", source="L['scale']", expected="4.0", actual="3.6")], guards=guards)
+    p.compile([dict(kind="EQUALS_MATCH", source="L['scale']", expected="4.0", actual="0.8"),
+               dict(entry=1, guard=1, kind="LAMBDA_GUARD", source="L['scale']",
+                    expected="L['scale'] == ___as_tensor(L['scale']).item() and ___as_tensor(L['scale']).item() > 1.0",
+                    text="L['scale'] == ___as_tensor(L['scale']).item() # (unknown var zf0, please file a bug); "
+                         "___as_tensor(L['scale']).item() > 1.0 # if scale > 1.0: # src/app.py:12 in f (a.py:1 in b)")], guards=guards)
+    p.db.execute("""UPDATE guard SET user_stack = 'File "/src/app.py", line 12, in f' WHERE kind = 'LAMBDA_GUARD'""")
+    page, found = why(p.done())
+    assert [one["name"] for one in found["remedies"]] == ["branch on a number"], found["remedies"]
+    assert "(if scale > 1.0)" in found["remedies"][0]["text"]
+    assert "needed by if scale > 1.0, src/app.py:12\n" in page and "expected scale == scale.item() and scale.item() > 1.0 (0/1)" in page, page
+
+
+def test_a_guard_that_is_not_known_is_told_by_the_first_that_failed_again(torch, why):
+    p = torch()
+    p.compile(guards=(("TENSOR_MATCH", "L['obs']", "?"),))
+    p.compile([dict(guard=None, text="it did not hold when it was checked"),
+               dict(kind="TENSOR_MATCH", source="L['obs'].size()[0]", expected="8", actual="7", how="re-checked"),
+               dict(kind="TENSOR_MATCH", source="L['obs'].size()[1]", expected="3", actual="4", how="re-checked")])
+    page, found = why(p.done())
+    assert [(one["source"], one["recompiles"]) for one in found["histories"]] == [("L['obs'].size()[0]", 1)]
+    assert found["remedies"][0]["name"] in ("dynamic shapes", "dynamic dimension") and "found when checked again" in page
+    assert [one["decided"] for one in found["causes"]] == [True, False, False]
+
+
+def test_a_guard_that_is_not_known_and_nothing_that_failed_again(torch, why):
+    p = torch()
+    p.compile()
+    p.compile([dict(guard=None, text="it did not hold when it was checked")])
+    _, found = why(p.done())
+    assert found["remedies"][0]["name"] == "unknown guard" and found["histories"][0]["recompiles"] == 1
+
+
 def test_only_the_first_thing_found_wanting_decides(torch, why):
     p = torch()
     p.compile()

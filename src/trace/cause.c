@@ -105,6 +105,18 @@ char *cause_called(const struct cause *cause)
     return name;
 }
 
+static const char equals[] = " == ";
+
+/* VALUE is an expression as "L['n'] == 6", whose name of BYTES, SOURCE, is printed already. An
+ * expression with more in it, "L['n'] == f(L['n']) and L['n'] > 1", is none. */
+static bool is_equation(const char *value, const char *source, size_t bytes)
+{
+    bool begins =
+        bytes && !strncmp(value, source, bytes) && !strncmp(value + bytes, equals, strlen(equals));
+
+    return begins && !strstr(value + bytes, source);
+}
+
 /* VALUE, which has BESIDE it, as a page prints it; the caller frees it. */
 static char *value_print(const struct cause *cause, const char *value, const char *beside)
 {
@@ -113,9 +125,8 @@ static char *value_print(const struct cause *cause, const char *value, const cha
 
     if (!value)
         return NULL;
-    /* an expression, "L['n'] == 6", of which the name is printed already */
-    if (bytes && !strncmp(value, cause->source, bytes) && !strncmp(value + bytes, " == ", 4))
-        value += bytes + 4;
+    if (is_equation(value, cause->source, bytes))
+        value += bytes + strlen(equals);
     shortened = brief_of(value, beside);
     written = expression_of(shortened);
     free(shortened);

@@ -103,6 +103,23 @@ static const char *comment_of(const char *said)
     return NULL;
 }
 
+/* Torch joins the sentences of several guards by "; ", each with a comment: the last one from CODE
+ * on that has its code and its place before END. */
+static const char *last_comment(const char *code, const char *end)
+{
+    const char *found = code;
+
+    for (const char *part = code; (part = strstr(part, "; ")) && part < end;) {
+        const char *comment, *place;
+        part += strlen("; ");
+        comment = comment_of(part);
+        place = comment ? strstr(comment, "# ") : NULL;
+        if (place && place < end)
+            found = comment;
+    }
+    return found;
+}
+
 /* The text of PLACE that torch's sentence quotes; the caller frees it. NULL: it quotes none, or
  * another line. */
 static char *code_said(const char *said, const struct place *place)
@@ -116,6 +133,7 @@ static char *code_said(const char *said, const struct place *place)
     free(needle);
     if (!at)
         return NULL;
+    code = last_comment(code, at);
     for (path = at; path > code && strncmp(path - 1, "# ", 2) != 0; path--)
         continue;
     if (path == code) /* there is no code before it */

@@ -157,6 +157,23 @@ static const char *line_of(struct why *why, const char *stack, const char *said)
     return why_keep(why, line);
 }
 
+/* The text of the program's line that needs what CAUSE is about. Old torch knows it of some guards
+ * only: then it is that of another guard of the same source. */
+static const char *line_of_cause(struct why *why, const struct cause *cause)
+{
+    const char *line = line_of(why, cause->user_stack, cause->text);
+
+    if (!cause->source)
+        return line;
+    for (size_t i = 0; !line && i < why->causes.count; i++) {
+        const struct cause *other = &why->causes.at[i];
+        if (!prose_same(other->source, cause->source))
+            continue;
+        line = line_of(why, other->user_stack, other->text);
+    }
+    return line;
+}
+
 /* The line at which the compiler failed for TEXT; NULL: it is not known. */
 static const char *line_of_failure(struct why *why, const char *text)
 {
@@ -266,6 +283,20 @@ static void cause_made(struct why *why, struct remedy *remedy, const struct reme
         *(remedy->effect == EFFECT_SAME && whole ? &remedy->what_if : &remedy->refused) = setting;
 }
 
+/* The source of H is also that of an earlier history, which has the values: H has only what an
+ * expression asks for. */
+static bool is_told_before(const struct why *why, const struct history *h)
+{
+    const struct history *earlier = why->histories.at;
+
+    if (!h->source || prose_filled(h->text))
+        return false;
+    for (; earlier < h; earlier++)
+        if (prose_same(earlier->source, h->source))
+            return true;
+    return false;
+}
+
 static void add_for_causes(struct why *why, const struct remedy_facts *base)
 {
     for (size_t i = 0; i < why->histories.count && i < CAUSES_USED - !base->torch; i++) {
@@ -273,12 +304,14 @@ static void add_for_causes(struct why *why, const struct remedy_facts *base)
         struct remedy_case cases[REMEDY_CASES] = {0};
         struct remedy_facts facts = *base;
         const char *about = why_keep(why, cause_about(h->cause));
+        if (is_told_before(why, h))
+            continue;
         facts.cause = *h->cause;
         remedy_cases_read(why->db, &why->arena, why->code.ids, &facts.cause, cases);
         facts.cases = cases;
         facts.cause.source = base->torch && h->source ? about : h->source;
         facts.values = h->text;
-        facts.line_text = line_of(why, h->cause->user_stack, h->cause->text);
+        facts.line_text = line_of_cause(why, h->cause);
         facts.count = h->recompiles;
         facts.refused = h->refused;
         remedy_add(why, ON_CAUSE, &facts, cause_made);
