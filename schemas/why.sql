@@ -134,6 +134,7 @@ ORDER BY k.recompiles + k.refused DESC, k.place LIMIT 1000;
 --   again       a class of one name was another one
 --   constant    torch made a size or number a number again after it had changed, although it makes such ones dynamic by itself;
 --               of a number with the user's stack that needs it
+--   nested      it is a nested tensor, and the tensor that says where its parts begin changed as well
 --   several     other sizes changed as well, in this compile or another
 --   ragged      the first dimension was smaller than before, after several calls
 --   breaks      the function has a graph break, behind which the same sizes are looked at again
@@ -163,6 +164,9 @@ sizes AS MATERIALIZED (
     SELECT r.compile_id, r.source, r.dimension FROM ours m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
     WHERE ?3 = 'size' AND r.aspect = 'size' AND r.source GLOB 'L*.size()[[]*' AND r.source NOT GLOB '*_parameters*'
           AND r.dimension >= 0 AND length(r.source) < 200 LIMIT 20000),
+nested AS MATERIALIZED (
+    SELECT 1 FROM sizes WHERE source GLOB 'L*._offsets.size()*' AND substr(source, 1, instr(source, '._offsets.')) = substr(?2, 1, instr(?2, '.size()'))
+    LIMIT 1),
 together AS MATERIALIZED (
     SELECT source, 'dynamic=' || substr(source, 1, instr(source, '.size()') - 1) || '[' || dimension || ']' AS setting
     FROM sizes WHERE compile_id IN (SELECT compile_id FROM mine) GROUP BY 1 ORDER BY 1 LIMIT 8),
@@ -241,7 +245,8 @@ flag AS MATERIALIZED (
     SELECT DISTINCT r.source
     FROM (SELECT DISTINCT compile_id FROM mine LIMIT 1000) m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
     WHERE ?3 = 'value' AND r.expected IN ('True', 'False') AND r.actual IN ('True', 'False') AND r.expected <> r.actual
-          AND r.source GLOB '[LG][[]*' AND r.source NOT GLOB '*training*' AND length(r.source) < 200 ORDER BY 1 LIMIT 8),
+          AND r.source GLOB '[LG][[]*' AND r.source NOT GLOB '*training*' AND r.source NOT GLOB '*.requires_grad'
+          AND length(r.source) < 200 ORDER BY 1 LIMIT 8),
 constant AS MATERIALIZED (
     SELECT 1 FROM static WHERE json_type(iif(json_valid(sizes), sizes, '[]'), '$[' || MIN(MAX(?4, 0), 99) || ']') = 'integer' LIMIT 1)
 SELECT 'never' AS "is", NULL AS more, NULL AS setting WHERE EXISTS (
@@ -256,6 +261,7 @@ UNION ALL SELECT * FROM (
     WHERE ?3 = 'type' AND instr(expected, ' at 0x') > 0 AND expected <> actual
       AND substr(expected, 1, instr(expected, ' at 0x')) = substr(actual, 1, instr(actual, ' at 0x')) LIMIT 1)
 UNION ALL SELECT 'constant', (SELECT user_stack FROM needed), NULL WHERE EXISTS (SELECT 1 FROM constant) OR EXISTS (SELECT 1 FROM number)
+UNION ALL SELECT 'nested', NULL, NULL FROM nested
 UNION ALL SELECT 'several', (SELECT group_concat(source, ', ') FROM several), NULL
     WHERE (SELECT COUNT(*) FROM several) > 1 AND NOT EXISTS (SELECT 1 FROM constant)
 UNION ALL SELECT 'ragged', (SELECT size || ', then ' || (SELECT group_concat(size, ', ') FROM smaller) FROM first), NULL

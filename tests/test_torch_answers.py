@@ -53,6 +53,26 @@ def test_causes_and_what_would_have_helped(torch, why, mode, kind, source, value
     assert ("found when checked again" in page) == p.observe and ("re-checked" in page) == p.observe
 
 
+def needed(p, line, guards="TRUE"):
+    """The guards that SQL's condition GUARDS takes are there for LINE."""
+    p.db.execute(f"UPDATE guard SET user_stack = ? WHERE {guards}", (f'File "/src/app.py", line 12, in f\n    {line}',))
+
+
+@pytest.mark.parametrize("kind, source, values, line, name, words", [
+    ("EQUALS_MATCH", "G['made']", [0, 1, 2], "made += 1", "count outside", ["Change the global made outside of f (made += 1)"]),
+    ("EQUALS_MATCH", "G['made']", [0, 1, 2], "y = x * made", "move into a tensor", ["Set the global made once"]),
+    ("EQUALS_MATCH", "L['text']", ["'a'", "'b'"], "ids = torch.tensor(list(text.encode()))", "text", ["Make the tensor of text before the call of f"]),
+    ("EQUALS_MATCH", "L['mode']", ["'a'", "'b'"], "if mode == 'a':", "one value", []),
+])
+def test_a_remedy_goes_by_the_line_that_needs_the_guard(torch, why, kind, source, values, line, name, words):
+    p = torch()
+    p.sequence(kind, source, values)
+    needed(p, line)
+    _, found = why(p.done())
+    assert found["remedies"][0]["name"] == name
+    assert all(word in found["remedies"][0]["text"] for word in words), found["remedies"][0]["text"]
+
+
 def test_the_line_is_that_of_another_guard_of_the_same_value(torch, why):
     """torch 2.7 knows the line of a guard that is an expression, and not that of one on a number."""
     p = torch(version="2.7.1")
@@ -89,6 +109,25 @@ def test_a_guard_that_is_not_known_and_nothing_that_failed_again(torch, why):
     p.compile([dict(guard=None, text="it did not hold when it was checked")])
     _, found = why(p.done())
     assert found["remedies"][0]["name"] == "unknown guard" and found["histories"][0]["recompiles"] == 1
+
+
+def test_a_nested_tensor_is_dynamic_as_a_whole(torch, why):
+    p = torch()
+    p.compile()
+    p.compile([dict(kind="TENSOR_MATCH", source="L['x'].size()[0]", expected="2", actual="3"),
+               dict(kind="TENSOR_MATCH", source="L['x']._offsets.size()[0]", expected="3", actual="4", how="re-checked")])
+    _, found = why(p.done())
+    assert [one["setting"] for one in found["remedies"]] == ["dynamic=True@f"] and "x is a nested tensor" in found["remedies"][0]["text"]
+
+
+def test_requires_grad_is_no_flag_of_a_branch(torch, why):
+    p = torch()
+    p.compile()
+    p.compile([dict(kind="EQUALS_MATCH", source="L['n']", expected="2", actual="3"),
+               dict(kind="TENSOR_MATCH", source="L['w'].requires_grad", expected="True", actual="False", how="re-checked")])
+    needed(p, "y = x * n")
+    _, found = why(p.done())
+    assert not any("branch" in one["text"] for one in found["remedies"]), found["remedies"]
 
 
 def test_only_the_first_thing_found_wanting_decides(torch, why):

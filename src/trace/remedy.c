@@ -66,12 +66,18 @@ static bool is_float(const char *number)
     return strpbrk(number, ".eEnN"); /* 1.0, 1e-05, inf, nan */
 }
 
-/* The number in TEXT of a guard that is an expression: "0.5" of "L['lr'] == 0.5". */
+/* The number in TEXT of a guard that is an expression, "0.5" of "L['lr'] == 0.5"; of what it saw,
+ * "L['lr'] = 0.5". TEXT itself: it has another form, as "(L['n'] % 3) == 0", which asks for more
+ * than one value. */
 static const char *after_equals(const char *text)
 {
-    const char *equals = text ? strstr(text, "= ") : NULL;
+    const char *equals = text ? strchr(text, ' ') : NULL;
 
-    return equals ? equals + 2 : text;
+    if (!equals)
+        return text;
+    if (!strncmp(equals, " == ", 4))
+        return equals + 4;
+    return !strncmp(equals, " = ", 3) ? equals + 3 : text;
 }
 
 /* number: a value that was a number both times; integer, float: which kind of number. */
@@ -158,17 +164,17 @@ static bool is_when(const struct remedy_rule *rule, const struct remedy_facts *f
 
 static bool is_use(enum remedy_use use, const struct remedy_facts *facts)
 {
+    enum remedy_use found;
     char *expression;
-    bool fits;
 
     if (use == USE_ANY)
         return true;
     if (!facts->line_text || !facts->cause.source)
         return false;
     expression = expression_of(facts->cause.source);
-    fits = remedy_use_of(facts->line_text, expression ? expression : facts->cause.source) == use;
+    found = remedy_use_of(facts->line_text, expression ? expression : facts->cause.source);
     free(expression);
-    return fits;
+    return found == use || (use == USE_COMPUTED && found == USE_COUNTED);
 }
 
 /* RULE is for this event. */

@@ -70,6 +70,7 @@ enum remedy_effect { EFFECT_SAME, EFFECT_NONE };
 enum remedy_use {
     USE_ANY,
     USE_COMPUTED, /* it calculates with it */
+    USE_COUNTED,  /* it changes it in place, which is to calculate as well */
     USE_TESTED,   /* it branches on it */
     USE_SLICED,   /* it cuts by it, or loops over a range up to it */
     USE_PASSED,   /* it passes it as it is to a function */

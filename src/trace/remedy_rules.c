@@ -62,11 +62,8 @@ static const struct named whens[] = {
 };
 
 static const struct named uses[] = {
-    {"computed", USE_COMPUTED},
-    {"tested", USE_TESTED},
-    {"sliced", USE_SLICED},
-    {"passed", USE_PASSED},
-    {NULL, 0},
+    {"computed", USE_COMPUTED}, {"counted", USE_COUNTED}, {"tested", USE_TESTED},
+    {"sliced", USE_SLICED},     {"passed", USE_PASSED},   {NULL, 0},
 };
 
 static const struct named answers[] = {

@@ -1,6 +1,7 @@
 /* trace/remedy_use.c -- how a line of the program uses a number: by the text of the line alone. See
  * trace/remedy.h. */
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "trace/remedy.h"
@@ -32,6 +33,16 @@ static const char *find_name(const char *line, const char *name)
         at++;
     }
     return line + strlen(line);
+}
+
+/* As find_name(), with NAME's keys in the other quotes: a program may write state["step"]. NAME is
+ * changed. */
+static const char *find_requoted(const char *line, char *name)
+{
+    for (char *at = name; *at; at++)
+        if (*at == '\'')
+            *at = '"';
+    return find_name(line, name);
 }
 
 /* The bracket that is open at AT in LINE, after which only whole brackets follow; NULL: none. */
@@ -96,6 +107,16 @@ static bool is_tested(const char *line, const char *at)
     return otherwise && otherwise < at;
 }
 
+/* What ends at END is changed in place: "self.n += 1". */
+static bool is_counted(const char *end)
+{
+    size_t operator_bytes;
+
+    end += strspn(end, " ");
+    operator_bytes = strspn(end, "+-*/");
+    return operator_bytes && end[operator_bytes] == '=';
+}
+
 /* It is an argument of a call by itself: a comma, a bracket or the name of the argument is on each
  * side. */
 static bool is_passed(const char *line, const char *start, const char *end)
@@ -113,12 +134,20 @@ enum remedy_use remedy_use_of(const char *line, const char *expression)
 {
     const char *name = last_name(expression);
     const char *at = find_name(line, name);
-    const char *start = at;
+    const char *start;
 
+    if (!*at) {
+        char *requoted = strdup(name);
+        at = find_requoted(line, requoted);
+        free(requoted);
+    }
     if (!*at)
         return USE_ANY;
+    start = at;
     while (start > line && (in_name(start[-1]) || start[-1] == '.'))
         start--;
+    if (is_counted(at + strlen(name)))
+        return USE_COUNTED;
     if (is_sliced(line, at))
         return USE_SLICED;
     if (is_tested(line, at))

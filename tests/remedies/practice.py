@@ -826,4 +826,90 @@ PRACTICE = {
         "fixes": {"outside": {"setting": None, "names": ["draw before"]}},
         "best": ["outside"],
     },
+    "cached_counter": {
+        "function": "embed",
+        "subject": "functions behind a cache",
+        "fixes": {
+            "outside": {"setting": None, "names": ["count outside"]},
+            "tensor": {"setting": "tensor=G['made']@embed", "names": ["count outside"]},
+        },
+        "best": ["outside", "tensor"],
+    },
+    "precondition_every": {
+        "function": "update",
+        "subject": "custom optimizer",
+        "fixes": {"flag": {"setting": None, "names": ["test outside"]}},
+        "best": ["flag"],
+        "never": ["tensor=L['step']@update"],
+    },
+    "text_bytes": {
+        "function": "predict",
+        "subject": "texts as arguments",
+        "fixes": {"outside": {"setting": None, "names": ["text"]}},
+        "best": ["outside"],
+    },
+    "sparse_adjacency": {
+        "function": "Layer.forward",
+        "subject": "sparse tensors",
+        "fixes": {
+            "edges": {"setting": None, "names": ["sparse tensors"]},
+            "dense": {"setting": None, "names": ["sparse tensors"]},
+        },
+        "best": ["edges", "dense"],
+    },
+    "copy_of_tensor": {
+        "function": "block",
+        "subject": "copies",
+        "fixes": {"clone": {"setting": None, "names": ["clone"]}},
+        "best": ["clone"],
+    },
+    "lazy_probe": {
+        "function": "Attention.forward",
+        "subject": "imports within",
+        "fixes": {"outside": {"setting": None, "names": ["import before"]}},
+        "best": ["outside"],
+    },
+    "lora_blocks": {
+        "function": "Block.forward",
+        "subject": "blocks that are compiled one by one",
+        "fixes": {"require": {"setting": None, "names": ["requires_grad"]}},
+        "best": ["require"],
+    },
+    "frozen_alternately": {
+        "function": "Model.forward",
+        "subject": "module counters",
+        "fixes": {
+            "outside": {"setting": None, "names": []},
+            "tensor": {"setting": "tensor=L['self'].rounds@Model.forward", "names": ["move into a tensor"]},
+            "unspec": {"setting": "config.allow_unspec_int_on_nn_module=True", "names": ["module integer"]},
+        },
+        "best": ["outside", "tensor"],
+    },
+    "ragged_batches": {
+        "function": "score",
+        "subject": "nested tensors",
+        "fixes": {"dynamic": {"setting": "dynamic=True@score", "names": ["dynamic shapes"]}},
+        "best": ["dynamic"],
+    },
+    "param_then_tensor": {
+        "function": "unit",
+        "subject": "parameters and plain tensors",
+        "fixes": {"plain": {"setting": None, "names": ["one type"]}},
+        "best": ["plain"],
+    },
+    "lstm_tagger": {
+        "function": "Tagger.forward",
+        "subject": "recurrent layers",
+        "fixes": {"allow": {"setting": "config.allow_rnn=True", "names": ["allow RNNs"]}},
+        "best": ["allow"],
+    },
+    "dynamic_false": {
+        "function": "rotate",
+        "subject": "varying lengths",
+        "fixes": {
+            "none": {"setting": "dynamic=None@rotate", "names": []},
+            "true": {"setting": "dynamic=True@rotate", "names": ["dynamic shapes"]},
+        },
+        "best": ["true"],
+    },
 }

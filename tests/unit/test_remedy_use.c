@@ -18,7 +18,14 @@ static void use_is(const char *line, const char *expression, enum remedy_use exp
 int main(void)
 {
     use_is("return x * scale", "scale", USE_COMPUTED);
-    use_is("self._count += 1", "self._count", USE_COMPUTED);
+    use_is("self._count += 1", "self._count", USE_COUNTED);
+    use_is("made += 1", "made", USE_COUNTED);
+    use_is("y = x[:cache[\"end\"]]", "cache['end']", USE_SLICED);
+    use_is("state[\"step\"] += 1", "state['step']", USE_COUNTED);
+    use_is("self.kv.size *= 2", "self.size", USE_COUNTED);
+    use_is("made = made + 1", "made", USE_COMPUTED);
+    use_is("if made == 1", "made", USE_TESTED);
+    use_is("made", "made", USE_COMPUTED);
     use_is("y = f(x, 2 * n)", "n", USE_COMPUTED);
     use_is("y = x[:, 0] * n", "n", USE_COMPUTED);
     use_is("y = x[n]", "n", USE_COMPUTED);
