@@ -65,6 +65,10 @@ GROUP BY f.function_id, shown_kind
 HAVING TOTAL(recompiles) + TOTAL(breaks) + TOTAL(python) > 0
 ORDER BY 1 DESC, 2 DESC, 3 DESC, MIN(f.code_id);
 
+-- name: same
+-- The code objects of one function in several processes count as one: each with the first of them.
+SELECT code_id, MIN(code_id) OVER (PARTITION BY function_id, kind) FROM functions;
+
 -- name: names
 -- Names, to suggest one.
 SELECT DISTINCT qualname FROM code WHERE kind IS NOT 'compiled' AND length(qualname) < 200 LIMIT 200000;

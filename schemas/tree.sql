@@ -1,10 +1,6 @@
 -- tree.sql -- what `dyntrace tree` asks (src/cmd/tree.c). ?1: the ids of the function's code objects, a JSON array; of `call`,
 -- `is-ours` and `code`: one id.
 
--- name: same
--- The code objects of one function in several processes count as one: each with the first of them.
-SELECT code_id, MIN(code_id) OVER (PARTITION BY function_id, kind) FROM functions;
-
 -- name: slowest
 -- The longest call. Reads `frame`.
 SELECT frame_id FROM frame f WHERE code_id IN (SELECT value FROM json_each(?1))
@@ -20,7 +16,7 @@ SELECT f.code_id IN (SELECT value FROM json_each(?1)), COALESCE(c.qualname, '?')
 SELECT SUM(calls) AS calls, SUM(total_ns) AS total_ns, SUM(self_ns) AS self_ns FROM code_total WHERE code_id IN (SELECT value FROM json_each(?1));
 
 -- name: call
---| Call {frame_id:integer}, {duration_ns:duration} at {start_ns:time} s[ in {thread:60}] of process {pid:integer|?}[{?open}, still open at the end][{?exit=raise}, ended by an exception]
+--| Call {frame_id:integer}, {duration_ns:duration} at {start_ns:seconds}[ in {thread:60}] of process {pid:integer|?}[{?open}, still open at the end][{?exit=raise}, ended by an exception]
 SELECT frame_id, duration_ns, start_ns, thread, pid, iif(end_ns IS NULL, 1, NULL) AS open, exit FROM frames WHERE frame_id = ?1;
 
 -- name: code

@@ -8,8 +8,12 @@
 
 -- name: totals
 -- calls and time in all
-SELECT SUM(calls) AS all_calls, SUM(total_ns) AS total_ns FROM code_total
+SELECT SUM(calls) AS all_calls, SUM(total_ns) AS total_ns, SUM(self_ns) AS self_ns, SUM(raised) AS raised FROM code_total
     WHERE code_id IN (SELECT value FROM json_each(?1));
+
+-- name: has-compiler
+-- did anything compile frames?
+SELECT EXISTS (SELECT 1 FROM compile) OR EXISTS (SELECT 1 FROM lookup);
 
 -- name: entries
 -- its cache entries

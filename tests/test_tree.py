@@ -53,7 +53,7 @@ def test_one_call(run, path):
     assert nodes(run, "work", path, "--call", "2") == [("work", 1, 1000, 1000)]
     assert nodes(run, "work", path, "--call", "129") == [("work", 1, 3000, 2500), ("  load", 1, 500, 500)]
     assert run("tree", "work", path, "--slowest").stdout.startswith(
-        "Call 3, 4 us at 0.000002 s in MainThread of process 100, ended by an exception\n\n")
+        "Call 3, 4 us at 0.000 s in MainThread of process 100, ended by an exception\n\n")
     assert "still open at the end" in run("tree", "work", path, "--call", "129").stdout
 
 

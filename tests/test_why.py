@@ -159,8 +159,8 @@ def compiler_raises(p):
     p.compile(outcome="error", reason="RuntimeError: no such operator")
 
 
-def never_asked(p):
-    pass
+def never_asked(p):  # of a program that has a compiler
+    p.insert("compile", compile_id=1, code_id=2, thread_id=1, start_ns=0, end_ns=1, outcome="declined")
 
 
 PLANTED = [  # cause, the first remedy's name, words on the page

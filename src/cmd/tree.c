@@ -38,9 +38,8 @@ static struct {
 static struct {
     struct db *db; /* owned */
     struct found_code code;
-    LIST(int64_t) codes; /* the ids of the function's code objects, sorted */
-    int64_t frame_id;    /* of the one call that is asked for; 0: all calls */
-    struct map same;     /* code_id -> the first code object of its function */
+    struct found_ids ids;
+    int64_t frame_id; /* of the one call that is asked for; 0: all calls */
     struct stacks stacks;
     struct progress progress;
     int64_t last_frame;
@@ -55,35 +54,11 @@ static bool frame_tick(void *context, int64_t frame_id)
     return true;
 }
 
-static bool is_root(void *context, const struct open_frame *frame)
+static bool is_root(void *context, struct open_frame *frame)
 {
     if (tree.frame_id)
         return frame->id == tree.frame_id;
-    return list_has(&tree.codes, frame->code_id);
-}
-
-static int id_order(const void *a, const void *b)
-{
-    return list_order(*(const int64_t *)a, *(const int64_t *)b);
-}
-
-static void codes_read(void)
-{
-    const char *at = tree.code.ids;
-
-    while (*at) {
-        char *end;
-        *list_add(&tree.codes) = strtoll(at, &end, 10);
-        at = end + strspn(end, ", ");
-    }
-    list_sort(&tree.codes, id_order);
-    db_rows(query, tree.db, schema_statement("tree/same"))
-    {
-        int64_t code_id = query_integer(query, 0);
-        int64_t first = query_integer(query, 1);
-        if (code_id != first)
-            *map_put(&tree.same, code_id) = first;
-    }
+    return found_ids_has(&tree.ids, frame->code_id);
 }
 
 static void tree_read(void)
@@ -92,10 +67,10 @@ static void tree_read(void)
         .fold = true,
         .tick = frame_tick,
         .root = is_root,
-        .same = &tree.same,
+        .same = &tree.ids.same,
     };
 
-    codes_read();
+    tree.ids = found_ids_read(tree.db, &tree.code);
     tree.last_frame = db_integer(tree.db, 0, "SELECT MAX(frame_id) FROM frame");
     tree.progress = progress_begin("reading frames");
     stacks_walk(tree.db, &tree.stacks, &walk);
@@ -337,8 +312,7 @@ static int tree_main(int count, char **operands)
     if (found == FIND_ONE && !tree_make())
         status = 2;
     stacks_free(&tree.stacks);
-    map_free(&tree.same);
-    list_free(&tree.codes);
+    found_ids_free(&tree.ids);
     found_code_free(&tree.code);
     db_close(tree.db);
     return status;

@@ -75,6 +75,43 @@ void find_bind(struct query *query, int parameter, const struct found_code *foun
     free(array);
 }
 
+static int id_order(const void *a, const void *b)
+{
+    return list_order(*(const int64_t *)a, *(const int64_t *)b);
+}
+
+struct found_ids found_ids_read(struct db *db, const struct found_code *found)
+{
+    struct found_ids ids = {0};
+    const char *at = found->ids;
+
+    while (*at) {
+        char *end;
+        *list_add(&ids.codes) = strtoll(at, &end, 10);
+        at = end + strspn(end, ", ");
+    }
+    list_sort(&ids.codes, id_order);
+    db_rows(query, db, schema_statement("find/same"))
+    {
+        int64_t code_id = query_integer(query, 0);
+        int64_t first = query_integer(query, 1);
+        if (code_id != first)
+            *map_put(&ids.same, code_id) = first;
+    }
+    return ids;
+}
+
+bool found_ids_has(const struct found_ids *ids, int64_t code_id)
+{
+    return list_has(&ids->codes, code_id);
+}
+
+void found_ids_free(struct found_ids *ids)
+{
+    list_free(&ids->codes);
+    map_free(&ids->same);
+}
+
 void found_json(struct json *json, const struct found_code *found)
 {
     json_object(json, "function");

@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "lib/list.h"
+
 struct db;
 struct json;
 struct query;
@@ -43,6 +45,17 @@ void found_code_free(struct found_code *found);
 
 /* Its ids as a parameter of QUERY: a JSON array. */
 void find_bind(struct query *query, int parameter, const struct found_code *found);
+
+/* The code objects of a function by which its frames are known, where those of one function in
+ * several processes count as one. */
+struct found_ids {
+    LIST(int64_t) codes; /* sorted */
+    struct map same;     /* code_id -> the first code object of its function; without those */
+};
+
+struct found_ids found_ids_read(struct db *db, const struct found_code *found);
+bool found_ids_has(const struct found_ids *ids, int64_t code_id);
+void found_ids_free(struct found_ids *ids);
 
 /* FOUND as the member "function". */
 void found_json(struct json *json, const struct found_code *found);

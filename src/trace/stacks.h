@@ -62,8 +62,9 @@ struct walk {
     bool fold; /* make the tree */
     /* a tree that merges all threads, with thread_id 0 */
     bool merge;
-    /* the tree has only these frames and those below them, without nodes for threads; or NULL */
-    bool (*root)(void *context, const struct open_frame *frame);
+    /* The tree has only the frames for which this returns true, and those below them; there are no
+     * nodes for threads. It may change a frame's code_id, by which the node is known. Or NULL. */
+    bool (*root)(void *context, struct open_frame *frame);
     const struct map *same; /* code_id -> the code object that it counts as; or NULL */
     bool (*tick)(void *context, int64_t frame_id);    /* called at intervals; false: stop */
     void (*push)(void *context, struct track *track); /* called when a frame begins; or NULL */

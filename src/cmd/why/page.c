@@ -1,5 +1,6 @@
 /* cmd/why/page.c -- the page of `dyntrace why`. See cmd/why/page.h. */
 #include "cmd/why/page.h"
+#include "cmd/why/profile.h"
 #include "lib/times.h"
 #include "trace/brief.h"
 #include "trace/db.h"
@@ -262,6 +263,8 @@ static void calls_print(struct page_text *page)
 
     if (!why->calls.count && !why->undecided)
         return;
+    if (why->is_plain && why_calls(why, OUTCOME_PLAIN) + why->undecided == why->all_calls)
+        return; /* the head says that no compiler had to do with them */
     page_text_row(page, "pages/why/calls", 0);
     for (size_t i = 0; i < why->calls.count; i++) {
         const struct call_class *class = &why->calls.at[i];
@@ -1046,6 +1049,12 @@ static void remedies_print(struct page_text *page)
     other_output_print(page);
 }
 
+static void profile_print(struct page_text *page)
+{
+    if (why->is_plain)
+        why_profile_print(page, why);
+}
+
 static void sql_print(struct page_text *page)
 {
     for (size_t i = 0; why->with_sql && i < why->asked.count; i++) {
@@ -1109,9 +1118,9 @@ static void part_print(struct page_text *page, const char *name, struct query *r
 void why_page_print(struct why *of, bool all)
 {
     static void (*const sections[])(struct page_text * page) = {
-        head_print,      remedies_print,      watched_print, calls_print,  compiles_print,
-        histories_print, cache_entries_print, marks_print,   limits_print, guards_print,
-        breaks_print,    phases_print,        sql_print,
+        head_print,     profile_print,   remedies_print,      watched_print, calls_print,
+        compiles_print, histories_print, cache_entries_print, marks_print,   limits_print,
+        guards_print,   breaks_print,    phases_print,        sql_print,
     };
     struct page_text page = {
         .out = stdout,

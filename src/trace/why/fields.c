@@ -150,6 +150,10 @@ void why_json(struct why *why, FILE *out)
     found_json(json, &why->code);
     json_maybe(json, "call_count", why->all_calls != UNKNOWN, why->all_calls);
     json_maybe(json, "total_ns", why->total_ns != UNKNOWN, why->total_ns);
+    json_maybe(json, "self_ns", why->self_ns != UNKNOWN, why->self_ns);
+    json_maybe(json, "raised", why->raised != UNKNOWN, why->raised);
+    if (why->is_plain)
+        profile_json(&why->profile, json, "durations");
     json_object(json, "shares"); /* as check --function has them */
     json_integer(json, "calls", why->shared.asked);
     json_integer(json, "hits", why->shared.hits);

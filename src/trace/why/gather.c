@@ -456,6 +456,17 @@ static void gather_processes(struct why *why)
     query_close(query);
 }
 
+/* Of a function that no compiler had to do with: how long its calls took. */
+static void gather_profile(struct why *why)
+{
+    bool is_compiled = why->compiles.count || why->entries.count;
+
+    why->is_plain = !why->shared.asked && !is_compiled;
+    if (!why->is_plain)
+        return;
+    profile_read(why->db, &why->code, &why->profile, &why->progress);
+}
+
 /* ---- all of it ----------------------------------------------------------- */
 
 void why_gather(struct why *why)
@@ -495,6 +506,7 @@ void why_gather(struct why *why)
     if (strstr(why->code.qualname, "<locals>"))
         ask_one(why, "why/self");
     gather_cost(why);
+    gather_profile(why);
     list_sort(&why->calls, class_order);
     while (why->calls.count && !why->calls.at[why->calls.count - 1].calls)
         why->calls.count--;
@@ -504,6 +516,7 @@ void why_free(struct why *why)
 {
 #define LIST_FREE(member, type, fields, key) list_free(&why->member);
     WHY_LISTS(LIST_FREE)
+    profile_free(&why->profile);
     arena_free(&why->arena);
     found_code_free(&why->code);
     db_close(why->db);

@@ -406,6 +406,9 @@ static void remedies_make(struct why *why)
                                       .cause.dimension = -1};
     struct remedy_facts raised = base, run_only = base, plain = base, slow = base;
     int64_t plain_calls = why_calls(why, OUTCOME_PLAIN);
+    bool was_unasked = plain_calls && plain_calls == why->all_calls;
+    bool has_compiler =
+        why->torch.number || db_integer(why->db, 0, schema_statement("why/has-compiler"));
 
     if (why->forbidders.count)
         run_only.cause.source = why->forbidders.at[0].function;
@@ -439,7 +442,7 @@ static void remedies_make(struct why *why)
     add_for_outcome(why, OUTCOME_SKIP, base, why->declined_reason);
     add_for_outcome(why, OUTCOME_DECLINED, base, why->declined_reason);
     add_for_outcome(why, OUTCOME_DISABLED, base, why->declined_reason);
-    if (why->disabled_words || (plain_calls && plain_calls == why->all_calls))
+    if (why->disabled_words || (was_unasked && has_compiler))
         add_for_outcome(why, OUTCOME_PLAIN, plain, why->disabled_words);
     add_for_breaks(why, &base);
     if (why->guards_slow)

@@ -14,6 +14,7 @@
 
 #include "trace/counts.h"
 #include "trace/find_code.h"
+#include "trace/profile.h"
 #include "trace/prose.h"
 #include "trace/remedy.h"
 #include "trace/template.h"
@@ -281,7 +282,9 @@ struct torch_facts {
 /* clang-format off */
 #define WHY_FIELDS(F) \
     F(why, MAYBE, all_calls) /* of the function, looked up or not */ F(why, MAYBE, total_ns) \
-    /* time in it */ F(why, INTEGER, skipped) /* calls after it was given up */ \
+    /* time in it */ F(why, MAYBE, self_ns) F(why, MAYBE, raised) \
+    /* without callees; frames left by exceptions */ F(why, INTEGER, skipped) \
+    /* calls after it was given up */ \
     F(why, TEXT, disabled_by) F(why, INTEGER, disabled_line) \
     /* where a graph break says that this one is disabled, */ F(why, TEXT, disabled_words) \
     /* or NULL, and what it says */ F(why, TEXT, limit_reason) F(why, TEXT, raised_reason) \
@@ -330,6 +333,9 @@ struct why {
     int64_t undecided;        /* calls without a lookup whose outcome is not known */
     int64_t checks, check_ns; /* of guards; check_ns is of timed_checks of them */
     int64_t timed_checks;
+    /* of a function that no compiler had to do with; without durations: no frames are stored */
+    bool is_plain;
+    struct profile profile;
 };
 
 /* Fill in all lists; histories and remedies; how much each of these helps, and their order.

@@ -1,0 +1,45 @@
+-- profile.sql -- what `dyntrace why` prints of a function that no compiler had to do with: how long its calls took, which were the
+-- slowest, who called it. ?2: the profile (profile_json() of src/trace/profile.h), which C reads from the frames; ?3: the ids of the
+-- function's code objects, a JSON array; ?4: its name; ?5: the trace; ?6: which frames it has, where that is not every one.
+
+-- name: sums
+--|
+--+ [{?total_ns}{total_ns:duration} in it, {self_ns:duration} of that its own]
+--| [{+raised}; {!r}{raised:count~call} ended by an exception{!n}]
+--+ [{?p50}[{-parts}{calls:count~stored call}][{?parts}{calls:count~stored part} between yields]]
+--| [: p50 {p50:duration}, p95 {p95:duration}, max {max:duration}]
+--| [{-p50}How long single calls took is not known: they are not stored[ (frames: {which:200})]]
+SELECT SUM(n.total_ns) AS total_ns, SUM(n.self_ns) AS self_ns, SUM(n.raised) AS raised, ?2 ->> 'calls' AS calls, ?2 ->> 'p50_ns' AS p50,
+       ?2 ->> 'p95_ns' AS p95, ?2 ->> 'max_ns' AS max, ?6 AS which,
+       (SELECT MAX(iif(kind IN ('generator', 'coroutine', 'async_generator'), 1, NULL)) FROM code WHERE code_id IN (SELECT value FROM json_each(?3))) AS parts
+FROM code_total n WHERE n.code_id IN (SELECT value FROM json_each(?3));
+
+-- name: bars
+-- A histogram, if there is more than one call.
+--|   {from:duration>9} [.. {to:duration<12}][{-to}and more       ] {share:bar30} {calls:count>8}
+SELECT value ->> 'from_ns' AS "from", value ->> 'to_ns' AS "to", value ->> 'calls' AS calls, 1.0 * (value ->> 'calls') / MAX(value ->> 'calls') OVER () AS share
+FROM json_each(?2, '$.histogram') WHERE ?2 ->> 'calls' > 1;
+
+-- name: slowest
+-- Each with the way to where most of its time went.
+--#
+--# {!b}Slowest calls{!n}: dyntrace tree {function:shell} {file:shell} --call ID
+--|   {ns:duration>9}  at {at:seconds}[, {thread:60}][ of process {pid:integer}], call {frame_id:integer}[, {?open}still open at the end][, {?exit=raise}ended by an exception]
+--|             [{path:2000}, ]{own:duration} of its own
+SELECT s.value ->> 'frame_id' AS frame_id, s.value ->> 'duration_ns' AS ns, s.value ->> 'start_ns' AS at, ?4 AS function, ?5 AS file, f.thread,
+       iif((SELECT COUNT(*) FROM process) > 1, f.pid, NULL) AS pid, iif(f.end_ns IS NULL, 1, NULL) AS open, f.exit,
+       (SELECT group_concat(name, ' > ') FROM (
+            SELECT iif(instr(c.qualname, '<locals>.'), substr(c.qualname, instr(c.qualname, '<locals>.') + 9), COALESCE(c.qualname, '?'))
+                   || iif(p.value ->> 'calls' > 1, ' x' || (p.value ->> 'calls'), '') AS name
+            FROM json_each(s.value, '$.path') p LEFT JOIN code c ON c.code_id = p.value ->> 'code_id' ORDER BY p.key)) AS path,
+       MAX(COALESCE(s.value ->> '$.path[#-1].self_ns', s.value ->> 'self_ns'), 0) AS own
+FROM json_each(?2, '$.slowest') s CROSS JOIN frames f ON f.frame_id = s.value ->> 'frame_id' ORDER BY s.key;
+
+-- name: callers
+--#
+--# {!b}Called by{!n}
+--|   {ns:duration>9}  {calls:count>8~call}  {caller:100|the bottom of a stack}[  {file:path200}:{line}]
+--more 6   and {left:integer} more; --json has them all
+SELECT k.value ->> 'total_ns' AS ns, k.value ->> 'calls' AS calls, c.qualname AS caller, c.filename AS file, c.first_line AS line,
+       COUNT(*) OVER () - k.key AS left
+FROM json_each(?2, '$.callers') k LEFT JOIN code c ON c.code_id = k.value ->> 'code_id' ORDER BY k.key;

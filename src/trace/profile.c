@@ -1,0 +1,334 @@
+/* trace/profile.c -- the calls of a function by their time. See trace/profile.h. */
+#include "trace/profile.h"
+
+#include <math.h>
+
+#include "lib/json.h"
+#include "lib/times.h"
+#include "schema.h"
+#include "trace/db.h"
+#include "trace/find_code.h"
+#include "trace/stacks.h"
+
+struct reading {
+    struct profile *profile;
+    struct progress *progress; /* borrowed */
+    int64_t last_frame;
+    struct found_ids ids;
+    struct map callers; /* code_id -> 1 + its place in profile->callers */
+};
+
+static int number_order(const void *a, const void *b)
+{
+    return list_order(*(const int64_t *)a, *(const int64_t *)b);
+}
+
+static int caller_order(const void *a, const void *b)
+{
+    const struct caller *x = a;
+    const struct caller *y = b;
+    int order = list_order(y->ns, x->ns);
+
+    return order ? order : list_order(x->code_id, y->code_id);
+}
+
+static bool reading_tick(void *context, int64_t frame_id)
+{
+    struct reading *reading = context;
+
+    progress_tick(reading->progress, frame_id, reading->last_frame);
+    return true;
+}
+
+/* ---- the first walk ------------------------------------------------------ */
+
+static void slowest_add(struct profile *profile, const struct open_frame *frame, int64_t ns)
+{
+    struct slow_call *slowest = profile->slowest;
+    int at = profile->slow_count;
+
+    while (at > 0 && ns > slowest[at - 1].ns)
+        at--;
+    if (at == PROFILE_SLOWEST)
+        return;
+    if (profile->slow_count < PROFILE_SLOWEST)
+        profile->slow_count++;
+    for (int i = profile->slow_count - 1; i > at; i--)
+        slowest[i] = slowest[i - 1];
+    slowest[at] = (struct slow_call){
+        .frame_id = frame->id,
+        .start_ns = frame->start_ns,
+        .ns = ns,
+    };
+}
+
+static void caller_add(struct reading *reading, int64_t code_id, int64_t ns)
+{
+    struct profile *profile = reading->profile;
+    int64_t *place = map_put(&reading->callers, code_id);
+    struct caller *caller;
+
+    if (!*place) {
+        list_add(&profile->callers)->code_id = code_id;
+        *place = (int64_t)profile->callers.count;
+    }
+    caller = &profile->callers.at[*place - 1];
+    caller->calls++;
+    caller->ns = times_sum(caller->ns, ns);
+}
+
+static void call_note(void *context, struct track *track)
+{
+    struct reading *reading = context;
+    const struct open_frame *frame = track_top(track);
+    int64_t caller = track->stack.count > 1 ? frame[-1].code_id : 0;
+    int64_t ns = times_span(frame->start_ns, frame->end_ns);
+
+    if (!found_ids_has(&reading->ids, frame->code_id))
+        return;
+    *list_add(&reading->profile->durations) = ns;
+    slowest_add(reading->profile, frame, ns);
+    caller_add(reading, caller, ns);
+}
+
+/* ---- the second walk ----------------------------------------------------- */
+
+/* Each of the slowest calls is a root of its own: -1, -2, ... */
+static bool is_slowest(void *context, struct open_frame *frame)
+{
+    const struct reading *reading = context;
+
+    for (int i = 0; i < reading->profile->slow_count; i++) {
+        if (reading->profile->slowest[i].frame_id == frame->id) {
+            frame->code_id = -1 - i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Follow the callee that took the most time, as long as that is half of its caller's. */
+static void path_follow(struct slow_call *call, const struct node *nodes, uint32_t at)
+{
+    call->self_ns = nodes[at].self_ns;
+    while (call->steps < PROFILE_PATH) {
+        uint32_t child = nodes[at].child;
+        if (!child || nodes[child].total_ns < nodes[at].total_ns / 2)
+            break;
+        call->path[call->steps] = (struct path_step){
+            .code_id = nodes[child].code_id,
+            .calls = nodes[child].calls,
+            .total_ns = nodes[child].total_ns,
+            .self_ns = nodes[child].self_ns,
+        };
+        call->steps++;
+        at = child;
+    }
+}
+
+static void paths_read(struct db *db, struct reading *reading)
+{
+    const struct walk walk = {
+        .context = reading,
+        .fold = true,
+        .tick = reading_tick,
+        .root = is_slowest,
+        .same = &reading->ids.same,
+    };
+    struct stacks stacks = {0};
+    const struct node *nodes;
+
+    stacks_walk(db, &stacks, &walk);
+    tree_link(&stacks.tree);
+    nodes = stacks.tree.nodes.at;
+    for (uint32_t at = nodes[0].child; at; at = nodes[at].sibling)
+        path_follow(&reading->profile->slowest[-1 - nodes[at].code_id], nodes, at);
+    stacks_free(&stacks);
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+void profile_read(struct db *db, const struct found_code *code, struct profile *profile,
+                  struct progress *progress)
+{
+    struct reading reading = {.profile = profile, .progress = progress};
+    const struct walk walk = {
+        .context = &reading,
+        .tick = reading_tick,
+        .push = call_note,
+        .same = &reading.ids.same,
+    };
+    struct stacks stacks = {0};
+
+    reading.ids = found_ids_read(db, code);
+    reading.last_frame = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame");
+    stacks_walk(db, &stacks, &walk);
+    stacks_free(&stacks);
+    list_sort(&profile->durations, number_order);
+    list_sort(&profile->callers, caller_order);
+    if (profile->slow_count)
+        paths_read(db, &reading);
+    found_ids_free(&reading.ids);
+    map_free(&reading.callers);
+}
+
+void profile_free(struct profile *profile)
+{
+    list_free(&profile->durations);
+    list_free(&profile->callers);
+}
+
+int64_t profile_share(const struct profile *profile, double share)
+{
+    size_t place = (size_t)ceil(share * (double)profile->durations.count);
+
+    return profile->durations.at[place ? place - 1 : 0];
+}
+
+/* The next bound after NS: 1, 2, 5, 10, ...; with COARSE 1, 10, 100. */
+static int64_t bound_after(int64_t ns, bool coarse)
+{
+    int64_t power = 1;
+
+    if (ns > INT64_MAX / 10)
+        return INT64_MAX;
+    if (!ns)
+        return 1;
+    while (power <= ns / 10)
+        power *= 10;
+    if (coarse)
+        return power * 10;
+    if (ns < 2 * power)
+        return 2 * power;
+    return ns < 5 * power ? 5 * power : 10 * power;
+}
+
+/* The last bound that is not above NS. */
+static int64_t bound_before(int64_t ns, bool coarse)
+{
+    int64_t bound = 0;
+
+    while (bound_after(bound, coarse) <= ns)
+        bound = bound_after(bound, coarse);
+    return bound;
+}
+
+/* How many bars there are from SHORTEST to LONGEST, at most one more than there is room for. */
+static int bars_needed(int64_t shortest, int64_t longest, bool coarse)
+{
+    int64_t from = bound_before(shortest, coarse);
+    int count = 0;
+
+    for (; from <= longest && count <= PROFILE_BARS; count++)
+        from = bound_after(from, coarse);
+    return count;
+}
+
+int profile_bars(const struct profile *profile, struct duration_bar bars[PROFILE_BARS])
+{
+    size_t calls = profile->durations.count;
+    int64_t shortest = profile->durations.at[0];
+    int64_t longest = profile->durations.at[calls - 1];
+    bool coarse = bars_needed(shortest, longest, false) > PROFILE_BARS;
+    int64_t from = bound_before(shortest, coarse);
+    size_t below = 0;
+    int count = 0;
+
+    while (count < PROFILE_BARS && below < calls) {
+        bool is_last = count == PROFILE_BARS - 1;
+        int64_t to = is_last ? INT64_MAX : bound_after(from, coarse);
+        size_t up_to = sorted_count(calls, i, profile->durations.at[i] < to);
+        bars[count] = (struct duration_bar){from, to, (int64_t)((is_last ? calls : up_to) - below)};
+        count++;
+        below = is_last ? calls : up_to;
+        from = to;
+    }
+    return count;
+}
+
+/* ---- as JSON ------------------------------------------------------------- */
+
+static void bars_json(const struct profile *profile, struct json *json)
+{
+    struct duration_bar bars[PROFILE_BARS];
+    int count = profile->durations.count ? profile_bars(profile, bars) : 0;
+
+    json_list(json, "histogram");
+    for (int i = 0; i < count; i++) {
+        const struct duration_bar *bar = &bars[i];
+        json_object(json, NULL);
+        json_integer(json, "from_ns", bar->from_ns);
+        json_maybe(json, "to_ns", bar->to_ns != INT64_MAX, bar->to_ns);
+        json_integer(json, "calls", bar->calls);
+        json_end(json);
+    }
+    json_end(json);
+}
+
+static void path_json(const struct slow_call *call, struct json *json)
+{
+    json_list(json, "path");
+    for (int i = 0; i < call->steps; i++) {
+        const struct path_step *step = &call->path[i];
+        json_object(json, NULL);
+        json_integer(json, "code_id", step->code_id);
+        json_integer(json, "calls", step->calls);
+        json_integer(json, "total_ns", step->total_ns);
+        json_integer(json, "self_ns", step->self_ns);
+        json_end(json);
+    }
+    json_end(json);
+}
+
+static void slowest_json(const struct profile *profile, struct json *json)
+{
+    json_list(json, "slowest");
+    for (int i = 0; i < profile->slow_count; i++) {
+        const struct slow_call *call = &profile->slowest[i];
+        json_object(json, NULL);
+        json_integer(json, "frame_id", call->frame_id);
+        json_integer(json, "start_ns", call->start_ns);
+        json_integer(json, "duration_ns", call->ns);
+        json_integer(json, "self_ns", call->self_ns);
+        path_json(call, json);
+        json_end(json);
+    }
+    json_end(json);
+}
+
+static void callers_json(const struct profile *profile, struct json *json)
+{
+    json_list(json, "callers");
+    for (size_t i = 0; i < profile->callers.count; i++) {
+        const struct caller *caller = &profile->callers.at[i];
+        json_object(json, NULL);
+        json_maybe(json, "code_id", caller->code_id, caller->code_id);
+        json_integer(json, "calls", caller->calls);
+        json_integer(json, "total_ns", caller->ns);
+        json_end(json);
+    }
+    json_end(json);
+}
+
+/* The duration that SHARE of the calls do not exceed; null without calls. */
+static void share_json(const struct profile *profile, struct json *json, const char *key,
+                       double share)
+{
+    if (profile->durations.count)
+        json_integer(json, key, profile_share(profile, share));
+    else
+        json_null(json, key);
+}
+
+void profile_json(const struct profile *profile, struct json *json, const char *key)
+{
+    json_object(json, key);
+    json_integer(json, "calls", (int64_t)profile->durations.count);
+    share_json(profile, json, "p50_ns", 0.5);
+    share_json(profile, json, "p95_ns", 0.95);
+    share_json(profile, json, "max_ns", 1);
+    bars_json(profile, json);
+    slowest_json(profile, json);
+    callers_json(profile, json);
+    json_end(json);
+}
