@@ -67,7 +67,7 @@ def fill(db, calls):
             (place * 97 + c % 50) % :functions + 1, 0, place IN (1, 4), c / :threads * :call_ns + start, c / :threads * :call_ns + end,
             NULL, 0
         FROM call CROSS JOIN shape ORDER BY 1""", each)
-    db.execute("""INSERT INTO code_total SELECT code_id, calls, calls * 900, calls * 700, 0 FROM
+    db.execute("""INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised) SELECT code_id, calls, calls * 900, calls * 700, 0 FROM
         (SELECT code_id, :calls * :size / :functions AS calls FROM code)""", each)
     # Function f (1 to 100) has entries (f - 1) * 8 + 1 and following, which it got one after the other at its first lookups.
     db.executemany("INSERT INTO cache_entry VALUES (?, ?, ?, ?, 'inductor', NULL, ?, ?, NULL, NULL)",

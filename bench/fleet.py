@@ -87,7 +87,7 @@ def frames_fill(db, fault):
         db.execute("INSERT INTO frame VALUES (?, 1, NULL, ?, 0, ?, ?, ?, ?, ?)", (i, code, outcome, at, *((None, None, None) if is_open else (at + took, entry, 0))))
         calls, spent = totals.get(code, (0, 0))
         totals[code], at = (calls + 1, spent + took), at + took
-    db.executemany("INSERT INTO code_total VALUES (?, ?, ?, ?, 0)", [(code, calls, spent, spent) for code, (calls, spent) in totals.items()])
+    db.executemany("INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (?, ?, ?, ?, 0)", [(code, calls, spent, spent) for code, (calls, spent) in totals.items()])
     return at, i, int(fault == "crash")
 
 

@@ -47,7 +47,7 @@ FROM trace.frame ORDER BY frame_id;
 UPDATE trace.frame SET parent_id = NULL WHERE frame_id = ?1;
 
 -- name: total
-INSERT OR IGNORE INTO trace.code_total(code_id, calls, total_ns, self_ns, raised) VALUES (?1, ?2, ?3, ?4, ?5);
+INSERT OR IGNORE INTO trace.code_total(code_id, calls, total_ns, self_ns, raised, max_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6);
 
 -- name: end
 -- Of every trace. An entry for another backend: which it was for, and for which the new one is; the same name, another object.

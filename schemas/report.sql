@@ -418,6 +418,7 @@ ORDER BY 5 DESC, 3 DESC, kind, source;
 --cell {total_ns:duration}  total
 --cell {self_ns:duration}  self
 --cell {ns_per_call:duration}  per call
+--cell? {max_ns:duration}  max
 --cell {raised:count}  raised
 --cell {qualname}  function
 --cell {filename:path}:{first_line|0}  where
@@ -427,8 +428,9 @@ ORDER BY 5 DESC, 3 DESC, kind, source;
 --page {total_ns:duration}  total (callees included)
 --page {self_ns:duration}  self (callees excluded)
 --page {ns_per_call:duration}  per call
+--page? {max_ns:duration}  max (the longest)
 --page {raised:count}  raised (left by an exception)
-SELECT qualname, filename, first_line, kind, calls, total_ns, self_ns, ns_per_call, raised
+SELECT qualname, filename, first_line, kind, calls, total_ns, self_ns, ns_per_call, max_ns, raised
 FROM hot_functions
 ORDER BY self_ns DESC, calls DESC;
 

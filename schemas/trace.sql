@@ -182,7 +182,8 @@ CREATE TABLE code_total(
     calls    INTEGER, -- frames entered that were not resumptions
     total_ns INTEGER, -- time inside, callees included; of recursive calls only the outermost counts
     self_ns  INTEGER, -- time inside, callees excluded
-    raised   INTEGER  -- frames left by an exception
+    raised   INTEGER, -- frames left by an exception
+    max_ns   INTEGER  -- the longest of its frames; NULL: not known
 );
 
 

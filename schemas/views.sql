@@ -28,13 +28,32 @@ SELECT process_id, ancestor_id, until_ns FROM up;
 
 -- functions: a row per code object with the function that it is: those with one file, name and first line are one
 -- function, in several processes or defined again, and function_id is the smallest code_id among them. A resume
--- function is the rest of one after a graph break.
+-- function is the rest of one after a graph break. is_own: of the program itself, by its file: not the standard library's, not an
+-- installed package's.
 CREATE VIEW functions AS
 SELECT code_id, MIN(code_id) OVER (PARTITION BY filename, qualname, first_line) AS function_id, process_id, filename,
        qualname,
        first_line, kind, origin_code_id,
-       kind IS 'resume' OR (kind IS NOT 'compiled' AND qualname GLOB $RESUME_GLOB) AS is_resume
+       kind IS 'resume' OR (kind IS NOT 'compiled' AND qualname GLOB $RESUME_GLOB) AS is_resume,
+       NOT (filename GLOB '*/site-packages/*' OR filename GLOB '*/dist-packages/*' OR filename GLOB '*/lib*/python3.[0-9]*/*'
+            OR filename GLOB '<frozen *' OR filename = '<dyntrace>') AS is_own
 FROM code;
+
+
+-- waits: functions of the standard library that wait for others, such as threading's locks: time of their own is waiting. A lock or
+-- a sleep that a function waits in directly is in its own time, as both are C code.
+CREATE VIEW waits AS
+SELECT c.code_id, c.process_id, c.qualname, c.filename, c.first_line
+FROM (VALUES ('threading.py', 'Condition.wait'), ('threading.py', 'Event.wait'), ('threading.py', 'Thread.join'),
+             ('threading.py', 'Thread._wait_for_tstate_lock'), ('threading.py', 'Semaphore.acquire'), ('threading.py', 'Barrier.wait'),
+             ('threading.py', '_shutdown'), ('queue.py', 'Queue.get'), ('queue.py', 'Queue.join'), ('queue.py', 'Queue.put'),
+             ('selectors.py', 'EpollSelector.select'), ('selectors.py', '_PollLikeSelector.select'), ('selectors.py', 'SelectSelector.select'),
+             ('subprocess.py', 'Popen.wait'), ('subprocess.py', 'Popen._wait'), ('subprocess.py', 'Popen._try_wait'),
+             ('subprocess.py', 'Popen.communicate'), ('socket.py', 'socket.accept'), ('socket.py', 'SocketIO.readinto'), ('ssl.py', 'SSLSocket.read'),
+             ('multiprocessing/connection.py', 'Connection._recv'), ('multiprocessing/connection.py', 'wait'),
+             ('multiprocessing/popen_fork.py', 'Popen.poll'), ('multiprocessing/popen_fork.py', 'Popen.wait'),
+             ('concurrent/futures/_base.py', 'Future.result'), ('concurrent/futures/_base.py', 'wait')) w
+JOIN code c ON c.qualname = w.column2 AND substr(c.filename, -length(w.column1) - 1) = '/' || w.column1;
 
 
 -- turned_away: code objects that the compiler turned away unread, such as its own functions: no lookup of them came as
@@ -206,8 +225,10 @@ CREATE VIEW hot_functions AS
 SELECT c.qualname, c.filename, c.first_line, c.kind,
        SUM(n.calls) AS calls, SUM(n.total_ns) AS total_ns, SUM(n.self_ns) AS self_ns, SUM(n.raised) AS raised,
        SUM(n.total_ns) / NULLIF(SUM(n.calls), 0) AS ns_per_call,
-       MIN(n.code_id) AS code_id, COUNT(*) AS code_objects
+       MIN(n.code_id) AS code_id, COUNT(*) AS code_objects,
+       MAX((SELECT max_ns FROM code_total x WHERE x.code_id = n.code_id)) AS max_ns, MAX(c.is_own) AS is_own
 FROM code_total n
+JOIN (SELECT NULL AS max_ns) older -- of a trace without the column: the name is then this one's
 LEFT JOIN functions c ON c.code_id = n.code_id
 GROUP BY c.function_id, c.kind
 ORDER BY self_ns DESC, c.filename, c.qualname, c.first_line, c.kind;

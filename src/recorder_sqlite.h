@@ -52,7 +52,7 @@ struct sqlite3;
     X(THREAD, thread, WHOLE, "thread_id process_id os_tid name?") \
     X(CODE, code, PART, "code_id process_id filename qualname first_line kind= fingerprint") \
     X(ORIGIN, code, PART, "code_id origin_code_id kind") \
-    X(TOTAL, code_total, STATEMENT, "code_id calls total_ns self_ns raised") \
+    X(TOTAL, code_total, STATEMENT, "code_id calls total_ns self_ns raised max_ns") \
     X(LOSS, loss, WHOLE | ONCE, "rowid process_id thread_id at_ns events cause") \
     X(ENTRY, cache_entry, PART, \
       "cache_entry_id code_id= label= backend= region_id= guard_count= born_ns=") \

@@ -38,7 +38,8 @@
     KEY(frame_id, FRAME) ID(thread_id, THREAD) ID(parent_id, FRAME) ID(code_id, CODE) NUMBER(kind) \
     NUMBER(outcome) TIME(start_ns) TIME(end_ns) ID(cache_entry_id, ENTRY) NUMBER(exit)
 #define COLUMNS_code_total(KEY, ID, TIME, NUMBER, TEXT) \
-    KEY(code_id, CODE) NUMBER(calls) NUMBER(total_ns) NUMBER(self_ns) NUMBER(raised)
+    KEY(code_id, CODE) NUMBER(calls) NUMBER(total_ns) NUMBER(self_ns) NUMBER(raised) \
+    NUMBER(max_ns)
 #define COLUMNS_signature(KEY, ID, TIME, NUMBER, TEXT) \
     KEY(signature_id, SIGNATURE) TEXT(text)
 #define COLUMNS_lookup(KEY, ID, TIME, NUMBER, TEXT) \

@@ -33,7 +33,7 @@ INSERT INTO frame VALUES
     (4, 1, 3, 2, 1, 0, 500, 600, NULL, 1),
     (129, 2, NULL, 3, 0, 0, 2000, 2500, NULL, 0),
     (130, 2, NULL, 3, 0, 0, 2600, NULL, NULL, NULL);
-INSERT INTO code_total VALUES (1, 1, 4900, 4300, 0), (2, 2, 600, 600, 1), (3, 2, 3999997900, 3999997900, 0);
+INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (1, 1, 4900, 4300, 0), (2, 2, 600, 600, 1), (3, 2, 3999997900, 3999997900, 0);
 """
 
 

@@ -142,7 +142,7 @@ def barriers(folder, ahead, grouped=False):
             frame = db.execute("SELECT MAX(frame_id) + 1 FROM frame").fetchone()[0]
             for i, name in enumerate(["barrier"] + ["new_group"] * grouped):
                 db.execute("INSERT INTO code VALUES (?, 1, '/lib/torch/distributed/distributed_c10d.py', ?, 10, 'function', NULL, 1)", (code + i, name))
-                db.execute("INSERT INTO code_total VALUES (?, 20, 1, 1, 0)", (code + i,))
+                db.execute("INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (?, 20, 1, 1, 0)", (code + i,))
             for n in range(20):
                 came = 1700000000100000000 + n * 50000000
                 db.execute("INSERT INTO frame VALUES (?, 1, NULL, ?, 0, 0, ?, ?, NULL, 0)",
@@ -180,7 +180,7 @@ def waits(folder, seconds, came=10):
         with sqlite3.connect(path) as db:
             code, frame = db.execute("SELECT (SELECT MAX(code_id) + 1 FROM code), (SELECT MAX(frame_id) + 1 FROM frame)").fetchone()
             db.execute("INSERT INTO code VALUES (?, 1, '/lib/torch/distributed/distributed_c10d.py', 'all_reduce', 10, 'function', NULL, 1)", (code,))
-            db.execute("INSERT INTO code_total VALUES (?, 1, ?, ?, 0)", (code, waited * 1e9, waited * 1e9))
+            db.execute("INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (?, 1, ?, ?, 0)", (code, waited * 1e9, waited * 1e9))
             db.execute("INSERT INTO frame VALUES (?, 1, NULL, ?, 0, 0, ?, ?, NULL, 0)", (frame, code, (came + max(seconds) - waited) * 1e9, (came + max(seconds)) * 1e9))
         db.close()
     return folder

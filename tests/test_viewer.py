@@ -573,7 +573,7 @@ def test_fsck_of_a_sound_trace(run, trace):
     ("DELETE FROM frame WHERE frame_id = 129", "frame_count", "meta says 6, there are 5"),
     ("UPDATE thread SET process_id = 9 WHERE thread_id = 2", "thread's process", "2"),
     ("UPDATE code SET process_id = NULL WHERE code_id = 3", "code's process", "3"),
-    ("INSERT INTO code_total VALUES (77, 1, 1, 1, 0)", "totals", "77"),
+    ("INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (77, 1, 1, 1, 0)", "totals", "77"),
     ("UPDATE process SET parent_process_id = 7 WHERE process_id = 2", "process's parent", "2"),
     ("UPDATE process SET parent_process_id = 2 WHERE process_id = 2", "process's parent", "2"),
     ("UPDATE process SET exit_code = 0 WHERE process_id = 2", "not both", "2"),
@@ -605,7 +605,7 @@ def test_fsck_finds_parents_that_left_its_memory(run, tmp_path):
                       f"WITH RECURSIVE r(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM r WHERE i < {count}) "
                       "INSERT INTO frame SELECT i, 1, 1, 2, 0, 0, i * 10, i * 10 + 9 - 9 * (i = %d), NULL, 0 FROM r" % count,
                       "DELETE FROM code_total", "UPDATE meta SET value = 0 WHERE key = 'open_frame_count'",
-                      f"INSERT INTO code_total VALUES (1, 1, {count * 10}, {count * 10 - (count - 2) * 9}, 0),"
+                      f"INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (1, 1, {count * 10}, {count * 10 - (count - 2) * 9}, 0),"
                       f" (2, {count - 1}, {(count - 2) * 9}, {(count - 2) * 9}, 0)")
     assert run("fsck", path).returncode == 0
     with sqlite3.connect(path) as db:

@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 
 from planted import make_trace
-from shared import one_line, query
+from shared import one_line, query, table
 
 pytestmark = pytest.mark.one_python
 
@@ -95,3 +95,43 @@ def test_open_calls_of_a_killed_program_last_to_its_end(run, record):
     text = run("why", "f", path).stdout
     assert "still open at the end" in text
     assert json.loads(run("why", "f", path, "--json").stdout)["durations"]["max_ns"] >= 200 * MS
+
+
+THREADS = """
+import queue, threading, time
+jobs = queue.Queue()
+def worker():
+    while (job := jobs.get()) is not None: job()
+def slow(): time.sleep(0.05)
+def deep(): slow()
+def main():
+    threads = [threading.Thread(target=worker) for i in range(2)]
+    for thread in threads: thread.start()
+    for i in range(8): jobs.put(deep if i == 3 else int)
+    time.sleep(0.3)
+    for thread in threads: jobs.put(None)
+    for thread in threads: thread.join()
+main()
+"""
+
+
+def test_slowest_frames_leaves_out_those_that_wait_for_the_end(run, record):
+    names = [row["qualname"] for row in table(run("sql", record(["-c", THREADS]).path, "slowest-frames").stdout)]
+    assert not {"worker", "Thread._bootstrap", "Thread._bootstrap_inner", "Thread.run", "Thread.join", "Queue.get", "Condition.wait"} & set(names)
+    assert names[0] == "main" and names.index("deep") < names.index("slow")  # main() sleeps itself, for longest
+
+
+def test_report_has_the_longest_call(run, record):
+    path = record(["-c", "import time\ndef f(n): time.sleep(n)\nf(0.05)\nfor i in range(9): f(0)"]).path
+    most, = query(path, "SELECT MAX(duration_ns) FROM frames WHERE qualname = 'f'")[0]
+    assert query(path, "SELECT max_ns FROM hot_functions WHERE qualname = 'f'") == [(most,)]
+    assert query(path, "SELECT COUNT(*) FROM code_total n WHERE max_ns IS NOT (SELECT MAX(duration_ns) FROM frames f WHERE f.code_id = n.code_id)") == [(0,)]
+    row = next(row for row in table(run("report", path).stdout.split("own time first\n")[1]) if row["function"] == "f")
+    assert row["max"].startswith("5") and row["max"].endswith(" ms")
+
+
+def test_an_older_trace_has_no_longest_call(run, path):
+    with sqlite3.connect(path) as db:
+        db.execute("ALTER TABLE code_total DROP COLUMN max_ns")
+    done = run("report", path)
+    assert done.returncode == 0 and "per call\traised" in done.stdout and "405 ms" in done.stdout

@@ -140,7 +140,7 @@ def make_trace(path, lookups=400, hostile=True, state="complete"):
     put("INSERT INTO frame VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", frames)
     put("INSERT INTO lookup VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
     put("INSERT INTO guard_check VALUES (?, ?, ?, ?, ?, ?, ?, ?)", checks)
-    put("INSERT INTO code_total VALUES (?, ?, ?, ?, ?)",
+    put("INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (?, ?, ?, ?, ?)",
         [(code, count, count * each // 2, count * each // 4, 0) for code, count in sorted(total.items())] + [(1, 1, SPAN - 1_001_000, 400_000_000, 0), (6, 1, 5, 5, 1)])
     put("INSERT INTO meta VALUES (?, ?)", [("frame_count", len(frames)), ("open_frame_count", 1)])
     db.commit()

@@ -195,7 +195,7 @@ static void say_totals(struct collector *c)
             continue;
         recorder_put(c->recorder, TOTAL, .code_id = id, .calls = (int64_t)total->calls,
                      .total_ns = (int64_t)total->total_ns, .self_ns = (int64_t)total->self_ns,
-                     .raised = (int64_t)total->raised);
+                     .raised = (int64_t)total->raised, .max_ns = (int64_t)total->max_ns);
         *total = (struct decode_total){0}; /* the row has them */
     }
 }

@@ -123,6 +123,8 @@ inline void decode_pop(struct decoder *d)
     if (frame->duration_ns > frame->child_ns)
         total->self_ns += frame->duration_ns - frame->child_ns;
     total->raised += frame->raised;
+    if (frame->duration_ns > total->max_ns)
+        total->max_ns = frame->duration_ns;
     if (*active && !--*active)
         total->total_ns += frame->duration_ns;
     if (caller)

@@ -52,7 +52,7 @@ struct decode_place {
 
 /* Totals of one code object, over all threads. */
 struct decode_total {
-    uint64_t calls, total_ns, self_ns, raised;
+    uint64_t calls, total_ns, self_ns, raised, max_ns;
     bool changed;
 };
 

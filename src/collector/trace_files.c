@@ -195,6 +195,7 @@ static bool totals_mend(sqlite3 *db)
         sqlite3_bind_int64(insert, 3, (sqlite3_int64)total->total_ns);
         sqlite3_bind_int64(insert, 4, (sqlite3_int64)total->self_ns);
         sqlite3_bind_int64(insert, 5, (sqlite3_int64)total->raised);
+        sqlite3_bind_int64(insert, 6, (sqlite3_int64)total->max_ns);
         step = sqlite3_step(insert);
         sqlite3_reset(insert);
     }
