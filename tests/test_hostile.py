@@ -101,7 +101,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("kind", REFUSED)
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.slow if kind == "many" else ()) for kind in REFUSED])
 def test_a_schema_that_does_more_than_hold_rows_is_refused(all_readers, kind):
     sql, why = REFUSED[kind]
     for name, (status, err) in all_readers(*sql).items():

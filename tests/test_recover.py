@@ -152,6 +152,7 @@ def test_run_killed(dyntrace, python, tmp_path):
         work.end()
 
 
+@pytest.mark.slow
 def test_collector_stopped(dyntrace, python, tmp_path):
     """It stands still: first for 200 ms, then until the program waits for it. Nothing is lost."""
     rounds = 400000

@@ -57,7 +57,7 @@ def test_what_was_recorded_follows(replay, worked):
     assert {"hit", "compiled", "limit", "run_only", "declined", "guard_error"} <= outcomes
 
 
-@pytest.mark.parametrize("program", ["shim_rules.py", "shim_counts.py", "guard_rules.py"])
+@pytest.mark.parametrize("program", ["shim_rules.py", "shim_counts.py", pytest.param("guard_rules.py", marks=pytest.mark.slow)])
 def test_programs_of_other_tests_follow(record, replay, program):
     trace = record([PROGRAMS / program], status=None, cwd=PROGRAMS)
     found = json.loads(replay(trace.path, "--verify", "--json").stdout)

@@ -235,7 +235,7 @@ def test_errors_are_one_line(dyntrace, place, arguments, words):
 
 
 @needs_tmux
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [pytest.param(size, marks=pytest.mark.slow if at > 1 else ()) for at, size in enumerate(SIZES)])
 def test_the_terminal_shows_what_the_dump_shows(dyntrace, place, size):
     columns, rows = map(int, size.split("x"))
     with Terminal(place, columns, rows, f"{dyntrace} tui plain.db") as terminal:

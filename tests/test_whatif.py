@@ -149,7 +149,10 @@ def words(settings):
 
 
 def of(pairs):
-    return pytest.mark.parametrize("case, under, settings", [(case, *pair) for case, several in pairs.items() for pair in several])
+    """The first two of each case; the others in `./dev slow`."""
+    return pytest.mark.parametrize("case, under, settings", [
+        pytest.param(case, *pair, marks=pytest.mark.slow if at > 1 else ())
+        for case, several in pairs.items() for at, pair in enumerate(several)])
 
 
 @of(GUESSES)
@@ -194,7 +197,7 @@ def test_random_programs(dyntrace, seeds):
 KINDS = re.findall(r'^    "([A-Z_]+)": Kind', (ROOT / "python/dyntrace/_guard_words.py").read_text(), re.M)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.slow if at % 3 else ()) for at, kind in enumerate(KINDS)])
 def test_drop_guard_of_each_kind(ran, dyntrace, kind):
     """It does what a compiler without that guard does, call by call; the number of checks, too, where nothing is a guess."""
     a, b = ran("kinds", f"kind={kind}"), ran("kinds", f"kind={kind}", f"drop={kind}")
