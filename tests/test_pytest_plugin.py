@@ -40,7 +40,7 @@ def suite(dyntrace, python, tmp_path):
         pytest.skip("this Python has no pytest")
     library = Path(dyntrace).parent / "lib" / "python"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST") and name != "CI"}
-    environment.update(PYTHONPATH=str(library), PYTHONDONTWRITEBYTECODE="1", COLUMNS="200")
+    environment.update(PYTHONPATH=str(library), PYTHONDONTWRITEBYTECODE="1", COLUMNS="200", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
     folder = tmp_path / "suite"
     folder.mkdir()
 
