@@ -49,7 +49,7 @@ def sized(plant):
     (["--require-compiled", "f", "--after-warmup", "9"], {"require-compiled": 1}),
     (["--max-recompiles", "0", "--max-compiles", "0"], {"max-recompiles": 3, "max-compiles": 4}),
 ])
-def test_limits(run, sized, limits, bad):
+def test_each_limit_passes_and_fails_where_it_should(run, sized, limits, bad):
     done = run("check", sized, *limits)
     rows = table(done.stdout) if done.returncode else []
     assert done.returncode == bool(bad)
@@ -61,7 +61,7 @@ def test_limits(run, sized, limits, bad):
     assert {c["check"]: c["row_count"] for c in found["checks"] if not c["ok"]} == bad
 
 
-def test_rows_tell_why(run, sized):
+def test_rows_of_a_failed_limit_name_the_cause(run, sized):
     rows = table(run("check", sized, "--max-recompiles", "0", "--max-graph-breaks", "0", "--max-eager-share", "0",
                      "--require-compiled", "nix").stdout)
     first, = [r for r in rows if r["compile"] == "0/1" and r["check"] == "max-recompiles"]
@@ -95,7 +95,7 @@ def test_rest_of_a_function_belongs_to_it(run, sized):
     assert table(run("check", sized, "--max-compiles", "4", "--function", "f").stdout)[0]["found"] == "5"
 
 
-def test_limit_of_rows(run, sized):
+def test_limit_cuts_the_rows(run, sized):
     done = run("check", sized, "--max-recompiles", "0", "--limit", "1")
     assert len(table(done.stdout)) == 1 and "1 of 3 rows; --limit 0 shows all" in done.stderr
     assert len(table(run("check", sized, "--max-recompiles", "0", "--limit", "0").stdout)) == 3
@@ -108,7 +108,7 @@ def test_limit_of_rows(run, sized):
     ["--max-recompiles", "1", "--after-warmup", "-3"], ["--max-recompiles", "1", "--limit", "x"], ["--nix"],
     ["--max-recompilesx", "1"], ["other.db", "--max-recompiles", "1"], ["--max-recompiles", "1", "--function", "nosuch*"],
 ])
-def test_bad_usage(run, sized, arguments):
+def test_bad_usage_is_exit_2_in_one_line(run, sized, arguments):
     done = run("check", sized, *arguments)
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.startswith("dyntrace: ") and done.stderr.count("\n") == 1
@@ -123,7 +123,7 @@ def test_several_functions_are_listed(run, sized):
     assert done.returncode == 2 and "several functions" in done.stderr and "B.f" in done.stderr
 
 
-def test_doubts_are_said(run, sized):
+def test_doubts_about_a_trace_are_printed(run, sized):
     with sqlite3.connect(sized) as db:
         db.execute("INSERT INTO loss VALUES (1, 1, 5, 7, 'ring full')")
         db.execute("INSERT INTO meta VALUES ('state', 'recording')")
@@ -166,7 +166,7 @@ def test_breaks_of_the_warmup_that_are_met_later(run, plant):
     assert run("check", path, "--max-graph-breaks", "0", "--after-warmup", "1", "--function", "main").returncode == 0
 
 
-def test_warmup_without_calls(run, sized):
+def test_a_warmup_without_calls_is_an_error(run, sized):
     with sqlite3.connect(sized) as db:
         db.execute("DELETE FROM lookup")
     db.close()
@@ -175,7 +175,7 @@ def test_warmup_without_calls(run, sized):
     assert done.returncode == 2 and "no calls" in done.stderr
 
 
-def test_hostile_names(run, plant):
+def test_hostile_names_are_printed_harmlessly(run, plant):
     evil = "\x1b]0;owned\x07\n\t\u202e"
     p = plant(qualname=evil, filename=evil)
     size_changes(p)
@@ -189,7 +189,7 @@ def test_hostile_names(run, plant):
         assert more or {line.count("\t") for line in text.splitlines()} == {10}
 
 
-def test_recorded(record, run, python):
+def test_a_recorded_trace_is_checked(record, run, python):
     trace = record([os.path.join(os.path.dirname(__file__), "../examples/shapes.py")], python=python)
     assert run("check", trace.path, "--max-recompiles", "2", "--require-compiled", "total").returncode == 0
     assert run("check", trace.path, "--max-recompiles", "1").returncode == 1

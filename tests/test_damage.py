@@ -33,7 +33,7 @@ def other(whole):
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_one_table(run, whole, other, tmp_path, table):
+def test_a_damaged_table_is_told_and_the_others_are_read(run, whole, other, tmp_path, table):
     with sqlite3.connect(f"file:{whole}?mode=ro", uri=True) as db:
         root, = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", [table]).fetchone()
         size, = db.execute("PRAGMA page_size").fetchone()
@@ -57,7 +57,7 @@ def test_one_table(run, whole, other, tmp_path, table):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_nonsense_in_numbers(run, whole, other, tmp_path, seed):
+def test_any_number_anywhere_crashes_no_command(run, whole, other, tmp_path, seed):
     """Any number anywhere: an answer or one line; sums that no trace can have do not overflow (`make check-san` looks)."""
     choose = random.Random(seed)
     path = tmp_path / "t.db"
@@ -236,7 +236,7 @@ def test_what_can_be_read_is_recovered(run, whole, tmp_path, keep):
     assert "exists" in fsck(run, path, "--recover").stderr, "a file is never written over"
 
 
-def test_damage_as_json(run, whole, tmp_path):
+def test_fsck_json_lists_the_damage(run, whole, tmp_path):
     data, path = whole.read_bytes(), tmp_path / "t.db"
     path.write_bytes(data[:len(data) // 2])
     found = json.loads(run("fsck", path, "--json").stdout)

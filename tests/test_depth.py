@@ -50,7 +50,7 @@ def test_deep_through_c_as_alone(record, python, kind, where):
 
 
 @pytest.mark.parametrize("kind", ["plain", "init", "methods", "map", "sorted", "generator", "mutual"])
-def test_runaway_recursion(record, python, kind):
+def test_a_runaway_recursion_ends_in_recursion_error(record, python, kind):
     """At the default limit, three times."""
     trace = holds(record([DEEP, kind, "runaway"], "--frames", "user", python=python))
     assert (trace.out, trace.err) == ("RecursionError RecursionError RecursionError\n", "")

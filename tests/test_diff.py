@@ -57,7 +57,7 @@ def two(plant):
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_changes(run, two, name):
+def test_each_kind_of_change_is_named(run, two, name):
     sql, expected = CHANGES[name]
     a, b = two(sql)
     done = run("diff", a, b)
@@ -127,7 +127,7 @@ def test_equal_runs_make_the_same_decisions(run, record, tmp_path):
         assert done.returncode == 0, done.stdout
 
 
-def test_golden(run, two):
+def test_the_printed_comparison_is_the_golden_page(run, two):
     a, b = two("""UPDATE lookup SET outcome = 5 WHERE outcome = 1; UPDATE graph_break SET reason = 'call of open';
                   UPDATE guard_check SET duration_ns = 100000; UPDATE code SET fingerprint = 8 WHERE code_id = 1;""")
     golden("diff", run("diff", a, b, "--lookups").stdout)
@@ -155,7 +155,7 @@ def test_code_of_several_processes_is_one_function(run, two):
     assert run("diff", a, b).stdout == "no difference\n"
 
 
-def test_rank_against_rank(run, two):
+def test_two_ranks_of_different_traces_are_compared(run, two):
     a, b = two("UPDATE lookup SET outcome = 5, cache_entry_id = NULL WHERE lookup_id = 6", rank=True)
     row, = [r for r in table(run("diff", a, b, "--lookups").stdout) if r["kind"] == "lookup"]
     assert row["what"] == "? #1: after 5 alike"
@@ -189,7 +189,7 @@ def test_threads_are_matched_by_name(run, two):
     assert [r["what"] for r in table(run("diff", a, b, "--lookups").stdout)] == ["? #1", "other #1"]
 
 
-def test_limit_and_function(run, two):
+def test_limit_and_function_choose_what_is_printed(run, two):
     a, b = two(CHANGES["renamed"][0])
     done = run("diff", a, b, "--limit", "1")
     assert len(table(done.stdout)) == 1 and "1 of 6 differences; --limit 0 shows all" in done.stderr
@@ -197,7 +197,7 @@ def test_limit_and_function(run, two):
     assert run("diff", a, b, "--function", "main", "--fail-on", "any").returncode == 0
 
 
-def test_tolerance(run, two):
+def test_changes_within_the_tolerance_are_no_difference(run, two):
     a, b = two("UPDATE code_total SET self_ns = 90000000 WHERE code_id = 1")
     with sqlite3.connect(a) as db:
         db.execute("UPDATE code_total SET self_ns = 60000000 WHERE code_id = 1")
@@ -213,26 +213,26 @@ def test_tolerance(run, two):
     ["A", "B", "--function", ""], ["A", "none.db"], ["none.db", "B"], ["A", "B", "--rank", "x"], ["A", "B", "--rank", "1,"],
     ["A", "B", "--rank", "-1"],
 ])
-def test_bad_usage(run, two, arguments):
+def test_bad_usage_is_exit_2_in_one_line(run, two, arguments):
     paths = dict(zip("AB", two()))
     done = run("diff", *(paths.get(a, a) for a in arguments))
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.startswith("dyntrace: ") and done.stderr.count("\n") == 1
 
 
-def test_doubts_are_said(run, two):
+def test_doubts_about_a_trace_are_printed(run, two):
     a, b = two("INSERT INTO loss VALUES (1, 1, 5, 7, 'ring full'); INSERT INTO meta VALUES ('state', 'recording')")
     done = run("diff", a, b)
     assert done.stdout == "no difference\n" and "events were lost" in done.stderr and "still being recorded" in done.stderr
 
 
-def test_damaged_traces(run, two):
+def test_a_damaged_trace_is_refused(run, two):
     a, b = two()
     b.write_bytes(b.read_bytes()[:9000])
     assert run("diff", a, b).returncode == 2
 
 
-def test_hostile_names(run, two):
+def test_hostile_names_are_printed_harmlessly(run, two):
     evil = "\\x1b]0;owned\\x07\\n\\t\\u202e"
     a, b = two("UPDATE code SET qualname = 'X', filename = 'X'; UPDATE recompile_cause SET source = 'X', text = 'X';"
                " UPDATE graph_break SET reason = 'X'; UPDATE thread SET name = 'X'; UPDATE cache_entry SET label = 'X'".replace("X", eval(f'"{evil}"')))
@@ -242,7 +242,7 @@ def test_hostile_names(run, two):
         assert more or {line.count("\t") for line in text.splitlines()} == {5}
 
 
-def test_recorded(record, run, python, tmp_path):
+def test_two_recordings_of_one_program_differ_in_time_only(record, run, python, tmp_path):
     """Twice the same program: no difference but in time. With an input more: what came of it."""
     from test_why import ROOT
     program = (ROOT / "examples/shapes.py").read_text()
@@ -258,7 +258,7 @@ def test_recorded(record, run, python, tmp_path):
     assert len(rows) == 4
 
 
-def test_large(dyntrace, two):
+def test_large_traces_are_compared_in_time(dyntrace, two):
     a, b = two("""WITH RECURSIVE r(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM r WHERE i < 301000)
         INSERT INTO lookup SELECT i, i, 1, 1, i * 1000000, 500, 1, 4, 1, NULL FROM r;
     INSERT INTO guard_check SELECT lookup_id, lookup_id, 0, 4, 'pass', NULL, 2, 100 FROM lookup WHERE lookup_id >= 1000;""")
@@ -287,7 +287,7 @@ def test_a_function_that_moved_to_another_file(run, two):
     assert [(r["where"], r["a"], r["b"]) for r in rows] == [("app.py:10", "yes", ""), ("other.py:90", "", "yes")]
 
 
-def test_two_that_moved(run, plant):
+def test_two_moved_functions_are_matched_by_bytecode(run, plant):
     """Of several leftovers with one name each goes to the one with its bytecode."""
     paths = []
     for files in (("a.py", "b.py"), ("y.py", "x.py")):
@@ -301,7 +301,7 @@ def test_two_that_moved(run, plant):
     assert run("diff", *paths).stdout == "no difference\n"
 
 
-def test_forked_ranks(run, plant):
+def test_ranks_forked_from_one_process_are_compared(run, plant):
     """Workers run the code objects of the process that they were forked from: a call is one of its thread's process."""
     p = plant()
     p.compile()

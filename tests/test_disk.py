@@ -57,7 +57,7 @@ def integrity(path):
 @needs_root
 @pytest.mark.parametrize("program", [CALLS, DECIDED], ids=["frames", "lookups"])
 @pytest.mark.parametrize("size", ["500k", "1500k", "4m", "9m"])
-def test_full_disk(dyntrace, python, tmp_path, size, program):
+def test_a_full_disk_stops_the_trace_and_not_the_program(dyntrace, python, tmp_path, size, program):
     small, after = tmp_path / "small", tmp_path / "after.db"
     small.mkdir()
     # The filesystem goes with its namespace: a shell keeps it until the trace is copied out.
@@ -98,7 +98,7 @@ print("done")
 
 @needs_root
 @pytest.mark.parametrize("size", ["100k", "30m", "50m", "64m"])
-def test_small_shared_memory(dyntrace, python, tmp_path, size):
+def test_with_little_shared_memory_rings_are_smaller_or_elsewhere(dyntrace, python, tmp_path, size):
     """Too small for a session: it is made in TMPDIR. Too small for all rings: they are smaller or in TMPDIR, or said."""
     trace = tmp_path / "t.db"
     done = mounted(size, "/dev/shm", [dyntrace, "run", "-o", trace, "--python", python, "-c", THREADS],
@@ -162,7 +162,7 @@ except OSError:
      """),
 ], ids=["descriptors", "memory"])
 @pytest.mark.no_sanitizer
-def test_tight_limits(dyntrace, python, tmp_path, limit, code):
+def test_a_program_under_a_tight_limit_runs_as_alone(dyntrace, python, tmp_path, limit, code):
     """The program sets the limit itself, as it would: the same happens to it as without us."""
     value = 32 if limit == resource.RLIMIT_NOFILE else 400 << 20
     program = tmp_path / "p.py"
@@ -224,7 +224,7 @@ time.sleep(1000)
 
 
 @pytest.mark.parametrize("left", [0, 100, 4096, 200000, "half"])
-def test_truncated_ring(dyntrace, python, tmp_path, left):
+def test_a_ring_cut_short_is_a_loss(dyntrace, python, tmp_path, left):
     """Cut short under the collector's eyes while all threads sleep (a thread that writes would get SIGBUS)."""
     trace = tmp_path / "t.db"
     run = subprocess.Popen([dyntrace, "run", "-o", trace, "--python", python, "-c", SLEEPERS], stdout=subprocess.PIPE,
@@ -296,7 +296,7 @@ def test_truncated_while_names_are_read(dyntrace, python, tmp_path):
 
 @pytest.mark.parametrize("name", ["state", "session"])
 @pytest.mark.parametrize("dead", ["nobody", "all"])
-def test_truncated_session(dyntrace, python, tmp_path, name, dead):
+def test_a_session_file_cut_short_does_not_disturb_the_program(dyntrace, python, tmp_path, name, dead):
     """A file of the recorder's own is cut short. The program does not notice; the trace is finished and says what it lacks."""
     work = Work(dyntrace, python, tmp_path, 1, rounds=500000 if dead == "nobody" else -1)  # many: it is to be at work meanwhile
     try:
@@ -372,7 +372,7 @@ def test_session_of_another_is_cut_short(dyntrace, python, tmp_path, name, at):
         work.end()
 
 
-def test_session_is_gone(dyntrace, python, tmp_path):
+def test_a_trace_is_recovered_without_its_session(dyntrace, python, tmp_path):
     """As after the machine was started again: what had been written is a trace."""
     work = Work(dyntrace, python, tmp_path, 2)
     try:
@@ -453,7 +453,7 @@ def test_hostile_file_in_the_session(dyntrace, python, tmp_path):
         work.end()
 
 
-def test_reader_while_recording(dyntrace, python, tmp_path):
+def test_a_reader_of_a_live_trace_sees_a_database(dyntrace, python, tmp_path):
     """A reader that holds the live file open sees a database all the time, and does not disturb the end."""
     work = Work(dyntrace, python, tmp_path, 1, rounds=60000)
     try:

@@ -61,7 +61,7 @@ def test_every_command_is_named(run, dyntrace):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_options(run, dyntrace, command):
+def test_every_option_is_in_help_man_page_and_completions(run, dyntrace, command):
     known = helped(run, command)
     synopsis, section = manual(dyntrace)[command]
     told = options(re.sub(r"\n\.B replay --what-if\n", "\n", section))
@@ -82,7 +82,7 @@ def test_options(run, dyntrace, command):
     (["replay", "--what-if", "dyn"], {"dynamic=", "dynamic=all"}), (["check", "--limit", ""], set()),
     (["sql", "hot-f"], {"hot-functions"}), (["nix", ""], set()),
 ])
-def test_completions(dyntrace, words, offered):
+def test_completions_offer_what_fits(dyntrace, words, offered):
     assert completed(dyntrace, *words) == offered
 
 

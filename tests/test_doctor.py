@@ -26,7 +26,7 @@ def test_what_a_call_costs(run, python):
     assert re.search(r"^  a read takes [\d.]+ ns; ", done.stdout, re.M) and re.search(r"^  /dev/shm: ", done.stdout, re.M)
 
 
-def test_those_on_path(run, tmp_path):
+def test_doctor_lists_the_interpreters_on_path(run, tmp_path):
     os.symlink(PYTHONS[0], tmp_path / "python3")
     os.symlink(PYTHONS[0], tmp_path / "python3.99")  # the same one
     done = run("doctor", env={**os.environ, "PATH": str(tmp_path)})
@@ -67,7 +67,7 @@ def test_torch_that_does_not_load(run, tmp_path):
 
 
 @pytest.mark.parametrize("passes_on", [True, False])
-def test_another_evaluator(run, python, tmp_path, passes_on):
+def test_doctor_names_another_evaluator(run, python, tmp_path, passes_on):
     """CinderX takes the slot when it is imported. The one of this test is called so; it passes calls on, or does not."""
     includes = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('include'))"], capture_output=True,
                               text=True).stdout.strip()

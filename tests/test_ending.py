@@ -278,7 +278,7 @@ def program(dyntrace, python, foreign, tmp_path):  # noqa: F811
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_after_the_end(program, tmp_path, case):
+def test_after_a_recording_calls_run_as_before_it(program, tmp_path, case):
     done = program(PROGRAM % CASES[case])
     assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr[-2000:]
     calls = "SELECT qualname, count(*) FROM frames WHERE qualname IN ('inside', 'late', 'again') AND kind = 'call' GROUP BY 1"

@@ -79,7 +79,7 @@ def answers_hold(engine, place, traces):
 
 @needs_pyarrow
 @pytest.mark.parametrize("engine", ["duckdb", "chdb", "pyspark"])
-def test_five_questions(traces, dataset, engine):
+def test_each_engine_answers_five_questions_as_sqlite_does(traces, dataset, engine):
     answers_hold(engine, dataset, traces)
 
 
@@ -93,7 +93,7 @@ def test_of_a_merged_trace(run, traces, tmp_path, engine):
 
 
 @needs_pyarrow
-def test_layout(run, traces, dataset, tmp_path):
+def test_the_parquet_folder_has_its_documented_layout(run, traces, dataset, tmp_path):
     tables = sorted(path.name for path in dataset.iterdir())
     assert "duckdb.sql" in tables and "table=lookup" in tables and "table=frame" not in tables
     files = sorted(str(path.relative_to(dataset)) for path in dataset.glob("table=lookup/**/*.parquet"))
@@ -113,7 +113,7 @@ READ = "import sys, json, pyarrow.parquet as p; print(json.dumps(p.ParquetFile(s
 
 
 @needs_pyarrow
-def test_rows(run, traces, tmp_path):
+def test_every_row_of_every_table_is_exported(run, traces, tmp_path):
     """Every row of every table is there as it is in the trace: NULL and empty text apart, bytes that are no UTF-8 spelled out."""
     one = traces / "001.db"
     texts = ["", "a\nb,\"c\"", "\u2603 snow \U0001f600", b"bad \xff\xc3 end", "x" * 200000, None, "12", "NULL"]
@@ -147,14 +147,14 @@ def test_rows(run, traces, tmp_path):
 
 
 @needs_pyarrow
-def test_left_out(run, traces, tmp_path):
+def test_a_bad_trace_is_left_out_of_the_export(run, traces, tmp_path):
     (traces / "003.db").write_text("no trace " * 1000)
     done = run("export", traces, "--format", "parquet", "-o", tmp_path / "out", "--python", PYTHON)
     assert done.returncode == 3 and "003.db" in one_line(done.stderr) and len(list((tmp_path / "out" / "table=code").glob("*/*"))) == 7
 
 
 @needs_pyarrow
-def test_interrupted(dyntrace, traces, tmp_path):
+def test_an_interrupted_export_leaves_nothing(dyntrace, traces, tmp_path):
     slow = tmp_path / "python"  # the writer gets some tables, and then no more
     slow.write_text(f"#!/bin/sh\n{{ head -c 8000; sleep 1000; }} | exec {PYTHON} \"$@\"\n")
     slow.chmod(0o755)
@@ -170,7 +170,7 @@ def test_interrupted(dyntrace, traces, tmp_path):
     assert not list(tmp_path.glob("out*"))
 
 
-def test_without_pyarrow(run, traces, tmp_path):
+def test_without_pyarrow_the_error_says_how_to_get_it(run, traces, tmp_path):
     bare = tmp_path / "python"
     bare.write_text(f"#!/bin/sh\nexec {sys.executable} -S \"$@\"\n")
     bare.chmod(0o755)
@@ -188,7 +188,7 @@ def refused(done):
     return one_line(done.stderr)
 
 
-def test_which_pyarrow(run, traces, tmp_path):
+def test_pyarrow_is_that_of_pythonpath_and_not_of_the_directory(run, traces, tmp_path):
     """That of the user's PYTHONPATH as well, but nothing of the directory where the user happens to be."""
     for folder in ("own", "here"):
         (tmp_path / folder).mkdir()

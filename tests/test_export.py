@@ -66,7 +66,7 @@ def folded(text):
     return {tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2]) for line in text.splitlines()}
 
 
-def test_chrome(run, tmp_path):
+def test_chrome_json_has_every_frame(run, tmp_path):
     path = make_trace(tmp_path / "t.db")
     with sqlite3.connect(path) as db:
         db.executescript(DECISIONS)
@@ -103,14 +103,14 @@ def test_pids_that_come_back(run, tmp_path):
     assert "[7]" in [e["args"]["name"] for e in events["M"] if e["pid"] == 10000001 and e["name"] == "process_name"][0]
 
 
-def test_speedscope(run, trace):
+def test_speedscope_has_every_frame(run, trace):
     document = check_speedscope(exported(run, trace, "speedscope"))
     assert [p["name"] for p in document["profiles"]] == ["MainThread [100]", "MainThread [101]"]
     names = [document["shared"]["frames"][e["frame"]]["name"] + e["type"] for e in document["profiles"][0]["events"]]
     assert names == ["<module>O", "workO", "workC", "workO", "workO", "workC", "workC", "<module>C"]
 
 
-def test_folded(run, trace):
+def test_folded_stacks_sum_self_times(run, trace):
     assert folded(exported(run, trace, "folded")) == {
         ("python app.py --fast [100]", "MainThread", "<module> (app.py:1)"): 4300,
         ("python app.py --fast [100]", "MainThread", "<module> (app.py:1)", "work (app.py:10)"): 500,
@@ -118,7 +118,7 @@ def test_folded(run, trace):
         ("python -c pass [101]", "MainThread", "work (app.py:10)"): 500 + 4000000000 - 2600}  # an open frame ends with its process
 
 
-def test_csv(run, trace):
+def test_csv_has_every_row(run, trace):
     with sqlite3.connect(trace) as db:
         db.execute("UPDATE thread SET name = 'a \"b\", c\nd' WHERE thread_id = 1")
         db.execute("UPDATE thread SET name = '' WHERE thread_id = 2")
@@ -147,7 +147,7 @@ PARTS = {
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_parts(run, tmp_path, name):
+def test_a_part_of_a_trace_is_exported_whole(run, tmp_path, name):
     options, expected = PARTS[name]
     path = make_trace(tmp_path / "t.db")
     events = {e["args"]["frame"]: (round(e["ts"] * 1000), round((e["ts"] + e["dur"]) * 1000))
@@ -209,7 +209,7 @@ def test_processes_that_are_not_known(run, tmp_path):
     assert group in exported(run, make_trace(tmp_path / "v.db", "DELETE FROM process WHERE process_id = 2"), "perfetto")
 
 
-def test_safe_csv(run, trace):
+def test_safe_csv_has_no_formulas(run, trace):
     """Texts that a spreadsheet would run as a formula, names of columns among them; numbers stay numbers."""
     texts = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "a=1", "", '="a,b"', "'=1"]
     with sqlite3.connect(trace) as db:
@@ -239,7 +239,7 @@ def test_jsonl_is_the_whole_trace(run, trace):
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_files(run, trace, tmp_path, form):
+def test_a_file_is_written_whole_and_not_over_another(run, trace, tmp_path, form):
     out = tmp_path / "out"
     done = run("export", trace, "--format", form, "-o", out)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -256,7 +256,7 @@ def test_files(run, trace, tmp_path, form):
     ["--format", "csv", "-o", ".", "--force"], ["--format", "csv", "--nix"], ["other", "--format", "csv"],
     ["--format", "csv", "-o", "t.db", "--force"], ["--format", "csv", "--table", "sqlite_master"],
 ])
-def test_bad_usage(run, trace, tmp_path, arguments):
+def test_bad_usage_is_exit_2_in_one_line(run, trace, tmp_path, arguments):
     before = trace.read_bytes()
     done = run("export", trace, *arguments)
     assert done.returncode == 2 and done.stdout == ""
@@ -269,14 +269,14 @@ def test_terminal_wants_a_file(dyntrace, trace):
     assert "-o OUT" in text and len(text.splitlines()) == 1
 
 
-def test_full_disk(dyntrace, trace):
+def test_a_full_disk_is_an_error(dyntrace, trace):
     done = subprocess.run(["sh", "-c", '"$0" export "$1" --format jsonl > /dev/full', dyntrace, trace],
                           capture_output=True, text=True)
     assert done.returncode == 2 and "No space left" in one_line(done.stderr)
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_hostile_trace(run, tmp_path, form):
+def test_a_hostile_trace_is_exported_harmlessly(run, tmp_path, form):
     evil = "\x1b]0;o;wned\x07\"},{\\\n\t, '"
     path = make_trace(tmp_path / "e.db")
     with sqlite3.connect(path) as db:
@@ -300,14 +300,14 @@ def test_hostile_trace(run, tmp_path, form):
     assert form == "csv" or not set(text) & set("\x1b\x07")
 
 
-def test_doubts_are_said(run, tmp_path):
+def test_doubts_about_a_trace_are_printed(run, tmp_path):
     path = make_trace(tmp_path / "t.db", "INSERT INTO loss VALUES (1, 1, 5, 7, 'ring full')",
                       "UPDATE meta SET value = 'recording' WHERE key = 'state'")
     said = run("export", path, "--format", "folded").stderr
     assert "7 events were lost" in said and "stored at the end" in said
 
 
-def test_interrupted_leaves_nothing(dyntrace, tmp_path):
+def test_an_interrupted_export_leaves_nothing(dyntrace, tmp_path):
     path = make_trace(tmp_path / "t.db", "DELETE FROM frame", "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r"
                       " WHERE i < 1500000) INSERT INTO frame SELECT i, 1, NULL, 1, 0, 0, i * 10, i * 10 + 5, NULL, 0 FROM r")
     running = subprocess.Popen([dyntrace, "export", path, "--format", "csv", "-o", tmp_path / "out"], stderr=subprocess.PIPE)
@@ -321,7 +321,7 @@ def test_interrupted_leaves_nothing(dyntrace, tmp_path):
     assert running.returncode == -signal.SIGINT and os.listdir(tmp_path) == ["t.db"]
 
 
-def test_recorded(record, run, python):
+def test_a_recorded_trace_is_exported(record, run, python):
     path = record([ROOT / "examples/shapes.py"], python=python).path
     events = check_chrome(exported(run, path, "perfetto"))
     assert [e["name"] for e in events["i"]][:5] == ["compiled"] * 3 + ["hit"] * 2 and len(events["b"]) == 3

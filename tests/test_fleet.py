@@ -83,7 +83,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words))
 @pytest.mark.parametrize("several", ["directory", "pattern", "files"])
-def test_as_merged(run, made, merged, scratch, words, several):
+def test_commands_on_many_traces_answer_as_on_the_merged_one(run, made, merged, scratch, words, several):
     files = {"directory": [made], "pattern": [made / "r*.db"], "files": sorted(made.glob("*.db"))}[several]
     if several == "files" and words[0] == "diff":
         pytest.skip("takes two")
@@ -110,20 +110,20 @@ def test_merged_from_a_pattern_or_files(run, made, merged, tmp_path):
         assert run("diff", merged, path, "--fail-on", "any").stdout == "no difference\n"
 
 
-def test_html(run, ranks, tmp_path, scratch):
+def test_many_traces_make_one_html_page(run, ranks, tmp_path, scratch):
     assert run("report", ranks, "--html", tmp_path / "page.html").returncode == 0 and (tmp_path / "page.html").stat().st_size > 10000
     done = run("report", ranks, "--html", ranks / "r1.db", "--force")
     assert done.returncode == 2 and "is the trace itself" in done.stderr
 
 
-def test_fsck_each(run, ranks):
+def test_fsck_checks_each_trace(run, ranks):
     whole = run("fsck", ranks)
     assert whole.stdout.count("r2.db") >= 1 and whole.stdout.count("r3.db") >= 1
     (ranks / "r1.db").write_bytes((ranks / "r1.db").read_bytes()[:5000])
     assert run("fsck", ranks).returncode == 2
 
 
-def test_sql(run, ranks):
+def test_sql_asks_all_traces_at_once(run, ranks):
     done = run("sql", ranks, "SELECT rank AS r, rank, 'x' AS trace FROM process ORDER BY 1 LIMIT 1")
     assert done.stdout.split("\n")[:2] == ["trace\tr\trank\ttrace:3", f"{ranks}/r0.db\t0\t0\tx"] and done.stdout.count("\n") == 5
     done = run("sql", ranks, "SELECT COUNT(*) AS n FROM lookup", "--then", "SELECT COUNT(*), COUNT(DISTINCT trace), SUM(n) FROM result", "--no-header")
@@ -141,7 +141,7 @@ def test_sql(run, ranks):
         assert done.returncode == 2 and "SELECT" in one_line(done.stderr) and "in quotes" in done.stderr
 
 
-def test_placed_otherwise(run, ranks, tmp_path):
+def test_tables_in_another_order_are_read_alike(run, ranks, tmp_path):
     """Traces are read by one connection where their schemas are the same, whatever number they give it: not where tables are elsewhere in the file."""
     def altered(name, *statements):
         path = Path(shutil.copy(ranks / "r1.db", ranks / f"r{name}.db"))
@@ -195,7 +195,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_left_out(run, ranks, merged, tmp_path, scratch, kind):
+def test_a_bad_trace_among_many_is_left_out_in_one_line(run, ranks, merged, tmp_path, scratch, kind):
     """Named in one line, the others are answered, and the status says so."""
     good = merged
     words, make = BAD[kind]
@@ -255,7 +255,7 @@ def test_all_that_is_bad(run, ranks, tmp_path, monkeypatch, words):
 
 
 @pytest.mark.parametrize("words", EVERY, ids=lambda words: words[0])
-def test_not_together(run, ranks, tmp_path, monkeypatch, words):
+def test_traces_of_another_job_are_left_out(run, ranks, tmp_path, monkeypatch, words):
     """A trace of another job than most, and the earlier ones of a rank that began again, in every command."""
     monkeypatch.chdir(tmp_path)
     for path in ranks.iterdir():
@@ -276,7 +276,7 @@ def test_not_together(run, ranks, tmp_path, monkeypatch, words):
     assert alone.returncode == 0 and alone.stderr == "" and alone.stdout.replace("and 1 other", "") == done.stdout.replace("and 1 other", "")
 
 
-def test_values(run, ranks):
+def test_values_that_one_trace_lacks_are_said_of_all(run, ranks):
     """A trace that does not say which values it has, has all."""
     words = "of some processes values were not recorded"
     for kept, said in ((None, False), ("types", True)):
@@ -290,7 +290,7 @@ def test_values(run, ranks):
         assert done.returncode == 0 and (words in done.stdout + done.stderr) == said, (kept, done.stdout, done.stderr)
 
 
-def test_other_files(run, ranks, scratch):
+def test_other_files_in_the_directory_are_skipped(run, ranks, scratch):
     for name in ("train.log", "notes.txt"):
         (ranks / name).write_text("x")
     (ranks / "r0.db-wal.old").mkdir()
@@ -302,7 +302,7 @@ def test_other_files(run, ranks, scratch):
     assert run("report", ranks, ranks / "nix.db").returncode == 2
 
 
-def test_decisions_only(run, ranks, tmp_path):
+def test_merge_decisions_only_keeps_the_answers_of_check(run, ranks, tmp_path):
     whole, some = tmp_path / "whole.db", tmp_path / "some.db"
     assert run("merge", ranks, "-o", whole).returncode == 0 and run("merge", ranks, "-o", some, "--decisions-only").returncode == 0
     frames = "SELECT COUNT(*) FROM frame WHERE outcome NOT IN (4, 7)"
@@ -330,7 +330,7 @@ def sixty(tmp_path_factory):
 
 
 @pytest.mark.no_sanitizer
-def test_bounded(dyntrace, sixty, tmp_path):
+def test_many_traces_are_read_in_bounded_memory(dyntrace, sixty, tmp_path):
     """With fewer files open than traces, and no more memory for many traces than for some."""
     def limits():
         resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
@@ -351,7 +351,7 @@ def test_bounded(dyntrace, sixty, tmp_path):
 
 
 @pytest.mark.parametrize("words", [["merge", "-o", "m.db"], ["report"]])
-def test_interrupted(dyntrace, sixty, tmp_path, scratch, words):
+def test_an_interrupt_ends_a_command_on_many_traces(dyntrace, sixty, tmp_path, scratch, words):
     for after in (0.02, 0.1, 0.3):
         with subprocess.Popen([dyntrace, words[0], str(sixty), *words[1:]], cwd=tmp_path, stdout=subprocess.DEVNULL) as child:
             time.sleep(after)
@@ -400,7 +400,7 @@ LAUNCHERS = {
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_recorded_apart(dyntrace, python, tmp_path, scratch, launcher):
+def test_a_rank_recorded_under_a_launcher_keeps_job_and_rank(dyntrace, python, tmp_path, scratch, launcher):
     done = subprocess.run([dyntrace, "run", "-o", f"{tmp_path}/job/", "--python", python, "-c", "print(1)"], capture_output=True, text=True,
                           env={**os.environ, **LAUNCHERS[launcher]})
     assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")

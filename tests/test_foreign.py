@@ -53,7 +53,7 @@ clean()
 
 @pytest.mark.newest_too
 @pytest.mark.parametrize("options", [[], ["-X", "perf"], ["-X", "perf_jit"]])
-def test_trampolines(record, python, tmp_path, options):
+def test_perf_trampolines_work_as_without_us(record, python, tmp_path, options):
     """Active or not, in the map of perf or not, in the process and in its forks, as without us; and recorded."""
     if version_of(python) == "3.11":
         pytest.skip("perf's trampolines came with 3.12")

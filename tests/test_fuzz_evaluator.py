@@ -12,7 +12,7 @@ FUZZER = Path(__file__).resolve().parent / "fuzz" / "evaluator.py"
 
 @pytest.mark.parametrize("mode", ["alone", "recorded"])
 @pytest.mark.parametrize("seeds", ["fixed", "new"])
-def test_hostile_programs(dyntrace, python, mode, seeds):
+def test_random_hostile_programs_give_what_they_give_without_us(dyntrace, python, mode, seeds):
     """Every call gives what it gives without a callback, every process ends with status 0, and the trace is sound."""
     first = 1 if seeds == "fixed" else random.randrange(10**9)
     count = {"alone": 18, "recorded": 8}[mode] if seeds == "fixed" else 6

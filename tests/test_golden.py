@@ -42,20 +42,20 @@ def trace(plant, monkeypatch):
     ("sql", ["sql", "p1.db", "recompile-causes"], 0),
     ("fsck", ["fsck", "p1.db"], 1),
 ])
-def test_page(run, trace, name, arguments, status):
+def test_the_output_is_the_golden_page(run, trace, name, arguments, status):
     done = run(*arguments)
     assert done.returncode == status
     golden(name, done.stdout)
 
 
-def test_import(run, logs, tmp_path):
+def test_an_imported_log_has_the_golden_why(run, logs, tmp_path):
     """A log of torch's as why tells it."""
     one(logs).write()
     assert run("import", "logs", "-o", "t.db").returncode == 0
     golden("import", run("why", "f", "t.db").stdout)
 
 
-def test_help(run):
+def test_each_commands_help_begins_with_its_usage(run):
     for line in run("help").stdout.splitlines():
         name = line.split()[:1]
         if line.startswith("  ") and name[0].isalpha():

@@ -75,7 +75,7 @@ def noted_in(out):
 
 @pytest.mark.parametrize("how,n,options", [("raw", 40, []), ("raw", 40, ["--frames", "user"]), ("deep", 20, []), ("threads", 20, []), ("pool", 20, []),
                                            ("server", 10, []), ("eventlet", 20, []), ("sqlalchemy", 20, [])])
-def test_callers_and_ends(record, environment, python, tmp_path, how, n, options):
+def test_callers_and_ends_are_true_when_stacks_switch(record, environment, python, tmp_path, how, n, options):
     out = tmp_path / "noted"
     trace = record([PROGRAM, how, out, n], *options, python=environment(python))
     same_calls(trace.path, noted_in(out)[0])
@@ -88,7 +88,7 @@ def started(dyntrace, tmp_path, python, *words):
                             stderr=subprocess.PIPE, text=True)
 
 
-def test_fork(record, environment, python, tmp_path):
+def test_a_forked_child_goes_on_with_its_greenlets(record, environment, python, tmp_path):
     """The child goes on with its parent's greenlets, each in a stack of its own there, too."""
     out = tmp_path / "noted"
     trace = record([PROGRAM, "fork", out, 40], python=environment(python))
@@ -113,7 +113,7 @@ def test_notes_of_compiles_on_other_stacks(record, environment, python):
     holds(trace)
 
 
-def test_decisions(record, environment, python, tmp_path):
+def test_a_lookup_is_of_the_frame_that_was_looked_up(record, environment, python, tmp_path):
     """A lookup is of the frame that was looked up, whatever ran during its guards and its compile."""
     trace = record([PROGRAM, "shim", tmp_path / "noted", 100], python=environment(python))
     looked_up = trace.rows("""SELECT c.qualname, fc.qualname, l.thread_id = f.thread_id, l.outcome = f.outcome, count(*) > 20 FROM lookup l
@@ -126,7 +126,7 @@ def test_decisions(record, environment, python, tmp_path):
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_captured_functions_switch(record, environment, dyntrace, python, seed):
+def test_captured_functions_switch_stacks_as_alone(record, environment, dyntrace, python, seed):
     """Whatever switches below a captured call does what it does alone, and each greenlet has its own callback: by the API, alone and recorded, and under --capture."""
     program = PROGRAMS / "greenlets_captured.py"
     where = {**os.environ, "PYTHONPATH": os.path.join(os.path.dirname(dyntrace), "lib", "python")}
@@ -147,7 +147,7 @@ def test_begun_deep_in_a_recursion(record, environment, python):
     holds(trace)
 
 
-def test_collector_killed(dyntrace, environment, python, tmp_path):
+def test_a_new_collector_knows_the_open_frames_of_greenlets(dyntrace, environment, python, tmp_path):
     """The next one knows which frames are open, of greenlets as well that did not run since."""
     random.seed(7)
     out = tmp_path / "noted"
@@ -164,7 +164,7 @@ def test_collector_killed(dyntrace, environment, python, tmp_path):
     holds(tmp_path / "t.db")
 
 
-def test_collector_stopped(dyntrace, environment, python, tmp_path):
+def test_lost_frames_give_no_greenlet_a_wrong_caller(dyntrace, environment, python, tmp_path):
     """Frames are lost, and nobody gets a caller that he did not have."""
     run = started(dyntrace, tmp_path, environment(python), "--max-stall", "20ms", PROGRAM, "pairs", tmp_path / "noted", 200000)
     while run.poll() is None:

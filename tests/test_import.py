@@ -62,7 +62,7 @@ def test_everything_has_its_place(logs, rows):
         assert rows(f"SELECT COUNT(*) FROM {table}") == [(0,)]
 
 
-def test_times_are_torchs(logs, rows):
+def test_times_are_those_that_torch_logged(logs, rows):
     log = one(logs)
     log.write()
     assert rows("SELECT value FROM meta WHERE key = 'started_unix_ns'") == [(log.START * 10**9,)]
@@ -94,7 +94,7 @@ def test_labels_again_after_a_reset(logs, rows):
     assert rows("SELECT compile_id, cache_entry_id FROM recompile_cause") == [(2, 1), (4, 3)]
 
 
-def test_all_ranks(logs, rows):
+def test_logs_of_all_ranks_are_one_trace(logs, rows):
     for rank in (0, 1, 3):
         log = Log(logs, pid=200 + rank, rank=rank)
         log.compile("0/0")
@@ -105,7 +105,7 @@ def test_all_ranks(logs, rows):
         (0, "f"), (0, "only_0"), (1, "f"), (1, "only_1"), (3, "f"), (3, "only_3")]
 
 
-def test_without_events(logs, rows):
+def test_a_log_without_events_has_the_records_times(logs, rows):
     """Metrics alone: times are the records', by the zone of this machine."""
     log = one(logs)
     blocks, keep = [], []
@@ -160,7 +160,7 @@ def test_a_program_that_was_killed(logs, rows):
     (lambda t: t.replace("\n\tTREE_GUARD", "\nTREE_GUARD", 1), None),
     (lambda t: t + "\n\n", 0),
 ], ids=range(10))
-def test_damage_is_counted(logs, rows, damage, lines):
+def test_damaged_lines_are_losses(logs, rows, damage, lines):
     path = one(logs).write()
     path.write_text(damage(path.read_text()))
     rows(err="" if lines == 0 else "left out")
@@ -380,7 +380,7 @@ def test_two_processes_in_one_file(logs, rows):
     ("0/0: tensor 'z' size mismatch at index 0. expected 1, actual 2", None, None, "size", 0, "1", "2"),
     ("0/0: Cache line invalidated because L['x'] got deallocated", None, None, "alive", None, None, None),
 ])
-def test_reasons(logs, rows, reason, kind, source, aspect, dimension, expected, actual):
+def test_each_reason_of_a_recompile_is_understood(logs, rows, reason, kind, source, aspect, dimension, expected, actual):
     log = Log(logs)
     log.compile("0/0")
     log.compile("0/1", reasons=reason)
@@ -390,7 +390,7 @@ def test_reasons(logs, rows, reason, kind, source, aspect, dimension, expected, 
 
 
 @pytest.mark.parametrize("reason", ["no label at all", "9/9: k == 2", "", "0/0", "[1, 2]", "{}"])
-def test_odd_reasons(logs, rows, reason):
+def test_a_reason_that_is_not_understood_names_no_guard(logs, rows, reason):
     log = Log(logs)
     log.compile("0/0")
     log.compile("0/1", reasons=reason)
@@ -443,7 +443,7 @@ def test_a_method_is_its_name_in_the_log(logs, rows, run, plant):
     assert {d["function"] for d in differences if d["kind"] == "function"} >= {"f", "Net.f"}
 
 
-def test_hostile_log(logs, rows, run):
+def test_a_hostile_log_is_imported_harmlessly(logs, rows, run):
     evil = "\x1b]0;owned\x07\u202e'; DROP TABLE code; --"
     log = Log(logs)
     log.compile("0/0", name=evil, reasons=evil, broke=True)
@@ -466,7 +466,7 @@ def test_hostile_log(logs, rows, run):
     assert not set(run("report", out).stdout) & set("\x1b\x07\u202e")
 
 
-def test_bad_usage(run, logs, tmp_path):
+def test_bad_usage_is_exit_2_in_one_line(run, logs, tmp_path):
     out = tmp_path / "out.db"
     path = one(logs).write()
     for arguments in ([], [logs], ["-o", out], [logs, logs, "-o", out], [logs, "-o", ""], [logs, "-o", "-"], [logs, "--nix", "-o", out],

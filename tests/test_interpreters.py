@@ -92,7 +92,7 @@ def test_one_after_the_other(record, python, tmp_path):
 
 
 @pytest.mark.newest_too
-def test_side_by_side(record, python, tmp_path):
+def test_sub_interpreters_side_by_side_are_recorded(record, python, tmp_path):
     """Each in a thread of its own; from 3.12 on each with a GIL of its own."""
     trace = record([program(tmp_path, """
         import threading
@@ -111,7 +111,7 @@ def test_side_by_side(record, python, tmp_path):
     assert trace.rows("SELECT count(DISTINCT thread_id) FROM frames WHERE qualname = 'outer'") == [(19,)]
 
 
-def test_threads_inside(record, python, tmp_path):
+def test_threads_of_a_sub_interpreter_are_recorded(record, python, tmp_path):
     """Threads that a sub-interpreter starts itself, where it may."""
     inner = ("import threading\ndef work(): exec(%r, {})\nthreads = [threading.Thread(target=work) for _ in range(3)]\n"
              "for thread in threads: thread.start()\nfor thread in threads: thread.join()\n" % CALLS)
@@ -121,7 +121,7 @@ def test_threads_inside(record, python, tmp_path):
         """ % inner)], python=python), 3)
 
 
-def test_options_hold_inside(record, python, tmp_path):
+def test_options_hold_in_a_sub_interpreter(record, python, tmp_path):
     """--frames user, --exclude and --max-depth, and pause() in the interpreter that asks for it."""
     path = program(tmp_path, """
         inside = interpreters.create()
@@ -190,7 +190,7 @@ def test_the_shim_is_for_the_main_one(record, python, tmp_path):
     assert trace.out.count("\n") == 1 and "in the main interpreter only" in trace.out
 
 
-def test_a_crowd(record, python, tmp_path):
+def test_many_sub_interpreters_are_recorded(record, python, tmp_path):
     """Interpreters that come and go in many threads at once, while the main one works too."""
     trace = record([program(tmp_path, """
         import threading
@@ -227,12 +227,12 @@ def embed(python, tmp_path_factory):
     return path
 
 
-def test_initialised_again(record, python, embed):
+def test_a_python_initialised_again_is_recorded(record, python, embed):
     """Py_Initialize() and Py_Finalize() three times: one process, all frames."""
     check(record([embed, "again", "3", CALLS], python=python), 3)
 
 
-def test_old_kind_embedded(record, python, embed):
+def test_a_program_that_embeds_python_is_recorded(record, python, embed):
     """Py_NewInterpreter() and Py_EndInterpreter(), where an interpreter may come to lie where another was."""
     check(record([embed, "legacy", "5", CALLS], python=python), 6)
 

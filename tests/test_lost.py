@@ -101,7 +101,7 @@ unshares = pytest.mark.skipif(os.getuid() == 0 and subprocess.run(["unshare", "-
 
 
 @pytest.mark.parametrize("how", ["nothing", "setuid", "chroot", pytest.param("namespace", marks=unshares), "no descriptors", "all closed", "file size"])
-def test_what_comes_after(record, dyntrace, python, tmp_path, how):
+def test_threads_and_forks_after_a_change_of_user_or_root_are_recorded(record, dyntrace, python, tmp_path, how):
     """A thread, a fork, a fork of a fork and a thread in it: every call is there, each process has its row."""
     if how in ROOTS_ONLY and os.geteuid():
         pytest.skip("needs root")
@@ -117,7 +117,7 @@ def test_what_comes_after(record, dyntrace, python, tmp_path, how):
 
 
 @needs_root
-def test_back_and_forth(record, dyntrace, python, tmp_path):
+def test_processes_that_change_user_back_and_forth_are_recorded(record, dyntrace, python, tmp_path):
     """As root, as nobody, as root again, each with forks of forks: own files and nested ones in one family."""
     (tmp_path / "p.py").write_text(LEAVE.split("how, empty")[0] + """
 calls()
@@ -464,7 +464,7 @@ run()
                          " `dyntrace report` lists all losses\n")
 
 
-def test_strangers_say_nothing(dyntrace, everybodys, tmp_path):
+def test_messages_of_strangers_are_ignored(dyntrace, everybodys, tmp_path):
     """Who is not of the command's family may send what he likes, and as much."""
     with running(dyntrace, everybodys, tmp_path, """
 print("begin", flush=True)
@@ -515,7 +515,7 @@ def app(environ, start_response):
         yield where
 
 
-def test_gunicorn_as_nobody(dyntrace, everybodys, gunicorn, tmp_path):
+def test_gunicorn_workers_that_change_user_are_recorded(dyntrace, everybodys, gunicorn, tmp_path):
     """Workers change their user and start threads then: every handler of 200 requests is there."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -609,7 +609,7 @@ subprocess.run([sys.executable, "-c", "import time; f = lambda: time.sleep(0.2);
 
 
 @pytest.mark.parametrize("what", ["", "stop", "kill"])
-def test_coarse_clock(dyntrace, python, tmp_path, what):
+def test_the_coarse_clock_is_in_order_and_within_its_error(dyntrace, python, tmp_path, what):
     """Times that the collector makes: in order, right within what the trace says of it, in threads, children and programs
     that are started; and it is said where the collector did not make them."""
     trace = tmp_path / "t.db"

@@ -113,7 +113,7 @@ def test_every_row_and_reference(run, trace, other, tmp_path):
     assert broken(run, out) == broken(run, other)
 
 
-def test_merged_again(run, trace, other, tmp_path):
+def test_a_merged_trace_is_merged_again(run, trace, other, tmp_path):
     third = make_trace(tmp_path / "third.db", "UPDATE meta SET value = 'box3' WHERE key = 'host'")
     assert run("merge", trace, other, "-o", tmp_path / "a.db").returncode == 0
     assert run("merge", third, tmp_path / "a.db", "-o", tmp_path / "b.db").returncode == 0
@@ -126,7 +126,7 @@ def test_same_indexes_and_views(run, trace, other, tmp_path):
     assert value(tmp_path / "m.db", schema) == value(trace, schema)
 
 
-def test_recorded(record, run, python, tmp_path):
+def test_recorded_traces_are_merged(record, run, python, tmp_path):
     a = record([ROOT / "examples/shapes.py"], python=python).path
     b = record(["-c", "import os, threading\nt = threading.Thread(target=len, args=((),))\nt.start()\nt.join()\nif os.fork(): os.wait()"],
                python=python).path
@@ -148,7 +148,7 @@ def test_recorded(record, run, python, tmp_path):
     ("UPDATE thread SET process_id = -1", "cannot be"),
     ("UPDATE meta SET value = 3 WHERE key = 'schema_version'", "newer dyntrace"),
 ])
-def test_refused(run, trace, tmp_path, statement, words):
+def test_traces_that_do_not_fit_are_refused(run, trace, tmp_path, statement, words):
     bad = make_trace(tmp_path / "bad.db", "UPDATE meta SET value = 'bad' WHERE key = 'host'", statement)
     done = run("merge", trace, bad, "-o", tmp_path / "m.db")
     assert done.returncode == 2 and words in one_line(done.stderr)
@@ -160,7 +160,7 @@ def test_refused(run, trace, tmp_path, statement, words):
     ["t.db", "other.db", "-o", "t.db", "--force"], ["t.db", "other.db", "-o", "other.db"], ["t.db", "nix.db", "-o", "m.db"],
     ["t.db", "other.db", "--nix", "-o", "m.db"], ["t.db", "other.db", "-o", "nodir/m.db"],
 ])
-def test_bad_usage(run, trace, other, tmp_path, arguments):
+def test_bad_usage_is_exit_2_in_one_line(run, trace, other, tmp_path, arguments):
     before = trace.read_bytes(), other.read_bytes()
     done = run("merge", *arguments)
     assert done.returncode == 2 and done.stdout == ""
@@ -168,7 +168,7 @@ def test_bad_usage(run, trace, other, tmp_path, arguments):
     assert (trace.read_bytes(), other.read_bytes()) == before and sorted(os.listdir(tmp_path)) == ["other.db", "t.db"]
 
 
-def test_force(run, trace, other, tmp_path):
+def test_force_replaces_the_output(run, trace, other, tmp_path):
     out = tmp_path / "m.db"
     out.write_text("mine")
     assert run("merge", trace, other, "-o", out).returncode == 2 and out.read_text() == "mine"

@@ -125,7 +125,7 @@ def test_python_in_a_pid_namespace(record, run, dyntrace, python, tmp_path):
 
 
 @needs_pid
-def test_namespaces_in_namespaces(record, dyntrace, python, tmp_path):
+def test_processes_in_nested_namespaces_are_recorded(record, dyntrace, python, tmp_path):
     """Each generation is the first of a namespace within the last one's; the recorder sees all of them."""
     program(tmp_path, """
     def generation(depth):
@@ -236,7 +236,7 @@ def test_the_kernels_clock_in_a_time_namespace(dyntrace, python, tmp_path):
 
 @needs_user
 @pytest.mark.parametrize("flags", ["USER", "USER | PID", "USER | MOUNT"])
-def test_a_user_namespace(record, dyntrace, python, tmp_path, flags):
+def test_a_process_in_a_user_namespace_is_recorded(record, dyntrace, python, tmp_path, flags):
     """A process that is nobody to itself, its fork, and a Python that it starts."""
     program(tmp_path, f"""
     if sys.argv[1:]:
@@ -258,7 +258,7 @@ def test_a_user_namespace(record, dyntrace, python, tmp_path, flags):
 
 @needs_pid
 @needs_mount
-def test_without_a_proc(record, dyntrace, python, tmp_path):
+def test_a_process_without_proc_is_recorded(record, dyntrace, python, tmp_path):
     """Nothing is mounted on /proc, or the directory of the recording is covered: the children of those that are recorded are, too."""
     program(tmp_path, """
     def mount(where):

@@ -544,7 +544,7 @@ def test_misspelled_keywords_are_rejected(checked, line, word):
 # ---- what pip knows ----
 
 
-def test_metadata(python, tmp_path):
+def test_the_packages_metadata_is_whole(python, tmp_path):
     """Author, addresses, the types, and the Pythons of src/versions.h, no others."""
     backend = ROOT / "packaging/backend.py"
     subprocess.run([python, backend, "metadata", tmp_path], check=True)

@@ -48,7 +48,7 @@ def asked(run, folder, *words):
 
 @pytest.mark.parametrize("world", [2, 3, 8, 64])
 @pytest.mark.parametrize("fault", FAULTS)
-def test_planted(run, recorded, tmp_path, world, fault):
+def test_a_planted_difference_of_one_rank_is_named(run, recorded, tmp_path, world, fault):
     odd = world - 1 if fault == "order" else world // 2
     found = asked(run, job(tmp_path / "job", recorded, world, **({fault: odd} if fault != "none" else {})))
     named = [row for row in found["table"] if row["note"]]
@@ -66,7 +66,7 @@ def test_planted(run, recorded, tmp_path, world, fault):
     assert row["others"] and here not in row["others"] and row["lookup"] == (1 if fault == "order" else 3)
 
 
-def test_several_at_once(run, recorded, tmp_path):
+def test_several_differences_are_named_at_once(run, recorded, tmp_path):
     folder = job(tmp_path / "job", recorded, 16, shape=3, flag=7, crash=9)
     (folder / "012.db").unlink()
     found = asked(run, folder)
@@ -79,7 +79,7 @@ def test_several_at_once(run, recorded, tmp_path):
     assert run("why", folder, "--ranks").returncode == 2
 
 
-def test_left_out(run, recorded, tmp_path):
+def test_ranks_that_are_left_out_are_named(run, recorded, tmp_path):
     folder = job(tmp_path / "job", recorded, 4)
     with sqlite3.connect(folder / "003.db") as db:
         db.execute("UPDATE meta SET value = 'k' WHERE key = 'job'")
@@ -100,7 +100,7 @@ def test_left_out(run, recorded, tmp_path):
     assert run("ranks").returncode == 2
 
 
-def test_merged(run, recorded, tmp_path):
+def test_a_merged_trace_gives_the_same_answer(run, recorded, tmp_path):
     """Of the traces as one the answer is the same, and so it is in the TUI and on the page."""
     folder, merged, page = job(tmp_path / "job", recorded, 8, shape=3, flag=6, crash=5), tmp_path / "all.db", tmp_path / "page.html"
     for path in folder.iterdir():
@@ -118,7 +118,7 @@ def test_merged(run, recorded, tmp_path):
     assert " FLAG " in run("tui", folder, "--dump", "--screen", "160x60", "--keys", ":ranks Enter").stdout
 
 
-def test_clocks(run, recorded, tmp_path):
+def test_ranks_of_a_machine_whose_clock_is_ahead_are_put_beside_the_others(run, recorded, tmp_path):
     """Ranks of a machine whose clock is a minute ahead are put beside the others."""
     folder = job(tmp_path / "job", recorded, 8, shape=3)
     assert "may be any amount apart" in asked(run, folder)["clocks"]
@@ -191,7 +191,7 @@ def waits(folder, seconds, came=10):
     ([9.8, 4.6, 16.6, 15.2], 40, []), ([7.2, 0.1], 20, []), ([6.0, 6.1, 0.1], 8, []),
     ([31, 28, 0.2, 30, 29, 30, 33, 27], 12, [2]), ([0.2, 24], 10, [0]), ([20, 21, 0.1], 8, [2]), ([20, 0.1, 21, 26], 8, [1]), ([30] * 60 + [1] * 4, 8, [60, 61, 62, 63]),
 ])
-def test_late(run, recorded, tmp_path, seconds, came, late):
+def test_a_late_rank_is_named_where_others_wait_for_it(run, recorded, tmp_path, seconds, came, late):
     """That others wait for a rank is said where it cannot be the load of the machine."""
     found = asked(run, waits(job(tmp_path / "job", recorded, len(seconds)), seconds, came))
     assert {row["rank"]: row["note"] for row in found["table"] if row["note"]} == {rank: "late: others waited for it" for rank in late}
@@ -201,7 +201,7 @@ def test_late(run, recorded, tmp_path, seconds, came, late):
     ([61, 84, 70, 112, 95, 66, 90, 73], 90, []), ([12, 31], 25, []), ([20, 33, 41, 90], 60, []),  # as the load of a machine spreads them
     ([12, 31], 3, [1]), ([20, 33, 41, 140], 60, [3]), ([2] * 7 + [40], 8, [7]), ([2] * 7 + [11], 8, []), ([3] * 63 + [30], None, [63]),
 ])
-def test_compiled_longer(run, recorded, tmp_path, seconds, came, slow):
+def test_a_rank_that_compiled_longer_is_named(run, recorded, tmp_path, seconds, came, slow):
     """So is that a rank's compiles took longer than those of most."""
     folder = job(tmp_path / "job", recorded, len(seconds))
     if came:
@@ -364,7 +364,7 @@ def test_names_with_counters_are_one_function(run, recorded, tmp_path):
     assert asked(run, folder)["differs"] == []
 
 
-def test_ranks_are_ranges(run, recorded, tmp_path):
+def test_consecutive_ranks_are_printed_as_ranges(run, recorded, tmp_path):
     folder = job(tmp_path / "job", recorded, 12)
     for rank in (3, 4, 5, 8, 10):
         changed(folder / f"{rank:03}.db", "UPDATE compile SET outcome = 'declined', cache_entry_id = NULL WHERE compile_id = 1")

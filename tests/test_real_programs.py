@@ -30,7 +30,7 @@ def has(python, module):
 
 
 @pytest.mark.parametrize("module", ["test_textwrap", "test_generators", "test_fractions", "test_contextlib"])
-def test_pythons_own_tests(record, python, tmp_path, module):
+def test_pythons_own_tests_pass_while_recorded(record, python, tmp_path, module):
     """As many tests run, with the same result. `make cpython-tests` runs the long ones."""
     if not has(python, f"test.{module}"):
         pytest.skip("this Python comes without its tests")
@@ -46,7 +46,7 @@ def test_pythons_own_tests(record, python, tmp_path, module):
     assert tests == int(re.search(r"Ran (\d+)", trace.err)[1])
 
 
-def test_pip_lists(record, python, tmp_path):
+def test_pip_list_runs_while_recorded(record, python, tmp_path):
     if not has(python, "pip"):
         pytest.skip("this Python comes without pip")
     words = ["-m", "pip", "--disable-pip-version-check", "list", "--format", "json"]
@@ -90,7 +90,7 @@ def test_black_formats_the_standard_library(dyntrace, tmp_path, black):
     holds(tmp_path / "t.db")
 
 
-def test_process_pool(record, python):
+def test_a_process_pool_works_and_is_recorded(record, python):
     """concurrent.futures over a pool, with an exception that comes back from a worker."""
     program = """if True:
         import concurrent.futures, multiprocessing, sys

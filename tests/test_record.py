@@ -60,7 +60,7 @@ def query(path, sql):
 
 
 @pytest.mark.newest_too
-def test_record(here, dyntrace, python, tmp_path):
+def test_record_writes_a_trace_of_its_block(here, dyntrace, python, tmp_path):
     done = here(python, "-c", PROGRAM)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("still 'mine'\n")
@@ -112,7 +112,7 @@ def test_in_a_program_that_is_recorded(record, python, tmp_path):
     assert quiet.out == f"'mine'\n{{'{quiet.path}'}} True 7\n" and "dyntrace.record" not in quiet.err
 
 
-def test_in_another(here, python, tmp_path):
+def test_a_recording_within_another_makes_no_trace(here, python, tmp_path):
     """The inner one neither ends the outer one nor makes a trace."""
     code = """
 import dyntrace
@@ -145,7 +145,7 @@ print([hasattr(dyntrace, name) for name in ("resume", "nothing", "__nothing__", 
 """
 
 
-def test_public_names(record, here, python):
+def test_the_public_names_are_one_list(record, here, python):
     """They are one list, whether the package is imported or `dyntrace run` has made it."""
     alone = here(python, "-c", STAR)
     assert alone.returncode == 0 and alone.stdout.startswith("3 True ['compile', 'config', 'disable', "), alone.stderr
@@ -164,7 +164,7 @@ print(len(sys.modules) - before, [name for name in sys.modules if name.startswit
     assert record(["-c", code], python=python).out == "0 []\n"
 
 
-def test_unwritable(here, python):
+def test_a_trace_that_cannot_be_written_is_an_error(here, python):
     code = "import dyntrace\ntry:\n  with dyntrace.record('/no/such/place/x.db'): print('never')\nexcept RuntimeError as error: print(error)"
     done = here(python, "-c", code)
     assert done.returncode == 0 and done.stdout.startswith("dyntrace: /no/such/place/x.db: ") and " -o" not in done.stdout

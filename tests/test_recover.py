@@ -100,7 +100,7 @@ def test_collector_killed_while_it_finishes(dyntrace, python, tmp_path):
 
 
 @pytest.mark.parametrize("by", ["fsck", "run"])
-def test_both_killed(dyntrace, python, tmp_path, by):
+def test_recorder_and_collector_killed_leave_a_recoverable_trace(dyntrace, python, tmp_path, by):
     """`fsck --recover` or the next `run` finishes the trace. (Another user of this machine's dyntrace may be faster.)"""
     random.seed(3)
     kills = 0
@@ -136,7 +136,7 @@ def test_both_killed(dyntrace, python, tmp_path, by):
     assert kills
 
 
-def test_run_killed(dyntrace, python, tmp_path):
+def test_the_recorder_killed_alone_loses_nothing(dyntrace, python, tmp_path):
     """Without `run` the collector records on to the program's end."""
     work = Work(dyntrace, python, tmp_path, 2, rounds=60000)
     try:
@@ -153,7 +153,7 @@ def test_run_killed(dyntrace, python, tmp_path):
 
 
 @pytest.mark.slow
-def test_collector_stopped(dyntrace, python, tmp_path):
+def test_a_collector_that_stands_still_loses_nothing(dyntrace, python, tmp_path):
     """It stands still: first for 200 ms, then until the program waits for it. Nothing is lost."""
     rounds = 400000
     work = Work(dyntrace, python, tmp_path, 1, rounds=rounds)
@@ -182,7 +182,7 @@ def test_collector_stopped(dyntrace, python, tmp_path):
         work.end()
 
 
-def test_nothing_to_recover(dyntrace, python, tmp_path):
+def test_a_whole_trace_has_nothing_to_recover(dyntrace, python, tmp_path):
     work = Work(dyntrace, python, tmp_path, 1, rounds=10)
     assert work.wait() == 5
     before = work.trace.read_bytes()
@@ -393,7 +393,7 @@ print(sum(calls), sum(passed), sum(failed))
 """
 
 
-def test_decisions_survive(dyntrace, python, tmp_path):
+def test_decisions_survive_a_killed_collector(dyntrace, python, tmp_path):
     """The collector is killed at random moments while lookups and guard checks come: each is in the trace once."""
     random.seed(6)
     for n in range(KILLS):

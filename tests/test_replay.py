@@ -152,7 +152,7 @@ LATER = ("a lookup that is gone", "an entry that died before its hit", "an entry
 
 
 @pytest.mark.parametrize("what", TAMPER)
-def test_tampering_is_found(replay, worked, tmp_path, what):
+def test_verify_finds_each_tampering(replay, worked, tmp_path, what):
     path = tmp_path / "t.db"
     shutil.copy(worked, path)
     (hit,), = rows(path, "SELECT lookup_id FROM lookup l WHERE outcome = 1 AND entries_checked >= 2 AND (SELECT COUNT(*) FROM lookup b"
@@ -182,7 +182,7 @@ def test_verify_counts_lookups_that_do_not_follow(replay, worked, tmp_path):
 
 # ---- bad input
 
-def test_usage(replay, worked, dyntrace):
+def test_bad_usage_is_exit_2_in_one_line(replay, worked, dyntrace):
     for argv in (["--nonsense"], ["other.db", "--verify"]):
         done = replay(worked, *argv)
         assert done.returncode == 2 and done.stderr.startswith("dyntrace: ") and done.stderr.count("\n") == 1, done
@@ -190,7 +190,7 @@ def test_usage(replay, worked, dyntrace):
     assert done.returncode == 2 and done.stderr.count("\n") == 1
 
 
-def test_an_empty_trace(replay, tmp_path):
+def test_an_empty_trace_replays_to_nothing(replay, tmp_path):
     db = sqlite3.connect(tmp_path / "t.db")
     db.executescript(SCHEMA)
     db.close()
@@ -202,7 +202,7 @@ def test_an_empty_trace(replay, tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_nonsense_is_survived(replay, worked, tmp_path, seed):
+def test_nonsense_in_a_trace_crashes_no_replay(replay, worked, tmp_path, seed):
     """Any value anywhere: an answer or one line, never a crash."""
     path, choose = tmp_path / "t.db", random.Random(seed)
     shutil.copy(worked, path)
@@ -330,7 +330,7 @@ def test_a_place_for_a_program(replay, planted):
     assert [json.loads(page(replay, planted, f"compile {n}", "--json"))["recompile"] for n in (1, 2, 3)] == [False, True, False]
 
 
-def test_the_whole_prediction(replay, planted):
+def test_the_printed_prediction_is_the_golden_page(replay, planted):
     text = ""
     for settings in ("recompile_limit=1", "recompile_limit=4", "drop_guard=EQUALS_MATCH", "dynamic=x", "isolate=region", "best"):
         done = replay(planted, "--what-if", settings)
@@ -398,7 +398,7 @@ def test_filters_of_the_replay_view(dyntrace, planted, by, passing):
     assert f"{passing} of 13 events pass" in stepped(dyntrace, planted, f"f {by} Enter")
 
 
-def test_filters_hold_together(dyntrace, planted):
+def test_filters_of_the_replay_view_hold_together(dyntrace, planted):
     both = "f function Space f Enter f outcome Space hit Enter "
     assert "3 of 13 events pass" in stepped(dyntrace, planted, both)
     assert "lookup 2  event 3 of 13" in stepped(dyntrace, planted, both + "g")
@@ -423,7 +423,7 @@ def test_stops_of_the_replay_view(dyntrace, planted):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_steps_survive_nonsense(dyntrace, replay, worked, tmp_path, seed):
+def test_nonsense_in_a_trace_crashes_no_replay_view(dyntrace, replay, worked, tmp_path, seed):
     path, choose = tmp_path / "t.db", random.Random(100 + seed)
     shutil.copy(worked, path)
     db = sqlite3.connect(path)
@@ -445,7 +445,7 @@ def test_steps_survive_nonsense(dyntrace, replay, worked, tmp_path, seed):
 # ---- what makes it doubtful, and options
 
 @pytest.mark.parametrize("argv", [["--verify"], ["--to", "first lookup"], ["--what-if", "isolate=no"]])
-def test_doubts_are_said(replay, worked, tmp_path, argv):
+def test_doubts_about_a_trace_are_printed(replay, worked, tmp_path, argv):
     path = tmp_path / "t.db"
     shutil.copy(worked, path)
     assert replay(path, *argv).stderr == ""

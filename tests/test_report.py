@@ -70,12 +70,12 @@ class Page(html.parser.HTMLParser):
         self.texts.append((self.open[-1] if self.open else "", data))
 
 
-def test_text(run, decided, monkeypatch):
+def test_the_text_is_the_golden_page(run, decided, monkeypatch):
     monkeypatch.setenv("TZ", "UTC")
     golden("report", run("report", decided.name).stdout)
 
 
-def test_json(run, decided):
+def test_json_has_the_numbers_of_the_text(run, decided):
     found = json.loads(run("report", decided, "--json").stdout)
     assert {o: n["calls"] for o, n in found["outcomes"].items() if n["calls"]} == {"hit": 5, "compiled": 4, "limit": 7}
     assert (found["hit_rate"], found["eager_share"]) == (0.3125, 0.4375)
@@ -111,7 +111,7 @@ def test_bill_is_the_views(run, plant):
     assert [(b["kind"], b["source"], b["evaluations"], b["failures"], b["estimated_ns"]) for b in found] == views and len(views) == 3
 
 
-def test_page_is_whole(run, decided):
+def test_the_html_page_has_every_part(run, decided):
     text = page_of(run, decided)
     page = Page(text)
     sections = [value for tag, name, value in page.attributes if tag == "section" and name == "id"]
@@ -159,7 +159,7 @@ def test_page_needs_no_network(run, decided):
     assert page_of(run, decided) != text  # the next page has another nonce
 
 
-def test_hostile_names(run, plant, tmp_path):
+def test_hostile_names_are_harmless_on_the_page(run, plant, tmp_path):
     p = plant(qualname=EVIL, filename=EVIL)
     size_changes(p)
     p.db.executescript("INSERT INTO frame VALUES (1, 1, NULL, 1, 0, 0, 0, 20000000, NULL, 0)")
@@ -182,7 +182,7 @@ def test_hostile_names(run, plant, tmp_path):
 
 
 @pytest.mark.parametrize("rows", ["", ROWS, "INSERT INTO thread VALUES (1, 1, 1, 'x');"], ids=["empty", "frames alone", "thread alone"])
-def test_pages_of_little(run, tmp_path, rows):
+def test_a_trace_with_little_in_it_makes_a_page(run, tmp_path, rows):
     path = make_trace(tmp_path / "t.db", rows=rows)
     page = Page(page_of(run, path))
     assert "Functions, most own time first" in {t for _, t in page.texts}
@@ -218,7 +218,7 @@ def test_page_on_a_full_disk(run, decided):
     assert done.returncode == 2 and done.stderr.startswith("dyntrace: ") and not out.exists()
 
 
-def test_limit(run, decided):
+def test_limit_cuts_the_lists(run, decided):
     found = json.loads(run("report", decided, "--json", "--limit", "1").stdout)
     assert len(found["recompiles"]) == 1
     assert "; --limit 0 shows all." in page_of(run, decided, "--limit", "1")
@@ -277,7 +277,7 @@ def browse(path, tmp_path, *more):
 @pytest.mark.no_sanitizer
 @pytest.mark.skipif(not CHROMIUM, reason="no chromium here")
 @pytest.mark.parametrize("hostile", [False, True])
-def test_browser(run, decided, tmp_path, hostile):
+def test_the_page_works_in_a_browser(run, decided, tmp_path, hostile):
     name = "f"
     if hostile:
         with sqlite3.connect(decided) as db:

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.newest_too
 EXAMPLE = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "resume.md").read_text(), re.S)[1]
 
 
-def test_cases(evaluate):
+def test_split_functions_do_what_whole_ones_do(evaluate):
     assert "\nOK" in evaluate("resume_cases.py")[1]
 
 
@@ -25,13 +25,13 @@ def test_introspection_of_frames(evaluate):
 
 
 @pytest.mark.parametrize("mode", ["split", "every"])
-def test_random_programs(evaluate, mode):
+def test_random_programs_do_the_same_when_split(evaluate, mode):
     out, _, _ = evaluate("shim_random.py", "5000", "25", mode)
     assert out.startswith("25 programs, ")
 
 
 @pytest.mark.parametrize("module", ["test_contextlib", "test_super"])
-def test_cpython(dyntrace, python, module):
+def test_cpythons_modules_pass_when_split(dyntrace, python, module):
     """`make resume-torture` for one module."""
     if subprocess.run([python, "-c", f"import test.{module}"], capture_output=True).returncode:
         pytest.skip(f"no test.{module} here")
@@ -40,7 +40,7 @@ def test_cpython(dyntrace, python, module):
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "resume-torture: 0 differences"), done.stdout + done.stderr
 
 
-def test_example(evaluate, tmp_path):
+def test_the_documented_callback_breaks_and_goes_on(evaluate, tmp_path):
     """The callback of docs/resume.md breaks f() at its call of print, and goes on behind it."""
     (tmp_path / "example.py").write_text(EXAMPLE)
     out, err, trace = evaluate(tmp_path / "example.py")

@@ -78,7 +78,7 @@ def test_script_module_and_code(run, tmp_path, python):
         assert json.loads(query(trace, "SELECT value FROM meta WHERE key = 'command'")[0][0])[-1] == words[-1]
 
 
-def test_zip_application(run, tmp_path):
+def test_a_zip_application_is_recorded(run, tmp_path):
     with zipfile.ZipFile(tmp_path / "app.pyz", "w") as app:
         app.writestr("__main__.py", MARK + "print('zipped')")
     done = run("-o", "t.db", "app.pyz")
@@ -86,7 +86,7 @@ def test_zip_application(run, tmp_path):
     assert calls(holds(tmp_path / "t.db"), "mark") == 1
 
 
-def test_program_on_path(run, tmp_path, python):
+def test_a_program_on_path_is_recorded(run, tmp_path, python):
     done = run("python3", "-c", MARK, python=python)
     assert (done.returncode, done.stderr) == (0, "")
     assert calls(holds(tmp_path / "python3.db"), "mark") == 1
@@ -124,7 +124,7 @@ def test_shell_script_with_three_interpreters(run, tmp_path):
     assert len(pids) == 3
 
 
-def test_script_without_shebang(run, tmp_path):
+def test_a_script_without_a_shebang_is_recorded(run, tmp_path):
     script(tmp_path / "bare", f'"{PYTHONS[0]}" -c "def bare(): pass\nbare()"', 0o755)
     done = run("./bare")
     assert (done.returncode, done.stderr) == (0, "")
@@ -235,12 +235,12 @@ def test_output_that_cannot_be_written(run, tmp_path):
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
-def test_unwritable_directory(run, tmp_path):
+def test_an_unwritable_directory_is_refused(run, tmp_path):
     (tmp_path / "closed").mkdir(mode=0o500)
     one_line(run("-o", "closed/t.db", "-c", "print(1)"), "closed/t.db", "ermission")
 
 
-def test_read_only_directory(run):
+def test_a_read_only_directory_is_refused_for_root_too(run):
     """Also for root: /proc takes no new file."""
     done = run("-o", "/proc/t.db", "-c", "print(1)")
     one_line(done, "/proc/t.db")
@@ -424,7 +424,7 @@ time.sleep(0.5)
 
 # ---- bad usage ----
 
-def test_bad_usage(run, tmp_path):
+def test_bad_usage_is_exit_2_in_one_line(run, tmp_path):
     (tmp_path / "empty").mkdir()
     for words, parts in (
         ([], ["no program"]),
@@ -453,11 +453,11 @@ def test_bad_usage(run, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "5", "-1ms", "ms", "1 ms", "1m", "1e99s", "nan", "nans", "infs", "0x", "1msx"])
-def test_bad_durations(run, text):
+def test_a_wrong_duration_is_refused(run, text):
     one_line(run("--min-duration", text, "-c", "1"), "--min-duration")
 
 
-def test_good_durations(run, tmp_path):
+def test_a_duration_with_a_unit_is_taken(run, tmp_path):
     for text, ns in (("500ns", 500), ("20us", 20000), ("1.5ms", 1500000), ("2s", 2 * 10**9), ("0s", 0)):
         assert run("--force", "-o", "t.db", "--min-duration", text, "-c", "1").returncode == 0
         assert query(tmp_path / "t.db", "SELECT value FROM meta WHERE key = 'min_duration_ns'") == [(ns,)]
@@ -489,7 +489,7 @@ UNSUPPORTED = [str(p) for p in (PYENV / "3.10.13/bin/python3.10", PYENV / "2.7.1
 
 
 @pytest.mark.parametrize("old", UNSUPPORTED)
-def test_unsupported_interpreter(run, tmp_path, old):
+def test_an_unsupported_interpreter_is_refused_or_told_of(run, tmp_path, old):
     """Named directly it is refused. Met on the way it runs as if we were not there, and is told of."""
     script(tmp_path / "s.py", "import sys; print(sys.version_info[0])")
     for words in (["--python", old, "s.py"], ["--python", old, "-c", "print(1)"], [old, "-c", "print(1)"]):
@@ -533,7 +533,7 @@ def test_a_newer_cpython_than_we_know(run, tmp_path):
 
 
 @pytest.mark.skipif(sys.version_info < (3, 15), reason="lazy imports are 3.15's")
-def test_lazy_imports(run, tmp_path):
+def test_lazy_imports_stay_lazy(run, tmp_path):
     """PEP 810: what the program imports lazily stays so, by the statement and by -X lazy_imports=all."""
     script(tmp_path / "s.py", """
         import sys
@@ -595,7 +595,7 @@ def names(trace, where="1"):
     return {name for name, in trace.rows(f"SELECT DISTINCT qualname FROM frames WHERE {where}")}
 
 
-def test_frames_user(record, python, choice):
+def test_frames_user_records_the_programs_own_frames(record, python, choice):
     trace = holds(record([choice], "--frames", "user", python=python))
     assert {"Kept.method", "dropped", "deep", "helper", "<module>"} <= names(trace)
     files = {f for f, in trace.rows("SELECT filename FROM code")}
@@ -603,14 +603,14 @@ def test_frames_user(record, python, choice):
     assert trace.rows("SELECT DISTINCT mode FROM process") == [("user",)]
 
 
-def test_frames_none(record, python, choice):
+def test_frames_none_records_no_frame(record, python, choice):
     trace = holds(record([choice], "--frames", "none", python=python))
     assert trace.rows("SELECT count(*) FROM frame") == [(0,)]
     assert trace.rows("SELECT exit_code, mode FROM process") == [(0, "none")]
     assert trace.err == ""
 
 
-def test_include_and_exclude(record, choice):
+def test_include_and_exclude_choose_frames(record, choice):
     def chosen(*options):
         return names(holds(record([choice], *options)))
     assert chosen("--include", "*.method") >= {"Kept.method"}
@@ -629,7 +629,7 @@ def test_parents_across_what_is_left_out(record, python, choice):
                       "GROUP BY 1, 2 ORDER BY 1") == [("dropped", None, 4), ("helper", "dropped", 4)]
 
 
-def test_max_depth(record, python, choice):
+def test_max_depth_leaves_out_deeper_frames(record, python, choice):
     for depth in (1, 3):
         trace = holds(record([choice], "--max-depth", depth, python=python))
         assert trace.rows("""WITH RECURSIVE level(id, n) AS (
@@ -639,7 +639,7 @@ def test_max_depth(record, python, choice):
     assert calls(trace, "deep") == 2
 
 
-def test_min_duration(record, python):
+def test_min_duration_leaves_out_short_frames_and_counts_them(record, python):
     """Short frames are not stored, but counted."""
     program = "import time\ndef short(): pass\ndef long(): time.sleep(.03); short()\nfor _ in range(100): short()\nlong()"
     trace = holds(record(["-c", program], "--min-duration", "20ms", python=python))
@@ -839,7 +839,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_how_it_ends(record, how):
+def test_the_programs_end_is_ours_and_in_the_trace(record, how):
     code, status, number, exit = ENDS[how]
     program = f"def done(): pass\ndef last():\n    done()\n    {code}\ndef outer():\n    last()\nfor _ in range(10): done()\nouter()"
     trace = holds(record(["-c", program], status=status))
@@ -852,7 +852,7 @@ def test_how_it_ends(record, how):
         trace.rows("SELECT value FROM meta WHERE key = 'open_frame_count'")[0][0])
 
 
-def test_how_children_end(record, python):
+def test_ends_of_children_are_in_the_trace(record, python):
     """Where the kernel tells (Linux 6.15) also with which status; else NULL, never a guess."""
     program = """if True:
         import os, time
@@ -907,7 +907,7 @@ def lineage(found, process):
 
 @pytest.mark.newest_too
 @pytest.mark.no_sanitizer
-def test_children(record, python):
+def test_each_child_is_a_process_with_its_parent(record, python):
     """Each is a process whose forebears lead to the one row that has no parent."""
     trace = holds(record([PROGRAMS / "run_processes.py", *KINDS], python=python))
     assert trace.err == ""
@@ -932,7 +932,7 @@ def test_children(record, python):
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_pools(record, python, method):
+def test_process_pools_of_each_start_method_are_recorded(record, python, method):
     trace = holds(record([PROGRAMS / "run_processes.py", f"pool_{method}"], python=python))
     assert calls(trace, f"child_pool_{method}") == 4
     found = markers(trace)

@@ -114,7 +114,7 @@ def test_the_last_one_counts(watched):
 
 @pytest.mark.one_python
 @pytest.mark.parametrize("mode", ["auto", "shim", "observe", "off"])
-def test_torch_is_missing(watched, python, mode):
+def test_torch_options_without_torch_change_nothing(watched, python, mode):
     missing = subprocess.run([python, "-c", "import torch"], capture_output=True).returncode
     if not missing:
         pytest.skip("this Python has torch")
@@ -183,7 +183,7 @@ def test_a_torch_that_cannot_be_watched_is_a_loss(watched, lacks, mode):
     assert cause.startswith("torch bridge: ") and "AttributeError" in cause
 
 
-def test_off_is_said(watched):
+def test_torch_off_is_recorded_as_such(watched):
     assert watched(torch("2.13.0"), "--torch", "off").torch == ("2.13.0", "off", None)
 
 

@@ -63,7 +63,7 @@ def test_as_sqlite_reads_it(run, traces, tmp_path, name):
 
 
 @pytest.mark.parametrize("where", ["a leaf", "the root", "its end"])
-def test_damage(run, traces, tmp_path, where):
+def test_damaged_pages_are_reported_as_sqlite_does(run, traces, tmp_path, where):
     """What is damaged is said by SQLite, after the same rows."""
     answers = []
     for file in ("read.db", "asked.db"):

@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.newest_too
 
 
-def test_rules(evaluate):
+def test_the_evaluator_keeps_its_rules(evaluate):
     assert "\nOK" in evaluate("shim_rules.py")[1]
 
 
@@ -19,18 +19,18 @@ def test_every_shape_of_function(evaluate):
     assert "\nOK" in evaluate("shim_shapes.py")[1]
 
 
-def test_bad_input(evaluate):
+def test_bad_answers_of_callbacks_are_errors_not_crashes(evaluate):
     assert "\nOK" in evaluate("shim_bad.py")[1]
 
 
 @pytest.mark.slow
-def test_random_programs(evaluate):
+def test_random_programs_do_the_same_when_replaced(evaluate):
     """2000 each in test_shim_torture.py."""
     out, err, _ = evaluate("shim_random.py", "0", "150")
     assert out.startswith("150 programs, ")
 
 
-def test_threads(evaluate):
+def test_threads_under_a_callback_do_the_same(evaluate):
     out, err, _ = evaluate("shim_threads.py", "2")
     assert out.startswith("4 threads, ")
     assert err == ""
@@ -54,6 +54,6 @@ def test_frames_with_tracing_set(evaluate):
 
 @pytest.mark.slow
 @pytest.mark.no_sanitizer  # which keeps what is freed
-def test_leaks(evaluate):
+def test_the_evaluator_leaks_nothing(evaluate):
     out, err, _ = evaluate("shim_leaks.py", "20000")
     assert "LEAKS" not in out and out.count(" ok") >= 18

@@ -26,13 +26,13 @@ def trace(dyntrace, python, tmp_path, request):
     return sqlite3.connect(path), json.loads(done.stdout)
 
 
-def test_counts(trace):
+def test_the_trace_counts_what_the_program_counted(trace):
     db, counted = trace
     found = {what: db.execute(query).fetchone()[0] for what, query in QUERIES.items()}
     assert found == {what: counted[what] for what in QUERIES}
 
 
-def test_outcomes_add_up(trace):
+def test_outcomes_of_lookups_add_up(trace):
     db, counted = trace
     one = lambda query: db.execute(query).fetchone()[0]
     assert one("SELECT count(*) FROM frames WHERE qualname = 'compiled' AND outcome = 'hit'") == counted["guard pass"]

@@ -50,7 +50,7 @@ def both(dyntrace, tmp_path):
 @pytest.mark.newest_too
 @pytest.mark.parametrize("paths", [None, "", ":", "here", "here:", "::/nowhere:there"],
                          ids=["unset", "empty", "colon", "relative", "trailing", "several"])
-def test_state(both, python, tmp_path, paths):
+def test_a_recorded_program_sees_the_same_state(both, python, tmp_path, paths):
     alone = both([STATE, "argument", "--raise"], python, env=environment(PYTHONPATH=paths))
     assert alone.returncode == 1 and "ValueError: y" in alone.stderr
     state = json.loads(alone.stdout)
@@ -58,7 +58,7 @@ def test_state(both, python, tmp_path, paths):
 
 
 @pytest.mark.newest_too
-def test_objects(both, python):
+def test_objects_are_made_as_without_us(both, python):
     """A class with a Python __init__ is called in a way of our own on 3.13."""
     alone = both([PROGRAMS / "run_init.py"], python)
     assert alone.returncode == 0 and "not callable ('TypeError'" in alone.stdout
@@ -100,7 +100,7 @@ def test_state_under_other_variables(both, name, value):
 
 
 @pytest.mark.no_sanitizer
-def test_empty_environment(both, python):
+def test_a_program_without_environment_sees_the_same_state(both, python):
     both([STATE], python, env={})
 
 
@@ -129,7 +129,7 @@ CUSTOMISED = {
 
 
 @pytest.mark.parametrize("what", CUSTOMISED)
-def test_own_sitecustomize(both, tmp_path, what):
+def test_the_programs_sitecustomize_runs_as_without_us(both, tmp_path, what):
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "sitecustomize.py").write_text(CUSTOMISED[what])
     done = both([STATE], env=environment(PYTHONPATH=tmp_path / "own"))
@@ -137,7 +137,7 @@ def test_own_sitecustomize(both, tmp_path, what):
         assert done.stdout.startswith("customised\n")
 
 
-def test_own_usercustomize(both, python, tmp_path):
+def test_the_programs_usercustomize_runs_as_without_us(both, python, tmp_path):
     site = tmp_path / "user" / "lib" / f"python{version_of(python)}" / "site-packages"
     site.mkdir(parents=True)
     (site / "usercustomize.py").write_text("import sys; sys.customised = 'by the user'; print(sorted(set(sys.modules) - {'_dyntrace'}))")
@@ -184,7 +184,7 @@ PURE = {"plain", "arguments", "method", "generator", "for", "coroutine", "map", 
 
 
 @pytest.mark.newest_too
-def test_recursion_limits(dyntrace, tmp_path, python):
+def test_the_recursion_limit_is_where_it_was(dyntrace, tmp_path, python):
     """RecursionError where it was. 3.12 and 3.13 also count C calls, and a frame called from C twice: with any PEP 523 hook all frames
     are; what we give back for them makes some recursions through C end later, never sooner. 3.15 counts a specialised call of a
     class twice."""
@@ -239,7 +239,7 @@ def test_recursion_limits(dyntrace, tmp_path, python):
     "import tracemalloc; tracemalloc.start(5)\ndef f(): return [bytearray(10000)]\nx = f(); print([t.lineno for t in tracemalloc.get_object_traceback(x[0])])",
     "import os\npid = os.fork()\nif pid: print(pid > 0, os.waitpid(pid, 0)[1])\nelse: raise SystemExit(3)",
 ], ids=lambda text: text[:24].replace("\n", " "))
-def test_small_programs(both, program):
+def test_small_programs_print_and_end_the_same(both, program):
     both(["-c", program], env=environment(), check="NOFILE" not in program and "FSIZE" not in program)
 
 
@@ -256,7 +256,7 @@ def test_standard_input_is_the_program(dyntrace, tmp_path, python):
 
 
 @pytest.mark.parametrize("stack", [1 << 20, -1], ids=["1 MB", "unlimited"])
-def test_stack_limits(both, python, stack):
+def test_a_stack_limit_holds_as_without_us(both, python, stack):
     import resource
     both(["-c", "import resource, sys; print(resource.getrlimit(resource.RLIMIT_STACK)); sys.setrecursionlimit(6000)\n"
           "def f(n): return f(n - 1) if n else 0\nprint(f(5000), sorted([1], key=lambda x: f(900)))"], python,
@@ -406,7 +406,7 @@ def test_terminal_is_the_programs(both_on_terminal):
     assert alone == recorded and alone[0] == 0
 
 
-def test_interrupt_key(both_on_terminal):
+def test_the_interrupt_key_raises_keyboard_interrupt_once(both_on_terminal):
     """KeyboardInterrupt, once; the status says so."""
     program = f"import time\ntry:\n    {WAITS}\nfinally:\n    time.sleep(.2); print('cleaned up')"
     alone, recorded = both_on_terminal(["-c", program], [("ready\r\n", "\x03")])
@@ -422,7 +422,7 @@ def test_interrupt_key_that_is_caught(both_on_terminal):
     assert alone == recorded and os.waitstatus_to_exitcode(alone[0]) == 1
 
 
-def test_quit_key(both_on_terminal):
+def test_the_quit_key_ends_the_program(both_on_terminal):
     program = "import resource, time\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\nprint('ready', flush=True); time.sleep(60)"
     alone, recorded = both_on_terminal(["-c", program], [("ready\r\n", "\x1c")])
     assert alone[1] == recorded[1]
@@ -445,7 +445,7 @@ sys.exit(5)
 
 @pytest.mark.parametrize("stop,key", [("", "\x1a"), ("os.kill(os.getpid(), signal.SIGSTOP)", ""), ("os.kill(os.getpid(), signal.SIGTSTP)", "")],
                          ids=["key", "SIGSTOP", "SIGTSTP"])
-def test_job_control(dyntrace, tmp_path, stop, key):
+def test_a_shell_stops_and_continues_a_recorded_program(dyntrace, tmp_path, stop, key):
     """Stopped and brought back to the foreground by a shell, as without us."""
     script(tmp_path / "job.py", JOB % stop)
     said = []

@@ -506,7 +506,7 @@ def test_the_screen_shows_trials(run, limited, dyntrace):
     screen.finish()
 
 
-def test_why_measures_first(run, limited):
+def test_why_puts_a_measured_remedy_first(run, limited):
     path = limited()
     done = run("why", "f", path, "--try")
     assert done.returncode == 0 and "limit=12" in done.stderr and "f  limited.py" not in done.stderr, done.stderr

@@ -37,7 +37,7 @@ def well_formed(screen, size):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("size", ["80x24", "200x50"])
-def test_other_sizes(dyntrace, place, name, size):
+def test_each_view_is_well_formed_at_other_sizes(dyntrace, place, name, size):
     well_formed(dump(dyntrace, place, VIEWS[name], size), size)
 
 
@@ -198,7 +198,7 @@ def test_ascii_where_the_locale_or_the_user_wants_it(dyntrace, place):
         assert out.isascii()
 
 
-def test_an_empty_trace(dyntrace, place, tmp_path):
+def test_an_empty_trace_shows_every_view(dyntrace, place, tmp_path):
     db = sqlite3.connect(tmp_path / "bare.db")
     db.executescript(SCHEMA)
     db.close()
@@ -282,7 +282,7 @@ def test_the_terminal_is_as_it_was_after_the_end(dyntrace, place):
 
 
 @needs_tmux
-def test_stopped_and_continued(dyntrace, place):
+def test_a_stopped_screen_is_drawn_anew(dyntrace, place):
     """By Ctrl-Z and by a signal; what is typed before the screen is there again is not lost."""
     with Terminal(place, 80, 24, f"{dyntrace} tui plain.db") as terminal:
         terminal.wait(lambda screen: "plain.db > overview" in screen)
@@ -328,7 +328,7 @@ def test_keys_wait_for_the_rows_that_they_are_about(dyntrace, place):
 
 
 @needs_tmux
-def test_resized(dyntrace, place):
+def test_a_resized_screen_is_drawn_anew(dyntrace, place):
     with Terminal(place, 100, 30, f"{dyntrace} tui plain.db") as terminal:
         terminal.wait(lambda screen: "plain.db > overview" in screen)
         terminal.type("2")
@@ -496,7 +496,7 @@ def test_live_needs_a_terminal(dyntrace, python, tmp_path):
 
 
 @needs_tmux
-def test_the_mouse(dyntrace, place):
+def test_the_mouse_chooses_and_opens(dyntrace, place):
     with Terminal(place, 80, 24, f"{dyntrace} tui plain.db", TERM="xterm-256color") as terminal:
         terminal.wait(lambda screen: "plain.db > overview" in screen)
         terminal.type("8")

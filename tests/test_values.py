@@ -38,7 +38,7 @@ def recording(dyntrace, python, trace, kept):
     return trace, words
 
 
-def test_all_has_them(recorded):
+def test_values_all_keeps_every_value(recorded):
     """The search finds what is there: each secret, word and number."""
     trace, words = recorded["all"]
     assert {form for _, form in leaks([trace], words)} >= {word.encode() for word in words}
@@ -88,7 +88,7 @@ def test_values_off_records_no_types_and_no_values(recorded):
 
 
 @pytest.mark.parametrize("kept", KEPT)
-def test_answers_say_so(dyntrace, recorded, kept):
+def test_answers_say_that_values_were_not_kept(dyntrace, recorded, kept):
     """report, why and what-if: what is not there is said, and what cannot be decided is a guess."""
     trace = recorded[kept][0]
 
@@ -154,7 +154,7 @@ def test_while_it_runs_and_after_a_crash(dyntrace, python, tmp_path, kept):
         run.wait()
 
 
-def test_no_argv(record, dyntrace, python):
+def test_no_argv_keeps_no_command_line(record, dyntrace, python):
     """Neither what was typed nor the command line of a child is in the trace; the interpreter is."""
     word = secrets()[0]
     trace = record(["-c", "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1], sys.argv[1]])",
@@ -193,6 +193,6 @@ def test_merged_traces_say_what_they_keep(dyntrace, python, recorded, tmp_path):
 
 
 @pytest.mark.one_python
-def test_a_wrong_word(dyntrace):
+def test_a_wrong_word_for_values_is_refused(dyntrace):
     done = subprocess.run([dyntrace, "run", "--values", "none", "x.py"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (2, "dyntrace: run: --values none: not one of all, types, off\n")

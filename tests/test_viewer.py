@@ -72,7 +72,7 @@ INSERT INTO graph_break VALUES (1, 2, 2, 12, 8, 'print', 'app.py:12', NULL);
 """
 
 
-def test_decision_views(tmp_path):
+def test_the_decision_views_hold_what_was_planted(tmp_path):
     db = sqlite3.connect(make_trace(tmp_path / "d.db", rows=ROWS + DECISIONS))
     # guards before the one that failed passed, that one has the check's result, later ones did not run
     assert db.execute("SELECT guard_check_id, guard_id, result, share_ns FROM guard_evaluation ORDER BY 1, ordinal").fetchall() \
@@ -100,7 +100,7 @@ def test_a_pipe_gets_tsv(run, trace):
     assert run("sql", trace, "SELECT pid FROM process WHERE 0").stdout == "pid\n"
 
 
-def test_json_is_json(run, trace):
+def test_sql_json_is_valid_json(run, trace):
     query = "SELECT pid, argv, NULL AS n, 1.5 AS r, 9e999 AS inf, x'00ff' AS b, char(27) || '\"\\' || char(10, 155, 8238) AS t FROM process LIMIT 1"
     text = run("sql", trace, query, "--json").stdout
     assert json.loads(text) == [{"pid": 100, "argv": '["python", "app.py", "--fast"]', "n": None, "r": 1.5, "inf": None,
@@ -168,7 +168,7 @@ def test_what_named_queries_find(run, trace):
     assert [(row["pid"], row["ended"]) for row in rows("process-tree")] == [("100", "exit 3"), ("  101", "signal 9")]
 
 
-def test_sql_from_stdin(run, trace):
+def test_sql_reads_a_query_from_standard_input(run, trace):
     done = run("sql", trace, input="SELECT 1 AS a; -- one\nSELECT 2 AS b")
     assert (done.returncode, done.stdout) == (0, "a\n1\n\nb\n2\n")
     assert run("sql", trace, input="").returncode == 0
@@ -241,7 +241,7 @@ def test_a_folder_a_fifo_and_another_database(run, tmp_path):
         assert done.returncode == 2 and why in one_line(done.stderr)
 
 
-def test_no_trace_here(run):
+def test_a_folder_without_a_trace_is_an_error(run):
     for command in ("sql", "report"):
         done = run(command)
         assert done.returncode == 2 and "no trace" in one_line(done.stderr)
@@ -391,7 +391,7 @@ def test_ctrl_c_ends_a_query(dyntrace, trace):
 
 # ---- sql: the prompt -------------------------------------------------------
 
-def test_the_prompt(dyntrace, tmp_path, trace):
+def test_the_sql_prompt_answers_and_goes_on_after_an_error(dyntrace, tmp_path, trace):
     screen = Screen([dyntrace, "sql", trace], NO_COLOR="1", XDG_STATE_HOME=str(tmp_path / "state"))
     screen.wait("dyntrace> ")
     screen.type("select pid,\n")
@@ -479,7 +479,7 @@ calls	total	self	per call	raised	function	where
 """
 
 
-def test_losses_stand_out(run, dyntrace, tmp_path):
+def test_report_prints_losses_in_red(run, dyntrace, tmp_path):
     path = make_trace(tmp_path / "l.db", "INSERT INTO loss VALUES (1, 1, 1000, 7, 'collector gone'), (1, 1, 2000, 5, 'collector gone'),"
                                          "(1, 1, 3000, 0, 'stall: waited 2 ms'), (2, NULL, 10, NULL, 'no ring')")
     lines = run("report", path).stdout.splitlines()
@@ -506,7 +506,7 @@ def test_report_json(run, trace):
         "total_ns": 3999998500, "self_ns": 3999998500, "ns_per_call": 999999625, "raised": 1}
 
 
-def test_report_limit(run, trace):
+def test_report_limit_cuts_its_lists(run, trace):
     text = run("report", trace, "--limit", "1").stdout
     assert "signal 9" not in text and "(1 of 2; --limit 0 shows all)" in text
     assert len(json.loads(run("report", trace, "--json", "--limit=1").stdout)["hot_functions"]) == 1

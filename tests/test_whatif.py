@@ -184,7 +184,7 @@ def test_predictions_come_true(ran, dyntrace, case, under, settings):
     [*range(8), 46, 78, 147, 500270, 500510, 501886],
     pytest.param([*range(8, 24)], marks=pytest.mark.slow),
 ], ids=["some", "more"])
-def test_random_programs(dyntrace, seeds):
+def test_predictions_of_random_programs_come_true(dyntrace, seeds):
     """Some of `make whatif-pairs`: no prediction is wrong but where it says that it may be, and
     none is out of its range. Of the last six three have guards that are not asked again after a
     miss, and 0.0 beside -0.0; two fork, and what dies in one process does not in another; in one
@@ -252,7 +252,7 @@ def test_settings_as_recorded_change_nothing(dyntrace, sizes):
     assert found["changed"] == found["undecided"] == 0 and found["predicted"] == found["recorded"]
 
 
-def test_best(dyntrace, sizes):
+def test_best_is_the_setting_with_the_fewest_compiles(dyntrace, sizes):
     found = predict(dyntrace, sizes, "best")
     assert found["settings"] == "dynamic=L['x'][0]" or found["settings"].startswith("dynamic=L['x'][0],") and found["tried"] > 2
     assert found["predicted"]["compiles"] < found["recorded"]["compiles"]
@@ -288,13 +288,13 @@ def test_backends_of_one_name(dyntrace, ran):
     ("recompile_limit=99999999999999999999", "not a number"), ("order=fifo", "no such setting"), ("isolate=yes", "isolate=region"), ("backend_shared=maybe", "yes or no"),
     ("dynamic=", "of what"), ("dynamic=y[0]", "no guard looks at that; most recompiles come of L['x']"), ("drop_guard=", "which"), ("drop_guard=NO_SUCH", "no guard"),
     ("drop_guard=123456", "no guard"), ("best,isolate=no", "KEY=VALUE"), ("recompile_limit=3,recompile_limit=5", "it is set already"), ("\x1b[31m=1", "no such setting")])
-def test_bad_settings(dyntrace, sizes, settings, why):
+def test_a_setting_that_cannot_be_is_refused(dyntrace, sizes, settings, why):
     done = subprocess.run([dyntrace, "replay", sizes, "--what-if", settings], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith("dyntrace: ") and done.stderr.count("\n") == 1
     assert why in done.stderr and "\x1b" not in done.stderr
 
 
-def test_usage(dyntrace, sizes):
+def test_bad_usage_is_exit_2_in_one_line(dyntrace, sizes):
     for argv in (["--what-if"], ["--calls"], ["--function", "f"], ["--what-if", "isolate=no", "--verify"], ["--what-if", "isolate=no", "--to", "1"],
                  ["--what-if", "best", "--what-if", "isolate=no"], ["--what-if", "isolate=no", "--function", "nobody"]):
         done = subprocess.run([dyntrace, "replay", sizes, *argv], capture_output=True, text=True)
@@ -302,7 +302,7 @@ def test_usage(dyntrace, sizes):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_nonsense_is_survived(dyntrace, sizes, tmp_path, seed):
+def test_nonsense_in_a_trace_crashes_no_prediction(dyntrace, sizes, tmp_path, seed):
     """Any value anywhere: an answer or one line, never a crash."""
     path, choose = tmp_path / "t.db", random.Random(seed)
     shutil.copy(sizes, path)
@@ -320,7 +320,7 @@ def test_nonsense_is_survived(dyntrace, sizes, tmp_path, seed):
             assert done.returncode in (0, 2) and b"\x1b" not in done.stdout + done.stderr, done
 
 
-def test_an_empty_trace(dyntrace, tmp_path):
+def test_an_empty_trace_has_nothing_to_predict(dyntrace, tmp_path):
     db = sqlite3.connect(tmp_path / "t.db")
     db.executescript(SCHEMA)
     db.close()

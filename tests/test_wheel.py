@@ -141,7 +141,7 @@ def test_the_libc_that_it_needs(wheel, tmp_path):
     assert max(found) == int(tag[1])
 
 
-def test_the_source_distribution(interpreter, tmp_path):
+def test_the_source_distribution_has_what_git_has(interpreter, tmp_path):
     """It has what git has, and says what it is."""
     done = subprocess.run([interpreter, ROOT / "packaging/backend.py", "sdist", tmp_path], capture_output=True, text=True, check=True)
     with tarfile.open(next(tmp_path.iterdir())) as archive:
@@ -153,7 +153,7 @@ def test_the_source_distribution(interpreter, tmp_path):
 
 # ---- used from there -------------------------------------------------------------------------------------------------
 
-def test_the_first_recording(there):
+def test_a_first_recording_works_after_pip_install(there):
     there.write("shapes.py", SHAPES)
     done = there.run(there.program, "run", "shapes.py")
     assert done.stderr == ""
@@ -168,7 +168,7 @@ def test_the_first_recording(there):
     assert there.run(there.program, "doctor").stdout.count(f"{there.path}/bin/python3: CPython") == 1
 
 
-def test_as_a_module(there):
+def test_python_m_dyntrace_works(there):
     there.write("f.py", "import sys\ndef f(): pass\nf()\nprint(sys.executable)")
     assert there.run(there.python, "-m", "dyntrace", "run", "f.py").stdout == f"{there.python}\n"
     assert there.run(there.python, "-m", "dyntrace", "why", "f", "f.db").stdout
@@ -179,7 +179,7 @@ def test_as_a_module(there):
     assert query(there.here / "inner.db", "SELECT count(*) FROM process") == [(1,)]
 
 
-def test_the_package(there):
+def test_the_package_imports_without_pythonpath(there):
     """No PYTHONPATH, recorded or not."""
     there.write("own.py", "import dyntrace, dyntrace.eval_frame\ndef f(): pass\n"
                           f"with dyntrace.record('own.db', force=True): f()\nprint(dyntrace.config.recompile_limit, {LOADED}, dyntrace.__file__)")
@@ -190,7 +190,7 @@ def test_the_package(there):
     assert [Path(path).parent for path in done.stdout.split()] == [there.package] * 2
 
 
-def test_whose_python(there, tmp_path):
+def test_the_environments_python_is_recorded(there, tmp_path):
     """That of the environment, not of PATH; but that of PATH for a link from elsewhere, as pipx makes."""
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -235,7 +235,7 @@ def suite(there):
                                               "test_it.py", *options, status=status, PYTHONDONTWRITEBYTECODE="1").stdout
 
 
-def test_the_plugin(suite, there):
+def test_the_pytest_plugin_is_found_after_pip_install(suite, there):
     assert "2 passed, 2 skipped" in suite(status=0)
     said = suite("-m", "dyntrace", "-p", "dyntrace.pytest_plugin", status=1)  # once, although it is asked for as before, too
     assert "dyntrace: not within the limits of this test:\n  require-compiled" in said
@@ -267,7 +267,7 @@ def test_another_python(there, tmp_path):
     assert said.startswith(f"dyntrace: {other}: no extension for this CPython 3.13 is built ({there.package}/") and f"`{other} -m pip`" in said
 
 
-def test_two_installations(there, dyntrace, tmp_path):
+def test_two_installations_do_not_mix(there, dyntrace, tmp_path):
     """The one that is run is whole in itself; what it lacks and the other may have is said."""
     done = there.run(dyntrace, "run", "-o", "two.db", "--python", there.python, "-c", f"import dyntrace.eval_frame; print({LOADED})",
                      PATH=f"{there.path}/bin:/usr/bin:/bin")
@@ -382,7 +382,7 @@ def test_nothing_may_be_written(there, wheel, tmp_path):
 
 # ---- and gone again --------------------------------------------------------------------------------------------------
 
-def test_an_open_umask(there):
+def test_an_open_umask_opens_no_folder(there):
     """Nobody else may write to the folders from which every recorded Python reads: they are there before a program's umask counts."""
     there.run("/bin/sh", "-c", f"umask 0; exec {there.program} run -o umask.db -c 'import dyntrace.guards'")
     for folder in (there.package, there.package / "inject"):
@@ -390,7 +390,7 @@ def test_an_open_umask(there):
             assert not path.stat().st_mode & 0o022, path
 
 
-def test_it_leaves_nothing(there):
+def test_uninstalling_leaves_nothing(there):
     """After use by this Python, also with -O, and by one that there is no extension for."""
     there.run(there.program, "run", "-o", "o.db", there.python, "-O", "-c", "pass")
     for other in [python for python in PYTHONS if version_of(python) != version_of(there.python)][:1]:
@@ -422,7 +422,7 @@ def editable(interpreter, tmp_path, dyntrace):
     return environment
 
 
-def test_editable(editable):
+def test_an_editable_install_follows_the_sources(editable):
     """The program, the extension, changed sources, a recording, `make` afterwards; then it goes."""
     python, sources = editable.python, editable.sources
     assert not editable.package.exists()
@@ -457,7 +457,7 @@ def test_from_the_source_distribution(interpreter, tmp_path):
 
 
 @pytest.mark.skipif(not ALL, reason="make wheel-test")
-def test_what_auditwheel_says(wheel, tmp_path):
+def test_auditwheel_agrees_with_the_wheels_tag(wheel, tmp_path):
     """It finds the tag that we found, and nothing to be copied into the wheel."""
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "audit"], check=True)
     if subprocess.run([tmp_path / "audit/bin/pip", "install", "-q", "auditwheel"]).returncode:

@@ -273,7 +273,7 @@ def rich(plant):
     return p.done()
 
 
-def test_pages(run, plant):
+def test_the_page_is_the_golden_page(run, plant):
     path = rich(plant)
     for command in ("why", "show"):
         done = run(command, "Net.forward", path)
@@ -286,7 +286,7 @@ def test_pages(run, plant):
     golden("why-json", run("why", "f", path.name, "--json").stdout)
 
 
-def test_the_sql_answers(run, plant):
+def test_the_sql_that_why_prints_gives_its_answers(run, plant):
     p = plant()
     size_changes(p)
     path = p.done()
@@ -567,7 +567,7 @@ def guarded(p, calls=20, check_ns=5000, call_ns=20000):
     return path
 
 
-def test_slow_guards(run, plant):
+def test_slow_guards_are_named_with_their_cost(run, plant):
     path = guarded(plant())
     page, found = run("why", "f", path).stdout, json.loads(run("why", "f", path, "--json").stdout)
     assert "\nGuards: slow\n  20 checks took 100 us, 5 us each; 4.76 us a call, 25 % of the time in the function, compiles left aside\n" in page
@@ -630,7 +630,7 @@ def test_a_trace_without_the_tables(run, plant):
         assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_an_empty_trace(run, tmp_path):
+def test_an_empty_trace_has_no_such_function(run, tmp_path):
     sqlite3.connect(tmp_path / "e.db").executescript(SCHEMA)
     done = run("why", "f", "e.db")
     assert done.returncode == 2 and "no such function" in done.stderr
@@ -638,7 +638,7 @@ def test_an_empty_trace(run, tmp_path):
 
 # ---- the named queries -----------------------------------------------------
 
-def test_queries_about_decisions(run, plant):
+def test_named_queries_answer_about_decisions(run, plant):
     p = plant()
     size_changes(p)
     p.die(1, "reset")
@@ -672,7 +672,7 @@ def test_shares_are_those_of_every_command(run, plant):
     assert found["recompiles"] == json.loads(asked.stdout)[0]["n"] == 3
 
 
-def test_a_trace_alone(run, plant, tmp_path):
+def test_without_a_function_why_lists_the_worst_first(run, plant, tmp_path):
     """What to ask, the worst first, with the numbers of `report`; the answer itself where there is one only."""
     from planted import make_trace
     p = plant()

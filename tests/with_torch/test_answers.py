@@ -120,18 +120,18 @@ def test_each_error_has_a_remedy_of_its_own(dyntrace, python, tmp_path, way):
     assert told["allow the break"].startswith("2 calls") and told["mend the call"].startswith("1 call:")
 
 
-def test_deaths(ask):
+def test_entries_that_died_have_their_cause(ask):
     page, found = ask("reset_reload", "shim", "why", "shift")
     assert "0 had died at " in page and "L['kind']" in page and "Do not call torch.compiler.reset()" in texts(found)
 
 
-def test_regions(ask):
+def test_entries_of_regions_are_told_apart(ask):
     page, found = ask("regions", "shim", "why", "f")
     assert [entry["region_id"] for entry in found["entries"]] == [0, 1, None]
     assert "0/0 belongs to region 0 and is not seen by others (isolate_recompiles)" in page
 
 
-def test_global_flags(ask, runs):
+def test_a_global_flag_that_changed_is_named(ask, runs):
     page, found = ask("grad_modes", "shim", "why", "f")
     assert "grad_mode: expected True (0/0), actual False" in page
     # Autocast became part of the global state; before, the dispatch keys of tensors tell of it.
@@ -140,7 +140,7 @@ def test_global_flags(ask, runs):
 
 
 @pytest.mark.parametrize("way", ["shim", "observe"])
-def test_report_and_queries(ask, dyntrace, runs, way):
+def test_report_and_queries_have_the_decisions(ask, dyntrace, runs, way):
     page, found = ask("stances", way, "report")
     assert found["torch"][0]["torch_mode"] == way and f", {way}\n" in page and "Compiles, most recompiles first" in page
     assert any(row["qualname"] == "f" and row["compiles"] == 4 for row in found["compiles"])

@@ -66,7 +66,7 @@ CACHES = "SELECT label, cache, state FROM compile_caches WHERE qualname = ? ORDE
 
 
 @modes
-def test_a_cold_start(start, mode):
+def test_a_cold_start_misses_torchs_caches(start, mode):
     out, rows, why = start(mode, 0)
     assert out == start("plain", 0)[0]
     assert not rows("SELECT cause FROM loss WHERE cause NOT LIKE 'stall%'")
@@ -82,7 +82,7 @@ def test_a_cold_start(start, mode):
 
 
 @modes
-def test_a_warm_start(start, mode):
+def test_a_warm_start_hits_torchs_caches(start, mode):
     out, rows, why = start(mode, 1)
     assert out == start("plain", 1)[0]
     assert rows(CACHES, "f") == [(label, cache, "hit") for label in ("0/0", "0/1") for cache in ("aotautograd", "fx_graph")]

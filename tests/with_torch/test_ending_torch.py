@@ -152,7 +152,7 @@ QUICK = {"plain", "raises within", "ends in a compiled call", "fork"}
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, marks=() if case in QUICK else pytest.mark.slow) for case in CASES])
-def test_after_the_end(dyntrace, python, tmp_path, case):
+def test_after_a_recording_torch_runs_as_before_it(dyntrace, python, tmp_path, case):
     environment = dict(os.environ, PYTHONPATH=str(Path(dyntrace).parent / "lib" / "python"))
     done = subprocess.run([python, "-W", "ignore", "-c", START + CASES[case] + END], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=280)
     assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr[-2000:]
@@ -185,7 +185,7 @@ def test_after():
 
 
 @pytest.mark.slow
-def test_plugin(dyntrace, python, tmp_path):
+def test_the_plugin_records_a_test_whose_compile_raises(dyntrace, python, tmp_path):
     if subprocess.run([python, "-c", "import pytest"], capture_output=True).returncode:
         pytest.skip("this Python has no pytest")
     (tmp_path / "test_it.py").write_text(PLUGIN)

@@ -486,7 +486,7 @@ program("objects", """
 
 
 @modes
-def test_odd_objects(run, mode):
+def test_odd_objects_in_guards_change_nothing(run, mode):
     alone, traced = run("objects", "plain"), run("objects", mode)
     assert traced.status == alone.status == 0
     assert traced.out.split("--")[0] == alone.out.split("--")[0]
@@ -591,7 +591,7 @@ program("fork", """
 
 
 @modes
-def test_fork_and_death(same, mode):
+def test_forks_and_deaths_in_the_middle_change_nothing(same, mode):
     trace = same("fork", mode)
     assert not trace.lost()
     assert trace.rows("SELECT torch_mode FROM process") == [(mode,)] * 6
@@ -829,7 +829,7 @@ program("signals", """
 
 
 @modes
-def test_signals_and_recursion(same, mode):
+def test_signals_and_deep_recursion_change_nothing(same, mode):
     trace = same("signals", mode)
     assert ("error",) in trace.compiles("f") and ("compiled",) in trace.compiles("f")
 
@@ -885,7 +885,7 @@ def test_a_name_that_others_have(same, mode):
 
 @pytest.mark.parametrize("mode, options", [("shim", "--frames user --include */plainly.py"), ("observe", "--max-depth 3 --exclude g"),
                                            ("shim", "--min-duration 1s --frames user")])
-def test_options(same, mode, options):
+def test_options_of_run_hold_with_torch(same, mode, options):
     trace = same("plainly", mode, *options.split())
     assert trace.compiles("f") == [("compiled",), ("compiled",)] and not trace.lost()
     outcomes = trace.rows("SELECT outcome FROM lookup JOIN code USING (code_id) WHERE qualname = 'f' ORDER BY lookup_id")
@@ -923,7 +923,7 @@ program("record", """
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_record_from_inside(dyntrace, python, tmp_path, late):
+def test_record_works_from_inside_a_torch_program(dyntrace, python, tmp_path, late):
     library = os.path.join(os.path.dirname(dyntrace), "lib", "python")
     (tmp_path / "p.py").write_text(PROGRAMS["record"])
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("TORCH", "PYTHON"))}

@@ -53,7 +53,7 @@ def test_the_log_tells_the_same(both, what, sql):
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_ready_queries(dyntrace, both, query):
+def test_each_named_query_answers_on_an_imported_log(dyntrace, both, query):
     """Each answers on a real trace, recorded and imported."""
     for path in both:
         done = subprocess.run([dyntrace, "sql", path, query], capture_output=True, text=True, timeout=120)

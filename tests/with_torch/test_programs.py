@@ -101,13 +101,13 @@ def test_the_same_as_without_us(runs, program, mode):
 
 @every
 @modes
-def test_the_trace_holds(runs, program, mode):
+def test_each_trace_keeps_the_contract(runs, program, mode):
     holds(runs(program, mode))
 
 
 @every
 @modes
-def test_nothing_is_lost(runs, program, mode):
+def test_no_trace_has_a_loss(runs, program, mode):
     assert runs(program, mode).rows("SELECT cause, events FROM losses WHERE NOT is_stall") == []
 
 
@@ -130,7 +130,7 @@ def test_processes_say_how_they_were_recorded(runs, parts, program, mode):
 
 @every
 @modes
-def test_outcomes_of_calls(parts, program, mode):
+def test_outcomes_of_calls_are_those_that_the_program_knows(parts, program, mode):
     """Each call that torch had to decide on, in order; of several threads, how many of each."""
     for part in parts(program, mode):
         wanted = dict(part.known.get("calls", {}))
@@ -196,7 +196,7 @@ def differences(found, wanted):
 
 @every
 @modes
-def test_frames(parts, program, mode):
+def test_frames_are_the_calls_that_the_program_knows(parts, program, mode):
     """How often Python entered a function: a frame for each, whatever ran in its place, and none for what was taken in."""
     for part in parts(program, mode):
         for name, count in part.known.get("frames", {}).items():
@@ -271,7 +271,7 @@ def test_compiles_of_each_function(parts, program, mode):
 
 @compiling
 @modes
-def test_entries_that_live(parts, program, mode):
+def test_living_entries_are_those_that_torch_lists(parts, program, mode):
     """Torch itself lists a function's entries; each was used as often as its calls say."""
     for part in parts(program, mode):
         rows = part.of("SELECT c.process_id, c.qualname, e.label, e.died_ns IS NULL, e.backend, "
@@ -287,7 +287,7 @@ def test_entries_that_live(parts, program, mode):
 
 @compiling
 @modes
-def test_deaths(parts, program, mode):
+def test_deaths_of_entries_are_those_that_the_program_knows(parts, program, mode):
     for part in parts(program, mode):
         compiles = part.compiles()
         dead = dict(part.of("SELECT c.process_id, e.cache_entry_id, e.death_cause FROM cache_entry e JOIN code c USING (code_id) "
@@ -329,7 +329,7 @@ def deciding(part):
 
 @compiling
 @modes
-def test_causes_of_recompiles(parts, program, mode):
+def test_causes_of_recompiles_are_those_that_were_planted(parts, program, mode):
     """The program's author knew which guard would decide, what it wanted and what it would see."""
     for part in parts(program, mode):
         found = deciding(part)
@@ -408,7 +408,7 @@ def test_observe_says_nothing_of_guards(runs, program):
 
 @compiling
 @modes
-def test_graph_breaks(parts, program, mode):
+def test_graph_breaks_are_those_that_the_program_knows(parts, program, mode):
     for part in parts(program, mode):
         found = collections.Counter()
         for qualname, place, line, resumed in part.of(
@@ -436,7 +436,7 @@ def test_graph_breaks_are_those_that_torch_counted(parts, program, mode):
 
 @compiling
 @modes
-def test_graphs(parts, program, mode):
+def test_graphs_are_those_that_the_backend_was_given(parts, program, mode):
     """Node for node what the program's own backend was given, in that order."""
     for part in parts(program, mode):
         nodes = collections.defaultdict(list)
@@ -480,7 +480,7 @@ def test_the_limit_is_a_mark(runs):
 
 
 @pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.slow)])
-def test_regions(runs, mode):
+def test_entries_of_each_region_are_told_apart(runs, mode):
     rows = runs("regions", mode).rows("SELECT e.label, e.region_id FROM cache_entry e JOIN code c USING (code_id) "
                                       "WHERE c.qualname = 'f' ORDER BY e.born_ns")
     assert rows == [("0/0", 0), ("0/1", 1), ("0/2", None)]
@@ -499,13 +499,13 @@ def test_workers_are_processes_of_their_own(runs, mode):
 
 @pytest.mark.slow
 @modes
-def test_ranks(runs, mode):
+def test_ranks_of_a_job_are_recorded(runs, mode):
     assert runs("ddp", mode).rows("SELECT rank, local_rank FROM process WHERE rank IS NOT NULL ORDER BY rank") == [(0, 0), (1, 1)]
 
 
 @pytest.mark.slow
 @modes
-def test_threads(runs, mode):
+def test_calls_of_each_thread_are_on_that_thread(runs, mode):
     """Each worker's own function was compiled and called on that worker's thread."""
     rows = runs("threads", mode).rows("SELECT c.qualname, t.name, count(*) FROM lookup l JOIN code c USING (code_id) "
                                       "JOIN thread t ON t.thread_id = l.thread_id WHERE c.qualname LIKE 'own%' GROUP BY 1, 2")
@@ -513,7 +513,7 @@ def test_threads(runs, mode):
 
 
 @pytest.mark.parametrize("program", ["stances", pytest.param("late_import", marks=pytest.mark.slow)])
-def test_off_is_off(runs, program):
+def test_torch_off_records_no_decision(runs, program):
     alone, traced = runs(program, "plain"), runs(program, "off")
     assert (traced.status, traced.out, lines_of(traced.err, False)) == (alone.status, alone.out, lines_of(alone.err, False))
     assert traced.rows("SELECT torch_mode FROM process") == [("off",)]

@@ -62,7 +62,7 @@ FAULTS = {"none": None, "shape": ("L['x'].size()[0]", "12"), "dtype": ("L['x']",
 @pytest.mark.slow
 @pytest.mark.parametrize("world", [int(word) for word in os.environ.get("DYNTRACE_RANKS", "2 4").split()])
 @pytest.mark.parametrize("fault", FAULTS)
-def test_planted(tmp_path, world, fault):
+def test_a_fault_planted_in_one_rank_is_named(tmp_path, world, fault):
     """A fault in one rank: the right rank and guard are named, and nothing else."""
     python, why = torch_python()
     if not python:

@@ -112,7 +112,7 @@ def test_predictions_come_true(recordings, dyntrace, python, mode, under, settin
 
 
 @pytest.mark.parametrize("mode, words", SETTINGS)
-def test_recordings_verify(recordings, dyntrace, python, mode, words):
+def test_recordings_of_torch_programs_verify(recordings, dyntrace, python, mode, words):
     if "isolate" in words and not has_isolation(python):
         pytest.skip("this torch has no isolate_recompiles")
     done = subprocess.run([dyntrace, "replay", recordings(mode, words), "--verify", "--json"], capture_output=True, text=True, timeout=60)
@@ -277,7 +277,7 @@ for size, kind in (4, torch.float), (5, torch.int64), (6, torch.float), (6, torc
 
 
 @pytest.mark.parametrize("seed", ["7"])
-def test_random_programs(dyntrace, python, seed):
+def test_predictions_of_random_torch_programs_come_true(dyntrace, python, seed):
     """Some of `make whatif-torch-pairs`: what is certain comes true, and what happens lies within the ranges."""
     done = subprocess.run([sys.executable, Path(__file__).resolve().parents[1] / "fuzz/whatif_torch.py", "--dyntrace", dyntrace, "--python", python, seed],
                           capture_output=True, text=True, timeout=280, env={**os.environ, "OMP_NUM_THREADS": "1"})

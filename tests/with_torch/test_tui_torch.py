@@ -156,7 +156,7 @@ def planted(dyntrace, python, tmp_path_factory):
     ("the stack it died in", "Enter", r"Open when it ended.*die .*<module>"),
     ("what a change would have made of it", "w", r"recorded .*\n.*predicted"),
 ])
-def test_the_questions(dyntrace, planted, question, keys, pattern):
+def test_each_question_is_answered_by_a_few_keys(dyntrace, planted, question, keys, pattern):
     with contextlib.closing(sqlite3.connect(planted / "t.db")) as db:
         start, end = db.execute("SELECT start_ns, end_ns FROM frames WHERE qualname = 'slow' ORDER BY duration_ns DESC LIMIT 1").fetchone()
     answered(dyntrace, planted, "t.db", keys.replace("MOMENT", f"{(start + end) // 2}ns"), pattern)

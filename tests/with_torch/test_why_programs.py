@@ -277,7 +277,7 @@ def test_what_the_limit_costs(why, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_slow_guards(why, mode):
+def test_guards_on_400_numbers_are_told_as_slow(why, mode):
     """400 numbers are guarded, and they are what is slow."""
     page, found = why("guarded_f", mode)
     guards = found["guards"]
