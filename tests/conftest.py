@@ -9,6 +9,7 @@ DYNTRACE_PYTHONS  interpreters, colon separated, default the one that runs pytes
         assert trace.rows("SELECT count(*) FROM frames WHERE qualname = 'f'") == [(1,)]
 """
 
+import collections
 import contextlib
 import os
 import sqlite3
@@ -58,6 +59,9 @@ def pytest_configure(config):
         "newest_too: what is tested has code of its own for some CPython, so `./dev test` runs it "
         "with the newest interpreter, too; `./dev slow` runs all with each",
     )
+    config.addinivalue_line(
+        "markers", "sweep(n): `./dev test` runs every n-th of its cases, `./dev slow` the others"
+    )
 
 
 def pytest_sessionfinish():
@@ -92,6 +96,14 @@ def pytest_collection_modifyitems(config, items):
     config.hook.pytest_deselected(items=again)
     left_out = set(again)
     items[:] = [item for item in items if item not in left_out]
+    cases = collections.Counter()
+    for item in items:
+        sweep = item.get_closest_marker("sweep")
+        if sweep:
+            case = cases[item.path, item.originalname]
+            cases[item.path, item.originalname] += 1
+            if case % sweep.args[0]:
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,8 @@ pytestmark = pytest.mark.one_python
 KILLS = int(os.environ.get("DYNTRACE_KILLS", "12"))
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.sweep(3)
+@pytest.mark.parametrize("threads", [3, 2, 1])
 def test_sigkill_at_random_moments(dyntrace, python, tmp_path, threads):
     random.seed(threads)
     for n in range((KILLS + 3 - threads) // 3):
@@ -34,6 +35,7 @@ def test_sigkill_at_random_moments(dyntrace, python, tmp_path, threads):
         work.trace.unlink()
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("how, status, process", [
     ("exit", 7, (7, None)), ("abort", 134, (None, signal.SIGABRT)), ("segfault", 139, (None, signal.SIGSEGV))])
 @pytest.mark.parametrize("threads", [1, 3])

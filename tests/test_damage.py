@@ -32,6 +32,7 @@ def other(whole):
     return path
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("table", TABLES)
 def test_a_damaged_table_is_told_and_the_others_are_read(run, whole, other, tmp_path, table):
     with sqlite3.connect(f"file:{whole}?mode=ro", uri=True) as db:

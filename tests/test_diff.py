@@ -56,6 +56,7 @@ def two(plant):
     return two
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", CHANGES)
 def test_each_kind_of_change_is_named(run, two, name):
     sql, expected = CHANGES[name]

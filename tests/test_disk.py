@@ -54,6 +54,7 @@ def integrity(path):
     return rows(path, "PRAGMA integrity_check")
 
 
+@pytest.mark.sweep(3)
 @needs_root
 @pytest.mark.parametrize("program", [CALLS, DECIDED], ids=["frames", "lookups"])
 @pytest.mark.parametrize("size", ["500k", "1500k", "4m", "9m"])
@@ -223,6 +224,7 @@ time.sleep(1000)
 """
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("left", [0, 100, 4096, 200000, "half"])
 def test_a_ring_cut_short_is_a_loss(dyntrace, python, tmp_path, left):
     """Cut short under the collector's eyes while all threads sleep (a thread that writes would get SIGBUS)."""
@@ -294,6 +296,7 @@ def test_truncated_while_names_are_read(dyntrace, python, tmp_path):
     assert not session.exists()
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", ["state", "session"])
 @pytest.mark.parametrize("dead", ["nobody", "all"])
 def test_a_session_file_cut_short_does_not_disturb_the_program(dyntrace, python, tmp_path, name, dead):

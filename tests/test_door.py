@@ -300,6 +300,7 @@ def tree(path):
     return {str(name): name.lstat().st_size for name in Path(path).rglob("*")} | {str(path): os.readlink(path) if os.path.islink(path) else 0}
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.no_sanitizer
 @as_root
 @pytest.mark.one_python
@@ -507,6 +508,7 @@ def write_names(session, spill, trace):
     path.write_bytes(data)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.one_python
 @pytest.mark.parametrize("by", ["run", "fsck FILE"])
 @pytest.mark.parametrize("place", ["dyntrace-notes", "dyntrace-0-zzzzzz", "dyntrace-0-zzzzzz/", "link"])
@@ -526,6 +528,7 @@ def test_directory_of_the_users_stays(dyntrace, python, tmp_path, killed, by, pl
     work.check([0])
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.one_python
 @pytest.mark.parametrize("by", ["run", "fsck FILE"])
 @pytest.mark.parametrize("what", ["text", "database", "another trace", "a recording", "link", "half"])

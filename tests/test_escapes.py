@@ -139,6 +139,7 @@ READERS = [
 ]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("words", READERS, ids=" ".join)
 def test_no_command_drives_the_terminal(dyntrace, place, words):
     text = printed(dyntrace, place, words)

@@ -81,6 +81,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words))
 @pytest.mark.parametrize("several", ["directory", "pattern", "files"])
 def test_commands_on_many_traces_answer_as_on_the_merged_one(run, made, merged, scratch, words, several):

@@ -125,6 +125,7 @@ def test_a_lookup_is_of_the_frame_that_was_looked_up(record, environment, python
     holds(trace)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_captured_functions_switch_stacks_as_alone(record, environment, dyntrace, python, seed):
     """Whatever switches below a captured call does what it does alone, and each greenlet has its own callback: by the API, alone and recorded, and under --capture."""
@@ -164,6 +165,7 @@ def test_a_new_collector_knows_the_open_frames_of_greenlets(dyntrace, environmen
     holds(tmp_path / "t.db")
 
 
+@pytest.mark.slow
 def test_lost_frames_give_no_greenlet_a_wrong_caller(dyntrace, environment, python, tmp_path):
     """Frames are lost, and nobody gets a caller that he did not have."""
     run = started(dyntrace, tmp_path, environment(python), "--max-stall", "20ms", PROGRAM, "pairs", tmp_path / "noted", 200000)

@@ -201,6 +201,7 @@ def test_an_empty_trace_replays_to_nothing(replay, tmp_path):
     assert done.returncode == 2 and done.stderr.count("\n") == 1
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("seed", range(8))
 def test_nonsense_in_a_trace_crashes_no_replay(replay, worked, tmp_path, seed):
     """Any value anywhere: an answer or one line, never a crash."""
@@ -422,6 +423,7 @@ def test_stops_of_the_replay_view(dyntrace, planted):
     assert "(the end after " in stepped(dyntrace, planted, stop + "} } } } }")
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_nonsense_in_a_trace_crashes_no_replay_view(dyntrace, replay, worked, tmp_path, seed):
     path, choose = tmp_path / "t.db", random.Random(100 + seed)

@@ -99,6 +99,7 @@ def test_no_value_is_one_line(dyntrace):
     assert "--torch needs a value" in done.stderr
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.one_python
 @pytest.mark.parametrize("mode", ["auto", "shim", "observe", "off"])
 def test_without_torch_nothing_is_said_of_it(record, python, mode):
@@ -112,6 +113,7 @@ def test_the_last_one_counts(watched):
 
 # ---- torches ----
 
+@pytest.mark.sweep(2)
 @pytest.mark.one_python
 @pytest.mark.parametrize("mode", ["auto", "shim", "observe", "off"])
 def test_torch_options_without_torch_change_nothing(watched, python, mode):
@@ -122,6 +124,7 @@ def test_torch_options_without_torch_change_nothing(watched, python, mode):
     assert trace.out.startswith("ModuleNotFoundError") and trace.torch == (None, None, None) and not trace.ours
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.one_python
 @pytest.mark.parametrize("mode", ["shim", "observe"])
 @pytest.mark.parametrize("what", ["raise ValueError('no compiler here')", "import nonesuch", "raise SystemExit(9)", "done = ("])
@@ -174,6 +177,7 @@ NOTHING = {
 }
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.one_python
 @pytest.mark.parametrize("lacks", NOTHING)
 @pytest.mark.parametrize("mode", ["observe", "auto"])
@@ -235,6 +239,7 @@ WATCHERS = {
 }
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("watcher", WATCHERS)
 @pytest.mark.parametrize("mode", ["shim", "observe"])
 def test_attaching_is_not_seen(watched, watcher, mode):

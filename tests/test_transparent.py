@@ -91,6 +91,7 @@ def test_state_of_module_and_code(both, python, options):
     both([*options, "x"], python, env=environment(PYTHONPATH=PROGRAMS))
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name,value", [("PYTHONDEVMODE", "1"), ("PYTHONWARNINGS", "error"), ("PYTHONHASHSEED", "0"), ("PYTHONSAFEPATH", "1"),
                                         ("PYTHONNOUSERSITE", "1"), ("PYTHONOPTIMIZE", "2"), ("PYTHONDONTWRITEBYTECODE", "1"),
                                         ("PYTHONINSPECT", ""), ("LC_ALL", "C"), ("PYTHONMALLOC", "debug"), ("PYTHONTRACEMALLOC", "3"),
@@ -202,6 +203,7 @@ def test_the_recursion_limit_is_where_it_was(dyntrace, tmp_path, python):
     holds(tmp_path / "t.db")
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("program", [
     "import faulthandler; faulthandler.enable(); print(1)",
     "import inspect, sys\ndef f(): return [x.function for x in inspect.stack()], sys._getframe(1).f_lineno\nprint(f())",

@@ -197,7 +197,8 @@ def test_predictions_of_random_programs_come_true(dyntrace, seeds):
 KINDS = re.findall(r'^    "([A-Z_]+)": Kind', (ROOT / "python/dyntrace/_guard_words.py").read_text(), re.M)
 
 
-@pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.slow if at % 3 else ()) for at, kind in enumerate(KINDS)])
+@pytest.mark.sweep(3)
+@pytest.mark.parametrize("kind", KINDS)
 def test_drop_guard_of_each_kind(ran, dyntrace, kind):
     """It does what a compiler without that guard does, call by call; the number of checks, too, where nothing is a guess."""
     a, b = ran("kinds", f"kind={kind}"), ran("kinds", f"kind={kind}", f"drop={kind}")
@@ -301,6 +302,7 @@ def test_bad_usage_is_exit_2_in_one_line(dyntrace, sizes):
         assert done.returncode == 2 and done.stderr.startswith("dyntrace: "), argv
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("seed", range(8))
 def test_nonsense_in_a_trace_crashes_no_prediction(dyntrace, sizes, tmp_path, seed):
     """Any value anywhere: an answer or one line, never a crash."""

@@ -487,7 +487,7 @@ print(compile(tuples)(Array(1), simple))
 }
 
 
-SLOW = {"deep and hostile", "large functions"}
+SLOW = {"deep and hostile", "large functions", "what operations may do"}
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in PROGRAMS])
