@@ -99,7 +99,7 @@ def pytest_collection_modifyitems(config, items):
     cases = collections.Counter()
     for item in items:
         sweep = item.get_closest_marker("sweep")
-        if sweep:
+        if sweep and not item.get_closest_marker("slow"):
             case = cases[item.path, item.originalname]
             cases[item.path, item.originalname] += 1
             if case % sweep.args[0]:

@@ -15,22 +15,25 @@ pytestmark = pytest.mark.newest_too
 EXAMPLE = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "resume.md").read_text(), re.S)[1]
 
 
+@pytest.mark.sweep(3)  # alone with the first interpreter, recorded with the newest
 def test_split_functions_do_what_whole_ones_do(evaluate):
     assert "\nOK" in evaluate("resume_cases.py")[1]
 
 
-def test_introspection_of_frames(evaluate):
+@pytest.mark.sweep(3)  # alone with the first interpreter, recorded with the newest
+def test_introspection_of_a_split_frame_is_as_of_a_whole_one(evaluate):
     """f_locals, trace and profile functions, debuggers, tracemalloc, gc: as in a function that is not split, and no crash."""
     assert "\nOK" in evaluate("resume_frames.py")[1]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("mode", ["split", "every"])
 def test_random_programs_do_the_same_when_split(evaluate, mode):
     out, _, _ = evaluate("shim_random.py", "5000", "25", mode)
     assert out.startswith("25 programs, ")
 
 
-@pytest.mark.parametrize("module", ["test_contextlib", "test_super"])
+@pytest.mark.parametrize("module", [pytest.param("test_contextlib", marks=pytest.mark.slow), "test_super"])
 def test_cpythons_modules_pass_when_split(dyntrace, python, module):
     """`make resume-torture` for one module."""
     if subprocess.run([python, "-c", f"import test.{module}"], capture_output=True).returncode:

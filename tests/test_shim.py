@@ -15,10 +15,12 @@ def test_the_evaluator_keeps_its_rules(evaluate):
     assert "\nOK" in evaluate("shim_rules.py")[1]
 
 
+@pytest.mark.sweep(3)  # alone with the first interpreter, recorded with the newest
 def test_every_shape_of_function(evaluate):
     assert "\nOK" in evaluate("shim_shapes.py")[1]
 
 
+@pytest.mark.sweep(3)  # alone with the first interpreter, recorded with the newest
 def test_bad_answers_of_callbacks_are_errors_not_crashes(evaluate):
     assert "\nOK" in evaluate("shim_bad.py")[1]
 
@@ -30,6 +32,7 @@ def test_random_programs_do_the_same_when_replaced(evaluate):
     assert out.startswith("150 programs, ")
 
 
+@pytest.mark.sweep(3)  # alone with the first interpreter, recorded with the newest
 def test_threads_under_a_callback_do_the_same(evaluate):
     out, err, _ = evaluate("shim_threads.py", "2")
     assert out.startswith("4 threads, ")
