@@ -10,6 +10,7 @@ import pytest
 FUZZER = Path(__file__).resolve().parent / "fuzz" / "evaluator.py"
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("mode", ["alone", "recorded"])
 @pytest.mark.parametrize("seeds", ["fixed", "new"])
 def test_random_hostile_programs_give_what_they_give_without_us(dyntrace, python, mode, seeds):

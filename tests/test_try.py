@@ -243,6 +243,7 @@ def limit_seen(then):
     """
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("then, note, error", [
     ("raise ValueError('too many')", "ValueError: too many", "ValueError: too many"),
     ("sys.exit(3)", "exit status 3", "exit status 3"), ("import os; os.kill(os.getpid(), 6)", "killed by signal 6", "killed by signal 6"),

@@ -148,7 +148,7 @@ with record("second.db"): work()
 }
 
 
-QUICK = {"plain", "raises within", "ends in a compiled call", "fork"}
+QUICK = {"ends in a compiled call", "fork"}
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, marks=() if case in QUICK else pytest.mark.slow) for case in CASES])

@@ -85,7 +85,7 @@ for lr in (0.123456789, 0.3705904774487397, 0.25):
 AT = {line.strip(): number for number, line in enumerate(PROGRAM.splitlines(), 1)}
 
 
-@pytest.fixture(scope="module", params=["shim", "observe"])
+@pytest.fixture(scope="module", params=["shim", pytest.param("observe", marks=pytest.mark.slow)])
 def page(request, dyntrace, python, tmp_path_factory):
     """Of a function, from its calls on: what stands above is remedies."""
     folder = tmp_path_factory.mktemp("lines")

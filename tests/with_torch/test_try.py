@@ -73,6 +73,7 @@ def test_the_table_of_the_docs_is_what_its_commands_print(dyntrace, python, tmp_
         assert line[8:] == row[8:] or (line[8:], row[8:]) == (["0", "", ""], ["0"]), line
 
 
+@pytest.mark.slow
 def test_calls_after_a_function_was_given_up_are_not_counted(dyntrace, python, tmp_path):
     """--frames decided has no frames, and nothing is looked up any more."""
     text = """

@@ -75,7 +75,7 @@ def dump(dyntrace, folder, keys, size="100x40", trace="t.db"):
     return run.stdout
 
 
-@pytest.mark.parametrize("mode", ["shim", "observe"])
+@pytest.mark.parametrize("mode", ["shim", pytest.param("observe", marks=pytest.mark.slow)])
 def test_the_planted_cause_is_found_by_its_first_key(dyntrace, recorded, mode):
     folder = recorded(mode)
     first = dump(dyntrace, folder, "")
