@@ -390,7 +390,7 @@ def test_a_place_in_a_listing_of_a_graph(notes, stack, where):
     assert notes.facts._where(stack) == where
 
 
-def test_arguments_as_text(notes):
+def test_arguments_of_graph_nodes_are_texts(notes):
     def function(x, k):
         y = x[1:, None, ...]
         z = torch.full((2, 3), 1.5, dtype=torch.float64, device="cpu")
@@ -419,7 +419,7 @@ def test_a_graph_never_asks_the_programs_objects(notes):
 
 # ---- outcomes
 
-def test_limit(notes):
+def test_a_recompile_limit_is_noted(notes):
     def function(x):
         return x + 1
 
@@ -435,7 +435,7 @@ def test_limit(notes):
     assert not notes.listed(limited.id, "original_bytecode") # it was listed when it was compiled
 
 
-def test_accumulated_limit(notes):
+def test_an_accumulated_limit_is_noted(notes):
     name = "accumulated_recompile_limit" if VERSION >= (2, 7) else "accumulated_cache_size_limit"
 
     class Module(torch.nn.Module):
@@ -451,7 +451,7 @@ def test_accumulated_limit(notes):
     assert limited and limited[0].reason == f"{name} (2) reached"
 
 
-def test_skipped_frames(notes):
+def test_skipped_frames_have_their_reason(notes):
     namespace = {}
     exec("def alone(n):\n    return n + 1", namespace)
     alone = namespace["alone"]
@@ -486,7 +486,7 @@ def test_what_torch_suppressed_is_the_reason(notes):
     check_breaks(notes) # no break: the frame was given up
 
 
-def test_errors(notes):
+def test_compile_errors_are_noted(notes):
     def broken(module, inputs):
         raise RuntimeError("the backend is broken\nsecond line")
 
@@ -621,7 +621,7 @@ def test_a_break_that_is_made_earlier(notes):
 
 
 @pytest.mark.skipif(not hasattr(config, "nested_graph_breaks"), reason="this torch has no nested graph breaks")
-def test_nested_breaks(notes):
+def test_a_nested_break_is_noted_in_the_inlined_function(notes):
     with config.patch(nested_graph_breaks=True):
         compile(inlined)(torch.ones(2))
     check_breaks(notes, () if counted_breaks() else ("Call",))  # torch 2.9 does not count them
@@ -648,7 +648,7 @@ def test_breaks_of_an_analysis_that_starts_over(notes):
     check_breaks(notes)
 
 
-def test_breaks_after_reset(notes):
+def test_breaks_after_a_reset_are_noted_again(notes):
     compile(twice)(torch.ones(2))
     torch._dynamo.reset()
     assert not utils.graph_break_reasons
@@ -657,7 +657,7 @@ def test_breaks_after_reset(notes):
     assert len(notes.breaks) == 4
 
 
-def test_a_user_error(notes):
+def test_breaks_before_a_user_error_are_noted(notes):
     def function(x):
         x = x + 1
         if x.sum():
@@ -704,7 +704,7 @@ def test_a_compile_within_a_compile(notes):
     assert ended.index(notes.compile_of(inner.__code__).id) < ended.index(notes.compile_of(outer.__code__).id)
 
 
-def test_threads(notes):
+def test_compiles_on_several_threads_are_told_apart(notes):
     functions = []
     for number in range(4):
         namespace = {"torch": torch}
@@ -736,7 +736,7 @@ def test_threads(notes):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_forked_child(notes):
+def test_a_forked_child_notes_its_own_breaks(notes):
     compile(twice)(torch.ones(2))
     before = len(notes.breaks)
     pid = os.fork()
@@ -774,7 +774,7 @@ def test_a_backward_is_compiled_later_and_on_another_thread(notes):
     assert any("backward" in phase.name for phase in late)
 
 
-def test_compiled_autograd(notes):
+def test_a_compiled_backward_is_noted(notes):
     from torch._dynamo import compiled_autograd
     enable = getattr(compiled_autograd, "_enable", None) or compiled_autograd.enable
     x = torch.ones(3, requires_grad=True)
@@ -794,7 +794,7 @@ def test_compiled_autograd(notes):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("g++"), reason="inductor needs a compiler")
-def test_inductor(notes, tmp_path, monkeypatch):
+def test_phases_of_inductor_are_noted(notes, tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
 
     def function(x):
@@ -880,7 +880,7 @@ def test_hidden_names_are_a_loss_and_not_an_error(notes, monkeypatch):
     assert len(others.of("loss")) == 1 and "record_chromium_event_internal" in others.of("loss")[0][0]
 
 
-def test_rank(notes, monkeypatch):
+def test_the_rank_of_torch_distributed_is_noted(notes, monkeypatch):
     monkeypatch.setattr(notes.facts, "_rank_known", False)
     monkeypatch.setattr(torch.distributed, "is_available", lambda: True)
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True, raising=False)

@@ -120,7 +120,7 @@ def plus(x):
     (ones(3, dtype=torch.complex64), ones(3, dtype=torch.complex64).conj(), "torch._C._dispatch_keys(L['x'])",
      "not Conjugate", "Conjugate"),
 ], ids=["size", "dtype", "device", "requires_grad", "no_grad", "ndim", "stride", "subclass", "no tensor", "conj"])
-def test_tensor(good, bad, source, expected, actual):
+def test_a_tensor_property_that_differs_is_named(good, bad, source, expected, actual):
     case = Case(plus, [good], [bad])
     kind = "TENSOR_MATCH"
     if VERSION < (2, 7) and case.first[0] == "TYPE_MATCH":
@@ -145,12 +145,12 @@ def test_the_same_for_other_numbers_is_not_looked_up_again(monkeypatch):
         assert case.guards.failed({"x": ones(n)}, globals()) == case.failed
 
 
-def test_undefined_and_sparse():
+def test_a_sparse_tensor_for_a_dense_one_is_named():
     case = Case(plus, [ones(3, 3)], [ones(3, 3).to_sparse()])
     assert case.first[0] == "TENSOR_MATCH" and "SparseCPU" in case.first[3]
 
 
-def test_aliasing():
+def test_inputs_that_became_one_tensor_are_named():
     def f(x, y):
         return x + y
 
@@ -159,7 +159,7 @@ def test_aliasing():
     assert case.first == ("NO_TENSOR_ALIASING", "L['y']", "its own tensor", "the same tensor as L['x']")
 
 
-def test_same_object():
+def test_inputs_that_were_one_tensor_are_named():
     def f(x, y):
         return x + y
 
@@ -170,7 +170,7 @@ def test_same_object():
     assert set(case.first[1].split(", ")) == {"L['x']", "L['y']"}
 
 
-def test_marked_dimension():
+def test_a_dimension_that_was_marked_is_named():
     marked = ones(3, 3)
     torch._dynamo.maybe_mark_dynamic(marked, 0)
     torch._dynamo.mark_dynamic(marked, 0)
@@ -199,7 +199,7 @@ def test_the_part_of_a_compound_guard_that_failed_is_named_however_little_time_t
         assert case.cut == (seconds == 0)
 
 
-def test_dynamic_shape():
+def test_a_size_out_of_its_range_is_named():
     def f(x):
         return x * x.shape[0] if x.shape[0] > 4 else x
 
@@ -210,7 +210,7 @@ def test_dynamic_shape():
     assert "5 <= L['x'].size()[0]" in case.rows[-1][2] and "#" not in case.rows[-1][2]
 
 
-def test_two_shapes():
+def test_sizes_that_differ_from_each_other_are_named():
     def f(x, y):
         return x + y
 
@@ -239,7 +239,7 @@ def test_shape_guards_in_cpp():
 
 # ---- values ----
 
-def test_int():
+def test_an_int_that_differs_is_named():
     def f(x, k):
         return x * k
 
@@ -263,7 +263,7 @@ def test_str_none_bool_and_nan():
     assert case.first[1] == "L['v']" and "1.0" in case.first[3]
 
 
-def test_type():
+def test_a_type_that_differs_is_named():
     class Old:
         pass
 
@@ -278,7 +278,7 @@ def test_type():
     assert case.first == ("TYPE_MATCH", "L['o']", name + "Old", name + "New")
 
 
-def test_type_of_the_same_name():
+def test_a_type_of_the_same_name_is_another_type():
     def make():
         class Again:
             k = 3
@@ -298,7 +298,7 @@ class Color(enum.Enum):
     BLUE = 2
 
 
-def test_enum():
+def test_an_enum_member_that_differs_is_named():
     def f(x, c):
         return x + 1 if c == Color.RED else x + 2
 
@@ -330,7 +330,7 @@ def test_tuple_range_and_slice():
     assert any("5" in cause[3] for cause in case.all)
 
 
-def test_dict_keys():
+def test_keys_of_a_dict_that_differ_are_named():
     def f(x, d):
         for key in d:
             x = x + d[key]
@@ -347,7 +347,7 @@ def test_dict_keys():
     assert case.first == ("DICT_LENGTH", "type(L['d'])", "dict", "collections.OrderedDict")
 
 
-def test_dict_item():
+def test_a_dict_item_that_is_missing_is_named():
     def f(x, d):
         return x + d["a"]
 
@@ -358,7 +358,7 @@ def test_dict_item():
     assert case.first == ("EQUALS_MATCH", "L['d']['a']", "1", "2")
 
 
-def test_missing_attribute():
+def test_an_attribute_that_is_missing_or_appeared_is_named():
     class O:
         pass
 
@@ -373,7 +373,7 @@ def test_missing_attribute():
     assert case.first == ("NO_HASATTR", "L['o'].a", "missing", "present")
 
 
-def test_attribute():
+def test_an_attribute_that_differs_is_named():
     class O:
         def __init__(self, k):
             self.k = k
@@ -388,7 +388,7 @@ def test_attribute():
 SCALE = 3
 
 
-def test_global(monkeypatch):
+def test_a_global_that_differs_is_named(monkeypatch):
     def f(x):
         return x * SCALE
 
@@ -403,7 +403,7 @@ def test_global(monkeypatch):
     assert made.failed({"x": ones(3)}, f.__globals__)[0] == ordinal
 
 
-def test_closure():
+def test_a_variable_of_a_closure_that_differs_is_named():
     def make(n):
         def inner(x):
             return x + n
@@ -417,7 +417,7 @@ def test_closure():
     assert "__closure__[0].cell_contents" in case.first[1]
 
 
-def test_functions():
+def test_a_function_that_differs_is_named():
     def f(x, g):
         return g(x)
 
@@ -430,7 +430,7 @@ def test_functions():
     assert "at %#x" % id(other.__code__) in case.first[3]
 
 
-def test_defaults():
+def test_a_default_that_differs_is_named():
     def f(x, k=3, *, m=4):
         return x + k + m
 
@@ -449,7 +449,7 @@ class Block(torch.nn.Module):
         return x + 1 if self.training else x
 
 
-def test_module():
+def test_what_differs_in_a_module_is_named():
     block = Block()
 
     def f(x, m):
@@ -474,7 +474,7 @@ def test_module():
 
 # ---- the state of the whole call ----
 
-def test_grad_mode():
+def test_another_grad_mode_is_named():
     case = Case(plus, [ones(3)], [ones(3)], during=torch.no_grad())
     assert case.first == ("GLOBAL_STATE", "grad_mode", "True", "False")
 
@@ -485,7 +485,7 @@ def both():
         yield
 
 
-def test_autocast():
+def test_autocast_is_named():
     case = Case(plus, [ones(3)], [ones(3)], during=torch.autocast("cpu"))
     keys = ("TENSOR_MATCH", "torch._C._dispatch_keys(L['x'])", "not AutocastCPU", "AutocastCPU")
     if VERSION < (2, 7):
@@ -507,14 +507,14 @@ def setting(setter, value, back):
         setter(back)
 
 
-def test_other_state():
+def test_each_global_flag_that_differs_is_named():
     case = Case(plus, [ones(3)], [ones(3)], during=setting(torch.use_deterministic_algorithms, True, False))
     assert case.first == ("GLOBAL_STATE", "deterministic_algorithms", "False", "True")
     case = Case(plus, [ones(3)], [ones(3)], during=setting(torch.set_default_dtype, torch.float64, torch.float32))
     assert case.first[:2] == ("GLOBAL_STATE", "default_dtype") and case.first[3] == "torch.float64"
 
 
-def test_default_device():
+def test_another_default_device_is_named():
     case = Case(plus, [ones(3)], [ones(3)], during=setting(torch.set_default_device, "meta", None))
     found = {cause[0]: cause[1:] for cause in case.all}
     assert found["DEFAULT_DEVICE"] == ("torch.utils._device.CURRENT_DEVICE", "None", "device(type='meta')")
@@ -530,7 +530,7 @@ class Mode(torch.overrides.TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
-def test_torch_function_mode():
+def test_a_torch_function_mode_is_named():
     Mode.calls = 0
     case = Case(plus, [ones(3)], [ones(4)], during=Mode())
     assert case.first == ("TORCH_FUNCTION_MODE_STACK", "torch function modes", "[]", "[%s.Mode]" % __name__)
@@ -541,7 +541,7 @@ def test_torch_function_mode():
 
 
 @pytest.mark.skipif(VERSION < (2, 7), reason="no guard on them yet")
-def test_saved_tensors_hooks():
+def test_hooks_on_saved_tensors_are_named():
     hooks = torch.autograd.graph.saved_tensors_hooks(abs, abs)
     torch.compile(plus, backend="eager")(ones(3))
     made = Guards(entry_of(plus))
@@ -552,7 +552,7 @@ def test_saved_tensors_hooks():
 
 # ---- several, and their order ----
 
-def test_several_at_once():
+def test_all_guards_that_fail_at_once_are_named():
     def f(x, k, d, m):
         return m(x * k + d["a"])
 
@@ -694,7 +694,7 @@ def test_every_value_is_found(f, args):
     assert look.causes == [] and [found for found in states if found[0] != "is"] == []
 
 
-def test_all_hold():
+def test_nothing_is_named_where_all_guards_hold():
     Case(plus, [ones(3)], [ones(4)])
     made = Guards(entry_of(plus))
     assert made.failed({"x": ones(3)}, globals()) == (-1, 0)
@@ -776,7 +776,7 @@ def evil_class(hashable=True):
     return evil
 
 
-def test_hostile_values():
+def test_hostile_values_run_no_code_and_raise_nothing():
     evil = evil_class()()
 
     def f(x, k, s, items, d):
@@ -802,7 +802,7 @@ def test_hostile_values():
         Hostile.__hash__ = type.__hash__
 
 
-def test_attributes_that_raise():
+def test_an_attribute_that_raises_ends_no_explanation():
     class O:
         broken = False
 
@@ -823,7 +823,7 @@ def test_attributes_that_raise():
     assert any(cause[2] == "L['x'].size()[0]" for cause in causes)
 
 
-def test_huge_values():
+def test_texts_of_huge_values_are_short():
     def f(x, s, items, d):
         for key in d:
             x = x + d[key]
