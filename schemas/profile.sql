@@ -21,7 +21,7 @@ SELECT value ->> 'from_ns' AS "from", value ->> 'to_ns' AS "to", value ->> 'call
 FROM json_each(?2, '$.histogram') WHERE ?2 ->> 'calls' > 1;
 
 -- name: slowest
--- Each with the way to where most of its time went.
+-- Of calls within calls, the outermost. Each with the way to where most of its time went.
 --#
 --# {!b}Slowest calls{!n}: dyntrace tree {function:shell} {file:shell} --call ID
 --|   {ns:duration>9}  at {at:seconds}[, {thread:60}][ of process {pid:integer}], call {frame_id:integer}[, {?open}still open at the end][, {?exit=raise}ended by an exception]
@@ -36,10 +36,11 @@ SELECT s.value ->> 'frame_id' AS frame_id, s.value ->> 'duration_ns' AS ns, s.va
 FROM json_each(?2, '$.slowest') s CROSS JOIN frames f ON f.frame_id = s.value ->> 'frame_id' ORDER BY s.key;
 
 -- name: callers
+-- The time of calls within calls is in the outermost; a caller of no others has no time.
 --#
 --# {!b}Called by{!n}
---|   {ns:duration>9}  {calls:count>8~call}  {caller:100|the bottom of a stack}[  {file:path200}:{line}]
+--|   [{?ns}{ns:duration>9}][{-ns} included]  {calls:count>8~call}  {caller:100|the bottom of a stack}[  {file:path200}:{line}]
 --more 6   and {left:integer} more; --json has them all
-SELECT k.value ->> 'total_ns' AS ns, k.value ->> 'calls' AS calls, c.qualname AS caller, c.filename AS file, c.first_line AS line,
+SELECT NULLIF(k.value ->> 'total_ns', 0) AS ns, k.value ->> 'calls' AS calls, c.qualname AS caller, c.filename AS file, c.first_line AS line,
        COUNT(*) OVER () - k.key AS left
 FROM json_each(?2, '$.callers') k LEFT JOIN code c ON c.code_id = k.value ->> 'code_id' ORDER BY k.key;

@@ -135,3 +135,16 @@ def test_an_older_trace_has_no_longest_call(run, path):
         db.execute("ALTER TABLE code_total DROP COLUMN max_ns")
     done = run("report", path)
     assert done.returncode == 0 and "per call\traised" in done.stdout and "405 ms" in done.stdout
+
+
+def test_of_calls_within_calls_the_outermost_are_the_slowest(record, run):
+    """A recursive function's time is told once, and its slowest calls are not parts of one another."""
+    trace = record(["-c", "import time\ndef f(n):\n    time.sleep(.01)\n    if n: f(n - 1)\nfor n in range(3): f(n)\n"])
+    found = json.loads(run("why", "f", trace.path, "--json").stdout)["durations"]
+    outermost = trace.rows("SELECT frame_id, duration_ns FROM frames f JOIN frame p ON p.frame_id = f.parent_id JOIN code c ON c.code_id = p.code_id"
+                           " WHERE f.qualname = 'f' AND c.qualname <> 'f' ORDER BY 2 DESC")
+    assert found["calls"] == 6 and [(row["frame_id"], row["duration_ns"]) for row in found["slowest"]] == outermost
+    assert sum(row["total_ns"] for row in found["callers"]) == sum(ns for _, ns in outermost)
+    assert [row["calls"] for row in found["callers"]] == [3, 3] and found["callers"][1]["total_ns"] == 0
+    page = run("why", "f", trace.path).stdout
+    assert " included   3 calls  f" in page and "0 ns of its own" not in page, page

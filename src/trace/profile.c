@@ -16,6 +16,7 @@ struct reading {
     int64_t last_frame;
     struct found_ids ids;
     struct map callers; /* code_id -> 1 + its place in profile->callers */
+    struct map open;    /* thread_id -> how many calls of the function are open */
 };
 
 static int number_order(const void *a, const void *b)
@@ -83,12 +84,26 @@ static void call_note(void *context, struct track *track)
     const struct open_frame *frame = track_top(track);
     int64_t caller = track->stack.count > 1 ? frame[-1].code_id : 0;
     int64_t ns = times_span(frame->start_ns, frame->end_ns);
+    int64_t *open;
+    bool is_outermost;
 
     if (!found_ids_has(&reading->ids, frame->code_id))
         return;
+    open = map_put(&reading->open, track->thread_id);
+    is_outermost = !*open;
+    ++*open;
     *list_add(&reading->profile->durations) = ns;
-    slowest_add(reading->profile, frame, ns);
-    caller_add(reading, caller, ns);
+    if (is_outermost)
+        slowest_add(reading->profile, frame, ns);
+    caller_add(reading, caller, is_outermost ? ns : 0);
+}
+
+static void call_ended(void *context, struct track *track)
+{
+    struct reading *reading = context;
+
+    if (found_ids_has(&reading->ids, track_top(track)->code_id))
+        --*map_put(&reading->open, track->thread_id);
 }
 
 /* ---- the second walk ----------------------------------------------------- */
@@ -156,6 +171,7 @@ void profile_read(struct db *db, const struct found_code *code, struct profile *
         .context = &reading,
         .tick = reading_tick,
         .push = call_note,
+        .pop = call_ended,
         .same = &reading.ids.same,
     };
     struct stacks stacks = {0};
@@ -170,6 +186,7 @@ void profile_read(struct db *db, const struct found_code *code, struct profile *
         paths_read(db, &reading);
     found_ids_free(&reading.ids);
     map_free(&reading.callers);
+    map_free(&reading.open);
 }
 
 void profile_free(struct profile *profile)
