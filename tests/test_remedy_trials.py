@@ -138,6 +138,17 @@ def test_a_remedy_with_another_output_is_told_apart(why, sizes):
     assert not re.search(r"^  1\. Mark", page, re.M)
 
 
+@pytest.mark.parametrize("eager, words", [
+    (None, "eager calls not counted"), (0, "eager calls fewer than before")])
+def test_another_output_with_uncounted_eager_calls(why, sizes, eager, words):
+    tried(sizes, "", eager=None)
+    tried(sizes, MARK, compiles=1, eager=eager, output_same=0)
+    page, _ = why(sizes.done())
+    told = page.partition("Tried, and not advised: the program wrote something else\n")[2]
+    assert f"     trial 2, {MARK}: compiles 1 instead of 3, {words}\n" in told
+    assert "its output was another\n" in told
+
+
 @pytest.mark.parametrize("ended", [dict(error="stopped after 1 s (--timeout)", exit_code=None), dict(error="no call had such an argument")])
 def test_a_trial_that_is_no_answer_rejects_nothing(why, sizes, ended):
     tried(sizes, "")

@@ -75,18 +75,15 @@ static bool is_same_setting(const char *one, const char *other)
 }
 
 /* Why TRIAL does not work. */
-static const char *trial_failed(struct why *why, const struct trial *trial)
+static const char *explain_failure(struct why *why, const struct trial *trial)
 {
-    const char *difference;
+    struct row_facts facts = {0};
 
     if (trial->error)
-        return arena_print(&why->arena, "%s", trial->error);
-    if (prose_same(trial->values_same, "different"))
-        return "it returned other values";
-    difference = trial->note ? strchr(trial->note, ':') : NULL;
-    if (!difference)
-        return "its output was another";
-    return arena_print(&why->arena, "its output was another%s", difference);
+        return trial->error;
+    fact_text(&facts, "values_same", trial->values_same);
+    fact_text(&facts, "difference", trial->note ? strchr(trial->note, ':') : NULL);
+    return why_words(why, "pages/why/trial_failed", &facts);
 }
 
 /* The only thing said against TRIAL is its output, which may name what the setting is to change, as
@@ -104,12 +101,17 @@ static bool is_other_output(const struct trial *trial, const struct trial *basel
     return trial->eager != UNKNOWN && trial->eager < baseline->eager;
 }
 
-/* "eager calls 0 instead of 4"; where one was not counted, that. */
-static const char *eager_words(struct why *why, int64_t then, int64_t now)
+/* What TRIAL did less often than BASELINE. */
+static const char *explain_gain(struct why *why, const struct trial *trial,
+                                const struct trial *baseline)
 {
-    if (then == UNKNOWN || now == UNKNOWN)
-        return then == UNKNOWN ? "eager calls not counted" : "eager calls fewer than before";
-    return arena_print(&why->arena, "eager calls %" PRId64 " instead of %" PRId64, then, now);
+    struct row_facts facts = {0};
+
+    fact_integer(&facts, "compiles", trial->compiles);
+    fact_integer(&facts, "compiles_before", baseline->compiles);
+    fact_integer(&facts, "eager", trial->eager);
+    fact_integer(&facts, "eager_before", baseline->eager);
+    return why_words(why, "pages/why/spared", &facts);
 }
 
 /* TRIAL shows that its settings are no remedy: it ended or answered otherwise than BASELINE. A
@@ -131,12 +133,10 @@ static void measure(struct why *why, struct remedy *remedy, const struct trial *
                     const struct trial *baseline)
 {
     remedy->trial = trial->trial_id;
-    remedy->trial_error = trial->works ? NULL : trial_failed(why, trial);
+    remedy->trial_error = trial->works ? NULL : explain_failure(why, trial);
     remedy->rejected = !trial->works && is_evidence(why, trial, baseline);
     if (remedy->rejected && is_other_output(trial, baseline))
-        remedy->other_output = arena_print(
-            &why->arena, "compiles %" PRId64 " instead of %" PRId64 ", %s", trial->compiles,
-            baseline->compiles, eager_words(why, trial->eager, baseline->eager));
+        remedy->other_output = explain_gain(why, trial, baseline);
     if (!trial->works)
         return;
     remedy->status = measured;

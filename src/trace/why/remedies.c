@@ -15,8 +15,7 @@
 enum { CAUSES_USED = 4, BREAKS_USED = 4, KEPT = 32, LIMIT_MOST = 100000 };
 enum { FRAMES_READ = 12000000 }; /* more frames are not searched */
 
-/* FACTS by the block NAME of schemas/pages/why.txt. */
-static const char *because_words(struct why *why, const char *name, const struct row_facts *facts)
+const char *why_words(struct why *why, const char *name, const struct row_facts *facts)
 {
     struct page_text page = {.way = TEMPLATE_PLAIN, .facts = *facts};
     char *made;
@@ -77,7 +76,7 @@ static const char *because_of(struct why *why, enum remedy_on on, const struct r
     fact_integer(&row, "line", facts->line);
     fact_integer(&row, "count", facts->count);
     fact_integer(&row, "refused", facts->refused);
-    return because_words(why, block, &row);
+    return why_words(why, block, &row);
 }
 
 /* Do the two say the same of the same event? Their sources may be different ones. */

@@ -407,6 +407,9 @@ struct remedy *remedy_add(struct why *why, enum remedy_on on, const struct remed
 /* The members of ITEM that FIELDS name, for a template. */
 void why_facts(struct row_facts *facts, const struct field *fields, const void *item);
 
+/* FACTS printed by the template NAME, "pages/why/because_cause"; it lives as long as WHY. */
+const char *why_words(struct why *why, const char *name, const struct row_facts *facts);
+
 /* The current row of QUERY into ITEM, as far as FIELDS name its columns. */
 void why_row(struct why *why, struct query *query, const struct field *fields, void *item);
 
