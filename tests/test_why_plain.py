@@ -141,7 +141,7 @@ def test_of_calls_within_calls_the_outermost_are_the_slowest(record, run):
     """A recursive function's time is told once, and its slowest calls are not parts of one another."""
     trace = record(["-c", "import time\ndef f(n):\n    time.sleep(.01)\n    if n: f(n - 1)\nfor n in range(3): f(n)\n"])
     found = json.loads(run("why", "f", trace.path, "--json").stdout)["durations"]
-    outermost = trace.rows("SELECT frame_id, duration_ns FROM frames f JOIN frame p ON p.frame_id = f.parent_id JOIN code c ON c.code_id = p.code_id"
+    outermost = trace.rows("SELECT f.frame_id, f.duration_ns FROM frames f JOIN frame p ON p.frame_id = f.parent_id JOIN code c ON c.code_id = p.code_id"
                            " WHERE f.qualname = 'f' AND c.qualname <> 'f' ORDER BY 2 DESC")
     assert found["calls"] == 6 and [(row["frame_id"], row["duration_ns"]) for row in found["slowest"]] == outermost
     assert sum(row["total_ns"] for row in found["callers"]) == sum(ns for _, ns in outermost)
