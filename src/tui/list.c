@@ -88,7 +88,8 @@ static struct layout layout_make(const struct list *list, const struct screen *s
         const struct list_column *c = column_at(list, i);
         int width;
         int gap = layout.count ? GAP : 0;
-        if (!column_shown(list, i) || (i > 0 && i < list->scroll))
+        bool scrolled_away = i > 0 && i < list->scroll;
+        if (!column_shown(list, i) || scrolled_away)
             continue;
         width = natural_width(list, screen, i);
         natural[layout.count] = width;
@@ -115,42 +116,65 @@ static struct layout layout_make(const struct list *list, const struct screen *s
 
 static int cell_style(const struct list_column *column, const struct value *value, const char *text)
 {
-    if (column->format == AS_OUTCOME && word_style(text) != STYLE_NORMAL)
+    bool is_zero = value->type == QUERY_INTEGER && value->integer == 0;
+    bool is_some = value->type != QUERY_NULL && value->integer > 0;
+
+    switch (column->format) {
+    case AS_OUTCOME:
         return word_style(text);
-    if (column->format == AS_ALARM_COUNT)
-        return value->type != QUERY_NULL && value->integer > 0 ? STYLE_ALARM : STYLE_DIM;
-    if (column->format == AS_COUNT && value->type == QUERY_INTEGER && value->integer == 0)
+    case AS_ALARM_COUNT:
+        return is_some ? STYLE_ALARM : STYLE_DIM;
+    case AS_COUNT:
+        return is_zero ? STYLE_DIM : STYLE_NORMAL;
+    case AS_PATH:
         return STYLE_DIM;
-    return column->format == AS_PATH ? STYLE_DIM : STYLE_NORMAL;
+    default:
+        return STYLE_NORMAL;
+    }
 }
 
 static void cell_draw(struct screen *screen, int y, int x, int width, int style, const char *text,
                       bool right)
 {
-    int wide = screen_width(screen, text, width);
-
-    screen_put(screen, y, right ? x + width - wide : x, right ? wide : width, style, text);
+    if (right) {
+        int wide = screen_width(screen, text, width);
+        x += width - wide;
+        width = wide;
+    }
+    screen_put(screen, y, x, width, style, text);
 }
 
-/* Text that is wider than its column without the beginning that it shares with the value beside it.
- * */
+/* The text beside column COLUMN that it is compared with: expected and actual. NULL: none. */
+static const char *text_beside(const struct list *list, const struct value *row, int column)
+{
+    const char *beside = NULL;
+
+    for (int i = 0; i < column_count(list); i++) {
+        bool is_compared = i != column && column_at(list, i)->format == AS_DIFFER;
+        if (is_compared && row[i].type == QUERY_TEXT)
+            beside = row[i].text;
+    }
+    return beside;
+}
+
+/* Cut from MADE, if it is wider than its column, the beginning that it shares with the value beside
+ * it. */
 static void difference_print(char made[CELL_TEXT], const struct list *list,
                              const struct screen *screen, const struct value *row, int column,
                              int width)
 {
     const char *text = made;
-    const char *other = NULL;
+    const char *other = text_beside(list, row, column);
     size_t same = 0;
     size_t room;
     int used;
 
-    for (int i = 0; i < column_count(list); i++)
-        if (i != column && column_at(list, i)->format == AS_DIFFER && row[i].type == QUERY_TEXT)
-            other = row[i].text;
-    while (other && text[same] && text[same] == other[same])
+    if (!other)
+        return;
+    while (text[same] && text[same] == other[same])
         same++;
     room = text_room(text, width / 2, &used);
-    if (!other || same <= room || screen_width(screen, text, TEXT_WIDEST * 8) <= width)
+    if (same <= room || screen_width(screen, text, TEXT_WIDEST * 8) <= width)
         return;
     same -= room;
     while (same && ((unsigned char)text[same] & 0xc0) == 0x80)
@@ -184,6 +208,7 @@ static void value_draw(const struct list *list, struct screen *screen, const str
     const char *searched = list->view.tui->searched;
     bool chosen = selected && c == list->column;
     bool right = !is_text(column) || value->type != QUERY_TEXT;
+    bool found;
     char made[CELL_TEXT];
     int style;
 
@@ -191,7 +216,8 @@ static void value_draw(const struct list *list, struct screen *screen, const str
     if (column->format == AS_DIFFER)
         difference_print(made, list, screen, row, c, width);
     style = cell_style(column, value, made);
-    if (chosen || (searched[0] && strcasestr(made, searched)))
+    found = searched[0] && strcasestr(made, searched);
+    if (chosen || found)
         style = STYLE_MATCH;
     cell_draw(screen, y, x, width, style | selected, made, right);
 }
@@ -203,16 +229,17 @@ static void row_draw(struct list *list, struct screen *screen, const struct layo
     int selected = view_row(&list->view, screen, y, at == list->view.at);
 
     for (int i = 0; i < layout->count; i++) {
+        int c = layout->at[i].column;
         int x = layout->at[i].x;
+        int width = layout->at[i].width;
         if (row)
-            value_draw(list, screen, row, layout->at[i].column, y, x, layout->at[i].width,
-                       selected);
+            value_draw(list, screen, row, c, y, x, width, selected);
         else
             screen_put(screen, y, x, 1, STYLE_DIM | selected, "…");
     }
 }
 
-/* What stands there in place of rows. */
+/* The words in place of rows. */
 static const char *empty_words(const struct list *list, char *made, size_t bytes)
 {
     const char *none = block_word(list->block, "none");
@@ -246,34 +273,51 @@ static void list_draw(struct view *view, struct screen *screen)
 
 /* ---- requests ------------------------------------------------------------ */
 
-/* The next column that can be seen, in that direction, and scroll to it. */
+static bool is_column(const struct list *list, int column)
+{
+    return column >= 0 && column < column_count(list);
+}
+
+static bool is_on_screen(const struct list *list, int column)
+{
+    struct layout layout = layout_make(list, list->view.tui->screen);
+
+    for (int i = 0; i < layout.count; i++)
+        if (layout.at[i].column == column)
+            return true;
+    return false;
+}
+
+/* Go to the next column in direction BY that has something to show, and scroll to it. */
 static void column_move(struct list *list, int by)
 {
     int to = list->column + by;
 
-    while (to >= 0 && to < column_count(list) && !column_shown(list, to))
+    while (is_column(list, to) && !column_shown(list, to))
         to += by;
-    if (to < 0 || to >= column_count(list))
+    if (!is_column(list, to))
         return;
     list->column = to;
-    if (to <= 1 || to < list->scroll)
-        list->scroll = to <= 1 ? 0 : to;
+    if (to <= 1)
+        list->scroll = 0;
+    else if (to < list->scroll)
+        list->scroll = to;
     for (int tries = 0; tries < column_count(list); tries++) {
-        struct layout layout = layout_make(list, list->view.tui->screen);
-        for (int i = 0; i < layout.count; i++)
-            if (layout.at[i].column == to)
-                return;
+        if (is_on_screen(list, to))
+            return;
         list->scroll = list->scroll > 0 ? list->scroll + 1 : 2;
     }
 }
 
-/* Sorted by that column: numbers by the largest first, and the other way round when it was. */
+/* Sort by COLUMN, numbers by the largest first; the second time the other way round. */
 static void sort_by(struct list *list, int column)
 {
-    if (column < 0 || column >= column_count(list))
+    if (!is_column(list, column))
         return;
-    list->q.descending =
-        list->q.sort == column ? !list->q.descending : !is_text(column_at(list, column));
+    if (list->q.sort == column)
+        list->q.descending = !list->q.descending;
+    else
+        list->q.descending = !is_text(column_at(list, column));
     list->q.sort = column;
     rows_again(list, false);
     list->wanted_id = -1; /* what comes first now is what one wants to see */
@@ -391,10 +435,11 @@ static bool list_search(struct view *view, const char *text, int direction)
         return false;
     if (!list->view.count || !windowed(list)) {
         bool found = view_find(view, direction, row_fits, text);
-        if (!found && list->read && list->read->cut)
+        bool was_cut = list->read && list->read->cut;
+        if (!found && was_cut)
             tui_alarm(view->tui, "%s: not in the first %zu rows; f looks in all of them", text,
                       list->read->row_count);
-        return found || (list->read && list->read->cut);
+        return found || was_cut;
     }
     rows_seek(list, text, direction); /* a thread looks for it */
     return true;
@@ -404,13 +449,16 @@ static bool list_search(struct view *view, const char *text, int direction)
  * look for, not a condition. */
 static const char *operator_in(const char *text)
 {
-    static const char *const words[] = {" LIKE ", " GLOB ",    " IN ", " IN(",
-                                        " IS ",   " BETWEEN ", " NOT "};
+    static const char *const words[] = {
+        " LIKE ", " GLOB ", " IN ", " IN(", " IS ", " BETWEEN ", " NOT ",
+    };
     const char *first = strpbrk(text, "=<>");
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const char *word = strcasestr(text, words[i]);
-        first = word && (!first || word < first) ? word : first;
+        bool is_before = word && (!first || word < first);
+        if (is_before)
+            first = word;
     }
     return first;
 }

@@ -64,8 +64,9 @@ static void place_put(struct doc *doc, const struct row *row)
 {
     struct doc_line *last = &doc->lines.at[doc->lines.count - 1];
     const struct value *file = row_field(row, "{filename}");
+    bool has_file = file && file->type == QUERY_TEXT;
 
-    if (file && file->type == QUERY_TEXT && row_integer(row, "{first_line}", &last->source_line))
+    if (has_file && row_integer(row, "{first_line}", &last->source_line))
         last->file = doc_print(doc, "%s", file->text);
 }
 
@@ -134,7 +135,12 @@ static void title_put(struct doc *doc, struct arena *arena, const struct row *ro
     snprintf(doc->title, room, "%s", made ? text_safe(arena, made, room - 4) : "");
 }
 
-/* Row NUMBER of a block. False: the last that is shown. */
+static bool has_room(const struct doc *doc)
+{
+    return (int)doc->lines.count + 1 < doc->rows;
+}
+
+/* Put row NUMBER of a block. False: the block ends with it. */
 static bool row_put(struct doc *doc, struct db *db, struct arena *arena,
                     const struct template_block *block, struct query *query, const struct row *row,
                     int number)
@@ -152,7 +158,7 @@ static bool row_put(struct doc *doc, struct db *db, struct arena *arena,
         }
         if (is(line, "fill"))
             doc->fills = true;
-        if (filling && !i && (int)doc->lines.count + 1 >= doc->rows)
+        if (!i && filling && !has_room(doc))
             return false;
         if (is(line, "#"))
             heading_put(doc, arena, row, line->rest, number);
@@ -187,7 +193,8 @@ static void instead_put(struct doc *doc, const struct template_block *block, con
 
 static void block_put(struct doc *doc, struct db *db, const struct template_block *block)
 {
-    struct query *query = *block->sql ? db_asked(db, block->sql, doc->target.id) : NULL;
+    bool asks = *block->sql;
+    struct query *query = asks ? db_asked(db, block->sql, doc->target.id) : NULL;
     int number = 0;
     int columns = query_columns(query);
     struct value values[columns + 1];
@@ -195,18 +202,18 @@ static void block_put(struct doc *doc, struct db *db, const struct template_bloc
     struct arena arena = {0}; /* of a row */
     bool more = true;
 
-    if (!*block->sql)
+    if (!asks)
         row_put(doc, db, &arena, block, NULL, &(struct row){0}, 0);
     for (; more && query_step(query); number++) {
+        struct row row = {values, names, columns};
         arena_free(&arena);
         for (int i = 0; i < columns; i++) {
             values[i] = value_read(&arena, query, i, VALUE_TEXT);
             names[i] = query_name(query, i);
         }
-        more =
-            row_put(doc, db, &arena, block, query, &(struct row){values, names, columns}, number);
+        more = row_put(doc, db, &arena, block, query, &row, number);
     }
-    if (!number && *block->sql && !query_failed(query))
+    if (asks && !number && !query_failed(query))
         instead_put(doc, block, "none");
     arena_free(&arena);
     query_close(query);
@@ -215,10 +222,11 @@ static void block_put(struct doc *doc, struct db *db, const struct template_bloc
 void page_build(struct doc *doc, struct db *db)
 {
     struct template template = {0};
+    const char *codes = NULL;
 
-    view_template_open(&template, view_name(doc->target.kind),
-                       doc->ops->all == VIEW_FUNCTIONS ? page_codes(doc, db, doc->target.id)
-                                                       : NULL);
+    if (doc->ops->all == VIEW_FUNCTIONS)
+        codes = page_codes(doc, db, doc->target.id);
+    view_template_open(&template, view_name(doc->target.kind), codes);
     for (size_t i = 0; i < template.blocks.count; i++) {
         const struct template_block *block = &template.blocks.at[i];
         doc->dense = doc->dense || block_word(block, "dense");
@@ -244,8 +252,12 @@ static int indentation(const char *line)
 /* TEXT, at the margin, belongs to what is defined by it or before it. */
 static bool head_goes_on(const char *text)
 {
-    return *text == ')' || *text == '@' || !strncmp(text, "def ", 4) ||
-           !strncmp(text, "async ", 6) || !strncmp(text, "class ", 6);
+    static const char *const words[] = {")", "@", "def ", "async ", "class "};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strncmp(text, words[i], strlen(words[i])))
+            return true;
+    return false;
 }
 
 int64_t source_end(const struct source *source, int64_t first)
@@ -260,12 +272,12 @@ int64_t source_end(const struct source *source, int64_t first)
     for (int64_t line = first + 1; line <= (int64_t)source->count; line++) {
         int here = indentation(source->lines[line - 1]);
         const char *text = source->lines[line - 1];
+        bool at_margin;
         if (here < 0)
             continue;
         text += strspn(text, " \t");
-        /* Decorators, the closing bracket of a long head, and comments at the margin do not end it.
-         * */
-        if (here <= outer && *text != '#' && (body || !head_goes_on(text)))
+        at_margin = here <= outer && *text != '#'; /* a comment there does not end it */
+        if (at_margin && (body || !head_goes_on(text)))
             break;
         body = body || here > outer;
         last = line;
