@@ -142,7 +142,7 @@ void tracer_rehook(void)
     else if (current != tracer_process.hook)
         return;
     if (wanted != tracer_process.hook)
-        compat_set_evaluator(interpreter, wanted ? wanted : tracer_process.evaluate);
+        slot_put(wanted ? wanted : tracer_process.evaluate);
     tracer_process.hook = wanted;
 }
 

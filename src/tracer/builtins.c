@@ -431,14 +431,15 @@ static bool take_out(void)
 {
     if (!P.hook || compat_evaluator(P.interpreter) != P.hook)
         return false; /* another hook is above ours, and the slot holds that one */
-    compat_set_evaluator(P.interpreter, P.evaluate);
+    slot_put(P.evaluate);
     return true;
 }
 
 static void put_in(void)
 {
     P.evaluate = compat_evaluator(P.interpreter);
-    compat_set_evaluator(P.interpreter, P.hook);
+    slot_put(P.hook);
+    slot_excuse();
 }
 
 void tracer_perf_forked(void)

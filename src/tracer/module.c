@@ -200,6 +200,7 @@ static PyObject *resume_recording(PyObject *module, PyObject *ignored)
         if (COMPAT_INIT_BYPASSES_HOOK)
             tracer_fix_all_types(false); /* for interpreters that were created meanwhile */
         tracer_record(true);
+        slot_excuse();
         slot_look(true);
     }
     Py_RETURN_NONE;

@@ -14,6 +14,10 @@
  *     OURS --somebody else's--> SUSPECT --does not call ours--> LOST --ours again--> OURS
  *                                  |________calls ours__________________________________^
  *
+ * Where CPython counts the changes of the slot (COMPAT_COUNTS_SLOT_CHANGES) we compare the count,
+ * too. More changes than we made, and than lead to the present evaluator: another one came and went
+ * between two looks.
+ *
  * A suspect calls ours if a frame reaches our hook while the suspect is in the slot. To see that,
  * all events take the slow path (slot_watched) until there was one. If no frame came until the next
  * look, or no more frames will come, we evaluate a frame of our own and see whether it arrives. */
@@ -34,8 +38,12 @@ static struct {
     uint64_t since;               /* clock when the suspect was noticed */
     bool on; /* from slot_begin() on, until the interpreter or the recording ends */
     unsigned rows;
-    PyCodeObject *probe; /* borrowed: our own frame's code, while that is evaluated */
-    bool arrived;        /* at our hook */
+    _PyFrameEvalFunction seen; /* in the slot, when CHANGES were counted */
+    unsigned changes;          /* CPython's count, as far as it is accounted for */
+    uint64_t visited;          /* clock when we saw that an evaluator came and went; 0: none did */
+    bool crowded;              /* torch is here, which changes the slot as it likes */
+    PyCodeObject *probe;       /* borrowed: our own frame's code, while that is evaluated */
+    bool arrived;              /* at our hook */
 } watch;
 
 static bool is_over(void)
@@ -119,10 +127,30 @@ static void find_hook(uint64_t now)
     }
 }
 
+/* An evaluator came and went between two looks. It may have called ours: that is not known. */
+static void report_visit(void)
+{
+    char cause[400];
+
+    snprintf(cause, sizeof cause,
+             "hook: another frame evaluator took the place of ours and gave it back, some time "
+             "between %.6f and %.6f s: if it did not call ours, frames of that time are missing",
+             seconds(watch.sure), seconds(watch.visited));
+    put_row(watch.visited, -1, cause);
+    watch.visited = 0;
+}
+
+void slot_excuse(void)
+{
+    watch.seen = compat_evaluator(P.interpreter);
+    watch.changes = compat_slot_changes(P.interpreter);
+}
+
 static void clear_suspicion(void)
 {
     watch.state = OURS;
     watch.sure = tracer_now();
+    slot_excuse();
     P.slot_watched = false;
 }
 
@@ -170,6 +198,42 @@ static bool calls_ours(_PyFrameEvalFunction evaluate)
     return evaluate != _PyEval_EvalFrameDefault && (is_torch(evaluate) || probe_hook());
 }
 
+/* ---- who came and went ---- */
+
+/* Torch's own evaluator calls the one that it found (is_torch), and changes the slot at each
+ * compiled call. */
+static bool is_crowded(void)
+{
+    void *torch = watch.crowded ? NULL : dlopen("libtorch_python.so", RTLD_LAZY | RTLD_NOLOAD);
+
+    if (torch) {
+        watch.crowded = true;
+        dlclose(torch);
+    }
+    return watch.crowded;
+}
+
+void slot_put(_PyFrameEvalFunction evaluator)
+{
+    const unsigned before = compat_slot_changes(P.interpreter);
+
+    if (watch.seen == compat_evaluator(P.interpreter))
+        watch.seen = evaluator;
+    compat_set_evaluator(P.interpreter, evaluator);
+    watch.changes += compat_slot_changes(P.interpreter) - before;
+}
+
+/* CURRENT is in the slot. From one evaluator to another one change leads, more are a visit. */
+static void count_changes(_PyFrameEvalFunction current)
+{
+    const unsigned expected = watch.changes + (current != watch.seen);
+    const bool more = compat_slot_changes(P.interpreter) > expected;
+
+    if (more && watch.state == OURS && !watch.visited && !is_crowded())
+        watch.visited = tracer_now();
+    slot_excuse();
+}
+
 /* ---- looking ---- */
 
 void slot_begin(void)
@@ -178,6 +242,8 @@ void slot_begin(void)
     watch.state = OURS;
     watch.chains = NULL;
     watch.rows = 0;
+    watch.visited = 0;
+    slot_excuse();
     watch.sure = tracer_now();
     P.slot_watched = false;
 }
@@ -192,10 +258,14 @@ static void glance(void)
 {
     const _PyFrameEvalFunction current = see_slot();
 
-    if (!current || watch.state != OURS)
+    if (!current)
+        return;
+    count_changes(current);
+    if (watch.state != OURS)
         return;
     if (is_ours(current) || current == watch.chains) {
-        watch.sure = tracer_now();
+        if (!watch.visited) /* the row is for a look that may write it */
+            watch.sure = tracer_now();
         return;
     }
     watch.state = SUSPECT;
@@ -220,6 +290,11 @@ void slot_look(bool last)
         return;
     glance();
     current = see_slot();
+    if (current && watch.visited) {
+        report_visit();
+        if (watch.state == OURS)
+            watch.sure = tracer_now();
+    }
     if (!current || watch.state == OURS)
         return;
     if (is_ours(current)) {

@@ -235,6 +235,11 @@ void tracer_hook_sub(bool on);
 
 /* tracer/slot.c: has another evaluator replaced our hook? */
 void slot_begin(void); /* it was put there, or is below an evaluator that calls it */
+/* Put EVALUATOR into the main interpreter's slot: a change of ours, which slot.c knows of. */
+void slot_put(_PyFrameEvalFunction evaluator);
+/* What has changed the slot until now costs no frames: CPython's trampolines did it, or nothing was
+ * recorded meanwhile. */
+void slot_excuse(void);
 /* Compare the slot with our hook. Runs no Python code. */
 void slot_glance(void);
 /* Compare, and if another evaluator has been there since the last look, or this is the LAST look,

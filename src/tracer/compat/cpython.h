@@ -492,6 +492,18 @@ static inline void compat_set_evaluator(PyInterpreterState *interpreter,
 #endif
 }
 
+/* Since 3.13 an interpreter counts the changes of its slot, up to 255. */
+#define COMPAT_COUNTS_SLOT_CHANGES (PY_VERSION_HEX >= 0x030d0000)
+static inline unsigned compat_slot_changes(PyInterpreterState *interpreter)
+{
+#if COMPAT_COUNTS_SLOT_CHANGES
+    return interpreter->rare_events.set_eval_frame_func;
+#else
+    (void)interpreter;
+    return 0;
+#endif
+}
+
 /* sys.activate_stack_trampoline(), -X perf. */
 #define COMPAT_HAS_TRAMPOLINES (PY_VERSION_HEX >= 0x030c0000)
 
