@@ -93,9 +93,13 @@ WHERE instr(substr(e.death_cause, 1, 1000), 'which guard ' || g.ordinal || ' nam
 SELECT each(cache_entry_id, 1) FROM cache_entry WHERE substr(death_cause, 1, 1000) LIKE '%deallocated%';
 
 -- name: dropped
--- What drop_guard=?1 stands for: a guard's id, or a kind anywhere.
-SELECT e.code_id, g.kind, COALESCE(g.source, '') FROM guard g JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id
-WHERE g.guard_id = CAST(?1 AS INTEGER) AND ?1 NOT GLOB '*[^0-9]*'
+-- What drop_guard=?1 stands for: a guard's id, or a kind anywhere. A guard on two objects, which some versions of torch
+-- have as a row for each, is dropped whole; the row that was asked for is the first.
+SELECT * FROM (
+    SELECT e.code_id, o.kind, COALESCE(o.source, '')
+    FROM guard g JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id JOIN guard o ON o.cache_entry_id = g.cache_entry_id
+        AND (o.guard_id = g.guard_id OR g.kind GLOB '*_ALIASING' AND o.kind = g.kind AND o.expression = g.expression)
+    WHERE g.guard_id = CAST(?1 AS INTEGER) AND ?1 NOT GLOB '*[^0-9]*' ORDER BY o.guard_id <> g.guard_id)
 UNION ALL
 SELECT NULL, ?1, NULL WHERE ?1 GLOB '*[^0-9]*';
 

@@ -157,6 +157,7 @@ BREAKS = [  # reason, torch, case, words
     ("Import failure\n  Explanation: Failure when attempting to import.", "2.13.0", "import before", ["Import at line 14 once"]),
     ("Attempted to wrap sparse Tensor\n  Explanation: x", "2.13.0", "sparse tensors", ["dense or as indices and values"]),
     ("step_unsupported\nAttempted to wrap sparse Tensor", "2.13.0", "sparse tensors", []),
+    ("Tensor.requires_grad_", "2.7.1", "gradients outside", ["requires_grad_() at line 14"]),
     ("Attempted to wrap RNN, GRU, or LSTM", "2.13.0", "allow RNNs", ["allow_rnn = True"]),
     ("Attempted to call function marked as skipped\n  Explanation: x", "2.13.0", "allow in graph", ["allow_in_graph", "custom_op"]),
     ("Graph break under GenericContextWrappingVariable", "2.13.0", "break outside of with", []),

@@ -120,6 +120,17 @@ def test_a_nested_tensor_is_dynamic_as_a_whole(torch, why):
     assert [one["setting"] for one in found["remedies"]] == ["dynamic=True@f"] and "x is a nested tensor" in found["remedies"][0]["text"]
 
 
+def test_a_guard_on_two_objects_is_dropped_whole(torch, why):
+    """torch 2.7 has it twice, once for each of them, and either may be the one that failed."""
+    p = torch(version="2.7.1")
+    one, other = [("OBJECT_ALIASING", source, "L['one'] is L['other']") for source in ("L['one']", "L['other']")]
+    first = p.compile(guards=(one, other))
+    second = p.compile([dict(guard=1, kind="OBJECT_ALIASING", source="L['one'], L['other']", expected="the same object", actual="different objects")])
+    p.call("hit", second, [(first, p.entries[0][2][0])])
+    page, found = why(p.done())
+    assert (found["remedies"][0]["name"], found["remedies"][0]["predicted_compiles"]) == ("aliasing", 1), page
+
+
 def test_requires_grad_is_no_flag_of_a_branch(torch, why):
     p = torch()
     p.compile()

@@ -551,7 +551,7 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
         {"marks", each_of(&arena, "maybe_mark_dynamic", facts->setting, function)},
         {"tensors", each_of(&arena, "tensor", facts->setting, function)},
         {"@function", function},
-        {"@compiled", whole ? only_for(&arena, whole) : function},
+        {"@compiled", only_for(&arena, whole ? whole : facts->function)},
         {"limit", limit_of(facts)},
         {"raised", facts->raised > 0 ? arena_print(&arena, "%" PRId64, facts->raised) : NULL},
     };

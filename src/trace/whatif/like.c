@@ -804,7 +804,7 @@ static void drops_read(struct whatif *w)
     for (size_t i = 0; i < w->knobs->drops.count; i++) {
         struct query *query = db_query(w->db, schema_statement("whatif/dropped"));
         query_bind_text(query, 1, w->knobs->drops.at[i]);
-        if (query_step(query)) {
+        while (query_step(query)) {
             struct drop *d = list_add(&w->drops);
             d->code = replay_index(&w->r->code_ids, query_integer(query, 0));
             d->kind = text_copy(w, query_text(query, 1, NULL));
