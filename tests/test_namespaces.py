@@ -23,7 +23,6 @@ needs_pid = pytest.mark.skipif(not can("-pf", "--mount-proc"), reason="needs a p
 needs_time = pytest.mark.skipif(not can("-T", "-f", "--boottime", "1000"), reason="needs a time namespace of its own")
 needs_user = pytest.mark.skipif(not can("-U"), reason="needs a user namespace of its own")
 needs_mount = pytest.mark.skipif(not can("-m"), reason="needs a mount namespace of its own")
-needs_net = pytest.mark.skipif(not can("-mn"), reason="needs a network namespace of its own")
 
 HEAD = """
     import ctypes, os, subprocess, sys, time
