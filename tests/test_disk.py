@@ -281,7 +281,7 @@ def test_truncated_while_names_are_read(dyntrace, python, tmp_path):
         ring, = session.glob("*.ring")
         os.truncate(ring, ring_offsets(ring)[0] + 4096 + (3 << 20))  # behind the first ring's words lie more names
         os.kill(collector, signal.SIGCONT)
-        time.sleep(0.3)
+        until(lambda: rests(collector), "the collector has read what is left")
         os.kill(pid, signal.SIGKILL)
         out, err = run.communicate(timeout=60)
     finally:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from crash_help import collector_of, fsck, gone, mounted, needs_root, ring_offsets, rows, until
+from crash_help import collector_of, fsck, gone, mounted, needs_root, rests, ring_offsets, rows, until
 from shared import PYTHONS
 
 pytestmark = pytest.mark.one_python
@@ -686,7 +686,7 @@ def test_the_collector_lacks_descriptors(dyntrace, python, tmp_path, more):
     """For the files of children, or for what tells their end: they are recorded once there are some, or all the same."""
     trace = tmp_path / "t.db"
     with running(dyntrace, python, tmp_path, FAMILY) as (run, collector):
-        time.sleep(0.1)
+        until(lambda: rests(collector), "the collector has opened what it needs")
         used = len(os.listdir(f"/proc/{collector}/fd"))
         before = resource.prlimit(collector, resource.RLIMIT_NOFILE)
         resource.prlimit(collector, resource.RLIMIT_NOFILE, (used + more, before[1]))
@@ -711,7 +711,7 @@ def test_more_news_than_the_kernel_keeps(dyntrace, python, tmp_path):
     if most > 100_000:
         pytest.skip("the kernel keeps too many")
     with running(dyntrace, python, tmp_path, FAMILY) as (run, collector):
-        time.sleep(0.1)
+        until(lambda: rests(collector), "the collector watches the session")
         session = Path(rows(trace, "SELECT value FROM meta WHERE key = 'session'")[0][0])
         os.kill(collector, signal.SIGSTOP)
         for n in range(most // 2 + 10):
