@@ -446,6 +446,7 @@ def join(dyntrace, python, place, timeout=60):
     return [path.name for path in place.parent.rglob("*") if path not in before]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.one_python
 @pytest.mark.parametrize("wrong", [None, *WRONG])
 def test_session_is_looked_at(dyntrace, python, left, wrong):

@@ -277,6 +277,7 @@ def program(dyntrace, python, foreign, tmp_path):  # noqa: F811
     return run
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("case", CASES)
 def test_after_a_recording_calls_run_as_before_it(program, tmp_path, case):
     done = program(PROGRAM % CASES[case])

@@ -220,6 +220,7 @@ EVERY = [["report", "DIR"], ["check", "DIR", "--max-recompiles", "1000"], ["why"
          ["tui", "DIR", "--dump", "--keys", "Enter"]]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("words", EVERY + [["report", "DIR", "--html", "page.html"], ["report", "DIR", "--json"], ["merge", "DIR", "-o", "m.db", "--decisions-only"],
                                            ["sql", "DIR", "SELECT 1", "--then", "SELECT COUNT(*) FROM result"]], ids=lambda words: " ".join(words))
 def test_all_that_is_bad(run, ranks, tmp_path, monkeypatch, words):

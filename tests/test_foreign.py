@@ -212,6 +212,7 @@ WORDS = {"foreign": "/foreign.so) has been in the place of ours since", "CPython
          "back": "hook: ours is in its place again", "was": "/foreign.so) was in the place of ours, from"}
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("case", TAKERS)
 def test_one_that_does_not_call_ours(record, python, foreign, case):
     text, leaves, rows = TAKERS[case]

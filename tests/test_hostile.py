@@ -101,6 +101,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.slow if kind == "many" else ()) for kind in REFUSED])
 def test_a_schema_that_does_more_than_hold_rows_is_refused(all_readers, kind):
     sql, why = REFUSED[kind]

@@ -172,6 +172,7 @@ def test_expected(): run(16)
     assert "1 skipped, 1 xfailed" in done.stdout, done.stdout
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("mark, why", [
     ("max_recompile=0", "no such limit: max_recompile"), ("3", "keywords only"), ("max_recompiles=-1", "dyntrace check: dyntrace: check: --max-recompiles"),
     ("max_compiles=0, function='nosuch*'", "no function matches"),

@@ -46,6 +46,7 @@ def asked(run, folder, *words):
     return json.loads(done.stdout)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("world", [2, 3, 8, 64])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_difference_of_one_rank_is_named(run, recorded, tmp_path, world, fault):

@@ -71,6 +71,7 @@ def black(tmp_path_factory):
     return where / "bin" / "black"
 
 
+@pytest.mark.slow
 def test_black_formats_the_standard_library(dyntrace, tmp_path, black):
     """Several files, so that black starts worker processes of its own."""
     stdlib = Path(subprocess.run([PYTHONS[0], "-c", "import os; print(os.path.dirname(os.__file__))"], capture_output=True,

@@ -203,6 +203,7 @@ def test_a_guard_that_failed_has_run(dyntrace, twice_failed):
     assert len(rows) == 4 and all(int(ran) >= int(failed) for ran, failed in rows) and any(int(failed) for _, failed in rows)
 
 
+@pytest.mark.slow
 @needs_tmux
 def test_a_prediction_can_be_cancelled(dyntrace, tmp_path):
     make_trace(tmp_path / "t.db", 300_000, hostile=False)
