@@ -1,26 +1,22 @@
-/* trace/whatif/ask.c -- a what-if as it is typed, and its answer in words. See
- * trace/whatif/whatif.h.
+/* trace/whatif/ask.c -- reads a what-if as it is typed, and answers it. See trace/whatif/whatif.h.
  *
- * It is settings, or "best", the smallest change that removes most recompiles. Sizes come first:
- * each one that decided a recompile is tried as a dynamic dimension, the one that removes most is
- * kept, then the next beside it, while that still helps. Then the limit: doubled until no call runs
- * as Python because of it, and taken back to the least number that does so. Each try decides all
- * calls again, and is kept only if its upper bound is better. What is better by a guess is named
- * apart. */
+ * A what-if is settings, or "best": the smallest change that removes most recompiles. The search
+ * for it begins with sizes. It tries each size that decided a recompile as a dynamic dimension,
+ * keeps the one that removes most, and tries the others beside it, while that helps. Then it
+ * doubles the limit until no call runs as Python because of it, and finds the least limit that does
+ * the same. Each try decides all calls again, and is kept only if its upper bound is better.
+ * Settings that are better only by a guess are kept apart, in `unproven`. */
 #include <inttypes.h>
 
 #include "lib/say.h"
-#include "lib/table.h"
 #include "replay.h"
 #include "schema.h"
 #include "trace/cause_read.h"
 #include "trace/db.h"
 #include "trace/find_code.h"
-#include "trace/prose.h"
 #include "trace/whatif/whatif.h"
 
 enum { CANDIDATES = 24, STEPS = 4, LIMIT_MAX = 128 /* more entries than that are no help */ };
-enum { WIDTH = 70, LISTED = 20, NOTE_COLUMNS = 72 };
 
 /* ---- settings ------------------------------------------------------------ */
 
@@ -458,237 +454,4 @@ void whatif_answer_free(struct whatif_answer *answer)
     whatif_knobs_free(&answer->knobs);
     free(answer->codes);
     free(answer->unproven);
-}
-
-/* ---- in words ------------------------------------------------------------ */
-
-static void recorded_print(FILE *out, const struct whatif_tally *t)
-{
-    char guards[TABLE_HUMAN], compiles[TABLE_HUMAN];
-
-    fprintf(out,
-            "  recorded  %7" PRId64 " %7" PRId64 " %7" PRId64 " %8" PRId64 " %7" PRId64 " %7" PRId64
-            " %8s %8s\n",
-            t->calls, t->hits, t->misses, t->compiles, t->eager, t->checks,
-            whatif_checks_timed(t) ? table_duration(guards, t->check_ns) : "-",
-            table_duration(compiles, t->compile_ns));
-}
-
-/* RANGE in a column of WIDTH: "4", "1-4", "1+". */
-static void range_print(FILE *out, int width, const struct whatif_range *range)
-{
-    char text[WHATIF_RANGE_TEXT];
-
-    if (whatif_range_is_exact(range))
-        snprintf(text, sizeof text, "%" PRId64, range->low);
-    else if (range->high == WHATIF_NO_BOUND)
-        snprintf(text, sizeof text, "%" PRId64 "+", range->low);
-    else
-        snprintf(text, sizeof text, "%" PRId64 "-%" PRId64, range->low, range->high);
-    fprintf(out, " %*s", width, text);
-}
-
-/* Checks and times are not known where it is not, which calls make them. */
-static void predicted_print(FILE *out, const struct whatif_function *f)
-{
-    const struct whatif_tally *t = &f->predicted;
-    bool exact = whatif_is_exact(f), checks = exact && !f->undecided && !f->either;
-    char count[24] = "?", guards[TABLE_HUMAN] = "?", compiles[TABLE_HUMAN] = "?";
-
-    if (checks)
-        snprintf(count, sizeof count, "%" PRId64, t->checks);
-    if (checks && whatif_checks_timed(t))
-        table_duration(guards, t->check_ns);
-    else if (checks)
-        snprintf(guards, sizeof guards, "-");
-    if (whatif_range_is_exact(&f->compiles))
-        table_duration(compiles, t->compile_ns);
-    fputs("  predicted", out);
-    range_print(out, 7, &f->calls);
-    range_print(out, 7, &f->hits);
-    range_print(out, 7, &f->misses);
-    range_print(out, 8, &f->compiles);
-    range_print(out, 7, &f->eager);
-    fprintf(out, " %7s %8s %8s\n", count, guards, compiles);
-}
-
-static void function_print(FILE *out, const struct whatif_function *f)
-{
-    const struct {
-        int64_t count;
-        const char *before, *after;
-    } more[] = {
-        {f->gone, "",
-         " of its calls would not be looked up: the caller's code takes them in, or does not make "
-         "them"},
-        {f->undecided, "", " undecided: the trace does not say how they come out"},
-        {f->either, "", " hit one of several entries: which is not known"},
-        {f->trusting, "",
-         " would run code of which the recording has no compile: it may give none"},
-        {f->unrecorded, "",
-         " or more further calls may be looked up, of which the trace has nothing"},
-    };
-
-    recorded_print(out, &f->recorded);
-    predicted_print(out, f);
-    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
-        if (more[i].count)
-            fprintf(out, "  %s%" PRId64 "%s\n", more[i].before, more[i].count, more[i].after);
-}
-
-/* Our own words, in lines of a readable length. */
-static void note_print(FILE *out, const char *text)
-{
-    size_t column = 0;
-
-    fputs("  *", out);
-    for (const char *at = text; *at;) {
-        size_t bytes = strcspn(at, " ");
-        if (column && column + bytes + 1 > NOTE_COLUMNS) {
-            fputs("\n   ", out);
-            column = 0;
-        }
-        fprintf(out, " %.*s", (int)bytes, at);
-        column += bytes + 1;
-        at += bytes + (at[bytes] == ' ');
-    }
-    putc('\n', out);
-}
-
-static void headline(FILE *out, const struct whatif_answer *answer)
-{
-    const char *settings = answer->knobs.text;
-
-    if (answer->tried >= 0 && !settings) {
-        fprintf(out,
-                "Of %d settings tried none is proven to have fewer recompiles or fewer calls that "
-                "run as Python.\n",
-                answer->tried);
-        return;
-    }
-    if (answer->tried >= 0)
-        fprintf(out, "Best of %d settings tried: ", answer->tried);
-    else
-        fputs("What if ", out);
-    prose_text(out, settings ? settings : "nothing were changed", WIDTH * 4);
-    fputs(answer->tried >= 0
-              ? "\n"
-              : "? The recorded calls decided again; the program is not run again.\n",
-          out);
-}
-
-/* How to measure it, once at the end. */
-static void measure_print(const struct whatif_asked *asked, const struct whatif_knobs *knobs)
-{
-    char *words = whatif_try_words(asked, knobs);
-    FILE *out = asked->out;
-
-    if (words)
-        fprintf(out, "To measure it: dyntrace try %s\n", words);
-    else
-        fputs("To measure it, change the program and record it again: no setting of `dyntrace "
-              "try` does this.\n",
-              out);
-    free(words);
-}
-
-static void unproven_print(const struct whatif_asked *asked, const char *settings)
-{
-    struct whatif_knobs knobs = {0};
-
-    fputs("\nMay help more, which the trace does not prove: ", asked->out);
-    prose_text(asked->out, settings, WIDTH * 4);
-    putc('\n', asked->out);
-    if (whatif_knob(&knobs, settings))
-        measure_print(asked, &knobs);
-    whatif_knobs_free(&knobs);
-}
-
-/* Are all of F's calls as recorded, for certain? */
-static bool is_unchanged(const struct whatif_function *f)
-{
-    if (f->changed || f->gone || f->undecided)
-        return false;
-    return whatif_is_exact(f) && !memcmp(&f->recorded, &f->predicted, sizeof f->recorded);
-}
-
-/* Is F listed in ANSWER? */
-static bool is_listed(const struct whatif_answer *answer, const struct whatif_function *f)
-{
-    return answer->codes ? answer->codes[f->code] : !is_unchanged(f);
-}
-
-static void name_print(const struct whatif_asked *asked, uint32_t code)
-{
-    char *name = replay_code_name(asked->replay, code);
-
-    prose_text(asked->out, name, WIDTH * 2);
-    putc('\n', asked->out);
-    free(name);
-}
-
-/* The functions of ANSWER. Returns whether all numbers are exact; *SAME: how many functions stay as
- * they are. */
-static bool functions_print(const struct whatif_asked *asked, const struct whatif_answer *answer,
-                            void (*recorded)(void *context, int64_t code_id), void *context,
-                            size_t *same)
-{
-    const struct whatif_result *r = &answer->result;
-    size_t listed = 0;
-    bool exact = true;
-
-    *same = 0;
-    for (size_t i = 0; i < r->functions.count; i++) {
-        const struct whatif_function *f = &r->functions.at[i];
-        if (!is_listed(answer, f)) {
-            ++*same;
-            continue;
-        }
-        if (++listed > LISTED)
-            continue;
-        name_print(asked, f->code);
-        if (recorded)
-            recorded(context, asked->replay->codes.at[f->code].id);
-        function_print(asked->out, f);
-        exact = exact && whatif_is_exact(f);
-    }
-    if (listed > LISTED)
-        fprintf(asked->out, "(%d of %zu functions; --json has all)\n", LISTED, listed);
-    return exact;
-}
-
-void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *answer,
-                 void (*recorded)(void *context, int64_t code_id), void *context)
-{
-    const struct whatif_result *r = &answer->result;
-    FILE *out = asked->out;
-    size_t same;
-    bool exact;
-
-    headline(out, answer);
-    fprintf(out, "\n  %-9s %7s %7s %7s %8s %7s %7s %8s %8s\n", "", "calls", "hits", "misses",
-            "compiles", "eager", "checks", "guards", "compile");
-    exact = functions_print(asked, answer, recorded, context, &same);
-    if (!answer->codes) {
-        fprintf(out, "all%s\n", same ? ", also those that stay as they are" : "");
-        if (recorded)
-            recorded(context, -1);
-        function_print(out, &r->total);
-        exact = exact && whatif_is_exact(&r->total);
-    }
-    if (exact && r->total.changed + r->total.gone == 0)
-        fputs("\nNo call would come out differently.\n", out);
-    if (!exact) {
-        fputs("\n1-4: at least 1 and at most 4, whatever the trace does not say; 1+: no upper "
-              "bound;\n?: not known.\n",
-              out);
-        if (answer->knobs.text)
-            measure_print(asked, &answer->knobs);
-    }
-    if (answer->unproven)
-        unproven_print(asked, answer->unproven);
-    if (r->notes.count)
-        fputs("\nTaken for granted:\n", out);
-    for (size_t i = 0; i < r->notes.count; i++)
-        note_print(out, r->notes.at[i]);
 }

@@ -59,9 +59,9 @@ char *whatif_range_text(char text[WHATIF_RANGE_TEXT], const struct whatif_range 
     size_t room = WHATIF_RANGE_TEXT - (size_t)bytes;
 
     if (range->high == WHATIF_NO_BOUND)
-        snprintf(text + bytes, room, " or more");
+        snprintf(text + bytes, room, "+");
     else if (!whatif_range_is_exact(range))
-        snprintf(text + bytes, room, " to %" PRId64, range->high);
+        snprintf(text + bytes, room, "-%" PRId64, range->high);
     return text;
 }
 

@@ -106,7 +106,7 @@ bool whatif_is_exact(const struct whatif_function *function);
 /* The calls of MORE are calls of SUM as well. */
 void whatif_range_add(struct whatif_range *sum, const struct whatif_range *more);
 
-/* RANGE as "4", "1 to 4" or "1 or more" in TEXT, which is returned. */
+/* RANGE as "4", "1-4" or "1+" in TEXT, which is returned. */
 char *whatif_range_text(char text[WHATIF_RANGE_TEXT], const struct whatif_range *range);
 
 /* REPLAY, borrowed as DB, was opened with its checks. */
@@ -149,8 +149,10 @@ struct whatif_answer { /* all owned: whatif_answer_free, also after a failure */
 bool whatif_ask(const struct whatif_asked *asked, struct whatif_answer *answer);
 void whatif_answer_free(struct whatif_answer *answer);
 
-/* ANSWER in words, what was recorded beside what is predicted. RECORDED, or NULL, is called before
- * the line that says what was recorded of the function with this code, -1: of all. */
+/* ---- trace/whatif/page.c ------------------------------------------------- */
+
+/* Print ANSWER: for each function the recorded figures and the predicted ones. RECORDED, or NULL,
+ * is called between a function's name and its figures, with its code id; -1: the sums of all. */
 void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *answer,
                  void (*recorded)(void *context, int64_t code_id), void *context);
 
