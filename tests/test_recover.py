@@ -3,12 +3,14 @@
 DYNTRACE_KILLS=200 kills that often for each interpreter and each way.
 """
 import contextlib
+import fcntl
 import os
 import random
 import signal
 import sqlite3
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -97,6 +99,46 @@ def test_collector_killed_while_it_finishes(dyntrace, python, tmp_path):
         finally:
             work.end()
         work.trace.unlink()
+
+
+@pytest.mark.parametrize("held", [0.05, 1.5])
+def test_collector_killed_while_another_command_has_its_lock(dyntrace, python, tmp_path, held):
+    """Each `dyntrace run` looks at what others left, and has a dead collector's lock meanwhile.
+
+    The program ends in that time: the trace is finished all the same.
+    """
+    program = """
+import os, time
+def f(): pass
+for _ in range(100): f()
+open("ready", "w").close()
+while not os.path.exists("go"): time.sleep(.01)
+"""
+    run = subprocess.Popen(
+        [dyntrace, "run", "-o", "t.db", "--python", python, "-c", program],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    until(lambda: (tmp_path / "ready").exists(), "the program is ready")
+    collector = collector_of(run.pid)
+    files = [os.readlink(f) for f in Path(f"/proc/{collector}/fd").iterdir()]
+    lock = os.open(next(f for f in files if f.endswith("/collector.lock")), os.O_RDWR)
+    try:
+        os.kill(run.pid, signal.SIGSTOP)
+        os.kill(collector, signal.SIGKILL)
+        fcntl.flock(lock, fcntl.LOCK_EX)  # once it is dead
+        (tmp_path / "go").touch()
+        os.kill(run.pid, signal.SIGCONT)
+        time.sleep(held)
+    finally:
+        os.close(lock)
+    assert run.wait(60) == 0, run.stderr.read()
+    assert run.stderr.read() == "dyntrace: the collector was killed; another took its place\n"
+    found = "SELECT count(*) FROM frame JOIN code USING (code_id) WHERE qualname = 'f'"
+    assert rows(tmp_path / "t.db", found) == [(100,)]
+    losses = rows(tmp_path / "t.db", "SELECT cause FROM losses WHERE NOT is_stall")
+    assert losses in ([(REPLACED,)], [(KILLED,)])
 
 
 @pytest.mark.parametrize("by", ["fsck", "run"])

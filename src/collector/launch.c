@@ -15,7 +15,11 @@
 #define PAUSE_NS UINT64_C(5000000)
 #define PAUSE_MAX_NS UINT64_C(1000000000)
 
-enum { DEATHS_MAX = 8 /* in a row, while it finishes */ };
+enum {
+    DEATHS_MAX = 8, /* in a row, while it finishes */
+    LOCK_LOOKS = 500,
+    LOCK_LOOK_MS = 20,
+};
 
 /* The program's standard input and output and what else was handed to it are its own: whoever is at
  * the other end must see them closed when it closes them. We only speak on stderr. Our own
@@ -147,15 +151,28 @@ void launch_order(struct launch *l, const struct collector_order *order)
     send_order(l, order);
 }
 
+/* Take the dead one's lock, at once or with PATIENCE. A command that looks for interrupted
+ * recordings (collector/recover.c) may have it for a moment. */
+static bool lock_take(struct session *session, bool patience)
+{
+    bool taken = session_take(session) == 0;
+
+    for (int i = 0; !taken && patience && errno == EWOULDBLOCK && i < LOCK_LOOKS; i++) {
+        usleep(LOCK_LOOK_MS * 1000);
+        taken = session_take(session) == 0;
+    }
+    return taken;
+}
+
 /* Put another in the place of the dead one. */
-static void replace(struct launch *l)
+static void replace(struct launch *l, bool patience)
 {
     struct collector_result said;
     bool ready;
 
     close(l->link);
     l->link = -1;
-    if (session_take(l->session) || start(l, NULL, false))
+    if (!lock_take(l->session, patience) || start(l, NULL, false))
         return;
     ready = is_ready(l, &said);
     snprintf(l->why, sizeof l->why, "%s", ready ? "" : said.error);
@@ -204,7 +221,7 @@ int launch_look(struct launch *l)
     if (now - l->born_ns < l->pause_ns)
         return (int)((l->pause_ns - (now - l->born_ns)) / 1000000) + 1;
     l->born_ns = now;
-    replace(l);
+    replace(l, false);
     return l->pid ? -1 : (int)(l->pause_ns / 1000000) + 1;
 }
 
@@ -233,7 +250,7 @@ bool launch_wait(struct launch *l, volatile sig_atomic_t *interrupted,
             waitpid(l->pid, NULL, 0);
         l->pid = 0;
         usleep((useconds_t)(deaths * PAUSE_NS / 1000));
-        replace(l);
+        replace(l, true);
     }
     return false;
 }
