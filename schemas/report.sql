@@ -141,6 +141,14 @@ FROM process_tree t
 JOIN process p ON p.process_id = t.process_id, (SELECT NULL AS own_pid) older -- of a trace without the column: the name is then this one's
 ORDER BY t.path;
 
+-- name: is-several
+-- Are there several processes or threads, so that they matter?
+SELECT (SELECT COUNT(*) FROM process) > 1 OR (SELECT COUNT(*) FROM thread) > 1;
+
+-- name: has-own
+-- Has it calls of functions of the program itself?
+SELECT EXISTS (SELECT 1 FROM hot_functions WHERE is_own);
+
 -- name: is-job
 -- Has it several ranks, for schemas/ranks.sql to compare?
 SELECT COUNT(DISTINCT rank) FILTER (WHERE rank >= 0) > 1 FROM process;
@@ -229,6 +237,26 @@ GROUP BY f.function_id
 HAVING COUNT(m.cache_entry_id) + SUM(m.outcome IS 'limit') + SUM(m.outcome IS 'error') > 0
 ORDER BY recompiles DESC, graph_breaks DESC, compile_ns DESC, m.qualname;
 
+-- name: eager
+-- Functions whose calls ran as Python though compiled code was wanted.
+--title Calls that ran eagerly, though a compiler was set
+--none None.
+--cell {eager:count}  eager
+--cell {calls:count}  of calls
+--cell {eager_ns:duration}  since
+--cell? {reason}  because
+--cell {qualname}  function
+--cell {filename:path}:{first_line|0}  where
+--page {!c}{qualname}  function
+--page {filename:path}:{first_line|0}  where
+--page {eager:count}  eager (calls that ran as Python)
+--page {calls:count}  of calls (that wanted compiled code)
+--page {eager_ns:duration}  since
+--page? {reason}  because
+SELECT qualname, filename, first_line, eager, calls, eager_ns, why_eager,
+       CASE why_eager WHEN 'limit' THEN 'limit reached' WHEN 'error' THEN 'compile failed' END AS reason
+FROM findings WHERE eager > 0 ORDER BY eager DESC, number;
+
 -- name: causes
 -- The guards that decided recompiles (compiles.cause_id), by function and by source: each recompile once. The actual
 -- values are a list in order, of the first hundred. Columns with a _ are for people (src/trace/functions.h).
@@ -314,31 +342,34 @@ ORDER BY k.compile_id, k.cache_entry_id;
 -- Breaks differ in the first line of the reason; the rest is the same for all that begin so.
 --title Graph breaks, by place
 --none No graph broke.
---cell {times:count}  times
+--cell {calls:count}  calls
+--cell {times:count}  compiles
 --cell {what:100}  reason
 --cell? {_at:80}  at
 --cell {qualname}  function
 --cell {filename:path}:{at_line|0}  where
---page {times:count}  times
+--page {calls:count}  calls (that met it)
+--page {times:count}  compiles (that broke there)
 --page {!c}{qualname}  function
 --page {filename:path}:{at_line|0}  where
 --page {what}  reason
 --page? {!c}{_at}  at (the innermost line of the program)
 --page? {!c}{_path}  by (how the program came there)
 --page {!c}{resume_function}  the rest is (function made of what comes after)
-SELECT p.qualname, p.filename, p.first_line, p.line, p.times, p.what, p.reason, p.user_stack,
+SELECT p.qualname, p.filename, p.first_line, p.line, p.times, p.calls, p.what, p.reason, p.user_stack,
        r.qualname AS resume_function, needed_by(p.user_stack, NULL, p.qualname) AS _at, stack_path(p.user_stack) AS _path,
        COALESCE(p.line, p.first_line) AS at_line
-FROM (SELECT c.qualname, c.filename, c.first_line, b.line, COUNT(*) AS times,
+FROM (SELECT c.qualname, c.filename, c.first_line, b.line, COUNT(*) AS times, SUM(COALESCE(u.calls, 0)) AS calls,
              substr(b.reason, 1, instr(substr(b.reason, 1, 500) || char(10), char(10)) - 1) AS what,
              substr(MAX(b.reason), 1, 4000) AS reason, substr(MAX(b.user_stack), 1, 4000) AS user_stack,
              MAX(b.resume_code_id) AS resume_code_id
       FROM graph_break b
       LEFT JOIN compile m ON m.compile_id = b.compile_id
+      LEFT JOIN entry_calls u ON u.cache_entry_id = m.cache_entry_id
       LEFT JOIN functions c ON c.code_id = COALESCE(b.code_id, m.code_id)
       GROUP BY c.function_id, b.line, what) p
 LEFT JOIN code r ON r.code_id = p.resume_code_id
-ORDER BY p.times DESC, p.filename, p.line, p.what;
+ORDER BY p.calls DESC, p.times DESC, p.filename, p.line, p.what;
 
 -- name: trials
 -- What `dyntrace try` measured, by the figures of whole runs; --json has those of each function in the view trial_functions.
@@ -409,6 +440,106 @@ SELECT kind, MIN(source) AS source, SUM(evaluations) AS evaluations, SUM(failure
 FROM guard_bill
 GROUP BY kind, iif(source GLOB 'G[[]''__builtins_dict__*', as_written(source), COALESCE(source, ''))
 ORDER BY 5 DESC, 3 DESC, kind, source;
+
+-- name: guard_costs
+-- Guards by function, where the time of checks was measured.
+--title Time in guards, by function
+--cell {checks:count}  checks
+--cell {failed:count}  failed
+--cell {ns:duration}  time
+--cell {each_ns:duration}  each
+--cell {qualname}  function
+--cell {filename:path}:{first_line|0}  where
+--page {!c}{qualname}  function
+--page {filename:path}:{first_line|0}  where
+--page {checks:count}  checks (of an entry's guards)
+--page {failed:count}  failed
+--page {ns:duration}  time (as it was measured)
+--page {each_ns:duration}  each
+SELECT c.qualname, c.filename, c.first_line, SUM(k.checks) AS checks, SUM(k.failed) AS failed, SUM(k.ns) AS ns, SUM(k.ns) / SUM(k.checks) AS each_ns
+FROM (SELECT cache_entry_id, COUNT(*) AS checks, SUM(result = $CHECK_FAIL) AS failed, SUM(duration_ns) AS ns
+      FROM guard_check WHERE duration_ns IS NOT NULL GROUP BY cache_entry_id) k
+JOIN cache_entry e ON e.cache_entry_id = k.cache_entry_id JOIN functions c ON c.code_id = e.code_id
+GROUP BY c.function_id HAVING SUM(k.ns) > 0 ORDER BY ns DESC, c.qualname;
+
+-- name: own_functions
+--title Functions of the program, most own time first
+--cell {calls:count}  calls
+--cell {total_ns:duration}  total
+--cell {self_ns:duration}  self
+--cell {ns_per_call:duration}  per call
+--cell? {max_ns:duration}  max
+--cell {raised:count}  raised
+--cell {qualname}  function
+--cell {filename:path}:{first_line|0}  where
+--page {!c}{qualname}  function
+--page {filename:path}:{first_line|0}  where
+--page {calls:count}  calls (frames entered)
+--page {total_ns:duration}  total (callees included)
+--page {self_ns:duration}  self (callees excluded)
+--page {ns_per_call:duration}  per call
+--page? {max_ns:duration}  max (the longest)
+--page {raised:count}  raised (left by an exception)
+SELECT qualname, filename, first_line, kind, calls, total_ns, self_ns, ns_per_call, max_ns, raised
+FROM hot_functions WHERE is_own
+ORDER BY self_ns DESC, calls DESC;
+
+-- name: slowest
+-- The longest call of each function of the program that was called more than once, in a program without a compiler.
+--title Slowest calls, the longest of each function
+--cell {max_ns:duration}  longest
+--cell {ns_per_call:duration}  per call
+--cell {calls:count}  calls
+--cell {qualname}  function
+--cell {filename:path}:{first_line|0}  where
+--page {!c}{qualname}  function
+--page {filename:path}:{first_line|0}  where
+--page {max_ns:duration}  longest
+--page {ns_per_call:duration}  per call
+--page {calls:count}  calls
+SELECT qualname, filename, first_line, max_ns, ns_per_call, calls
+FROM hot_functions WHERE is_own AND calls > 1 AND max_ns > 0 AND NOT EXISTS (SELECT 1 FROM compile)
+ORDER BY max_ns DESC, code_id LIMIT 10;
+
+-- name: waiting
+-- Own time of the functions that wait, in a program without a compiler.
+--title Waiting
+--cell {self_ns:duration}  waited
+--cell {calls:count}  calls
+--cell? {max_ns:duration}  longest
+--cell {qualname}  function
+--cell {filename:path}:{first_line|0}  where
+--page {!c}{qualname}  function
+--page {filename:path}:{first_line|0}  where
+--page {self_ns:duration}  waited (own time)
+--page {calls:count}  calls
+--page? {max_ns:duration}  longest
+SELECT h.qualname, h.filename, h.first_line, h.self_ns, h.calls, h.max_ns
+FROM hot_functions h JOIN waits w ON w.code_id = h.code_id WHERE h.self_ns > 0 AND NOT EXISTS (SELECT 1 FROM compile)
+ORDER BY h.self_ns DESC, h.qualname;
+
+-- name: packages
+-- All others, by what they belong to: the package below site-packages, else the module of the standard library.
+--title Other functions, by package
+--cell {functions:count}  functions
+--cell {calls:count}  calls
+--cell {self_ns:duration}  self
+--cell {package:40}  package
+--page {!c}{package}  package
+--page {functions:count}  functions
+--page {calls:count}  calls
+--page {self_ns:duration}  self (callees excluded)
+WITH placed AS (
+    SELECT calls, self_ns,
+           CASE WHEN instr(filename, 'site-packages/') THEN substr(filename, instr(filename, 'site-packages/') + 14)
+                WHEN instr(filename, 'dist-packages/') THEN substr(filename, instr(filename, 'dist-packages/') + 14)
+                WHEN instr(filename, '<frozen ') THEN replace(replace(filename, '<frozen ', ''), '>', '')
+                WHEN instr(filename, '/python3.') THEN substr(filename, instr(filename, '/python3.') + 1 + instr(substr(filename, instr(filename, '/python3.') + 1), '/'))
+                ELSE filename END AS rest
+    FROM hot_functions WHERE NOT is_own)
+SELECT replace(substr(rest, 1, instr(replace(replace(rest, '/', '.'), '.', '/') || '/', '/') - 1), '', '') AS package,
+       COUNT(*) AS functions, SUM(calls) AS calls, SUM(self_ns) AS self_ns
+FROM placed GROUP BY 1 ORDER BY self_ns DESC, 1;
 
 -- name: functions
 --title Functions, most own time first

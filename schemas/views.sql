@@ -361,6 +361,120 @@ LEFT JOIN compile m ON m.compile_id = b.compile_id
 LEFT JOIN code c ON c.code_id = b.code_id
 LEFT JOIN code r ON r.code_id = b.resume_code_id;
 
+-- entry_calls: how many calls ran the compiled code of each entry: hits, and those that compiled it. Reads `lookup`.
+CREATE VIEW entry_calls AS
+SELECT cache_entry_id, COUNT(*) AS calls FROM lookup
+WHERE outcome IN ($HIT, $COMPILED) AND cache_entry_id IS NOT NULL GROUP BY cache_entry_id;
+
+
+-- run_times: where the time of the whole recording went, one row. ran_ns: the lives of all processes, together. compile_ns: the part of them
+-- in which a compile ran in that process. import_ns: time in imports, of all threads; an import within a compile is in both. NULL where
+-- the importer's frames are not recorded. own_ns, wait_ns: own time of the program's own functions, and of those that wait, of all
+-- threads. steady_ns: when the last compile ended, if calls were looked up after that.
+CREATE VIEW run_times AS
+WITH work AS MATERIALIZED (
+    SELECT COALESCE(t.process_id, c.process_id) AS process_id, m.start_ns,
+           COALESCE(m.end_ns, (SELECT end_ns FROM recording_end)) AS end_ns
+    FROM compile m LEFT JOIN thread t ON t.thread_id = m.thread_id LEFT JOIN code c ON c.code_id = m.code_id
+),
+apart AS (
+    SELECT start_ns, end_ns, MAX(end_ns) OVER (PARTITION BY process_id ORDER BY start_ns, end_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before_ns
+    FROM work
+),
+ended AS MATERIALIZED (SELECT MAX(end_ns) AS ns FROM work)
+SELECT (SELECT COUNT(*) FROM process) AS processes, (SELECT COUNT(*) FROM thread) AS threads,
+       COALESCE((SELECT SUM(MAX(COALESCE(end_ns, (SELECT end_ns FROM recording_end)) - start_ns, 0)) FROM process),
+                (SELECT NULLIF(end_ns, 0) FROM recording_end)) AS ran_ns,
+       (SELECT SUM(MAX(end_ns - MAX(start_ns, COALESCE(before_ns, start_ns)), 0)) FROM apart) AS compile_ns,
+       (SELECT SUM(n.total_ns) FROM code c JOIN code_total n ON n.code_id = c.code_id
+        WHERE c.qualname = '_find_and_load' AND c.filename = '<frozen importlib._bootstrap>') AS import_ns,
+       (SELECT SUM(n.self_ns) FROM code_total n JOIN functions f ON f.code_id = n.code_id WHERE f.is_own) AS own_ns,
+       (SELECT SUM(n.self_ns) FROM code_total n WHERE n.code_id IN (SELECT code_id FROM waits)) AS wait_ns,
+       (SELECT ns FROM ended WHERE ns < (SELECT start_ns FROM lookup ORDER BY lookup_id DESC LIMIT 1)) AS steady_ns;
+
+
+-- findings: what to look at first, the most costly first: of a program with a compiler a row per function that was compiled again, ran
+-- eagerly or broke; of another where its own time went, the function whose slowest call stands out most, what waited. Each figure was
+-- measured:
+--   kind        'compiles'; 'time', 'slow', 'waits'
+--   cost_ns     compiles: time in recompiles and in compiles that failed; NULL: none. time, waits: own time. slow: its longest call
+--   calls       compiles: calls that wanted compiled code. Else all calls
+--   recompiles, again_ns, source   compiles again, their time, and what most of them were for
+--   eager, eager_ns, why_eager     calls of these that ran eagerly, since when, and for which reason: 'limit', 'error' or NULL
+--   errors, breaks, break_line, break_calls   compiles that raised; graph breaks by place, the first that most calls met, and how many met it
+--   ns_per_call, share             slow: the mean call; time, waits: part of the own time of all functions
+--   ask         what `dyntrace why` is to be asked: its name, or FILE:LINE if others are called so
+-- Reads `lookup`, and `frame` if any function was given up.
+CREATE VIEW findings AS
+WITH own AS MATERIALIZED (SELECT code_id, function_id FROM functions),
+every AS MATERIALIZED (SELECT m.*, o.function_id FROM compiles m JOIN own o ON o.code_id = m.code_id),
+made AS MATERIALIZED (
+    SELECT function_id, SUM(is_recompile) AS recompiles, SUM(iif(is_recompile, compile_ns, NULL)) AS again_ns,
+           SUM(outcome IS 'limit') AS limits, SUM(outcome IS 'error') AS errors, SUM(iif(outcome IS 'error', compile_ns, NULL)) AS error_ns
+    FROM every GROUP BY function_id
+),
+causes AS MATERIALIZED (
+    SELECT e.function_id, COALESCE(k.source, k.kind) AS source, COUNT(*) AS n, MIN(e.compile_id) AS first
+    FROM every e JOIN recompile_causes k ON k.cause_id = e.cause_id WHERE e.is_recompile GROUP BY 1, 2
+),
+ran AS MATERIALIZED (
+    SELECT code_id, SUM(counted) AS calls, SUM(counted AND ran_as_python) AS eager,
+           MIN(iif(counted AND ran_as_python, start_ns, NULL)) AS eager_ns, MAX(counted AND outcome = 'limit') AS limited
+    FROM calls GROUP BY code_id
+),
+ran_by AS MATERIALIZED (
+    SELECT o.function_id, SUM(r.calls) AS calls, SUM(r.eager) AS eager, MIN(r.eager_ns) AS eager_ns, MAX(r.limited) AS limited
+    FROM ran r JOIN own o ON o.code_id = r.code_id GROUP BY 1
+),
+met AS MATERIALIZED (
+    SELECT o.function_id, b.line, SUM(COALESCE(u.calls, 0)) AS calls
+    FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id JOIN own o ON o.code_id = COALESCE(b.code_id, m.code_id)
+    LEFT JOIN entry_calls u ON u.cache_entry_id = m.cache_entry_id GROUP BY 1, 2
+),
+broke AS MATERIALIZED (SELECT function_id, COUNT(*) AS breaks, line, MAX(calls) AS calls FROM met GROUP BY function_id),
+compiled AS (
+    SELECT 'compiles' AS kind, a.function_id,
+           NULLIF(COALESCE(m.again_ns, 0) + COALESCE(m.error_ns, 0), 0) AS cost_ns, r.calls, NULLIF(m.recompiles, 0) AS recompiles, m.again_ns,
+           (SELECT source FROM causes k WHERE k.function_id = a.function_id ORDER BY n DESC, first LIMIT 1) AS source,
+           NULLIF(r.eager, 0) AS eager, r.eager_ns,
+           iif(r.eager > 0, CASE WHEN m.limits > 0 OR r.limited THEN 'limit' WHEN m.errors > 0 THEN 'error' END, NULL) AS why_eager,
+           NULLIF(m.errors, 0) AS errors, b.breaks, b.line AS break_line, b.calls AS break_calls, NULL AS ns_per_call, NULL AS share
+    FROM (SELECT function_id FROM made WHERE recompiles > 0 OR errors > 0 UNION SELECT function_id FROM ran_by WHERE eager > 0
+          UNION SELECT function_id FROM broke) a
+    LEFT JOIN made m ON m.function_id = a.function_id LEFT JOIN ran_by r ON r.function_id = a.function_id
+    LEFT JOIN broke b ON b.function_id = a.function_id
+),
+spent AS MATERIALIZED (
+    SELECT h.code_id AS function_id, h.calls, h.self_ns, h.ns_per_call, h.max_ns, h.is_own, h.kind, w.code_id IS NOT NULL AS waits,
+           1.0 * h.self_ns / NULLIF(SUM(h.self_ns) OVER (), 0) AS share
+    FROM hot_functions h LEFT JOIN waits w ON w.code_id = h.code_id
+    WHERE NOT EXISTS (SELECT 1 FROM compile) AND NOT EXISTS (SELECT 1 FROM lookup)
+),
+plain AS (
+    SELECT * FROM (SELECT 'time' AS kind, function_id, self_ns AS cost_ns, calls, NULL AS ns_per_call, share, 1 AS place
+                   FROM spent WHERE is_own AND self_ns > 0 ORDER BY self_ns DESC LIMIT 1)
+    UNION ALL
+    SELECT * FROM (SELECT 'slow', function_id, max_ns, calls, ns_per_call, NULL, 2
+                   FROM spent WHERE is_own AND NOT waits AND calls >= 10 AND max_ns >= 1000000 AND max_ns >= ns_per_call * 10
+                   ORDER BY max_ns DESC, function_id LIMIT 1)
+    UNION ALL
+    SELECT * FROM (SELECT 'waits', function_id, self_ns, calls, NULL, share, 3
+                   FROM spent WHERE waits AND self_ns > 0 ORDER BY self_ns DESC LIMIT 1)
+),
+found AS (
+    SELECT kind, function_id, cost_ns, calls, recompiles, again_ns, source, eager, eager_ns, why_eager, errors, breaks, break_line, break_calls, ns_per_call,
+           share, 0 AS place FROM compiled
+    UNION ALL
+    SELECT kind, function_id, cost_ns, calls, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ns_per_call, share, place FROM plain
+)
+SELECT ROW_NUMBER() OVER (ORDER BY f.place, COALESCE(f.cost_ns, 0) DESC, COALESCE(f.eager, 0) DESC, COALESCE(f.break_calls, 0) DESC, f.function_id) AS number,
+       f.kind, f.function_id AS code_id, c.qualname, c.filename, c.first_line, f.cost_ns, f.calls, f.recompiles, f.again_ns, f.source, f.eager,
+       f.eager_ns, f.why_eager, f.errors, f.breaks, f.break_line, f.break_calls, f.ns_per_call, f.share,
+       iif((SELECT COUNT(DISTINCT filename || ':' || first_line) FROM code o WHERE o.qualname = c.qualname AND o.kind IS NOT 'compiled') > 1,
+           c.filename || ':' || c.first_line, c.qualname) AS ask
+FROM found f LEFT JOIN code c ON c.code_id = f.function_id
+ORDER BY number;
+
 
 -- compile_phases: where compiles spent their time. Phases lie within one another.
 CREATE VIEW compile_phases AS

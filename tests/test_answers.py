@@ -375,8 +375,8 @@ def test_recompiles_are_one_number_everywhere(record, run, python, tmp_path):
     for row in table(run("sql", path, "guards-by-source").stdout):
         assert int(row["recompiles"]) <= AGAIN[row["qualname"]][0], row
     assert sum(int(r["recompiles"]) for r in table(run("sql", path, "torch-processes").stdout)) == total
-    worst = json.loads(run("why", path, "--json").stdout)["matches"]
-    assert {f["function"]: (f["recompiles"], f["compiles"]) for f in worst} == AGAIN
+    found = json.loads(run("why", path, "--json").stdout)["findings"]
+    assert {f["qualname"]: f["recompiles"] for f in found if f["recompiles"]} == {name: again for name, (again, _) in AGAIN.items() if again}
     events = json.loads(run("replay", path, "--to", "1", "--json").stdout)["events"]
     assert sum(json.loads(run("replay", path, "--to", n + 1, "--json").stdout).get("recompile", False) for n in range(events)) == total
 

@@ -115,8 +115,8 @@ def test_the_html_page_has_every_part(run, decided):
     text = page_of(run, decided)
     page = Page(text)
     sections = [value for tag, name, value in page.attributes if tag == "section" and name == "id"]
-    assert sections == ["overview", "compiles", "recompiles", "each-recompile", "breaks", "limits", "guards", "functions", "timeline", "flame",
-                        "processes"]
+    assert sections == ["overview", "recompiles", "each-recompile", "breaks", "eager", "compiles", "limits", "own_functions", "functions", "guard_costs",
+                        "guards", "timeline", "flame", "processes"]
     links = {value for tag, name, value in page.attributes if tag == "a" and name == "href"}
     assert links <= {"#" + s for s in sections}
     texts = {t for _, t in page.texts}

@@ -672,31 +672,34 @@ def test_shares_are_those_of_every_command(run, plant):
     assert found["recompiles"] == json.loads(asked.stdout)[0]["n"] == 3
 
 
-def test_without_a_function_why_lists_the_worst_first(run, plant, tmp_path):
-    """What to ask, the worst first, with the numbers of `report`; the answer itself where there is one only."""
+def test_without_a_function_why_says_what_to_look_at_first(run, plant, tmp_path):
+    """What to look at first, with the numbers of `why FUNC` and of `report`."""
     from planted import make_trace
     p = plant()
     size_changes(p)
     p.insert("code", code_id=7, process_id=1, filename="/src/app.py", qualname="g", first_line=30, kind="function")
     one = p.done()
-    assert run("why", one).stdout == run("why", "f", one).stdout
     with sqlite3.connect(one) as db:
         db.execute("INSERT INTO lookup(lookup_id, thread_id, code_id, start_ns, duration_ns, outcome) VALUES (900, 1, 7, 1, 1, 5)")
         db.execute("INSERT INTO graph_break(graph_break_id, compile_id, code_id, line, reason) VALUES (1, 2, 1, 12, 'print')")
     db.close()
     done = run("why", one)
     assert (done.returncode, done.stderr) == (0, "")
-    heading, rows = done.stdout.split("\n\n")
-    assert heading.startswith("What to ask, the worst first")
-    assert [(r["recompiles"], r["graph breaks"], r["ran as Python"], r["function"]) for r in table(rows)] == [("3", "1", "7", "f"), ("0", "0", "1", "g")]
-    report = {(r["qualname"], r["compiles"], r["recompiles"]) for r in json.loads(run("report", one, "--json").stdout)["compiles"]}
-    assert {(r["function"], int(r["compiles"]), int(r["recompiles"])) for r in table(rows) if int(r["compiles"])} == report
-    assert [m["function"] for m in json.loads(run("why", one, "--json").stdout)["matches"]] == ["f", "g"]
-    assert run("show", one).stdout == done.stdout
-    none = make_trace(tmp_path / "none.db")
+    time, found = done.stdout.split("\n\n")
+    assert time == "time not known: 2 ms compiling, compiling to the end" and found.startswith("What to look at first\n1. f was compiled again 3 times, most often for x; 7 of 16 calls ran as Python")
+    assert f"dyntrace why f {one}\n2. g: 1 of 1 call ran as Python since 0.000 s" in found and f"   dyntrace why g {one}\n" in found
+    json_of = {f["qualname"]: f for f in json.loads(run("why", one, "--json").stdout)["findings"]}
+    why = json.loads(run("why", "f", one, "--json").stdout)
+    assert json_of["f"]["recompiles"] == why["recompiles"] == 3 and json_of["f"]["eager"] == why["shares"]["ran_as_python"]
+    assert json_of["f"]["calls"] == why["shares"]["calls"] and (json_of["g"]["eager"], json_of["g"]["calls"]) == (1, 1)
+    assert run("report", one).stdout.startswith(done.stdout)
+    assert json.loads(run("report", one, "--json").stdout)["findings"] == list(json_of.values())
+    assert run("why", cwd=one.parent, env={**os.environ, "HOME": "/"}).stdout.count("dyntrace why f\n") == 1
+    assert run("show", one).stdout.startswith("What to ask, the worst first")
+    none = make_trace(tmp_path / "none.db", rows="")
     done = run("why", none)
-    assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith("Nothing was compiled again") and done.stdout.count("\n") == 1
-    assert json.loads(run("why", none, "--json").stdout) == {"name": None, "matches": [], "match_count": 0}
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout.endswith("Nothing stands out.\n")
+    assert json.loads(run("why", none, "--json").stdout)["findings"] == []
     assert "no such function" in run("why", "not-there.db", cwd=tmp_path).stderr
 
 

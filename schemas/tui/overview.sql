@@ -50,18 +50,24 @@ SELECT cause, SUM(events) AS events FROM losses WHERE NOT is_stall GROUP BY caus
 --| {!d}the program waited for the recorder; nothing is missing for that  => losses
 SELECT 1 WHERE EXISTS (SELECT 1 FROM losses WHERE is_stall);
 
--- The shares are those of `report` and `check`.
---slow # Calls of watched code
+-- The words are those of `report` and `why`.
+--slow # What to look at first
 --slow   ...
---none # Calls of watched code
+--call findings
+SELECT 1;
+
+-- The shares are those of `report` and `check`.
+--slow # Calls that wanted compiled code
+--slow   ...
+--none # Calls that wanted compiled code
 --none   none: nothing that compiles frames ran
---# Calls of watched code: {total:count}{!n}  {!good}{hit} % hit{!n}, {compiled} % compiled, {!bad}{eager} % ran eagerly  => ledger
+--# Calls that wanted compiled code: {wanted:count}{!n}  {!good}{hit} % hit{!n}, {compiled} % compiled, {!bad}{eager} % ran eagerly  => ledger
 --|   {outcome:<15}{!outcome}{share:bar16}{!n} {n:count>8}  {ns:duration} in lookups  => ledger WHERE outcome = {outcome} | {outcome}
 WITH decided AS MATERIALIZED (SELECT outcome, COUNT(*) AS n, CAST(TOTAL(duration_ns) AS INTEGER) AS ns, SUM(counted) AS asked, SUM(counted AND ran_as_python) AS python
                               FROM calls GROUP BY outcome),
-  sums AS MATERIALIZED (SELECT SUM(n) AS total, MAX(SUM(asked), 1) / 100.0 AS whole, SUM(asked * (outcome = 'hit')) AS hits,
+  sums AS MATERIALIZED (SELECT SUM(n) AS total, SUM(asked) AS wanted, MAX(SUM(asked), 1) / 100.0 AS whole, SUM(asked * (outcome = 'hit')) AS hits,
                                SUM(asked * (outcome = 'compiled')) AS compiled, SUM(python) AS python FROM decided)
-SELECT d.outcome, d.n, d.ns, 1.0 * d.n / s.total AS share, s.total, printf('%.1f', s.hits / s.whole) AS hit, printf('%.1f', s.compiled / s.whole) AS compiled,
+SELECT d.outcome, d.n, d.ns, 1.0 * d.n / s.total AS share, s.wanted, printf('%.1f', s.hits / s.whole) AS hit, printf('%.1f', s.compiled / s.whole) AS compiled,
        printf('%.1f', s.python / s.whole) AS eager, iif(s.hits >= s.whole * 90, 'g', 'w') AS good, iif(s.python > s.whole * 10, 'r', 'n') AS bad
 FROM decided d, sums s ORDER BY d.n DESC, d.outcome;
 

@@ -1,10 +1,9 @@
 /* cmd/report.c -- `dyntrace report`: a trace on one page.
  *
- * What was recorded, what is missing, which processes and threads there were,
- * how calls were decided, what was compiled, again and why, where graphs broke,
- * what guards cost, where the time went. Frames are not read, so that it is
- * quick on a day's recording, and works while that goes on. Losses come before
- * anything that they make doubtful. */
+ * What to look at first (trace/findings.h), what was compiled again and why,
+ * where graphs broke, which calls ran eagerly, where the time went, what was
+ * recorded. Frames are not read, so that it is quick on a day's recording, and
+ * works while that goes on. Losses come before anything that they make doubtful. */
 #include <math.h>
 
 #include "cmd/report/report.h"
@@ -18,6 +17,9 @@
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
+#include "trace/findings.h"
+#include "trace/page_text.h"
+#include "trace/prose.h"
 #include "trace/result.h"
 #include "trace/traces.h"
 
@@ -30,6 +32,7 @@ static struct {
     bool json, force;
     const char *page; /* --html */
     int64_t limit;    /* 0: not given, -1: all */
+    const char *file; /* the first operand, or NULL */
 } given;
 
 static const struct option options[] = {
@@ -53,20 +56,55 @@ static void fact_print(void *table, const char *name, const char *value)
     table_string(table, value);
 }
 
-/* The report for a terminal. */
-static void report_text(struct report *report)
+/* What the recording is. */
+static void recording_print(struct report *report)
 {
-    static const char *const tables[] = {"losses", "processes", "threads", "outcomes", "compiles",
-                                         "causes", "trials",    "breaks",  "guards",   "functions"};
     struct table *table =
         table_open(report->out, table_format(report->out, false), 2, (const char *[]){"", ""});
 
+    prose_title(report->out, "The recording");
     table_headless(table);
     report_facts(report, fact_print, table);
     table_close(table);
+}
+
+/* Warn if the trace is not whole. */
+static void state_print(const struct report *report)
+{
+    if (!report->state || !strcmp(report->state, "complete"))
+        return;
+    prose_text(report->out, report_state(report), 200);
+    putc('\n', report->out);
+}
+
+static void processes_print(struct report *report)
+{
+    report_table(report, "processes", false);
+    report_table(report, "threads", false);
+}
+
+/* The report for a terminal. */
+static void report_text(struct report *report)
+{
+    static const char *const tables[] = {"causes",   "breaks",        "eager",      "outcomes",
+                                         "trials",   "own_functions", "slowest",    "waiting",
+                                         "packages", "compiles",      "guard_costs"};
+    bool has_own = db_integer(report->db, 0, schema_statement("report/has-own"));
+    bool is_several = db_integer(report->db, 0, schema_statement("report/is-several"));
+
+    report_table(report, "losses", false); /* before anything that they make doubtful */
+    state_print(report);
+    findings_print(report->db, report->out, page_text_way(report->out, false), given.file);
+    if (is_several)
+        processes_print(report);
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (strcmp(tables[i], "outcomes") != 0 || report_decided(report))
             report_table(report, tables[i], false);
+    if (!has_own)
+        report_table(report, "functions", false);
+    recording_print(report);
+    if (!is_several)
+        processes_print(report);
 }
 
 /* ---- for programs -------------------------------------------------------- */
@@ -144,6 +182,7 @@ static void report_json(struct report *report)
     meta_json(report, json);
     json_string(json, "left_out", left_out);
     free(left_out);
+    findings_json(db, json);
     if (report->frames >= 0)
         query_bind_integer(query, 1, report->frames);
     if (report->open_frames >= 0)
@@ -208,6 +247,7 @@ static int report_main(int count, char **operands)
         say_error("report: --json and --html: one form at a time");
         return 2;
     }
+    given.file = *operands;
     if (!(report.db = traces_open(operands, given.page ? MERGE_FRAMES : MERGE_COUNTED)))
         return 2;
     if (given.page && traces_has(given.page)) {
@@ -229,9 +269,11 @@ const struct command command_report = {
     .name = "report",
     .summary = "a trace on one page, for a terminal, a program or a browser",
     .operands = "[FILE...]",
-    .about = "A trace on one page: losses, processes, threads, how calls were decided, what was "
-             "compiled and why again, graph breaks, guards, where the time went. FILE is the "
-             "newest *.db trace here unless given; it may still be recorded.",
+    .about =
+        "A trace on one page: losses, where the time of the program went, three things to look "
+        "at first, what was compiled again and why, graph breaks, eager calls, the program's "
+        "own functions, other functions by package, guards, the recording. FILE is the newest "
+        "*.db trace here unless given; it may still be recorded.",
     .options = options,
     .operands_most = OPERANDS_ANY,
     .run = report_main,

@@ -22,11 +22,14 @@
 #include "lib/bounds.h"
 #include "lib/json.h"
 #include "lib/option.h"
+#include "trace/db.h"
+#include "trace/findings.h"
+#include "trace/page_text.h"
 #include "versions.h"
 
 static struct {
     const char *trace, *python;
-    bool force, live;
+    bool force, live, quiet;
     int64_t pid; /* of `collect` */
     struct session_options session;
     LIST(const char *) globs;    /* each owned, till the end */
@@ -89,6 +92,10 @@ static const struct option run_options[] = {
              "DIR/%h-%r-%p.db. Such a trace is recorded on a local disk ($TMPDIR or /var/tmp) and "
              "moved to its place when it is whole"},
     {"force", .read = option_flag, .to = &given.force, .help = "replace FILE if it is there"},
+    {"quiet", .read = option_flag, .to = &given.quiet,
+     .help =
+         "do not print at the end what to look at first, as `dyntrace why` does; that is printed "
+         "on a terminal only"},
     {"live", .read = option_flag, .to = &given.live,
      .help =
          "show the recording on the screen while the program runs, as `dyntrace tui` does. What "
@@ -250,7 +257,11 @@ static bool trace_end(struct launch *l, volatile sig_atomic_t *interrupted,
 
 /* ---- run ----------------------------------------------------------------- */
 
-enum { BIG = 200 << 20, MB = 1 << 20 }; /* bytes */
+enum {
+    BIG = 200 << 20, /* bytes, as the next */
+    MB = 1 << 20,
+    FRAMES_READ = 2000000, /* more are not read at the end of a run, for that takes a second */
+};
 
 /* Suggest --frames decided if a torch program's trace is large. */
 static void say_size(const struct session *session, const struct collector_result *said)
@@ -263,6 +274,32 @@ static void say_size(const struct session *session, const struct collector_resul
                   "decisions",
                   session->trace, (long long)file.st_size / MB,
                   ((long long)file.st_size - (long long)said->undecided) / MB + 1);
+}
+
+/* On a terminal: print what to look at first in the trace. */
+static void say_findings(const struct session *session, const struct collector_result *said)
+{
+    char *here = getcwd(NULL, 0);
+    size_t bytes = here ? strlen(here) : 0;
+    const char *path = session->trace;
+    bool is_here = bytes && !strncmp(path, here, bytes);
+    bool is_recorded = said->processes && !said->error[0];
+    bool is_wanted = is_recorded && !given.quiet;
+    struct db *db;
+
+    if (is_here && path[bytes] == '/')
+        path += bytes + 1;
+    if (!is_wanted || !isatty(2)) {
+        free(here);
+        return;
+    }
+    if (said->frames > FRAMES_READ) {
+        say_error("`dyntrace why %s` prints what to look at first", path);
+    } else if ((db = db_open(path))) {
+        findings_print(db, stderr, page_text_way(stderr, false), path);
+        db_close(db);
+    }
+    free(here);
 }
 
 /* Print the warnings at the end. */
@@ -353,6 +390,7 @@ static int record(const struct program *t, int argc, char **argv)
         memcpy(session.trace, session.destination, sizeof session.trace);
     say_result(&session, &said, t, ended);
     say_size(&session, &said);
+    say_findings(&session, &said);
     if (settings_print_unused(said.settings))
         status = 2;
     if (said.error[0] && !said.frames)

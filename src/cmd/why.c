@@ -5,10 +5,13 @@
 #include "cmd/try.h"
 #include "cmd/why/page.h"
 #include "command.h"
+#include "lib/json.h"
 #include "lib/option.h"
 #include "lib/say.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
+#include "trace/findings.h"
+#include "trace/page_text.h"
 
 /* What is asked for. */
 static struct {
@@ -36,6 +39,23 @@ static const struct option options[] = {
     OPTION_END,
 };
 
+/* Without a name: what to look at first. */
+static void first_print(struct db *db, const char *file)
+{
+    struct json *json = &(struct json){.out = stdout};
+
+    if (!given.json) {
+        findings_print(db, stdout, page_text_way(stdout, false), file);
+        return;
+    }
+    json_object(json, NULL);
+    json_lines(json);
+    json_string(json, "file", db_path(db));
+    findings_json(db, json);
+    json_end(json);
+    putchar('\n');
+}
+
 static int why_main(int count, char **operands)
 {
     struct why why = {.with_sql = given.sql, .force_whatif = given.whatif};
@@ -45,8 +65,12 @@ static int why_main(int count, char **operands)
     int measured = 0;
     int status;
 
-    if (!find_operands("why", count, operands, &name, &files))
+    if (!count) {
+        name = NULL;
+        files = operands;
+    } else if (!find_operands("why", count, operands, &name, &files)) {
         return 2;
+    }
     if (given.ranks && !name)
         say_error("why: --ranks needs the name of a function; `dyntrace ranks` compares all");
     if (given.ranks)
@@ -59,7 +83,9 @@ static int why_main(int count, char **operands)
     doubts_say(why.db, "the answer is about what it has so far", NULL);
     why.progress = progress_begin("reading decisions");
     db_on_progress(why.db, progress_spin, &why.progress);
-    found = find_code(why.db, name, &why.code, stdout, given.json);
+    found = FIND_LISTED;
+    if (name)
+        found = find_code(why.db, name, &why.code, stdout, given.json);
     if (found == FIND_ONE) {
         why_gather(&why);
         why_follow(&why);
@@ -71,6 +97,8 @@ static int why_main(int count, char **operands)
         why_json(&why, stdout);
     else if (found == FIND_ONE && !db_failed(why.db))
         why_page_print(&why, given.all);
+    if (!name)
+        first_print(why.db, *files);
     status = find_status(why.db, found);
     why_free(&why);
     return status ? status : measured;
@@ -79,14 +107,15 @@ static int why_main(int count, char **operands)
 const struct command command_why = {
     .name = "why",
     .summary = "why a function was compiled again, or ran as Python",
-    .operands = "FUNC [FILE...]",
+    .operands = "[FUNC] [FILE...]",
     .about = "What was decided about the calls of a function, and why: hits, compiles and "
              "recompiles with the guard that failed, calls that ran as Python, entries that died, "
-             "what would have helped, and how much.\n\n"
+             "what would have helped, and how much. Of a function that no compiler had to do with: "
+             "how long its calls took, the slowest of them, and who called it. Without FUNC: where "
+             "the time of the whole program went, and three things to look at first.\n\n"
              "FUNC is a qualified name, its last part, FILE:LINE, a GLOB, a compile such as 0/1, "
              "or FUNC@LINE, the rest of FUNC after a graph break in that line. FILE is the newest "
-             "*.db trace here unless given. A FILE alone answers about its only function that was "
-             "compiled again, broke or ran as Python, or lists them.",
+             "*.db trace here unless given.",
     .options = options,
     .operands_most = OPERANDS_ANY,
     .run = why_main,

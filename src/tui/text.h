@@ -134,7 +134,8 @@ struct page_part {
 /* All of them, in tui/views/; tui/view_table.c makes the table. */
 /* clang-format off */
 #define PAGE_PARTS(X) \
-    X(doubts) X(guards) X(bytecode) X(compile_remedy) X(break_remedy) X(break_source) X(origin) \
+    X(doubts) X(findings) X(guards) X(bytecode) X(compile_remedy) X(break_remedy) \
+    X(break_source) X(origin) \
     X(function_source) X(spread) X(rank) X(inside)
 /* clang-format on */
 #define X(name) void part_##name(struct doc *doc, struct db *db, struct query *row);

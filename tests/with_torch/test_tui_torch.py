@@ -16,7 +16,7 @@ from terminal import answered
 ROOT = Path(__file__).resolve().parents[2]
 # The keys that lead to a view, and what stands there: regular expressions.
 VIEWS = {
-    "overview": ("", r"Calls of watched code: 9 +44\.4 % hit, 55\.6 % compiled", r"scale: factor: "),
+    "overview": ("", r"Calls that wanted compiled code: 9 +44\.4 % hit, 55\.6 % compiled", r"scale: factor: "),
     "functions": ("2", r"scale +3 +1 +2 +1 +0 +2", r"report +2 +1 +1 +0 +1 +1"),
     "function": ("2 Enter", r"^ scale +\S+recompiles\.py:13 +function", r"3 calls, .* in it", r"compiled +2 ", r"hit +1 "),
     "entries": (":entries Enter", r"scale +0/0 +0 +1 +\d+ ", r"scale +0/1 +1 +1 +\d+ ", r"report +1/0 +1 +1 "),

@@ -92,7 +92,7 @@ void report_outcomes(const struct report *report, struct json *json, const char 
 
 /* ---- the recording as a whole -------------------------------------------- */
 
-static const char *state_words(const struct report *report)
+const char *report_state(const struct report *report)
 {
     const char *state = report->state ? report->state : "unknown";
 
@@ -186,7 +186,7 @@ void report_facts(struct report *report, void (*put)(void *to, const char *name,
     char human[TABLE_HUMAN];
 
     fact_put(&all, "trace", db_path(report->db));
-    fact_put(&all, "state", state_words(report));
+    fact_put(&all, "state", report_state(report));
     db_rows(query, report->db, schema_statement("report/facts"))
     {
         const char *name = query_text(query, 0, NULL);

@@ -15,6 +15,7 @@
 #include "lib/times.h"
 #include "schema.h"
 #include "trace/db.h"
+#include "trace/findings.h"
 #include "trace/page_text.h"
 #include "trace/stacks.h"
 
@@ -333,6 +334,8 @@ static void part_put(struct page_text *page, const char *name, struct query *row
         fputs(report_css, page->out);
     else if (!strcmp(name, "js"))
         fputs(report_js, page->out);
+    else if (!strcmp(name, "findings"))
+        findings_print(page->db, page->out, TEMPLATE_HTML, NULL);
     else if (!strcmp(name, "facts"))
         report_facts(report, fact_html, page);
     else if (!strcmp(name, "pictures"))
@@ -363,8 +366,9 @@ static void overview_put(struct page_text *page)
 bool report_html(struct report *report)
 {
     static const char *const compared[] = {"ranks/ranks", "ranks/differs", "ranks/storms"};
-    static const char *const tables[] = {"compiles", "causes", "recompiles", "trials",
-                                         "breaks",   "limits", "guards",     "functions"};
+    static const char *const tables[] = {
+        "causes",        "recompiles", "breaks",  "eager",    "trials",    "compiles",    "limits",
+        "own_functions", "slowest",    "waiting", "packages", "functions", "guard_costs", "guards"};
     struct page_text page = {
         .out = report->out,
         .db = report->db,

@@ -52,6 +52,9 @@ void report_calls_read(struct report *report);
 bool report_decided(const struct report *report);
 double report_percent(const struct report *report, int64_t part);
 
+/* The trace's state in words: "still recording". */
+const char *report_state(const struct report *report);
+
 /* What is known of the recording, one after the other: "span" and "2.5 s". */
 void report_facts(struct report *report, void (*put)(void *to, const char *name, const char *value),
                   void *to);

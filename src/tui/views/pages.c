@@ -2,6 +2,7 @@
  * fast.
  *
  * Runs in: the viewer, in a thread. */
+#include <ctype.h>
 #include <inttypes.h>
 
 #include "lib/say.h"
@@ -10,6 +11,7 @@
 #include "trace/cause_read.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
+#include "trace/findings.h"
 #include "trace/prose.h"
 #include "trace/remedy.h"
 #include "trace/source.h"
@@ -32,6 +34,31 @@ void part_doubts(struct doc *doc, struct db *db, struct query *unused)
     if (settings)
         doc_line(doc, MARK "drecorded under %s", doc_safe(doc, settings, 1000));
     free(settings);
+}
+
+/* What to look at first, as `report` prints it; each finding leads to its function. */
+void part_findings(struct doc *doc, struct db *db, struct query *unused)
+{
+    struct query *query = db_query(db, "SELECT code_id, qualname FROM findings");
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    char *rest;
+    char *line;
+
+    findings_print(db, out, TEMPLATE_MARKED, NULL);
+    fclose(out);
+    rest = text;
+    while ((line = strsep(&rest, "\n")) && rest) {
+        doc_line(doc, "%s", line);
+        bool is_finding = isdigit((unsigned char)*line) && line[1] == '.';
+        if (!is_finding || !query_step(query))
+            continue;
+        doc_leads(doc, VIEW_FUNCTION, query_integer(query, 0), NULL,
+                  doc_safe(doc, query_text(query, 1, NULL), 60));
+    }
+    query_close(query);
+    free(text);
 }
 
 /* ---- entry: its guards as a tree of what they look at, and its bytecode ---- */

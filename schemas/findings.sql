@@ -1,0 +1,38 @@
+-- findings.sql -- what to look at first, in words: `report`, `why` without a name, the end of `run`, and the HTML page print these two
+-- (src/trace/findings.h). schemas/views.sql has the definitions. ?2: the trace as a word of a command, or NULL: the newest here.
+
+-- name: time
+-- Where the time of the whole recording went.
+--+ {ran_ns:duration|time not known}[ in {several:integer} processes together]
+--+ [: {compile_ns:duration} compiling[ ({share:rough} %)][, {import_ns:duration} importing][, steady since {steady_ns:duration}][, {?unsteady}compiling to the end]]
+--+ [{?plain}[: {own_ns:duration} in functions of the program][, {wait_ns:duration} waiting][, {import_ns:duration} importing]]
+--| [{?plain}, [{?threads}on all {threads:integer} threads together][{-threads}of one thread]]
+SELECT t.ran_ns, iif(t.processes > 1, t.processes, NULL) AS several, t.compile_ns, 100.0 * t.compile_ns / NULLIF(t.ran_ns, 0) AS share,
+       t.import_ns, t.steady_ns, iif(t.compile_ns IS NOT NULL AND t.steady_ns IS NULL AND EXISTS (SELECT 1 FROM lookup), 1, NULL) AS unsteady,
+       iif(t.compile_ns IS NULL AND t.own_ns IS NOT NULL, 1, NULL) AS plain, t.own_ns, NULLIF(t.wait_ns, 0) AS wait_ns,
+       iif(t.threads > 1, t.threads, NULL) AS threads
+FROM run_times t;
+
+-- name: list
+--#
+--# {!b}What to look at first{!n}
+--fill 3
+--none Nothing stands out.
+--+ {number:integer}. {!b}{name:100}{!n}
+--+ [ was compiled again {recompiles:count~time}[, most often for {source:80}]]
+--+ [{before_errors} {errors:count~compile} failed]
+--+ [{before_eager} {eager:count} of {calls:count~call} ran {eagerly} since {eager_ns:seconds}[, {reason}]]
+--+ [[{?before_break};] breaks in line {break_line}[ and {other_breaks:count} more], met by {break_calls:count~call}]
+--+ [{?time}: {time:duration} of its own in {calls:count~call}, {share:rough} % of all functions' own time]
+--+ [{?slow}: one call took {slow:duration}, all {calls:count} took {ns_per_call:duration} on average]
+--| [{?waits} waited {waits:duration} in {calls:count~call}, {share:rough} % of all functions' own time]
+--|    [{?compiles}{cost_ns:duration} in these compiles; ]dyntrace why {ask:shell}[ {file:shell}]
+SELECT number, COALESCE(resume_words(qualname), qualname, '?') AS name, iif(kind = 'compiles', 1, NULL) AS compiles, cost_ns, calls, recompiles,
+       as_written(source) AS source, errors, eager, eager_ns, iif(recompiles > 0, ';', ':') AS before_errors, iif(recompiles > 0 OR errors > 0, ';', ':') AS before_eager,
+       iif(recompiles > 0 OR errors > 0 OR eager > 0, 1, NULL) AS before_break,
+       iif(EXISTS (SELECT 1 FROM process WHERE torch_version IS NOT NULL), 'eagerly', 'as Python') AS eagerly,
+       CASE why_eager WHEN 'limit' THEN 'when the limit was reached' WHEN 'error' THEN 'as its compile failed' END AS reason,
+       iif(break_calls IS NULL, NULL, break_line) AS break_line, NULLIF(breaks - 1, 0) AS other_breaks, break_calls,
+       iif(kind = 'time', cost_ns, NULL) AS time, iif(kind = 'slow', cost_ns, NULL) AS slow, iif(kind = 'waits', cost_ns, NULL) AS waits,
+       100.0 * share AS share, ns_per_call, ask, ?2 AS file
+FROM findings;

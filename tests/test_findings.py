@@ -1,0 +1,111 @@
+"""What to look at first: one query and one text, on `report`, `why` without a name, at the end of `run`, in HTML and in the TUI."""
+import json
+import re
+import shlex
+import sqlite3
+
+import pytest
+
+from planted import MS, make_trace
+from shared import Screen, query
+
+pytestmark = pytest.mark.one_python
+
+PLAIN = """
+import threading, time
+def quick(): pass
+def sleep(n): time.sleep(n)
+def main():
+    worker = threading.Thread(target=sleep, args=(0.3,))
+    worker.start()
+    for i in range(20): sleep(0.1 if i == 7 else 0)
+    worker.join()
+main()
+"""
+
+
+@pytest.fixture
+def plain(record):
+    return record(["-c", PLAIN]).path
+
+
+def test_a_plain_program(run, plain):
+    lines = run("why", plain).stdout.splitlines()
+    assert re.fullmatch(r"[\d.]+ ms: [\d.]+ ms in functions of the program, [\d.]+ ms waiting, [\d.]+ [mu]s importing, on all 2 threads together", lines[0])
+    assert lines[2] == "What to look at first" and len(lines) == 9
+    assert re.fullmatch(r"1\. sleep: 4\d\d ms of its own in 21 calls, \d\d % of all functions' own time", lines[3])
+    assert lines[4] == f"   dyntrace why sleep {plain}"
+    assert re.fullmatch(r"2\. sleep: one call took 3\d\d ms, all 21 took [\d.]+ ms on average", lines[5])
+    assert re.fullmatch(r"3\. Thread\.(join|_wait_for_tstate_lock) waited [\d.]+ ms in \d calls?, \d+ % of all functions' own time", lines[7])
+    for line in lines[4::2]:
+        command = line.split()
+        assert command[:2] == ["dyntrace", "why"] and run(*command[1:]).returncode == 0
+
+
+def test_the_same_text_everywhere(run, dyntrace, plain, tmp_path):
+    text = run("why", plain).stdout
+    assert run("report", plain).stdout.startswith(text)
+    words = [re.sub(r"^\d\. ", "", line) for line in text.splitlines()[3::2]]
+    assert run("report", plain, "--html", tmp_path / "t.html").returncode == 0
+    page = (tmp_path / "t.html").read_text().replace("&#39;", "'")
+    screen = run("tui", plain, "--dump", "--screen", "160x50").stdout
+    for line in [text.splitlines()[0], *words]:
+        assert line in page and line in screen
+    found = json.loads(run("report", plain, "--json").stdout)["findings"]
+    assert found == json.loads(run("why", plain, "--json").stdout)["findings"] and [f["kind"] for f in found] == ["time", "slow", "waits"]
+    assert [f["cost_ns"] for f in found] == [n for n, in query(plain, "SELECT cost_ns FROM findings")]
+
+
+def test_run_prints_it_on_a_terminal_only(dyntrace, record, tmp_path):
+    words = [dyntrace, "run", "-o", tmp_path / "t.db", "--force"]
+    program = ["-c", "def f(): sum(range(100000))\nfor i in range(5): f()"]
+    assert "look at first" in Screen([*words, *program], NO_COLOR="1").finish()[0]
+    assert "look at first" not in Screen([*words, "--quiet", *program]).finish()[0]
+    assert "look at first" not in record(program).err
+
+
+def test_report_puts_what_to_do_first_and_the_recording_last(run, plain, trace):
+    text = run("report", plain).stdout
+    order = ["What to look at first", "Processes", "Threads", "Functions of the program", "Slowest calls", "Waiting", "Other functions, by package", "The recording"]
+    assert [text.index(title) for title in order] == sorted(text.index(title) for title in order)
+    assert "json" not in text.split("Other functions")[0] and "\tthreading\n" in text.split("Other functions")[1]
+
+
+def test_one_process_and_thread_come_last(run, record):
+    text = run("report", record(["-c", "def f(): pass\nf()"]).path).stdout
+    assert text.index("Functions of the program") < text.index("The recording") < text.index("Processes") < text.index("Threads")
+
+
+def test_breaks_have_the_calls_that_met_them(run, plant):
+    p = plant()
+    p.compile()
+    p.compile([dict(kind="EQUALS_MATCH", source="L['n']", expected="1", actual="2", text="n")])
+    path = p.done()
+    with sqlite3.connect(path) as db:
+        entries = [n for n, in db.execute("SELECT cache_entry_id FROM cache_entry ORDER BY 1")]
+        db.executemany("INSERT INTO lookup(thread_id, code_id, start_ns, duration_ns, outcome, cache_entry_id) VALUES (1, 1, ?, 1, 1, ?)",
+                       [(900 * MS + i, entries[i % 2]) for i in range(10)])
+        db.execute("INSERT INTO graph_break(graph_break_id, compile_id, code_id, line, reason) SELECT compile_id, compile_id, 1, 12, 'print' FROM compile")
+    calls, = query(path, "SELECT COUNT(*) FROM lookup WHERE outcome IN (1, 2) AND cache_entry_id IS NOT NULL")[0]
+    assert f"breaks in line 12, met by {calls} calls" in run("why", path).stdout
+    assert query(path, "SELECT break_calls FROM findings") == [(calls,)] and f"\n{calls}\t2\tprint\t" in run("report", path).stdout
+
+
+def test_odd_traces_have_an_answer(run, record, tmp_path):
+    empty = make_trace(tmp_path / "empty.db", rows="")
+    killed = record(["-c", "import os\nos.kill(os.getpid(), 9)"], status=None).path
+    nothing = record(["-c", "pass"], "--frames", "none").path
+    many = record(["-c", "import os\ndef f(): pass\nfor i in range(3):\n  if not os.fork():\n    f(); os._exit(0)\nfor i in range(3): os.wait()"]).path
+    for path in (empty, killed, nothing, many, record(["-c", "pass"], "--frames", "user").path, record(["-c", "pass"], "--frames", "decided").path):
+        for command in ("report", "why"):
+            done = run(command, path)
+            assert done.returncode == 0 and not done.stderr, (path, done.stderr)
+    assert "in 4 processes together" in run("why", many).stdout
+    assert run("report", many).stdout.index("Processes") < run("report", many).stdout.index("Functions of the program")
+
+
+def test_a_name_of_several_functions_is_asked_by_its_line(run, record):
+    program = "class A:\n  def f(self): sum(range(300000))\nclass B:\n  def f(self): pass\ndef g(n):\n  def f(): sum(range(n))\n  return f\n"
+    path = record(["-c", program + "A.f.__qualname__\ng(400000)()\nexec('def g(n): pass\\n\\ng(1)')"]).path
+    for command in re.findall(r"dyntrace (why .*)", run("why", path).stdout):
+        assert run(*shlex.split(command)).returncode == 0, command
