@@ -57,11 +57,8 @@ static void print_predicted(struct page_text *page, const struct whatif_function
         const char *name;
         const struct whatif_range *range;
     } columns[] = {
-        {"calls", &f->calls},
-        {"hits", &f->hits},
-        {"misses", &f->misses},
-        {"compiles", &f->compiles},
-        {"eager", &f->eager},
+        {"calls", &f->calls},       {"hits", &f->hits},   {"misses", &f->misses},
+        {"compiles", &f->compiles}, {"eager", &f->eager},
     };
     enum { COLUMNS = sizeof columns / sizeof *columns };
     char texts[COLUMNS][WHATIF_RANGE_TEXT]; /* used until the row is printed */
