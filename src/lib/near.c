@@ -99,10 +99,16 @@ const char *near_question(struct near *near, const char *otherwise)
     if (!near->count)
         return otherwise;
     for (int i = 0; i < near->count; i++) {
-        const char *before = i == 0 ? "; did you mean " : i + 1 < near->count ? ", " : " or ";
-        const char *after = i + 1 < near->count ? "" : "?";
-        used += (size_t)snprintf(near->question + used, sizeof near->question - used, "%s%s%s",
-                                 before, near->kept[i].text, after);
+        bool is_first = i == 0;
+        bool is_last = i + 1 == near->count;
+        size_t room = sizeof near->question - used;
+        const char *before = ", ";
+        if (is_first)
+            before = "; did you mean ";
+        else if (is_last)
+            before = " or ";
+        used += (size_t)snprintf(near->question + used, room, "%s%s%s", before, near->kept[i].text,
+                                 is_last ? "?" : "");
     }
     return near->question;
 }

@@ -89,10 +89,12 @@ const char *option_share(const struct option *option, const char *value)
 const char *option_duration(const struct option *option, const char *value)
 {
     char *end;
-    double number = strtod(value, &end), unit_ns = times_unit(end, strlen(end)),
-           ns = number * unit_ns;
+    double number = strtod(value, &end);
+    double unit_ns = times_unit(end, strlen(end));
+    double ns = number * unit_ns;
+    bool fits = ns >= 0 && ns <= 1e19; /* nan does not */
 
-    if (end == value || !unit_ns || !(ns >= 0 && ns <= 1e19))
+    if (end == value || !unit_ns || !fits)
         return "not a time such as 500ns, 20us, 1.5ms or 2s";
     *(uint64_t *)option->to = (uint64_t)ns;
     return NULL;
@@ -106,13 +108,15 @@ const struct option *option_find(const struct option *options, const char *argum
 
     *value = NULL;
     for (const struct option *o = options; o->name || o->letter; o++) {
-        if (is_long && o->name && strlen(o->name) == length &&
-            !strncmp(argument + 2, o->name, length)) {
+        bool has_name = o->name && strlen(o->name) == length;
+        if (is_long && has_name && !strncmp(argument + 2, o->name, length)) {
             if (argument[2 + length])
                 *value = argument + 2 + length + 1;
             return *value && !o->value ? NULL : o;
         }
-        if (!is_long && o->letter && argument[1] == o->letter && (o->value || !argument[2])) {
+        bool has_letter = o->letter && argument[1] == o->letter;
+        bool ends = !argument[2];
+        if (!is_long && has_letter && (o->value || ends)) {
             if (argument[2])
                 *value = argument + 2;
             return o;
