@@ -58,7 +58,7 @@ CASES = [  # kind, source, values, torch's sentence, version, the setting of the
     ("TENSOR_MATCH", "L['self'].cache.size()[2]", [4, 5], None, "2.13.0", "mark_dynamic=L['self'].cache[2]@f"),
     ("TENSOR_MATCH", "L['a b'].size()[2]", [4, 5], None, "2.13.0", "'mark_dynamic=L['\\''a b'\\''][2]@f'"),
     ("TENSOR_MATCH", "___from_numpy(L['w']).size()[0]", [4, 5], None, "2.13.0", "mark_dynamic=L['w'][0]"),
-    ("TENSOR_MATCH", "___from_numpy(L['w']).size()[0]", [4, 5], None, "2.7.1", "dynamic=True@f"),
+    ("TENSOR_MATCH", "___from_numpy(L['w']).size()[0]", [4, 5], None, "2.12.0", "dynamic=True@f"),
     ("TENSOR_MATCH", "L['x'].size()[1]", [1, 0], None, "2.13.0", "mark_unbacked=L['x'][1]@f"),
     ("TENSOR_MATCH", "L['self']._modules['fc']._parameters['weight'].size()[0]", [4, 8], None, "2.13.0",
      "config.force_parameter_static_shapes=False"),
