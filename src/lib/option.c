@@ -171,16 +171,20 @@ int option_parse(const char *command, const struct option *options, bool stop, i
         char *a = argv[i];
         const char *value = NULL;
         bool dashed = taken && a[0] == '-' && a[1];
+        bool asks_for_help;
         if (dashed && !strcmp(a, "--")) {
             taken = false;
             continue;
         }
-        if (dashed && (option = option_find(options, a, &value)) && option->read) {
+        if (dashed)
+            option = option_find(options, a, &value);
+        if (option && option->read) {
             if (!take(command, option, value, argv, &i))
                 return OPTION_BAD;
             continue;
         }
-        if (dashed && !option && (!strcmp(a, "--help") || !strcmp(a, "-h")))
+        asks_for_help = !strcmp(a, "--help") || !strcmp(a, "-h");
+        if (dashed && !option && asks_for_help)
             return OPTION_HELP;
         if (dashed && !option && !strpbrk(a, " \n")) { /* "-- a comment" is SQL */
             say_unknown(command, options, a);

@@ -90,9 +90,13 @@ static struct column column_read(const struct sheet *sheet, const char *rest)
 
     column.cell = rest + (column.is_code ? strlen(code) : 0);
     heading = strstr(column.cell, "  ");
-    column.bytes = heading ? (size_t)(heading - column.cell) : strlen(column.cell);
-    heading += heading ? 2 : 0;
-    what = heading ? strchr(heading, '(') : NULL;
+    what = NULL;
+    column.bytes = strlen(column.cell);
+    if (heading) {
+        column.bytes = (size_t)(heading - column.cell);
+        heading += 2;
+        what = strchr(heading, '(');
+    }
     name = column.cell + 1;
     column.at = column_at(sheet->query, name, strcspn(name, ":}"));
     if (what)

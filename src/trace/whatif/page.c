@@ -53,13 +53,18 @@ static void add_predicted_sums(struct page_text *page, const struct whatif_funct
 
 static void print_predicted(struct page_text *page, const struct whatif_function *f)
 {
+    /* clang-format off */
     const struct {
         const char *name;
         const struct whatif_range *range;
     } columns[] = {
-        {"calls", &f->calls},       {"hits", &f->hits},   {"misses", &f->misses},
-        {"compiles", &f->compiles}, {"eager", &f->eager},
+        {"calls", &f->calls},
+        {"hits", &f->hits},
+        {"misses", &f->misses},
+        {"compiles", &f->compiles},
+        {"eager", &f->eager},
     };
+    /* clang-format on */
     enum { COLUMNS = sizeof columns / sizeof *columns };
     char texts[COLUMNS][WHATIF_RANGE_TEXT]; /* used until the row is printed */
 
