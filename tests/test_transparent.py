@@ -487,3 +487,32 @@ def test_asking_every_module_for_anything_loads_nothing(dyntrace, python, tmp_pa
     code = "import sys\nfor m in sys.modules.values(): getattr(m, '__warningregistry__', None), getattr(m, 'anything', None)\nprint('ok')"
     done = subprocess.run([dyntrace, "run", "-o", tmp_path / "t.db", "--python", python, "-c", code], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("ok\n", "")
+
+
+@pytest.mark.newest_too
+def test_a_finalizer_sees_the_stack_as_without_us(both, python, tmp_path):
+    """3.13 crashed when faulthandler printed the stack while a function's variables died."""
+    script(tmp_path / "finalizer.py", """
+        import faulthandler, sys, traceback
+        class Dies:
+            def __del__(self):
+                faulthandler.dump_traceback(sys.stderr, all_threads=False)
+                traceback.print_stack()
+                inner()
+        def inner():
+            kept = [Later()]
+        class Later:
+            def __del__(self):
+                faulthandler.dump_traceback(sys.stderr, all_threads=False)
+        def outer(raises=False):
+            kept = Dies()
+            if raises:
+                raise ValueError
+        outer()
+        try:
+            outer(True)
+        except ValueError:
+            pass
+        print("ended")
+        """)
+    assert both(["finalizer.py"], python=python).stdout == "ended\n"

@@ -14,6 +14,7 @@ static inline __attribute__((always_inline)) PyObject *
 record_evaluate_by(_PyFrameEvalFunction evaluate, struct tracer *t, PyThreadState *ts,
                    compat_frame *frame, int throwflag)
 {
+    compat_frame *shim = compat_step_over_shim(ts);
     PyObject *result;
 
     compat_enter_c(ts);
@@ -26,6 +27,7 @@ record_evaluate_by(_PyFrameEvalFunction evaluate, struct tracer *t, PyThreadStat
         result = evaluate(ts, frame, throwflag);
     }
     compat_leave_c(ts);
+    compat_step_back(ts, shim);
     return result;
 }
 static inline __attribute__((always_inline)) PyObject *
