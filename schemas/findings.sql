@@ -22,17 +22,17 @@ FROM run_times t;
 --+ [ was compiled again {recompiles:count~time}[, most often for {source:80}]]
 --+ [{before_errors} {errors:count~compile} failed]
 --+ [{before_eager} {eager:count} of {calls:count~call} ran {eagerly} since {eager_ns:seconds}[, {reason}]]
---+ [[{?before_break};] breaks in line {break_line}[ and {other_breaks:count} more], met by {break_calls:count~call}]
+--+ [[{?before_break};] breaks in line {break_line}[ and {other_breaks:count} more][, met by {break_calls:count~call}]]
 --+ [{?time}: {time:duration} of its own in {calls:count~call}, {share:rough} % of all functions' own time]
 --+ [{?slow}: one call took {slow:duration}, all {calls:count} took {ns_per_call:duration} on average]
 --| [{?waits} waited {waits:duration} in {calls:count~call}, {share:rough} % of all functions' own time]
 --|    [{?compiles}{cost_ns:duration} in these compiles; ]dyntrace why {ask:shell}[ {file:shell}]
-SELECT number, COALESCE(resume_words(qualname), qualname, '?') AS name, iif(kind = 'compiles', 1, NULL) AS compiles, cost_ns, calls, recompiles,
+SELECT number, COALESCE(resume_words(qualname), iif(qualname = '', '''''', qualname), '?') AS name, iif(kind = 'compiles', 1, NULL) AS compiles, cost_ns, calls, recompiles,
        as_written(source) AS source, errors, eager, eager_ns, iif(recompiles > 0, ';', ':') AS before_errors, iif(recompiles > 0 OR errors > 0, ';', ':') AS before_eager,
        iif(recompiles > 0 OR errors > 0 OR eager > 0, 1, NULL) AS before_break,
        iif(EXISTS (SELECT 1 FROM process WHERE torch_version IS NOT NULL), 'eagerly', 'as Python') AS eagerly,
        CASE why_eager WHEN 'limit' THEN 'when the limit was reached' WHEN 'error' THEN 'as its compile failed' END AS reason,
-       iif(break_calls IS NULL, NULL, break_line) AS break_line, NULLIF(breaks - 1, 0) AS other_breaks, break_calls,
+       break_line, NULLIF(breaks - 1, 0) AS other_breaks, break_calls,
        iif(kind = 'time', cost_ns, NULL) AS time, iif(kind = 'slow', cost_ns, NULL) AS slow, iif(kind = 'waits', cost_ns, NULL) AS waits,
        100.0 * share AS share, ns_per_call, ask, ?2 AS file
 FROM findings;

@@ -359,7 +359,8 @@ ORDER BY k.compile_id, k.cache_entry_id;
 SELECT p.qualname, p.filename, p.first_line, p.line, p.times, p.calls, p.what, p.reason, p.user_stack,
        r.qualname AS resume_function, needed_by(p.user_stack, NULL, p.qualname) AS _at, stack_path(p.user_stack) AS _path,
        COALESCE(p.line, p.first_line) AS at_line
-FROM (SELECT c.qualname, c.filename, c.first_line, b.line, COUNT(*) AS times, SUM(COALESCE(u.calls, 0)) AS calls,
+FROM (SELECT c.qualname, c.filename, c.first_line, b.line, COUNT(*) AS times,
+             iif(EXISTS (SELECT 1 FROM lookup), SUM(COALESCE(u.calls, 0)), NULL) AS calls,
              substr(b.reason, 1, instr(substr(b.reason, 1, 500) || char(10), char(10)) - 1) AS what,
              substr(MAX(b.reason), 1, 4000) AS reason, substr(MAX(b.user_stack), 1, 4000) AS user_stack,
              MAX(b.resume_code_id) AS resume_code_id

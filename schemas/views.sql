@@ -401,7 +401,8 @@ SELECT (SELECT COUNT(*) FROM process) AS processes, (SELECT COUNT(*) FROM thread
 --   calls       compiles: calls that wanted compiled code. Else all calls
 --   recompiles, again_ns, source   compiles again, their time, and what most of them were for
 --   eager, eager_ns, why_eager     calls of these that ran eagerly, since when, and for which reason: 'limit', 'error' or NULL
---   errors, breaks, break_line, break_calls   compiles that raised; graph breaks by place, the first that most calls met, and how many met it
+--   errors, breaks, break_line, break_calls   compiles that raised; graph breaks by place, the first that most calls met, and how many met it;
+---                                  break_calls is NULL where no lookups are recorded
 --   ns_per_call, share             slow: the mean call; time, waits: part of the own time of all functions
 --   ask         what `dyntrace why` is to be asked: its name, or FILE:LINE if others are called so
 -- Reads `lookup`, and `frame` if any function was given up.
@@ -427,7 +428,7 @@ ran_by AS MATERIALIZED (
     FROM ran r JOIN own o ON o.code_id = r.code_id GROUP BY 1
 ),
 met AS MATERIALIZED (
-    SELECT o.function_id, b.line, SUM(COALESCE(u.calls, 0)) AS calls
+    SELECT o.function_id, b.line, iif(EXISTS (SELECT 1 FROM lookup), SUM(COALESCE(u.calls, 0)), NULL) AS calls
     FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id JOIN own o ON o.code_id = COALESCE(b.code_id, m.code_id)
     LEFT JOIN entry_calls u ON u.cache_entry_id = m.cache_entry_id GROUP BY 1, 2
 ),
@@ -470,7 +471,8 @@ found AS (
 SELECT ROW_NUMBER() OVER (ORDER BY f.place, COALESCE(f.cost_ns, 0) DESC, COALESCE(f.eager, 0) DESC, COALESCE(f.break_calls, 0) DESC, f.function_id) AS number,
        f.kind, f.function_id AS code_id, c.qualname, c.filename, c.first_line, f.cost_ns, f.calls, f.recompiles, f.again_ns, f.source, f.eager,
        f.eager_ns, f.why_eager, f.errors, f.breaks, f.break_line, f.break_calls, f.ns_per_call, f.share,
-       iif((SELECT COUNT(DISTINCT filename || ':' || first_line) FROM code o WHERE o.qualname = c.qualname AND o.kind IS NOT 'compiled') > 1,
+       iif(c.qualname = '' OR (SELECT COUNT(DISTINCT filename || ':' || first_line) FROM code o
+                               WHERE o.qualname = c.qualname AND o.kind IS NOT 'compiled') > 1,
            c.filename || ':' || c.first_line, c.qualname) AS ask
 FROM found f LEFT JOIN code c ON c.code_id = f.function_id
 ORDER BY number;

@@ -395,7 +395,7 @@ def on_terminal(command, steps, cwd, env=None):
 def both_on_terminal(dyntrace, tmp_path):
     def both(words, steps):
         alone = on_terminal([PYTHONS[0], *words], steps, tmp_path)
-        recorded = on_terminal([dyntrace, "run", "-o", tmp_path / "t.db", "--python", PYTHONS[0], *words], steps, tmp_path)
+        recorded = on_terminal([dyntrace, "run", "--quiet", "-o", tmp_path / "t.db", "--python", PYTHONS[0], *words], steps, tmp_path)
         holds(tmp_path / "t.db")
         return alone, recorded
     return both

@@ -207,7 +207,7 @@ def test_the_default_is_the_newest_trace_here(run, tmp_path):
     for name in ("text.db", "other.db"):
         os.utime(tmp_path / name, (4000000000, 4000000000))
     assert run("sql", "SELECT value FROM meta WHERE key = 'host'", "--no-header").stdout == "new\n"
-    assert run("report").stdout.startswith("trace\tnew.db\n")
+    assert "\ntrace\tnew.db\n" in run("report").stdout
 
 
 def test_names_that_a_uri_could_take_amiss(run, tmp_path):
@@ -452,15 +452,11 @@ def test_report_in_a_pipe(run, trace):
     done = run("report", trace, env={**os.environ, "TZ": "UTC"})
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"""\
-trace	{trace}
-state	complete
-command	python app.py --fast
-recorded	2023-11-14 22:13:20 on box by dyntrace 0.1.0
-span	5 s
-frames	6, of which 1 still open
-processes	2
-threads	2
-clock	tsc
+9.00 s in 2 processes together: 4.00 s in functions of the program, on all 2 threads together
+
+What to look at first
+1. work: 4.00 s of its own in 4 calls, 100 % of all functions' own time
+   dyntrace why work {trace}
 
 Processes
 pid	ended	ran	threads	python	command
@@ -472,10 +468,21 @@ pid	tid	name
 100	100	MainThread
 101	101	MainThread
 
-Functions, most own time first
+Functions of the program, most own time first
 calls	total	self	per call	raised	function	where
 4	4.00 s	4.00 s	1.00 s	1	work	app/app.py:10
 1	4.9 us	4.3 us	4.9 us	0	<module>	app/app.py:1
+
+The recording
+trace	{trace}
+state	complete
+command	python app.py --fast
+recorded	2023-11-14 22:13:20 on box by dyntrace 0.1.0
+span	5 s
+frames	6, of which 1 still open
+processes	2
+threads	2
+clock	tsc
 """
 
 
@@ -503,7 +510,7 @@ def test_report_json(run, trace):
         (100, 0, ["python", "app.py", "--fast"]), (101, 1, ["python", "-c", "pass"])]
     assert found["hot_functions"][0] == {
         "qualname": "work", "filename": "/src/app/app.py", "first_line": 10, "kind": "function", "calls": 4,
-        "total_ns": 3999998500, "self_ns": 3999998500, "ns_per_call": 999999625, "raised": 1}
+        "total_ns": 3999998500, "self_ns": 3999998500, "ns_per_call": 999999625, "max_ns": None, "raised": 1}
 
 
 def test_report_limit_cuts_its_lists(run, trace):

@@ -613,7 +613,8 @@ def test_losses_are_said_first(run, plant):
 def test_bad_usage_is_exit_2_in_one_line(run, plant):
     path = plant().done()
     for command in ("why", "show"):
-        for argv in ([], [""], ["f", path, "x"], ["f", path, "--nonsense"], ["f", "none.db"], ["nothing-like-it", path]):
+        nameless = [[]] if command == "show" else []  # `why` without a name says what to look at
+        for argv in (*nameless, [""], ["f", path, "x"], ["f", path, "--nonsense"], ["f", "none.db"], ["nothing-like-it", path]):
             done = run(command, *argv)
             assert done.returncode == 2 and done.stdout == "" and done.stderr.startswith("dyntrace: "), argv
             assert done.stderr.count("\n") == 1

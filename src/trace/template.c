@@ -177,7 +177,7 @@ static void number_print(char *made, const struct value *value, enum cell_format
         snprintf(made, CELL_TEXT, "%.3g", number);
         break;
     case AS_ROUGH:
-        snprintf(made, CELL_TEXT, "%.2g", number);
+        snprintf(made, CELL_TEXT, number < 99.5 ? "%.2g" : "%.0f", number);
         break;
     case AS_PERCENT:
         snprintf(made, CELL_TEXT, "%.1f", number);

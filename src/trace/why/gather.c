@@ -461,7 +461,7 @@ static void gather_profile(struct why *why)
 {
     bool is_compiled = why->compiles.count || why->entries.count;
 
-    why->is_plain = !why->shared.asked && !is_compiled;
+    why->is_plain = !why->shared.asked && !is_compiled && !why->disabled_by;
     if (!why->is_plain)
         return;
     profile_read(why->db, &why->code, &why->profile, &why->progress);
