@@ -18,19 +18,51 @@ FIELDS(sum_fields, SUM_FIELDS)
 
 /* ---- from rows ----------------------------------------------------------- */
 
+/* Is a member of this kind an int64_t? */
+static bool is_number(enum field_kind kind)
+{
+    switch (kind) {
+    case TRUTH:
+    case TEXT:
+    case JSON:
+    case PARENT:
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* The value of a member of this kind whose column is NULL. */
+static int64_t number_of_null(enum field_kind kind)
+{
+    switch (kind) {
+    case MAYBE:
+        return UNKNOWN;
+    case PLACE:
+        return -1;
+    default:
+        return 0;
+    }
+}
+
+static const char *text_read(struct why *why, struct query *query, int column)
+{
+    return arena_print(&why->arena, "%s", query_text(query, column, NULL));
+}
+
 static void field_read(struct why *why, struct query *query, int column, const struct field *field,
                        void *to)
 {
     bool null = query_type(query, column) == QUERY_NULL;
-    int64_t otherwise = field->kind == MAYBE ? UNKNOWN : field->kind == PLACE ? -1 : 0;
 
     if (field->kind == TEXT || field->kind == JSON)
-        *(const char **)to =
-            null ? NULL : arena_print(&why->arena, "%s", query_text(query, column, NULL));
+        *(const char **)to = null ? NULL : text_read(why, query, column);
     else if (field->kind == TRUTH)
         *(bool *)to = query_integer(query, column);
+    else if (null)
+        *(int64_t *)to = number_of_null(field->kind);
     else
-        *(int64_t *)to = null ? otherwise : query_integer(query, column);
+        *(int64_t *)to = query_integer(query, column);
 }
 
 void why_row(struct why *why, struct query *query, const struct field *fields, void *item)
@@ -81,14 +113,16 @@ void why_facts(struct row_facts *facts, const struct field *fields, const void *
 
 /* ---- as JSON ------------------------------------------------------------- */
 
-/* The members that FIELDS name of ITEM. */
+/* Print the member at AT as an object. */
+static void parent_put(struct json *json, const char *name, const struct parent *at);
+
+/* Print the members of ITEM that FIELDS name. */
 static void fields_put(struct json *json, const struct field *fields, const void *item)
 {
     for (const struct field *field = fields; field->name; field++) {
         const void *at = (const char *)item + field->offset;
-        int64_t number = field->kind == TRUTH || field->kind == TEXT || field->kind == JSON
-                             ? 0
-                             : *(const int64_t *)at;
+        const char *text;
+        int64_t number = is_number(field->kind) ? *(const int64_t *)at : 0;
         switch (field->kind) {
         case INTEGER:
             json_integer(json, field->name, number);
@@ -112,18 +146,25 @@ static void fields_put(struct json *json, const struct field *fields, const void
             json_string(json, field->name, outcome_word(number));
             break;
         case JSON:
-            json_raw(json, field->name, *(const char *const *)at, strlen(*(const char *const *)at));
+            text = *(const char *const *)at;
+            json_raw(json, field->name, text, strlen(text));
             break;
         case PARENT:
-            if (!((const struct parent *)at)->compile_id) {
-                json_null(json, field->name);
-                break;
-            }
-            json_object(json, field->name);
-            fields_put(json, parent_fields, at);
-            json_end(json);
+            parent_put(json, field->name, at);
+            break;
         }
     }
+}
+
+static void parent_put(struct json *json, const char *name, const struct parent *at)
+{
+    if (!at->compile_id) {
+        json_null(json, name);
+        return;
+    }
+    json_object(json, name);
+    fields_put(json, parent_fields, at);
+    json_end(json);
 }
 
 static void list_put(const struct why *why, struct json *json, const char *key,
@@ -131,7 +172,8 @@ static void list_put(const struct why *why, struct json *json, const char *key,
 {
     if (fields == asked_fields && !why->with_sql)
         return;
-    json_list(json, key), json_lines(json);
+    json_list(json, key);
+    json_lines(json);
     for (size_t i = 0; i < count; i++) {
         json_object(json, NULL);
         fields_put(json, fields, (const char *)at + i * size);
@@ -144,7 +186,8 @@ void why_json(struct why *why, FILE *out)
 {
     struct json *json = &(struct json){.out = out};
 
-    json_object(json, NULL), json_lines(json);
+    json_object(json, NULL);
+    json_lines(json);
     json_string(json, "file", db_path(why->db));
     doubts_json_settings(why->db, json);
     found_json(json, &why->code);

@@ -1,5 +1,4 @@
-/* trace/why/follow.c -- what follows from the facts about a function's calls. See trace/why/why.h.
- */
+/* trace/why/follow.c -- conclusions from the facts about a function. See trace/why/why.h. */
 #include <inttypes.h>
 
 #include "schema.h"
@@ -16,7 +15,8 @@ const char *cause_name(struct why *why, const struct cause *cause)
     const char *name = arena_print(&why->arena, counted ? "len(%s)%s%s" : "%s%s%s", about,
                                    part ? " " : "", part ? part : "");
 
-    free(about), free(part);
+    free(about);
+    free(part);
     return name;
 }
 
@@ -42,12 +42,13 @@ void histories_make(struct why *why)
     free(sql);
 }
 
-/* ---- what became of compiles --------------------------------------------- */
+/* ---- results of compiles ------------------------------------------------- */
 
 bool compile_made(const struct compile *compile)
 {
-    return !compile->outcome || compile->cache_entry_id || !strcmp(compile->outcome, "ok") ||
-           !strcmp(compile->outcome, "compiled");
+    if (!compile->outcome || compile->cache_entry_id)
+        return true;
+    return !strcmp(compile->outcome, "ok") || !strcmp(compile->outcome, "compiled");
 }
 
 const char *compile_refusal(const struct why *why, const struct compile *compile)
@@ -61,10 +62,11 @@ const char *compile_refusal(const struct why *why, const struct compile *compile
 
 bool why_turned_away(const struct why *why)
 {
-    for (size_t i = 0; i < why->compiles.count; i++)
-        if (prose_same(why->compiles.at[i].outcome, "skipped") ||
-            prose_same(why->compiles.at[i].outcome, "declined"))
+    for (size_t i = 0; i < why->compiles.count; i++) {
+        const char *outcome = why->compiles.at[i].outcome;
+        if (prose_same(outcome, "skipped") || prose_same(outcome, "declined"))
             return true;
+    }
     return false;
 }
 
@@ -74,9 +76,12 @@ const struct entry *why_other_region(const struct why *why, const struct compile
 
     for (size_t i = why->entries.count; made && i-- > 0;) {
         const struct entry *e = &why->entries.at[i];
-        if (e->cache_entry_id < made->cache_entry_id && e->code_id == made->code_id &&
-            e->region_id != UNKNOWN && e->region_id != made->region_id &&
-            (e->died_ns == UNKNOWN || e->died_ns > compile->start_ns))
+        bool older = e->cache_entry_id < made->cache_entry_id && e->code_id == made->code_id;
+        bool elsewhere = e->region_id != UNKNOWN && e->region_id != made->region_id;
+        bool alive = e->died_ns == UNKNOWN || e->died_ns > compile->start_ns;
+        if (!older || !elsewhere)
+            continue;
+        if (alive)
             return e;
     }
     return NULL;

@@ -1,4 +1,4 @@
-/* trace/why/gather.c -- gathers what is known about one function's calls. See trace/why/why.h.
+/* trace/why/gather.c -- reads the facts about a function's calls. See trace/why/why.h.
  *
  * One statement of schemas/why.sql for each kind of fact; they are also what --sql prints.
  * `lookup`, `guard_check` and `frame` are long: their rows are summed up here, and --sql prints the
@@ -13,11 +13,13 @@
 #include "trace/why/why.h"
 
 enum {
-    /* more frames are not read to tell how calls without a lookup were decided */
+    /* with more frames than this, calls without a lookup stay undecided */
     FRAMES_READ = 12000000,
-    SLOW_SHARE = 10,     /* percent of the time in the function, */
-    SLOW_NS = 1000,      /* time a call, */
-    SLOW_CALLS = 10,     /* and calls, from which on guards are called slow */
+    /* Guards are slow from this percentage of the time in the function, this time a call, and this
+     * number of calls on. */
+    SLOW_SHARE = 10,
+    SLOW_NS = 1000,
+    SLOW_CALLS = 10,
     GUARDS_READ = 10000, /* failing guards; the SQL bounds the rest */
 };
 
@@ -38,11 +40,13 @@ static const char *printed_sql(struct why *why, const char *sql)
     return why_keep(why, made);
 }
 
-/* Ask the statement NAME, such as "why/entries", or ROWS for it; --sql shows NAME's. */
+/* Query the statement ROWS in place of the statement NAME, such as "why/entries", which --sql
+ * prints. */
 static struct query *ask_rows(struct why *why, const char *name, const char *rows)
 {
-    const char *sql = schema_statement(name), *title = sql + strlen("-- "),
-               *end = strchr(sql, '\n');
+    const char *sql = schema_statement(name);
+    const char *title = sql + strlen("-- ");
+    const char *end = strchr(sql, '\n');
     struct query *query = db_query(why->db, schema_statement(rows));
 
     *list_add(&why->asked) = (struct ask){arena_text(&why->arena, title, (size_t)(end - title)),
@@ -56,7 +60,7 @@ static struct query *ask(struct why *why, const char *name)
     return ask_rows(why, name, name);
 }
 
-/* The one row of NAME into WHY. False: there is none. */
+/* Read the only row of the statement NAME into WHY. False: it has no row. */
 static bool ask_one(struct why *why, const char *name)
 {
     struct query *query = ask(why, name);
@@ -68,7 +72,7 @@ static bool ask_one(struct why *why, const char *name)
     return found;
 }
 
-/* All rows of QUERY, as they are; it is closed. */
+/* Read all rows of the query FROM into LIST, and close the query. */
 #define READ_ROWS(why, list, from)                                       \
     do {                                                                 \
         struct query *query_ = from;                                     \
@@ -110,34 +114,36 @@ static void gather_causes(struct why *why)
     }
 }
 
-/* ---- what they follow from ------------------------------------------------------
+/* ---- the recompile that another one follows from --------------------------------
  *
- * When the size of an input changes, a function is compiled again, and so is what it calls on the
- * other side of a graph break: the resume function, and functions that are compiled on their own.
- * These follow from the first. The calls around a compile are found by its frame's parents; of
- * those, the outermost compile that was needed for the same source or the same change of a value is
- * named. Without stored frames only the function that a resume function belongs to is known: its
- * last compile, if it was not called again since. */
+ * When the size of an input changes, a function is compiled again. So are its resume functions and
+ * the functions behind a graph break that are compiled on their own: their recompiles follow from
+ * the first. Its calls are the parents of their frames. `follows_from` names the outermost of these
+ * parents that was recompiled for the same source or the same change of a value. Without stored
+ * frames only the function of a resume function is known: then it names that function's last
+ * compile, unless the function was called again since. */
 
-/* One of COMPILE's causes is the same source, or the same change of a value. */
+/* Has COMPILE a cause with the source of OTHER, or with the same change of a value? */
 static bool is_same_change(const struct why *why, const struct compile *compile,
                            const struct cause *other)
 {
     const struct cause *mine = &why->causes.at[compile->first_cause], *end = mine + compile->causes;
 
     for (; mine < end; mine++) {
-        const char *wanted = cause_wanted(mine), *seen = cause_seen(mine);
-        if (prose_filled(mine->source) && prose_same(mine->source, other->source) &&
-            prose_same(mine->kind, other->kind))
+        const char *wanted = cause_wanted(mine);
+        const char *seen = cause_seen(mine);
+        bool same_kind = prose_filled(mine->source) && prose_same(mine->kind, other->kind);
+        if (same_kind && prose_same(mine->source, other->source))
             return true;
-        if (wanted && seen && prose_same(wanted, cause_wanted(other)) &&
-            prose_same(seen, cause_seen(other)))
+        if (!wanted || !seen)
+            continue;
+        if (prose_same(wanted, cause_wanted(other)) && prose_same(seen, cause_seen(other)))
             return true;
     }
     return false;
 }
 
-/* The first that the statement NAME finds for each recompile. */
+/* Set `follows_from` of each recompile to the first cause that the statement NAME finds for it. */
 static void follow(struct why *why, const char *name)
 {
     struct query *query = ask(why, name);
@@ -182,12 +188,13 @@ int64_t why_calls(const struct why *why, enum outcome outcome)
     return calls;
 }
 
-/* `calls` has a row for each outcome, then one for the hits of each entry; those that stay empty
- * are dropped at the end. */
+/* `calls` has a row for each outcome, then one for the hits of each entry. why_gather() drops the
+ * rows that stay empty. */
 static struct call_class *class_of(struct why *why, enum outcome outcome, const struct entry *entry)
 {
-    return &why->calls.at[outcome == OUTCOME_HIT && entry ? OUTCOMES + (entry - why->entries.at)
-                                                          : (ptrdiff_t)outcome];
+    if (outcome == OUTCOME_HIT && entry)
+        return &why->calls.at[OUTCOMES + (entry - why->entries.at)];
+    return &why->calls.at[outcome];
 }
 
 static void class_add(struct call_class *class, int64_t calls, int64_t first_ns, int64_t last_ns,
@@ -239,7 +246,7 @@ static void gather_lookups(struct why *why)
     query_close(query);
 }
 
-/* Calls without a lookup: their frames say how they were decided. */
+/* Count calls without a lookup by the outcomes in their frames. */
 static void gather_frames(struct why *why)
 {
     struct call_class sums[OUTCOMES] = {0};
@@ -270,7 +277,7 @@ static void gather_frames(struct why *why)
     }
 }
 
-/* What the calls were like that no entry fitted and that ran as Python. */
+/* The inputs of calls that no entry fitted and that ran as Python. */
 static void gather_inputs(struct why *why)
 {
     if (!why_calls(why, OUTCOME_LIMIT) && !why_calls(why, OUTCOME_RUN_ONLY))
@@ -318,7 +325,7 @@ static int failed_more(const void *a, const void *b)
     return order ? order : list_order(x->guard_id, y->guard_id);
 }
 
-/* How checks of guards ended. */
+/* Count the results of guard checks, by entry and by failed guard. */
 static void gather_checks(struct why *why)
 {
     /* of a guard, entry and result: one more than the place of the failed guard */
@@ -331,8 +338,10 @@ static void gather_checks(struct why *why)
     query = ask_rows(why, "why/checks", "why/checks-rows");
     while (query_step(query)) {
         enum check_result result = check_result_of(query_text(query, 1, NULL));
-        int64_t entry_id = query_integer(query, 0), guard_id = query_integer(query, 2),
-                spent = query_integer(query, 3), *place;
+        int64_t entry_id = query_integer(query, 0);
+        int64_t guard_id = query_integer(query, 2);
+        int64_t spent = query_integer(query, 3);
+        int64_t *place;
         bool ran = result != CHECK_BACKEND_MISMATCH;
         if (!entry || entry->cache_entry_id != entry_id)
             entry = why_entry(why, entry_id);
@@ -365,30 +374,32 @@ static void gather_checks(struct why *why)
     if (why->guards.count > GUARDS_READ)
         why->guards.count = GUARDS_READ;
     query = db_query(why->db, schema_statement("why/guard"));
-    for (size_t i = 0; i < why->guards.count; i++, query_reset(query)) {
+    for (size_t i = 0; i < why->guards.count; i++) {
         query_bind_integer(query, 1, why->guards.at[i].guard_id);
         if (query_step(query))
             why_row(why, query, guards_fields, &why->guards.at[i]);
+        query_reset(query);
     }
     query_close(query);
 }
 
-/* ---- what guards take ------------------------------------------------------------
+/* ---- the time of guards ----------------------------------------------------------
  *
- * A check's time is that of all guards of an entry together. So what a kind of guard takes is an
- * estimate: an entry's time, shared out among its guards alike. The first calls of compiled code
- * are not like others, so the share of a call that guards take is measured on the last ones that
- * hit, where frames are stored; else on all, compiles left aside. Where guards were not timed, as
- * in torch's own evaluator, lookups that ended in a hit stand for them: they are nothing else. */
+ * The time of a check is that of all guards of an entry together. So the time of a kind of guard is
+ * an estimate: each guard of an entry gets the same part of the entry's time. The first calls of
+ * compiled code are slower than others. So the share of guards in a call is measured on the last
+ * calls that hit, if frames are stored; otherwise on all calls, without compiles. Torch's own
+ * evaluator does not time guards: there the time of lookups that hit is used, because such a lookup
+ * does nothing but check guards. */
 
 double why_guard_share(const struct why *why)
 {
-    return why->share_of_ns > 0 && why->guard_calls > 0
-               ? 100.0 * (double)why->share_ns / (double)why->share_of_ns
-               : -1;
+    if (why->share_of_ns <= 0 || why->guard_calls <= 0)
+        return -1;
+    return 100.0 * (double)why->share_ns / (double)why->share_of_ns;
 }
 
-/* Which kinds of guards the time is of. */
+/* Estimate the time of each kind of guard. */
 static void gather_kinds(struct why *why)
 {
     struct query *query = ask_rows(why, "why/kinds", "why/kinds-rows");
@@ -406,43 +417,74 @@ static void gather_kinds(struct why *why)
     READ_ROWS(why, costs, query);
 }
 
+/* Does a call with this outcome begin with a lookup? */
+static bool has_lookup(int64_t outcome)
+{
+    switch (outcome) {
+    case OUTCOME_PLAIN:
+    case OUTCOME_SKIP:
+    case OUTCOME_DISABLED:
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* The time of all compiles that ended. */
+static int64_t compiles_ns(const struct why *why)
+{
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < why->compiles.count; i++) {
+        const struct compile *compile = &why->compiles.at[i];
+        if (compile->end_ns != UNKNOWN)
+            sum = times_sum(sum, times_span(compile->start_ns, compile->end_ns));
+    }
+    return sum;
+}
+
+/* Do guards take a large part of the calls, and long enough to matter? */
+static bool are_guards_slow(const struct why *why)
+{
+    if (why->guard_calls < SLOW_CALLS)
+        return false;
+    if (why->guard_ns / why->guard_calls < SLOW_NS)
+        return false;
+    return why_guard_share(why) >= SLOW_SHARE;
+}
+
 static void gather_cost(struct why *why)
 {
-    int64_t compile_ns = 0, looked_up = 0, hits_ns = 0, hits = why_calls(why, OUTCOME_HIT);
+    int64_t hits = why_calls(why, OUTCOME_HIT);
+    int64_t hits_ns = 0;
+    int64_t looked_up = 0;
 
     for (size_t i = 0; i < why->calls.count; i++) {
         const struct call_class *class = &why->calls.at[i];
         if (class->outcome == OUTCOME_HIT)
             hits_ns = times_sum(hits_ns, class->lookup_ns);
-        if (class->outcome != OUTCOME_PLAIN && class->outcome != OUTCOME_SKIP &&
-            class->outcome != OUTCOME_DISABLED)
+        if (has_lookup(class->outcome))
             looked_up += class->calls;
     }
-    for (size_t i = 0; i < why->compiles.count; i++)
-        if (why->compiles.at[i].end_ns != UNKNOWN)
-            compile_ns = times_sum(
-                compile_ns, times_span(why->compiles.at[i].start_ns, why->compiles.at[i].end_ns));
     why->guard_ns = why->timed_checks ? why->check_ns : hits_ns;
     why->guard_calls = why->timed_checks ? looked_up : hits;
     why->share_of_hits =
         hits && db_meta_integer(why->db, "frame_count", 0) > 0 && ask_one(why, "why/share");
     if (!why->share_of_hits) {
         why->share_ns = why->guard_ns;
-        why->share_of_ns = times_span(compile_ns, why->total_ns);
+        why->share_of_ns = times_span(compiles_ns(why), why->total_ns);
     }
-    why->guards_slow = why->guard_calls >= SLOW_CALLS &&
-                       why->guard_ns / why->guard_calls >= SLOW_NS &&
-                       why_guard_share(why) >= SLOW_SHARE;
+    why->guards_slow = are_guards_slow(why);
     if (why->guards_slow)
         gather_kinds(why);
 }
 
 /* ---- how torch compiled it -------------------------------------------------------
  *
- * Other compilers have graph breaks as well. Resume functions, which run what comes after a graph
- * break, are functions of their own, with calls, compiles and guards. A code object is made for
- * each break of each compile, so their figures are sums over those that agree in name, file and
- * line. */
+ * Other compilers have graph breaks as well. A resume function runs the rest of a function after a
+ * graph break. It has calls, compiles and guards of its own. Each break of each compile makes a new
+ * code object, so the figures of a resume function are sums over the code objects with its name,
+ * file and line. */
 
 static void gather_processes(struct why *why)
 {
@@ -468,6 +510,11 @@ static void gather_profile(struct why *why)
 }
 
 /* ---- all of it ----------------------------------------------------------- */
+
+static bool has_no_lookup(const struct why *why)
+{
+    return why->all_calls > 0 && why_calls(why, OUTCOME_PLAIN) + why->undecided == why->all_calls;
+}
 
 void why_gather(struct why *why)
 {
@@ -499,9 +546,8 @@ void why_gather(struct why *why)
     /* a caller that has reached its limit lets nothing new be compiled for its callees */
     if (why_calls(why, OUTCOME_RUN_ONLY))
         READ(why, forbidders, "why/forbidders");
-    if (why->torch.number && why->all_calls > 0 &&
-        why_calls(why, OUTCOME_PLAIN) + why->undecided == why->all_calls)
-        /* no call was looked up: does a graph break say that somebody disabled the function? */
+    /* A graph break may tell why: somebody disabled the function. */
+    if (why->torch.number && has_no_lookup(why))
         ask_one(why, "why/disabled");
     if (strstr(why->code.qualname, "<locals>"))
         ask_one(why, "why/self");

@@ -1,4 +1,4 @@
-/* trace/why/outcome.c -- how much each remedy helps: measured, computed, or not known. See
+/* trace/why/outcome.c -- the gain of each remedy: measured, computed, or not known. See
  * trace/why/why.h. */
 #include <inttypes.h>
 
@@ -24,10 +24,10 @@ bool remedy_is_shown(const struct remedy *remedy)
 
 /* ---- measured: trials ----------------------------------------------------------------
  *
- * `dyntrace try` runs the program under settings and keeps in the trace what came of it. A trial
- * with the setting of a remedy is that remedy, measured. */
+ * `dyntrace try` runs the program under settings and stores each run in the trace as a trial. A
+ * trial with the setting of a remedy measures that remedy. */
 
-/* The setting of REMEDY as `run --set` takes it. */
+/* The setting of REMEDY as `run --set` takes it: without the quotes of a shell. */
 static const char *setting_as_given(struct why *why, const struct remedy *remedy)
 {
     const char *from = remedy->setting;
@@ -48,7 +48,7 @@ static const char *setting_as_given(struct why *why, const struct remedy *remedy
     return raw;
 }
 
-/* WORD, of BYTES, is one of the words of TEXT. */
+/* Is WORD, BYTES long, one of the words of TEXT? */
 static bool has_word(const char *text, const char *word, size_t bytes)
 {
     for (size_t length; *text; text += length + strspn(text + length, " ")) {
@@ -59,7 +59,7 @@ static bool has_word(const char *text, const char *word, size_t bytes)
     return false;
 }
 
-/* Both have the same settings, in any order. */
+/* Have both the same settings, in any order? */
 static bool is_same_setting(const char *one, const char *other)
 {
     if (!strcmp(one, other))
@@ -86,17 +86,18 @@ static const char *explain_failure(struct why *why, const struct trial *trial)
     return why_words(why, "pages/why/trial_failed", &facts);
 }
 
-/* The only thing said against TRIAL is its output, which may name what the setting is to change, as
- * a count of graphs does; and it spares eager calls or compiles. */
+/* Is another output the only fault of TRIAL, and has it fewer eager calls or compiles? The output
+ * may contain a number that the setting is meant to change, such as a count of graphs. */
 static bool is_other_output(const struct trial *trial, const struct trial *baseline)
 {
     bool ended = !trial->error && !prose_same(trial->values_same, "different");
+    bool wrote_else = !trial->works && trial->output_same == 0;
 
-    if (trial->works || !ended || trial->output_same != 0)
+    if (!ended || !wrote_else)
         return false;
     if (trial->eager == baseline->eager)
         return trial->compiles < baseline->compiles;
-    if (baseline->eager == UNKNOWN) /* there was one at least */
+    if (baseline->eager == UNKNOWN) /* at least one */
         return !trial->eager;
     return trial->eager != UNKNOWN && trial->eager < baseline->eager;
 }
@@ -114,9 +115,9 @@ static const char *explain_gain(struct why *why, const struct trial *trial,
     return why_words(why, "pages/why/spared", &facts);
 }
 
-/* TRIAL shows that its settings are no remedy: it ended or answered otherwise than BASELINE. A
- * trial that was stopped shows nothing, nor one whose settings this torch does not have. Where
- * calls failed without the remedy, the program has to go on otherwise. */
+/* Does TRIAL show that its settings are no remedy, because it ended or answered otherwise than
+ * BASELINE? A trial that was stopped shows nothing, nor does one whose settings this torch does not
+ * have. Where calls fail without the remedy, the program must behave otherwise with it. */
 static bool is_evidence(const struct why *why, const struct trial *trial,
                         const struct trial *baseline)
 {
@@ -149,7 +150,7 @@ static void measure(struct why *why, struct remedy *remedy, const struct trial *
     remedy->measured_breaks = trial->breaks;
 }
 
-/* R, which was measured, is a part of TRIAL's settings, and did as much. */
+/* Was R measured, is its setting a part of TRIAL's, and did it do as much? */
 static bool did_as_much(const struct remedy *r, const struct trial *trial)
 {
     if (!r->setting || !r->gain)
@@ -163,7 +164,7 @@ static bool did_as_much(const struct remedy *r, const struct trial *trial)
     return r->measured_compiles <= trial->compiles;
 }
 
-/* A part of TRIAL's settings is enough. */
+/* Is a part of TRIAL's settings enough? */
 static bool is_needless(const struct why *why, const struct trial *trial)
 {
     for (size_t i = 0; i < why->remedies.count; i++)
@@ -172,7 +173,7 @@ static bool is_needless(const struct why *why, const struct trial *trial)
     return false;
 }
 
-/* TRIAL helped, and no remedy says so: its settings are one. */
+/* TRIAL helped, and no remedy has its settings: add one. */
 static void add_tried(struct why *why, const struct trial *trial, const struct trial *baseline)
 {
     const struct remedy_case cases[] = {{.is = "tried", .more = trial->setting}, {0}};
@@ -186,7 +187,7 @@ static void add_tried(struct why *why, const struct trial *trial, const struct t
     measure(why, remedy, trial, baseline);
 }
 
-/* The remedies that were tried; the last trial counts. */
+/* Measure the remedies that were tried. The last trial of a remedy counts. */
 static void measure_remedies(struct why *why)
 {
     struct trials trials = {0};
@@ -214,18 +215,27 @@ static void measure_remedies(struct why *why)
 
 /* ---- exact: what-ifs -----------------------------------------------------------------
  *
- * The recorded calls are decided again as `replay --what-if` does: a cause that is a size becomes a
- * dynamic dimension, another one whose guard is known a guard that is not checked, a limit a higher
- * one; of the function that is asked about only. Where the trace decides each call, and the what-if
- * does what the remedy does, the answer is exact; else there is no answer. All decisions of a trace
- * are read for it, so a long one is left to `replay`, unless it is asked for. */
+ * The recorded calls of the function are decided again, as `replay --what-if` does. For a cause
+ * that is a size, the what-if has a dynamic dimension; for another cause with a known guard, it
+ * does not check that guard; for a limit, it has a higher limit. The answer is exact where the
+ * trace decides each call and the what-if does what the remedy does; else there is no answer. A
+ * what-if reads all decisions of the trace, so a long trace is left to `replay`, unless the user
+ * asks for it (why --what-if). */
+
+/* Fewer eager calls; or as many, and fewer compiles. */
+static bool is_prediction_gain(const struct remedy *r)
+{
+    if (r->predicted_eager != r->eager)
+        return r->predicted_eager < r->eager;
+    return r->predicted_compiles < r->compiles;
+}
 
 static void predict(struct whatif *whatif, const bool *codes, struct remedy *remedy)
 {
     struct whatif_knobs knobs = {.codes = codes};
     struct whatif_result result = {0};
     struct remedy sum = *remedy;
-    bool known = true, any = false;
+    bool known = true, any = false, complete;
 
     if (whatif_knob(&knobs, remedy->what_if))
         whatif_run(whatif, &knobs, &result);
@@ -247,11 +257,12 @@ static void predict(struct whatif *whatif, const bool *codes, struct remedy *rem
     }
     remedy->undecided = any ? sum.undecided : UNKNOWN;
     remedy->unrecorded = any ? sum.unrecorded : UNKNOWN;
-    if (any && known && !sum.undecided && !sum.unrecorded && !result.uncertain) {
+    known = any && known && !result.uncertain;
+    complete = !sum.undecided && !sum.unrecorded;
+    if (known && complete) {
         *remedy = sum;
         remedy->status = exact;
-        remedy->gain = sum.predicted_eager < sum.eager ||
-                       (sum.predicted_eager == sum.eager && sum.predicted_compiles < sum.compiles);
+        remedy->gain = is_prediction_gain(remedy);
     }
     whatif_result_free(&result);
     whatif_knobs_free(&knobs);
@@ -259,7 +270,7 @@ static void predict(struct whatif *whatif, const bool *codes, struct remedy *rem
 
 /* ---- the order ----------------------------------------------------------------------- */
 
-/* A measured one that was not counted comes last. */
+/* A measured remedy whose eager calls were not counted comes last. */
 static int64_t eager_with(const struct remedy *r)
 {
     if (r->measured_compiles == UNKNOWN)
@@ -272,7 +283,7 @@ static int64_t compiles_with(const struct remedy *r)
     return r->measured_compiles == UNKNOWN ? r->predicted_compiles : r->measured_compiles;
 }
 
-/* By the calls that run eagerly and the compiles that are left. */
+/* Order by the eager calls that are left, then by the compiles. */
 static int result_order(const struct remedy *a, const struct remedy *b)
 {
     int order = list_order(eager_with(a), eager_with(b));
@@ -314,8 +325,9 @@ static int remedy_order(const void *a, const void *b)
     const struct remedy *x = a, *y = b;
     enum remedy_rank rank = remedy_rank(x);
     int order = (int)rank - (int)remedy_rank(y);
+    bool has_gain = rank == RANK_MEASURED || rank == RANK_EXACT;
 
-    if (!order && (rank == RANK_MEASURED || rank == RANK_EXACT))
+    if (!order && has_gain)
         order = result_order(x, y);
     if (!order)
         order = list_order(x->effort, y->effort);
@@ -324,7 +336,7 @@ static int remedy_order(const void *a, const void *b)
 
 /* ---- several at once ----------------------------------------------------------------- */
 
-/* It is needless to combine settings, or wrong. */
+/* Is BEST, a combination of settings, no better than a remedy before it, or refused by one? */
 static bool is_best_needless(const struct why *why, const struct remedy *best)
 {
     if (!prose_same(best->status, exact) || !best->gain)
@@ -338,7 +350,7 @@ static bool is_best_needless(const struct why *why, const struct remedy *best)
     return false;
 }
 
-/* What `replay --what-if best` finds, unless a remedy alone does as much. */
+/* Add the settings that `replay --what-if best` finds, unless a remedy alone does as much. */
 static void add_best(struct why *why, struct replay *replay, struct whatif *whatif,
                      const bool *codes)
 {
@@ -358,7 +370,7 @@ static void add_best(struct why *why, struct replay *replay, struct whatif *what
                                                      .out = nowhere},
                               &answer))
         settings = arena_print(&why->arena, "%s", answer.knobs.text ? answer.knobs.text : "");
-    /* it is for others */
+    /* Without calls at the limit, a higher limit helps only other functions. */
     if (!why_calls(why, OUTCOME_LIMIT) && (limit = strstr(settings, "recompile_limit=")))
         limit[-(limit > settings)] = 0;
     best = *settings ? remedy_add(why, ON_BEST, &facts, NULL) : NULL; /* at the end */
@@ -384,12 +396,14 @@ static void predict_remedies(struct why *why)
 {
     struct replay *replay = NULL;
     struct whatif *whatif = NULL;
-    bool *codes = NULL, any = false;
+    bool *codes = NULL;
+    bool any = false;
+    bool searched, has_path;
     int64_t lookups;
 
     for (size_t i = 0; i < why->remedies.count; i++)
         any = any || why->remedies.at[i].what_if;
-    /* at least as many as there are */
+    /* Ids count up from 1, so the largest is no less than the number of rows. */
     lookups = any ? db_integer(why->db, 0, "SELECT MAX(lookup_id) FROM lookup") : 0;
     if (!lookups)
         return;
@@ -404,15 +418,30 @@ static void predict_remedies(struct why *why)
     codes = whatif ? replay_codes(replay, why->code.ids) : NULL;
     for (size_t i = 0; codes && i < why->remedies.count; i++) {
         struct remedy *remedy = &why->remedies.at[i];
-        if (remedy->what_if && !remedy->status && !remedy->rejected)
+        bool is_open = !remedy->status && !remedy->rejected;
+        if (remedy->what_if && is_open)
             predict(whatif, codes, remedy);
     }
-    if (codes && strchr(why->code.filename, '/') &&
-        (why->force_whatif || lookups <= LOOKUPS_SEARCHED))
+    has_path = strchr(why->code.filename, '/');
+    searched = has_path && (why->force_whatif || lookups <= LOOKUPS_SEARCHED);
+    if (codes && searched)
         add_best(why, replay, whatif, codes);
     free(codes);
     whatif_free(whatif);
     replay_free(replay);
+}
+
+/* The status of a remedy without figures. */
+static const char *plain_status(enum remedy_effort effort)
+{
+    switch (effort) {
+    case EFFORT_NORMAL:
+        return "normal";
+    case EFFORT_UNGUARDED:
+        return "not guarded";
+    default:
+        return "not measured";
+    }
 }
 
 void why_whatif(struct why *why)
@@ -424,9 +453,7 @@ void why_whatif(struct why *why)
     for (size_t i = 0; i < why->remedies.count; i++) {
         struct remedy *remedy = &why->remedies.at[i];
         if (!remedy->status)
-            remedy->status = remedy->effort == EFFORT_NORMAL      ? "normal"
-                             : remedy->effort == EFFORT_UNGUARDED ? "not guarded"
-                                                                  : "not measured";
+            remedy->status = plain_status(remedy->effort);
     }
     list_sort(&why->remedies, remedy_order);
 }

@@ -1,4 +1,4 @@
-/* trace/why/remedies.c -- which remedies there are against what happened to a function's calls. See
+/* trace/why/remedies.c -- the remedies for a function, by its causes and outcomes. See
  * trace/why/why.h. */
 #include <inttypes.h>
 
@@ -13,7 +13,7 @@
 /* ---- remedies ------------------------------------------------------------ */
 
 enum { CAUSES_USED = 4, BREAKS_USED = 4, KEPT = 32, LIMIT_MOST = 100000 };
-enum { FRAMES_READ = 12000000 }; /* more frames are not searched */
+enum { FRAMES_READ = 12000000 }; /* larger traces are not searched for unguarded changes */
 
 const char *why_words(struct why *why, const char *name, const struct row_facts *facts)
 {
@@ -27,7 +27,7 @@ const char *why_words(struct why *why, const char *name, const struct row_facts 
     return why_keep(why, made);
 }
 
-/* Values are the trace's text, which may be torch's sentence. */
+/* VALUES for a sentence. They are text of the trace, which may contain sources in torch's form. */
 static const char *values_of(struct why *why, const char *values)
 {
     if (values && strstr(values, "['"))
@@ -35,7 +35,7 @@ static const char *values_of(struct why *why, const char *values)
     return prose_filled(values);
 }
 
-/* The block for an event of this kind; NULL: the remedy says it. */
+/* The template for an event of this kind; NULL: the remedy itself describes it. */
 static const char *because_block(enum remedy_on on, const struct remedy_facts *facts)
 {
     switch (on) {
@@ -52,7 +52,7 @@ static const char *because_block(enum remedy_on on, const struct remedy_facts *f
     }
 }
 
-/* What happened, of which FACTS are, in a line; NULL: the remedy says it. */
+/* The event that FACTS are about, in a line; NULL: the remedy itself describes it. */
 static const char *because_of(struct why *why, enum remedy_on on, const struct remedy_facts *facts)
 {
     const struct outcome_facts *outcome = &outcome_facts[facts->outcome];
@@ -79,7 +79,7 @@ static const char *because_of(struct why *why, enum remedy_on on, const struct r
     return why_words(why, block, &row);
 }
 
-/* Do the two say the same of the same event? Their sources may be different ones. */
+/* Do both give the same advice about the same event? Their sources may differ. */
 static bool is_same_advice(const struct remedy_rule *one, const struct remedy_rule *other)
 {
     bool event = one->on == other->on && one->outcome == other->outcome;
@@ -87,8 +87,8 @@ static bool is_same_advice(const struct remedy_rule *one, const struct remedy_ru
     return event && !strcmp(one->name, other->name);
 }
 
-/* A remedy with TEXT, once, before those that are more work; for other compilers than torch's they
- * stay in the order of events. NULL: it is there already. */
+/* Add a remedy with TEXT, before the remedies that are more work. For other compilers than torch's
+ * the remedies stay in the order of events. NULL: it is there already. */
 static struct remedy *remedy_put(struct why *why, const struct remedy_rule *rule, const char *text,
                                  const struct remedy_facts *facts)
 {
@@ -99,7 +99,8 @@ static struct remedy *remedy_put(struct why *why, const struct remedy_rule *rule
         const struct remedy *other = &why->remedies.at[i];
         if (!strcmp(other->text, text))
             return NULL;
-        if (setting && prose_same(other->setting, setting) && is_same_advice(other->rule, rule))
+        bool same_setting = setting && prose_same(other->setting, setting);
+        if (same_setting && is_same_advice(other->rule, rule))
             return NULL;
     }
     remedy = list_add(&why->remedies);
@@ -147,7 +148,8 @@ struct remedy *remedy_add(struct why *why, enum remedy_on on, const struct remed
     return remedy;
 }
 
-/* The text of the program's line that STACK ends in, of which torch said SAID; NULL: not known. */
+/* The text of the program's line at the end of STACK, where torch gave the reason SAID; NULL: not
+ * known. */
 static const char *line_of(struct why *why, const char *stack, const char *said)
 {
     struct lines *lines = db_lines(why->db);
@@ -156,8 +158,8 @@ static const char *line_of(struct why *why, const char *stack, const char *said)
     return why_keep(why, line);
 }
 
-/* The text of the program's line that needs what CAUSE is about. Old torch knows it of some guards
- * only: then it is that of another guard of the same source. */
+/* The text of the program's line that needs the guard of CAUSE. Old torch knows the line of some
+ * guards only: then it is the line of another guard of the same source. */
 static const char *line_of_cause(struct why *why, const struct cause *cause)
 {
     const char *line = line_of(why, cause->user_stack, cause->text);
@@ -173,7 +175,7 @@ static const char *line_of_cause(struct why *why, const struct cause *cause)
     return line;
 }
 
-/* The line at which the compiler failed for TEXT; NULL: it is not known. */
+/* The text of the line at which the compiler failed for TEXT; NULL: not known. */
 static const char *line_of_failure(struct why *why, const char *text)
 {
     for (size_t i = 0; text && i < why->compiles.count; i++) {
@@ -184,8 +186,8 @@ static const char *line_of_failure(struct why *why, const char *text)
     return NULL;
 }
 
-/* Torch gave up for something that would elsewhere be a graph break: what to do about that, where a
- * rule knows it. */
+/* Torch gave up for a reason that elsewhere makes a graph break: add the remedy for such a graph
+ * break, if a rule has one. */
 static void add_for_unsupported(struct why *why, const struct remedy_facts *facts)
 {
     static const char before[] = "Unsupported: ";
@@ -202,7 +204,7 @@ static void add_for_unsupported(struct why *why, const struct remedy_facts *fact
         remedy_add(why, ON_BREAK, &more, NULL);
 }
 
-/* A limit that is high enough for sure; 0: none. */
+/* A limit that is certainly high enough; 0: none. */
 static int64_t limit_raised(const struct why *why, const struct remedy_facts *facts)
 {
     int64_t limit = why->made + facts->count; /* an entry for every call */
@@ -214,7 +216,7 @@ static int64_t limit_raised(const struct why *why, const struct remedy_facts *fa
     return limit < LIMIT_MOST ? limit : LIMIT_MOST;
 }
 
-/* The setting of a what-if for that; NULL: none fits. */
+/* The setting of a what-if with that limit; NULL: none. */
 static const char *setting_of_limit(struct why *why, const struct remedy_facts *facts)
 {
     bool accumulated = facts->cause.text && strstr(facts->cause.text, "accumulated");
@@ -225,8 +227,8 @@ static const char *setting_of_limit(struct why *why, const struct remedy_facts *
                        accumulated ? "accumulated_limit" : "recompile_limit", facts->raised);
 }
 
-/* An entry was hit after a newer one had been made: inputs come back, so that entries are worth
- * having. Else a higher limit only postpones. */
+/* Was an entry hit after a newer one had been made? Then inputs come back, and more entries help.
+ * Else a higher limit only postpones the problem. */
 static bool inputs_come_back(const struct why *why)
 {
     for (size_t i = 0; i < why->entries.count; i++)
@@ -238,52 +240,75 @@ static bool inputs_come_back(const struct why *why)
     return false;
 }
 
-/* Of a limit: the what-if for it, and how much it is worth. */
+/* Complete a remedy that raises a limit: its what-if and its worth. */
 static void limit_made(struct why *why, struct remedy *remedy, const struct remedy_facts *facts)
 {
     remedy->what_if = setting_of_limit(why, facts);
     remedy->effort = inputs_come_back(why) ? EFFORT_LINE : EFFORT_PUT_OFF;
 }
 
-/* A remedy for calls that ended in OUTCOME, if there are any; TEXT says why they did. */
+/* Did torch give the function up, for a reason that it names? */
+static bool is_given_up(enum outcome outcome)
+{
+    switch (outcome) {
+    case OUTCOME_CALLBACK_ERROR:
+    case OUTCOME_SKIP:
+    case OUTCOME_DECLINED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Did the call run as Python because it could get no new entry? */
+static bool needs_entries(enum outcome outcome)
+{
+    return outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY;
+}
+
+/* Add a remedy for the calls that ended in OUTCOME, if any, for the reason TEXT. */
 static void add_for_outcome(struct why *why, enum outcome outcome, struct remedy_facts facts,
                             const char *text)
 {
     facts.outcome = outcome;
     facts.cause.text = text;
     facts.line_text = line_of_failure(why, text);
-    if (!facts.count && !(facts.count = why_calls(why, outcome)))
+    if (!facts.count)
+        facts.count = why_calls(why, outcome);
+    if (!facts.count)
         return;
-    if (facts.torch && (outcome == OUTCOME_CALLBACK_ERROR || outcome == OUTCOME_SKIP ||
-                        outcome == OUTCOME_DECLINED))
+    if (facts.torch && is_given_up(outcome))
         add_for_unsupported(why, &facts);
-    if ((outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY) &&
-        why->different_inputs > (int64_t)why->entries.count)
+    if (needs_entries(outcome) && why->different_inputs > (int64_t)why->entries.count)
         facts.needed = why->different_inputs;
     facts.raised = limit_raised(why, &facts);
     remedy_add(why, ON_OUTCOME, &facts, outcome == OUTCOME_LIMIT ? limit_made : NULL);
 }
 
-/* Of a cause: the what-if for it, if that does what the remedy does. */
+/* Complete a remedy for a cause: its what-if, if that does what the remedy does. */
 static void cause_made(struct why *why, struct remedy *remedy, const struct remedy_facts *facts)
 {
     const char *setting = NULL;
     bool whole;
 
-    /* all sizes that changed together, where the rule is about those */
+    /* A rule may be about all sizes that changed together. */
     for (const struct remedy_case *one = facts->cases; one->is && !setting; one++)
         if (remedy->effect == EFFECT_SAME)
             setting = one->setting;
     if (!setting)
         setting = why_keep(why, cause_setting(&facts->cause));
-    /* A dropped guard stands for all of its parts that failed; this remedy may mend one. */
+    /* A dropped guard removes all of its failures; this remedy may mend only one part. */
     whole = facts->cause.whole || (setting && strncmp(setting, "drop_guard=", 11) != 0);
-    if (remedy->effort != EFFORT_NORMAL)
-        *(remedy->effect == EFFECT_SAME && whole ? &remedy->what_if : &remedy->refused) = setting;
+    if (remedy->effort == EFFORT_NORMAL)
+        return;
+    if (remedy->effect == EFFECT_SAME && whole)
+        remedy->what_if = setting;
+    else
+        remedy->refused = setting;
 }
 
-/* The source of H is also that of an earlier history, which has the values: H has only what an
- * expression asks for. */
+/* Has an earlier history the source of H, and H no values? Then the earlier one has them, and H has
+ * only the condition of an expression. */
 static bool is_told_before(const struct why *why, const struct history *h)
 {
     const struct history *earlier = why->histories.at;
@@ -317,15 +342,18 @@ static void add_for_causes(struct why *why, const struct remedy_facts *base)
     }
 }
 
-/* A remedy for each of the reasons that STATEMENT has, with how often: of calls that ended in
- * OUTCOME, or, PLAIN, of entries that died and were asked for again. */
+/* Add a remedy for each reason that STATEMENT finds, with its count: a reason of calls that ended
+ * in OUTCOME, or for PLAIN, of deaths of entries that were needed again. */
 static void add_for_reasons(struct why *why, const struct remedy_facts *base, enum outcome outcome,
                             const char *statement)
 {
-    struct query *query = db_query(why->db, schema_statement(statement));
+    struct query *query;
 
+    if (outcome && !why_calls(why, outcome))
+        return;
+    query = db_query(why->db, schema_statement(statement));
     find_bind(query, 1, &why->code);
-    while (query_step(query) && (!outcome || why_calls(why, outcome))) {
+    while (query_step(query)) {
         struct remedy_facts facts = *base;
         facts.cause.text = query_text(query, 0, NULL);
         facts.count = query_integer(query, 1);
@@ -337,13 +365,14 @@ static void add_for_reasons(struct why *why, const struct remedy_facts *base, en
     query_close(query);
 }
 
-/* Changes that compiled code does not notice, where the trace has the frames to tell. */
+/* Add remedies for changes that compiled code does not notice. Only frames show them. */
 static void add_for_unguarded(struct why *why, const struct remedy_facts *base)
 {
     struct query *query;
 
-    if (!base->torch || !why_calls(why, OUTCOME_HIT) ||
-        db_meta_integer(why->db, "frame_count", -1) > FRAMES_READ)
+    if (!base->torch || !why_calls(why, OUTCOME_HIT))
+        return;
+    if (db_meta_integer(why->db, "frame_count", -1) > FRAMES_READ)
         return;
     query = db_query(why->db, schema_statement("why/unguarded"));
     find_bind(query, 1, &why->code);
@@ -355,7 +384,7 @@ static void add_for_unguarded(struct why *why, const struct remedy_facts *base)
     query_close(query);
 }
 
-/* Its compiles made no graph that does something. */
+/* Did all compiles make empty graphs? */
 static bool has_no_graph(struct why *why)
 {
     struct query *query = db_query(why->db, schema_statement("why/graphs"));
@@ -389,11 +418,44 @@ static void add_for_breaks(struct why *why, const struct remedy_facts *base)
     }
 }
 
-/* A limit was reached, or a call failed because of one. */
+/* Was a limit reached, or did a call fail because of one? */
 static bool is_limited(const struct why *why)
 {
     return why_calls(why, OUTCOME_LIMIT) > 0 || why->limit_reason ||
            (why->raised_reason && strstr(why->raised_reason, "LimitHit"));
+}
+
+/* Add a remedy for each guard that raised; without such guards, for all calls that failed so. */
+static void add_for_guard_errors(struct why *why, const struct remedy_facts *base)
+{
+    struct remedy_facts facts = *base;
+
+    for (size_t i = 0; i < why->guards.count; i++) {
+        const struct failed_guard *guard = &why->guards.at[i];
+        if (strcmp(guard->result, check_words[CHECK_ERROR]) != 0)
+            break; /* errors are first */
+        facts.cause.source = guard->source;
+        facts.count = guard->times;
+        add_for_outcome(why, OUTCOME_GUARD_ERROR, facts, guard->expression);
+    }
+    if (!facts.count)
+        add_for_outcome(why, OUTCOME_GUARD_ERROR, facts, NULL);
+}
+
+/* Add a remedy if new code objects of the function are made, each of which is compiled anew. */
+static void add_for_new_code(struct why *why, const struct remedy_facts *base)
+{
+    const struct remedy_facts facts = {
+        .function = base->function,
+        .torch = base->torch,
+        .cause.source = why->code.filename,
+        .count = why->code.code_objects,
+    };
+    int64_t processes = why->code.processes;
+    bool again = why->code.code_objects > processes && why->made > processes;
+
+    if (again && !torch_resume(base->function, NULL, NULL))
+        remedy_add(why, ON_AGAIN, &facts, NULL);
 }
 
 static void remedies_make(struct why *why)
@@ -403,7 +465,7 @@ static void remedies_make(struct why *why)
                                       .torch = why->torch.number,
                                       .limited = is_limited(why),
                                       .cause.dimension = -1};
-    struct remedy_facts raised = base, run_only = base, plain = base, slow = base;
+    struct remedy_facts run_only = base, plain = base, slow = base;
     int64_t plain_calls = why_calls(why, OUTCOME_PLAIN);
     bool was_unasked = plain_calls && plain_calls == why->all_calls;
     bool has_compiler =
@@ -413,27 +475,11 @@ static void remedies_make(struct why *why)
         run_only.cause.source = why->forbidders.at[0].function;
     plain.count = why->all_calls;
     slow.values = arena_print(&why->arena, "%.2g %%", why_guard_share(why));
-    /* they are first */
-    for (size_t i = 0;
-         i < why->guards.count && !strcmp(why->guards.at[i].result, check_words[CHECK_ERROR]);
-         i++) {
-        raised.cause.source = why->guards.at[i].source;
-        raised.count = why->guards.at[i].times;
-        add_for_outcome(why, OUTCOME_GUARD_ERROR, raised, why->guards.at[i].expression);
-    }
-    if (!raised.count)
-        add_for_outcome(why, OUTCOME_GUARD_ERROR, raised, NULL);
+    add_for_guard_errors(why, &base);
     add_for_reasons(why, &base, OUTCOME_CALLBACK_ERROR, "why/errors");
     add_for_causes(why, &base);
     add_for_reasons(why, &base, OUTCOME_PLAIN, "why/deaths");
-    if (why->code.code_objects > why->code.processes && why->made > why->code.processes &&
-        !torch_resume(base.function, NULL, NULL))
-        remedy_add(why, ON_AGAIN,
-                   &(struct remedy_facts){.function = base.function,
-                                          .torch = base.torch,
-                                          .cause.source = why->code.filename,
-                                          .count = why->code.code_objects},
-                   NULL);
+    add_for_new_code(why, &base);
     add_for_outcome(why, OUTCOME_LIMIT, base, why->limit_reason);
     add_for_outcome(why, OUTCOME_RUN_ONLY, run_only,
                     why->forbidders.count ? "called from a caller that forbids it"
