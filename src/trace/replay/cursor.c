@@ -184,13 +184,19 @@ enum cursor_result cursor_to(struct cursor *c, enum cursor_what what, int64_t id
 
 /* ---- words --------------------------------------------------------------- */
 
+/* Does a word, "lookup", stay the same word with END, "s", behind it? */
+static bool is_plural_end(const char *end)
+{
+    return !*end || !strcmp(end, "s") || !strcmp(end, "es");
+}
+
 bool cursor_what(const char *word, enum cursor_what *what)
 {
     for (int i = 0; i < NEXT_KINDS; i++) {
         size_t bytes = strlen(cursor_whats[i]);
         if (strncmp(cursor_whats[i], word, bytes))
             continue;
-        if (!word[bytes] || !strcmp(word + bytes, "s") || !strcmp(word + bytes, "es")) {
+        if (is_plural_end(word + bytes)) {
             *what = (enum cursor_what)i;
             return true;
         }

@@ -28,7 +28,9 @@ enum {
 /* Times of a hostile trace must not overflow when they are added and compared. */
 static int64_t time_of(int64_t ns)
 {
-    return ns < 0 ? 0 : ns > REPLAY_NEVER / 4 ? REPLAY_NEVER / 4 : ns;
+    if (ns < 0)
+        return 0;
+    return ns > REPLAY_NEVER / 4 ? REPLAY_NEVER / 4 : ns;
 }
 
 /* Column AT, a time, or never where it is NULL. */
@@ -166,6 +168,7 @@ static bool lookup_row(void *context, const int64_t *values, unsigned nulls)
     uint32_t process = process_of(r, thread);
     uint32_t code = code_index(r, (int64_t)row->code_id);
     bool has_outcome = !row_null(nulls, lookup, outcome);
+    bool in_vocabulary = row->outcome >= 0 && row->outcome < OUTCOMES;
     bool named = !row_null(nulls, lookup, cache_entry_id);
     struct replay_lookup *l = list_add(&r->lookups);
 
@@ -182,7 +185,7 @@ static bool lookup_row(void *context, const int64_t *values, unsigned nulls)
     l->observed = row_null(nulls, lookup, entries_checked);
     l->checked = checked_of(row->entries_checked);
     l->outcome = REPLAY_OUTCOME_UNKNOWN;
-    if (has_outcome && row->outcome >= 0 && row->outcome < OUTCOMES)
+    if (has_outcome && in_vocabulary)
         l->outcome = (uint8_t)row->outcome;
     if (l->outcome == OUTCOME_COMPILED)
         made_in(r, l->entry, process);
@@ -261,7 +264,8 @@ static bool check_row(void *context, const int64_t *v, unsigned nulls)
     bool failed = !is_null(nulls, C_FAILED);
     int64_t *before = c->lookups.count ? &c->lookups.at[c->lookups.count - 1] : NULL;
     int64_t guards = known ? c->r->entries.at[entry].guards : -1;
-    bool none_ran = !v[C_GUARDS] && !is_null(nulls, C_GUARDS);
+    bool none_ran = guards > 0 && !v[C_GUARDS] && !is_null(nulls, C_GUARDS);
+    bool is_timed = known && !is_null(nulls, C_NS);
     struct replay_check check = {.entry = known ? entry : REPLAY_CHECK_NONE,
                                  .result = (unsigned)v[C_RESULT] & 7,
                                  .failed = v[C_FAILED]};
@@ -277,11 +281,11 @@ static bool check_row(void *context, const int64_t *v, unsigned nulls)
         check.bad_guard = true;
     check.misplaced = v[C_POSITION] != c->position || is_null(nulls, C_POSITION);
     c->position++;
-    if (v[C_RESULT] == CHECK_PASS && guards > 0 && none_ran)
+    if (v[C_RESULT] == CHECK_PASS && none_ran)
         check.failed = REPLAY_IN_PART;
     *list_add(&c->checks) = check;
     *list_add(&c->lookups) = v[C_LOOKUP];
-    if (known && v[C_RESULT] <= CHECK_PASS && !is_null(nulls, C_NS))
+    if (is_timed && v[C_RESULT] <= CHECK_PASS)
         check_time(&c->times[entry], v[C_RESULT], time_of(v[C_NS]));
     return true;
 }

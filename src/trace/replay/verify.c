@@ -124,10 +124,11 @@ static const char *fault_of_check(struct walk *w, uint32_t i, struct replay_find
         return "it tried an entry twice";
     w->moved[k->entry].tried = w->index + 1;
     region = w->r->entries.at[k->entry].region;
-    if (region >= 0 && w->region >= 0 && region != w->region)
+    if (region < 0)
+        return NULL;
+    if (w->region >= 0 && region != w->region)
         return "it tried entries of two regions";
-    if (region >= 0)
-        w->region = region;
+    w->region = region;
     return NULL;
 }
 
@@ -238,9 +239,9 @@ static bool is_in_order(const struct walk *w, struct cache_walk *walk, uint32_t 
 
     while (k < w->l->check_count && (wanted = cache_walk_next(walk))) {
         /* an entry that came or went meanwhile may have had any place */
-        while (k < w->l->check_count && checks[k].entry != wanted->id &&
-               optional(w, checks[k].entry))
-            k++;
+        for (; k < w->l->check_count && checks[k].entry != wanted->id; k++)
+            if (!optional(w, checks[k].entry))
+                break;
         if (k == w->l->check_count)
             break;
         if (checks[k].entry == wanted->id) {
@@ -261,9 +262,12 @@ static const char *fault_of_left(const struct walk *w, struct cache_walk *walk,
 {
     const struct replay_lookup *l = w->l;
     bool hit_before = l->outcome == OUTCOME_HIT && !l->named;
+    bool cut = l->check_count == CHECKS_MAX;
     const struct cached *left;
 
-    if (w->stop < l->check_count || hit_before || l->check_count == CHECKS_MAX)
+    if (w->stop < l->check_count)
+        return NULL;
+    if (hit_before || cut)
         return NULL;
     while ((left = cache_walk_next(walk))) {
         bool tried = w->moved[left->id].tried == w->index + 1;
@@ -399,7 +403,9 @@ static bool check_possible(const struct walk *w, uint32_t i)
 
     for (uint32_t k = 0; k < w->live.order.count; k++) {
         uint32_t y = w->live.order.at[k].id;
-        if (!are_ordered(w, x, y) || was_tried(w, y, i) || anywhere(w, y))
+        if (!are_ordered(w, x, y) || was_tried(w, y, i))
+            continue;
+        if (anywhere(w, y))
             continue;
         if (!may_precede(w, x, y))
             return false;
@@ -501,7 +507,15 @@ static bool moves_entry(const struct walk *w)
     return w->live.order.policy == ORDER_MRU && !w->r->entries.at[l->entry].pinned;
 }
 
-/* Lookup number RANK of the cache. */
+/* May lost events or the overlap of lookups explain the fault WHY of lookup number RANK? */
+static bool is_excused(struct walk *w, uint32_t rank, int64_t lost_ns, const char *why)
+{
+    if (w->l->start_ns >= lost_ns)
+        return true;
+    return why == other_order && order_possible(w, rank);
+}
+
+/* Verify lookup number RANK of the cache. */
 static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct replay_verdict *v)
 {
     const struct replay *r = w->r;
@@ -521,7 +535,7 @@ static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct
         found.why = fault_of_order(w, &found);
     if (!found.why)
         count_decided(l, v);
-    else if (l->start_ns >= lost_ns || (found.why == other_order && order_possible(w, rank)))
+    else if (is_excused(w, rank, lost_ns, found.why))
         v->unsure++;
     else
         *list_add(&v->findings) = found;

@@ -185,6 +185,7 @@ static void sim_death(struct whatif *w, struct sim *s, uint32_t entry)
     const struct replay_entry *died = entry_at(w, entry);
     size_t place = cache_order_find(&s->cache, entry);
     bool object = map_get(&w->killers, died->id) || map_get(&w->freed, died->id);
+    bool may_be_other = !object && w->base;
 
     if (object)
         sim_doubt_made(w, s);
@@ -192,7 +193,7 @@ static void sim_death(struct whatif *w, struct sim *s, uint32_t entry)
     bounds_death(&s->bounds, entry);
     if (died->reset)
         sim_reset(s);
-    else if (!object && w->base && is_other_cache(w, s, entry))
+    else if (may_be_other && is_other_cache(w, s, entry))
         sim_doubt(w, s, place);
     else if (place < s->cache.count)
         sim_remove(w, s, place, entry);
@@ -346,7 +347,8 @@ static void deaths_seen(struct whatif *w, struct sim *s, const struct call *c)
         return;
     for (size_t i = s->cache.count; i-- > 0;) {
         uint32_t id = s->cache.at[i].id;
-        if (is_recorded(w, id) && was_handed_on(w, c, id) && !has_tried(w, c, id))
+        bool inherited = is_recorded(w, id) && was_handed_on(w, c, id);
+        if (inherited && !has_tried(w, c, id))
             sim_death(w, s, id);
         if (i > s->cache.count)
             i = s->cache.count;
@@ -400,7 +402,9 @@ static bool hits_front(const struct whatif *w, const struct sim *s, const struct
 {
     const struct cached *front = s->cache.at;
 
-    if (!s->cache.count || front->id != c->class_ || !is_recorded(w, c->class_))
+    if (!s->cache.count || front->id != c->class_)
+        return false;
+    if (!is_recorded(w, c->class_))
         return false;
     return !front->unsure && !front->ghost && front->region == c->group;
 }
@@ -929,12 +933,14 @@ static uint8_t decide(struct whatif *w, struct call c, bool *settled)
     enum outcome outcome;
     size_t hit;
 
-    if (around && around->runs == AROUND_COMPILED && !guess)
-        return take_in(w, &c);
-    if (around && around->runs == AROUND_PYTHON && is_rest(w, around->code, c.code, RESTS))
-        return leave_out(w, s, &c);
-    if (around && (!guess || around->runs == AROUND_LIMITED))
-        c.run_only = true;
+    if (around) {
+        if (around->runs == AROUND_COMPILED && !guess)
+            return take_in(w, &c);
+        if (around->runs == AROUND_PYTHON && is_rest(w, around->code, c.code, RESTS))
+            return leave_out(w, s, &c);
+        if (around->runs == AROUND_LIMITED || !guess)
+            c.run_only = true;
+    }
     if (!s->cache.count) {
         bool declined = c.l->outcome == OUTCOME_DECLINED;
         if (around && !guess) /* under torch's limit a call without entries is not looked up */

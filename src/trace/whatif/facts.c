@@ -263,7 +263,9 @@ static void learn_shape(struct shape *a, const struct shape *more)
 /* A guard that wants MORE held for V. */
 static void learn_value(struct value *v, const struct value *more)
 {
-    if (more->type && (more->literal || !v->type))
+    bool replaces_type = more->literal || !v->type;
+
+    if (more->type && replaces_type)
         v->type = more->type;
     if (more->literal)
         v->literal = more->literal;
@@ -328,7 +330,9 @@ static bool read_low(const char *text, const char *stop, struct value *want)
     bool allowed = !strncmp(end, " <= ", 4);
     bool less = !strncmp(end, " < ", 3);
 
-    if (end == text || (!allowed && !less))
+    if (end == text)
+        return false;
+    if (!allowed && !less)
         return false;
     if (end + (allowed ? 4 : 3) != stop)
         return false;
@@ -444,11 +448,12 @@ static const char *read_literal(const struct guard *g)
 {
     const char *equal = strstr(g->expression, " == ");
     const char *is = strstr(g->expression, " is ");
-    bool none = !strcmp(g->kind, "NONE_MATCH");
 
-    if (!equal || (none && is))
-        return is ? is + 4 : NULL;
-    return equal + 4;
+    if (is && !strcmp(g->kind, "NONE_MATCH"))
+        equal = NULL;
+    if (equal)
+        return equal + 4;
+    return is ? is + 4 : NULL;
 }
 
 /* The length that "len(L['x']) == 3" or "not L['x']" wants; -1: torch, "type and length of L['x']".
@@ -667,9 +672,11 @@ static bool is_one(const char *type, const char *types)
 
     if (!bytes)
         return false;
-    for (const char *at = strstr(types, type); at; at = strstr(at + 1, type))
-        if ((at == types || at[-1] == ' ') && at[bytes] == ' ')
+    for (const char *at = strstr(types, type); at; at = strstr(at + 1, type)) {
+        bool begins = at == types || at[-1] == ' ';
+        if (begins && at[bytes] == ' ')
             return true;
+    }
     return false;
 }
 
@@ -690,7 +697,9 @@ enum like number_holds(const struct value *want, const struct value *v)
         return LIKE_NO;
     if (v->low < want->low || v->high > want->high)
         return NOT_KNOWN;
-    if (!want->by || (v->by && v->by % want->by == 0))
+    if (!want->by)
+        return LIKE_YES;
+    if (v->by && v->by % want->by == 0)
         return LIKE_YES;
     return v->low == v->high ? yes(fmod(v->low, (double)want->by) == 0) : NOT_KNOWN;
 }
@@ -717,17 +726,20 @@ static enum like literals_same(const struct value *want, const struct value *v, 
 static enum like literal_holds(const struct value *want, const char *type, const struct value *v,
                                bool torch)
 {
+    bool both_typed;
+
     if (want->literal && v->literal)
         return literals_same(want, v, torch);
     if (v->sizes.rank >= 0 || v->length >= 0) {
         bool plain = want->literal && (is_scalar(want->type) || !strcmp(want->type, "str"));
         return plain ? LIKE_NO : NOT_KNOWN;
     }
-    if (want->type && type && !types_same(want->type, type))
+    both_typed = want->type && type;
+    if (both_typed && !types_same(want->type, type))
         return LIKE_NO;
-    if (want->literal && !strcmp(want->literal, "None") && v->something)
-        return LIKE_NO;
-    return NOT_KNOWN;
+    if (!want->literal || !v->something)
+        return NOT_KNOWN;
+    return strcmp(want->literal, "None") ? NOT_KNOWN : LIKE_NO;
 }
 
 /* Are the texts of A and B the same but for the shape? */
@@ -787,7 +799,9 @@ static enum like tensor_holds(const struct value *want, const char *type, const 
     enum like like;
     bool fixed = true;
 
-    if (v->literal || is_scalar(type) || is_one(type, "str bytes list tuple dict set "))
+    if (v->literal || is_scalar(type))
+        return LIKE_NO;
+    if (is_one(type, "str bytes list tuple dict set "))
         return LIKE_NO;
     if (v->sizes.rank < 0)
         return NOT_KNOWN;
@@ -899,8 +913,10 @@ static enum like held_by_guards(struct whatif *w, const struct guard *g, uint32_
         if (strcmp(h->kind, g->kind))
             continue;
         like = follows_from(g, h);
-        if (like == LIKE_NO || (like == LIKE_YES && !founder_failed(w, other, g->id)))
-            return like;
+        if (like == LIKE_NO)
+            return LIKE_NO;
+        if (like == LIKE_YES && !founder_failed(w, other, g->id))
+            return LIKE_YES;
     }
     return NOT_KNOWN;
 }
@@ -912,7 +928,9 @@ static bool is_namesake(struct whatif *w, const struct guard *g, uint32_t other,
 {
     for (struct look at = {0}; guard_next(w, class_code(w, other), g->source, &at);) {
         const char *wanted = at.g->about == ABOUT_TYPE ? at.g->want.type : NULL;
-        if (!wanted || !types_same(wanted, type) || !founder_failed(w, other, at.g->id))
+        if (!wanted || !types_same(wanted, type))
+            continue;
+        if (!founder_failed(w, other, at.g->id))
             continue;
         *same = is_recorded(w, other) && at.g->id == g->id;
         return true;
@@ -979,7 +997,9 @@ static enum like alike_holds(const struct value *want, const struct value *v, co
         return LIKE_NO;
     if (v->sizes.rank >= 0 && v->sizes.rank != want->sizes.rank)
         return LIKE_NO;
-    if (!v->part || !want->part || strcmp(v->part->text, want->part->text))
+    if (!v->part || !want->part)
+        return NOT_KNOWN;
+    if (strcmp(v->part->text, want->part->text))
         return NOT_KNOWN;
     /* else there is more to it than its signature */
     return v->literal || v->sizes.rank >= 0 ? LIKE_YES : NOT_KNOWN;
@@ -1018,11 +1038,14 @@ static enum like value_holds(struct whatif *w, const struct guard *g, uint32_t o
 
 enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, bool first)
 {
+    bool recorded = is_recorded(w, other);
     enum like like = NOT_KNOWN;
 
-    if (first && is_recorded(w, other) && founder_failed(w, other, g->id))
+    if (recorded && first)
+        like = founder_failed(w, other, g->id) ? LIKE_NO : NOT_KNOWN;
+    if (like == LIKE_NO)
         return LIKE_NO; /* the call that made the entry failed this very guard */
-    if (is_recorded(w, other) && g->expression)
+    if (recorded && g->expression)
         like = held_by_guards(w, g, other);
     if (like != NOT_KNOWN)
         return like;

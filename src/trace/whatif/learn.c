@@ -109,9 +109,10 @@ static void learn_unseen(struct whatif *w, uint32_t lookup)
     for (uint32_t i = 0; i < cache->entry_count; i++) {
         uint32_t entry = cache->entries[i];
         const struct replay_entry *e = entry_at(w, entry);
+        bool common = e->region < 0 && entry != class_;
         if (e->born_ns >= k->start_ns)
             break;
-        if (e->died_ns > k->end_ns && e->region < 0 && entry != class_)
+        if (common && e->died_ns > k->end_ns)
             *pair_at(w, entry, class_) |= FIRST_FAIL;
     }
 }
@@ -124,7 +125,9 @@ static void learn_seen(struct whatif *w, const struct replay_lookup *k,
     struct like_class *class_ = &w->classes.at[c->entry];
     uint32_t process = w->r->caches.at[k->cache].process;
 
-    if (e->shared && e->process == process && class_->seen_ns < k->start_ns)
+    if (!e->shared || e->process != process)
+        return;
+    if (class_->seen_ns < k->start_ns)
         class_->seen_ns = k->start_ns;
 }
 

@@ -47,8 +47,9 @@ static bool made_dynamic(const struct whatif *w, uint32_t code, const char *sour
         return false;
     for (size_t i = 0; i < w->knobs->dynamic.count; i++) {
         const struct whatif_dimension *d = &w->knobs->dynamic.at[i];
-        bool same = d->dimension < 0 || d->dimension == dimension;
-        if ((same || dimension == ANY) && is_value_of(source, d->source))
+        bool whole = d->dimension < 0 || dimension == ANY;
+        bool same = whole || d->dimension == dimension;
+        if (same && is_value_of(source, d->source))
             return true;
     }
     return w->knobs->dynamic_all;
@@ -198,7 +199,9 @@ static bool condition_moved(struct whatif *w, uint32_t made, const struct guard 
 
     if (!g->condition || dropped(w, code, g))
         return false;
-    if (g->loose || (w->torch && symbol_unsure(w, code, g)))
+    if (g->loose)
+        return true;
+    if (w->torch && symbol_unsure(w, code, g))
         return true;
     guards = guards_of(w, made);
     for (size_t i = 0; i < guards->count; i++)
@@ -401,7 +404,9 @@ static enum like number_takes(struct whatif *w, uint32_t made, const struct guar
     struct value v = value_of(w, other, first, g->source);
     bool set = w->weaker && made_dynamic(w, class_code(w, made), g->source, -1);
 
-    if (!v.type || !g->want.type || strcmp(v.type, g->want.type))
+    if (!v.type || !g->want.type)
+        return LIKE_NO;
+    if (strcmp(v.type, g->want.type))
         return LIKE_NO;
     if (set && !held_by_module(g->source))
         return dynamic_number_takes(w, made, g, &v);
@@ -603,9 +608,9 @@ static enum like tried_takes(struct whatif *w, uint32_t made, const struct guard
 {
     const int64_t *known = map_get(&tried->guards, g->id);
 
-    if (known && *known & FAILED)
-        return failed_takes(w, made, g, other, first);
-    if (known || (tried->all && is_asked_again(g)))
+    if (known)
+        return *known & FAILED ? failed_takes(w, made, g, other, first) : LIKE_YES;
+    if (tried->all && is_asked_again(g))
         return LIKE_YES;
     return guard_takes(w, made, g, other, first);
 }
