@@ -566,11 +566,11 @@ struct compat_bounds {
     #define compat_current_frame(ts) ((ts)->cframe->current_frame)
 #endif
 
-/* 3.12 and 3.13 put a frame of the interpreter's own ("shim", owned by the C stack) below each frame
- * that is called from C, as all are under a hook. While a frame ends and its variables die, that
- * shim is the current frame; a finalizer then runs above it with a shim of its own. faulthandler
- * expects no two in a row: 3.13 crashes, 3.12 prints one. So the finalizer's is put above the caller
- * instead, as without a hook. compat_step_over_shim() returns the shim, or NULL, for
+/* 3.12 and 3.13 put a frame of the interpreter's own ("shim", owned by the C stack) below each
+ * frame that C calls, as it calls all under a hook. While a frame ends and its variables die, that
+ * shim is the current frame; a finalizer then runs above it, with a shim of its own. faulthandler
+ * expects no two in a row: 3.13 crashes, 3.12 prints one. So the finalizer's is put above the
+ * caller instead, as without a hook. compat_step_over_shim() returns the shim, or NULL, for
  * compat_step_back(). */
 #if PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030e0000
 static inline compat_frame *compat_step_over_shim(PyThreadState *ts)
