@@ -137,6 +137,23 @@ def test_fsck_names_the_page_and_its_table(run, whole, tmp_path, owners, pages):
             path.unlink()
 
 
+def test_fsck_names_a_view_whose_definition_was_overwritten(run, whole, tmp_path):
+    """A row too long for its page goes on in a page of bytes alone, which look sound whatever they are."""
+    path = tmp_path / "t.db"
+    path.write_bytes(whole.read_bytes())
+    with sqlite3.connect(path) as db:
+        db.execute(f"CREATE VIEW long AS SELECT 1 WHERE 1 IN ({str(list(range(5000)))[1:-1]})")
+    db.close()
+    data = path.read_bytes()
+    size = page_size(data)
+    page = data.rindex(b"4999") // size + 1
+    for filling in (b"Z", b"\xff"):
+        path.write_bytes(data[:(page - 1) * size] + filling * size + data[page * size:])
+        said = fsck(run, path, "--recover").stdout
+        assert re.search(rf"the definition of the view long cannot be read as SQL \(pages [0-9, -]*\b{page}\)", said), said
+        assert run("report", f"{path}.recovered.db").returncode == 0
+
+
 @pytest.mark.parametrize("begin, words", [
     (b"", "is empty: it has no bytes"), (b"hello\n" * 100, "begins as a text"), (b"\x1f\x8b\x08" + b"x" * 1000, "a gzip file: unpack it first"),
     (b"\x28\xb5\x2f\xfd" + b"x" * 1000, "a zstd file"), (b"PK\x03\x04" + b"\0x" * 1000, "a zip file"), (b"\x7fELF" + b"\1x" * 1000, "a program"), (b"\0" * 20000, "zeros"),

@@ -171,7 +171,7 @@ bool damage_open(struct damage *damage, const char *path)
 
 /* ---- its tables ------------------------------------------------------------ */
 
-/* A row of sqlite_schema. Owned. */
+/* A row of sqlite_schema that has a tree: a table or an index. Owned. */
 struct entry {
     char *type, *name, *sql;
     uint32_t root;
@@ -179,11 +179,67 @@ struct entry {
 };
 struct entries {
     LIST(struct entry) list;
+    struct damage *damage; /* receives a sentence for each definition that is no SQL; or NULL */
 };
 
 static char *text_of(const struct record_value *value)
 {
     return value->type == RECORD_TEXT ? strndup(value->text, value->length) : strdup("");
+}
+
+static int page_compare(const void *one, const void *other)
+{
+    uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
+
+    return (a > b) - (a < b);
+}
+
+/* "3, 20-22": the numbers of PAGES, which get sorted. The caller frees it. */
+static char *pages_text(uint32_t *pages, size_t count)
+{
+    LIST(char) text = {0};
+    char part[40];
+    int ranges = 0;
+
+    qsort(pages, count, sizeof *pages, page_compare);
+    for (size_t i = 0, next; i < count; i = next) {
+        for (next = i + 1; next < count && pages[next] <= pages[next - 1] + 1;)
+            next++;
+        if (ranges++ == RANGES_MOST)
+            snprintf(part, sizeof part, ", ...");
+        else if (pages[next - 1] == pages[i])
+            snprintf(part, sizeof part, "%s%" PRIu32, i ? ", " : "", pages[i]);
+        else
+            snprintf(part, sizeof part, "%s%" PRIu32 "-%" PRIu32, i ? ", " : "", pages[i],
+                     pages[next - 1]);
+        if (ranges <= RANGES_MOST + 1)
+            memcpy(list_add_many(&text, strlen(part)), part, strlen(part));
+    }
+    *list_add(&text) = 0;
+    return text.at;
+}
+
+/* Add a sentence if the definition of a table or view is no SQL, so that SQLite refuses the whole
+ * file. An overwritten overflow page has no other mark: any bytes may stand in one. */
+static void definition_look(struct damage *damage, const struct record_value *values)
+{
+    char *type = text_of(&values[0]);
+    char *name = text_of(&values[1]);
+    char *sql = text_of(&values[4]);
+    bool can_stand_alone = !strcmp(type, "table") || !strcmp(type, "view");
+
+    if (can_stand_alone && *sql && !db_parses(sql)) {
+        char *numbers = pages_text(damage->pages.row_pages.at, damage->pages.row_pages.count);
+        damage->broken++;
+        add(&damage->tables,
+            "table sqlite_schema, which says where all others are: the definition of the %s %s "
+            "cannot be read as SQL (page%s %s)",
+            type, name, damage->pages.row_pages.count == 1 ? "" : "s", numbers);
+        free(numbers);
+    }
+    free(type);
+    free(name);
+    free(sql);
 }
 
 static void schema_row(void *context, int64_t rowid, const unsigned char *payload, size_t length)
@@ -195,6 +251,8 @@ static void schema_row(void *context, int64_t rowid, const unsigned char *payloa
     if (record_values(payload, length, values, SCHEMA_COLUMNS) < SCHEMA_COLUMNS ||
         entries->list.count >= TABLES_MOST)
         return;
+    if (entries->damage)
+        definition_look(entries->damage, values);
     if (values[3].type != RECORD_INTEGER || values[3].integer <= 0 ||
         values[3].integer > UINT32_MAX)
         return;
@@ -205,39 +263,6 @@ static void schema_row(void *context, int64_t rowid, const unsigned char *payloa
     entry->root = (uint32_t)values[3].integer;
 }
 
-static int page_compare(const void *one, const void *other)
-{
-    uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
-
-    return (a > b) - (a < b);
-}
-
-/* "pages 3, 20-22". The caller frees it. */
-static char *pages_text(struct tree *tree)
-{
-    LIST(char) text = {0};
-    char part[40];
-    int ranges = 0;
-
-    qsort(tree->missing.at, tree->missing.count, sizeof *tree->missing.at, page_compare);
-    for (size_t i = 0, next; i < tree->missing.count; i = next) {
-        const uint32_t *at = tree->missing.at;
-        for (next = i + 1; next < tree->missing.count && at[next] <= at[next - 1] + 1;)
-            next++;
-        if (ranges++ == RANGES_MOST)
-            snprintf(part, sizeof part, ", ...");
-        else if (at[next - 1] == at[i])
-            snprintf(part, sizeof part, "%s%" PRIu32, i ? ", " : "", at[i]);
-        else
-            snprintf(part, sizeof part, "%s%" PRIu32 "-%" PRIu32, i ? ", " : "", at[i],
-                     at[next - 1]);
-        if (ranges <= RANGES_MOST + 1)
-            memcpy(list_add_many(&text, strlen(part)), part, strlen(part));
-    }
-    *list_add(&text) = 0;
-    return text.at;
-}
-
 /* Add a sentence about a tree that is damaged. */
 static void tree_say(struct damage *damage, const char *type, const char *name, struct tree *tree)
 {
@@ -246,7 +271,7 @@ static void tree_say(struct damage *damage, const char *type, const char *name, 
     if (!tree->missing.count)
         return;
     damage->broken++;
-    numbers = pages_text(tree);
+    numbers = pages_text(tree->missing.at, tree->missing.count);
     add(&damage->tables,
         "%s %s: page%s %s cannot be read, nor what is reached through %s; %" PRId64 " row%s can",
         type, name, tree->missing.count == 1 ? "" : "s", numbers,
@@ -257,7 +282,7 @@ static void tree_say(struct damage *damage, const char *type, const char *name, 
 /* Read the file's list of tables and indexes; SAY: add a sentence if parts are unreadable. */
 static struct entries schema_read(struct damage *damage, bool say)
 {
-    struct entries entries = {0};
+    struct entries entries = {.damage = say ? damage : NULL};
     struct tree schema;
 
     map_free(&damage->pages.visited);

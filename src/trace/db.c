@@ -554,6 +554,19 @@ struct query *db_query(struct db *db, const char *sql)
     return db_query_next(db, sql, NULL);
 }
 
+bool db_parses(const char *sql)
+{
+    sqlite3 *empty = NULL;
+    sqlite3_stmt *statement = NULL;
+    bool parses = true;
+
+    if (sqlite3_open(":memory:", &empty) == SQLITE_OK)
+        parses = sqlite3_prepare_v2(empty, sql, -1, &statement, NULL) != SQLITE_ERROR;
+    sqlite3_finalize(statement);
+    sqlite3_close(empty);
+    return parses;
+}
+
 bool db_failed(const struct db *db)
 {
     return db->error;

@@ -79,6 +79,9 @@ void db_on_progress(struct db *db, void (*call)(void *context), void *context);
 struct query *db_query(struct db *db, const char *sql);
 struct query *db_query_next(struct db *db, const char *sql, const char **rest);
 
+/* Does SQLite parse SQL, a statement that uses no table? A statement that makes one is such. */
+bool db_parses(const char *sql);
+
 /* The same with integers for its ?1, ?2, and so on; and a loop over its rows, with a query ROW of
  * its own, which is left by its end and by `continue` alone:
  *     db_rows(row, db, "SELECT pid FROM process WHERE process_id > ?1", 3)

@@ -184,6 +184,7 @@ void pages_close(struct pages *pages)
         close(pages->log);
     map_free(&pages->logged);
     map_free(&pages->visited);
+    list_free(&pages->row_pages);
 }
 
 /* Read the last version of page NUMBER. */
@@ -266,6 +267,7 @@ static bool overflow_read(struct pages *pages, uint32_t number, unsigned char *t
         if (part > left)
             part = left;
         whole = page_read(pages, number, page);
+        *list_add(&pages->row_pages) = number;
         if (whole) {
             memcpy(to, page + 4, part);
             to += part;
@@ -296,6 +298,8 @@ static bool cell_read(struct visit *visit, const struct page *page, const unsign
         return false;
     row = malloc(length + 1);
     memcpy(row, at, local);
+    visit->pages->row_pages.count = 0;
+    *list_add(&visit->pages->row_pages) = page->number;
     whole = local == length ||
             overflow_read(visit->pages, number_at(at + local, 4), row + local, length - local);
     if (whole && visit->row)

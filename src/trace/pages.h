@@ -27,6 +27,7 @@ struct pages {
     int64_t log_used;  /* frames up to the end of the last complete commit */
     struct map logged; /* page -> place of its last version in the log */
     struct map visited;
+    LIST(uint32_t) row_pages; /* the pages that hold the row which was read last */
 };
 
 /* One B-tree: a table or an index. */
@@ -36,7 +37,7 @@ struct tree {
 };
 
 /* Called for each readable row. PAYLOAD, a record in SQLite's format, is borrowed until the call
- * returns. */
+ * returns. Meanwhile the row's pages are in `row_pages`. */
 typedef void pages_row(void *context, int64_t rowid, const unsigned char *payload, size_t length);
 
 /* Open PATH. False: it cannot be read, and errno says why. */
