@@ -112,7 +112,7 @@ def test_functions_are_completed_from_the_trace(run, named, tmp_path):
     assert "Net.forward" not in run("help", "--complete", "report", "", cwd=tmp_path).stdout
 
 
-ZSH = """
+ZSH = r"""
     zmodload zsh/zpty; zpty shell zsh -f
     say() { zpty -w shell "$1"; }
     say "PS1=; unsetopt zle_bracketed_paste; fpath=($COMPLETIONS \$fpath); autoload -U compinit; compinit -u -D; echo rea''dy"
