@@ -460,7 +460,7 @@ plain AS (
                    ORDER BY max_ns DESC, function_id LIMIT 1)
     UNION ALL
     SELECT * FROM (SELECT 'waits', function_id, self_ns, calls, NULL, share, 3
-                   FROM spent WHERE waits AND self_ns > 0 ORDER BY self_ns DESC LIMIT 1)
+                   FROM spent WHERE waits AND share >= 0.01 ORDER BY self_ns DESC LIMIT 1)
 ),
 found AS (
     SELECT kind, function_id, cost_ns, calls, recompiles, again_ns, source, eager, eager_ns, why_eager, errors, breaks, break_line, break_calls, ns_per_call,

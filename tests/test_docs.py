@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 from pathlib import Path
 
+import pages
 import pytest
 
 from planted import ROWS
@@ -161,11 +162,16 @@ def test_what_a_document_leads_to_is_there(page):
         assert (ROOT / path).exists(), path
 
 
-def test_the_readmes_compiler_prints_what_the_readme_says(record, run):
-    """What is printed in the README under "A compiler of your own": the same but for times."""
-    path = record([ROOT / "examples/shapes.py"]).path
-    printed = run("replay", path, "--what-if", "dynamic=L['values'][0]").stdout
-    rows = {name: re.search(rf"^ +{name} +(.*)$", printed, re.M)[1].split()[:6] for name in ("recorded", "predicted")}
-    readme = (ROOT / "README.md").read_text()
-    for name, row in rows.items():
-        assert re.search(rf"^ +{name} +(.*)$", readme, re.M)[1].split()[:6] == row
+def test_the_readme_begins_with_what_the_page_for_torch_prints():
+    """That page is run by tests/with_torch/test_try.py."""
+    page = dict(reversed(pages.commands((ROOT / "docs/start-torch.md").read_text())))
+    shown = pages.commands((ROOT / "README.md").read_text())
+    assert len(shown) == 3
+    for command, expected in shown:
+        whole = command if command in page else f"{command} lengths.db"
+        assert pages.unmet(expected, page[whole]) is None, command
+
+
+@pytest.mark.parametrize("page", ["docs/start-python.md", "docs/start-compiler.md"])
+def test_a_five_minute_page_prints_what_it_says(dyntrace, tmp_path, page):
+    pages.hold(page, dyntrace, tmp_path)

@@ -81,19 +81,3 @@ def test_a_large_trace_says_what_would_have_done(dyntrace, python, tmp_path):
                                                r"decisions", *said).groups())
     assert size == path.stat().st_size >> 20 >= 200
     assert small.stat().st_size / 2**20 <= most < size / 20
-
-
-def test_why_says_of_the_example_what_the_readme_says(dyntrace, example, tmp_path):
-    """What is printed in the README under "torch.compile programs": the same but for times."""
-    _, db = example("shim", "decided")
-    with sqlite3.connect(tmp_path / "recompiles.db") as copy:
-        db.backup(copy)
-    (version,), = db.execute("SELECT torch_version FROM process")
-    if [int(n) for n in version.split(".")[:2]] < [2, 13]:
-        pytest.skip("a float is a constant in the first compile of this torch")
-    page = subprocess.run([dyntrace, "why", "scale", "recompiles.db"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    readme = (EXAMPLE.parents[1] / "README.md").read_text()
-    said = readme[readme.index("    scale  examples/"):].split("\n\nWhere", 1)[0]
-    for line in re.split(r"\n|\.\.\.", said):
-        line = re.sub(r"at [\d.]+ s, took \d+ ms", "", line).strip()
-        assert line in page, line

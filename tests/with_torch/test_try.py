@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 
+import pages
 import pytest
 from torch_here import PROGRAMS
 
@@ -159,3 +160,9 @@ def test_two_ranks_of_torchrun(dyntrace, python, tmp_path, apart):
     assert trials[1]["same_output"] is True and trials[1]["gain"], trials[1]
     stored = [query(path, "SELECT COUNT(*) FROM trial")[0][0] for path in sorted(trace.iterdir())] if apart else [2]
     assert stored == [2, 0] if apart else stored == [2]
+
+
+def test_the_five_minute_page_prints_what_it_says(dyntrace, python, tmp_path):
+    if not run(python, "-c", "import torch; print(torch.__version__)").stdout.startswith("2.13."):
+        pytest.skip("the figures are those of torch 2.13")
+    pages.hold("docs/start-torch.md", dyntrace, tmp_path, {"PYTHON_WITH_TORCH": python})
