@@ -14,7 +14,7 @@ import subprocess
 import pytest
 
 from planted import ROWS, make_trace, size_changes
-from shared import golden
+from shared import Screen, golden, script
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 EVIL = "</title></script><script>document.title='owned'</script><img src=x onerror=owned()>\"'&\x1b]0;x\x07\u202e\n\t"
@@ -306,3 +306,19 @@ def test_the_page_works_in_a_browser(run, decided, tmp_path, hostile):
     image = tmp_path / "page.png"
     browse(tried, tmp_path, f"--screenshot={image}", "--window-size=1200,2000")
     assert image.stat().st_size > 10000
+
+
+def test_tables_fit_the_terminal_unless_they_are_asked_for_wide(dyntrace, record, tmp_path):
+    """Numbers keep their digits, and a place keeps its line."""
+    name = "a_function_with_a_long_name" * 4
+    folder = tmp_path / ("deep" * 15)
+    folder.mkdir()
+    program = script(folder / "program.py", f"def {name}(): pass\nfor i in range(12345): {name}()")
+    path = record([program]).path
+    for command in (["report", path], ["sql", path, "SELECT * FROM hot_functions"], ["sql", path, "SELECT qualname, filename, calls FROM hot_functions"]):
+        narrow = Screen([dyntrace, *command], size=(200, 80), NO_COLOR="1").finish()[0]
+        wide = Screen([dyntrace, *command, "--wide"], size=(200, 500), NO_COLOR="1").finish()[0]
+        assert name in wide and name not in narrow and "12345" in narrow
+        assert "filename, calls" not in str(command[2:]) or max(map(len, narrow.splitlines())) <= 80
+    report = Screen([dyntrace, "report", path], size=(200, 80), NO_COLOR="1").finish()[0]
+    assert "…" in report and re.search(r"…\S*program\.py:1\b", report)

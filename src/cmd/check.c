@@ -131,6 +131,7 @@ static const struct option options[] = {
     {"allow-left-out", .read = option_flag, .to = &given.partly,
      .help = "traces that cannot be read do not fail the check"},
     {"json", .read = option_flag, .to = &given.json, .help = "the result for a program"},
+    TABLE_WIDE_OPTION,
     OPTION_END,
 };
 

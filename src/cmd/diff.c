@@ -440,6 +440,7 @@ static const struct option options[] = {
      .help = "rows printed; 0 is all. The default is 200"},
     {"json", .read = option_flag, .to = &diff.json,
      .help = "the same for a program, with the number of differences of each kind"},
+    TABLE_WIDE_OPTION,
     OPTION_END,
 };
 

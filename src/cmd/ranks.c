@@ -732,6 +732,7 @@ static const struct option options[] = {
      .help = "rows of each table; 0 is all. The default is 20"},
     {"json", .read = option_flag, .to = &given.json,
      .help = "the same for a program, complete, times in nanoseconds"},
+    TABLE_WIDE_OPTION,
     OPTION_END,
 };
 

@@ -443,6 +443,7 @@ static const struct option options[] = {
     {"calls", .read = option_flag, .to = &given.calls,
      .help = "a row for each call: what was recorded, what is predicted, whether it is a guess"},
     {"json", .read = option_flag, .to = &given.json, .help = "the same for a program"},
+    TABLE_WIDE_OPTION,
     OPTION_END,
 };
 

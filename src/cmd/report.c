@@ -38,6 +38,7 @@ static struct {
 static const struct option options[] = {
     {"json", .read = option_flag, .to = &given.json,
      .help = "the same for a program, times in nanoseconds"},
+    TABLE_WIDE_OPTION,
     {"html", .value = "OUT", .read = option_text, .to = &given.page,
      .help = "one file for a browser that loads nothing from elsewhere: all of that in tables that "
              "sort and filter, a timeline of threads with compiles and misses, and a flame graph. "

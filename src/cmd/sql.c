@@ -41,6 +41,7 @@ static const struct option options[] = {
              "all `views`"},
     {"json", .read = option_flag, .to = &given.json,
      .help = "an array of objects instead of a table or TSV"},
+    TABLE_WIDE_OPTION,
     {"no-header", .read = option_flag, .to = &given.headless, .help = "no line of column names"},
     {"then", .value = "QUERY", .read = option_text, .to = &given.then,
      .help = "of several traces: run this over the rows of all, which are the table `result`, with "

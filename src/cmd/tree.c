@@ -264,6 +264,7 @@ static const struct option options[] = {
      .help = "lines that are printed; 0 is all. The default is 100"},
     {"json", .read = option_flag, .to = &given.json,
      .help = "the same for a program, times in nanoseconds"},
+    TABLE_WIDE_OPTION,
     OPTION_END,
 };
 

@@ -67,6 +67,7 @@ static const struct option options[] = {
     {"yes", .read = option_flag, .to = &given.yes, .help = "do not ask before the first run"},
     {"json", .read = option_flag, .to = &given.json,
      .help = "the result for a program, times in nanoseconds"},
+    TABLE_WIDE_OPTION,
     OPTION_END,
 };
 

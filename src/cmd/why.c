@@ -8,6 +8,7 @@
 #include "lib/json.h"
 #include "lib/option.h"
 #include "lib/say.h"
+#include "lib/table.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
 #include "trace/findings.h"
@@ -31,6 +32,7 @@ static const struct option options[] = {
              "does, and measure them"},
     {"json", .read = option_flag, .to = &given.json,
      .help = "the same for a program, complete, times in nanoseconds"},
+    TABLE_WIDE_OPTION,
     {"all", .read = option_flag, .to = &given.all, .help = "print all remedies, not only three"},
     {"what-if", .read = option_flag, .to = &given.whatif,
      .help = "decide the recorded calls again for each remedy, on a long trace too. One with more "

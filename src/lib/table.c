@@ -18,7 +18,8 @@
 enum {
     KEPT_ROWS = 500,
     KEPT_BYTES = 4 << 20,  /* whichever comes first */
-    CELL_WIDTH = 60,       /* least width of a text cell on a terminal */
+    CELL_WIDTH = 12,       /* least width of a text cell on a terminal */
+    SCREEN_WIDTH = 80,     /* of a terminal that does not say how wide it is */
     LATE_WIDTH = 8,        /* least width of a text cell after the widths are fixed */
     CELL_BYTES = 16 << 10, /* of any cell on a terminal */
 };
@@ -56,6 +57,8 @@ struct table {
     size_t bytes;            /* in them */
     bool colour, streaming;  /* streaming: no more rows are kept */
 };
+
+bool table_wide;
 
 enum table_format table_format(FILE *out, bool json)
 {
@@ -126,6 +129,38 @@ static void cell_cut(struct cell *cell, int most)
     free(whole);
 }
 
+/* The same, but keep the end of the text: of a path the file's name and the line. */
+static void cell_cut_front(struct cell *cell, int most)
+{
+    char *whole = cell->text;
+    int over = cell->width - most + 1;
+    int gone;
+    size_t bytes = text_room(whole, over, &gone);
+
+    if (cell->width <= most)
+        return;
+    if (gone < over) /* a character of two columns is there */
+        bytes = text_room(whole, over + 1, &gone);
+    cell->text = say_print("…%s", whole + bytes);
+    cell->width += 1 - gone;
+    free(whole);
+}
+
+/* Cut CELL of COLUMN to MOST columns of the screen. */
+static void column_cut(const struct column *column, struct cell *cell, int most)
+{
+    if (!strcmp(column->name, "where"))
+        cell_cut_front(cell, most);
+    else
+        cell_cut(cell, most);
+}
+
+/* Are long texts cut? Not in a column that is alone. */
+static bool is_cut(const struct table *table)
+{
+    return table->count > 1 && !table_wide;
+}
+
 static struct cell cell_make(enum kind kind, const char *text, size_t bytes)
 {
     struct cell cell = {.kind = kind,
@@ -159,28 +194,43 @@ static void row_print(struct table *table, struct cell *cells, const char *style
     fputs(style && table->colour ? "\033[0m\n" : "\n", out);
 }
 
-/* Narrow the widest text columns until a row fits the screen, but not below CELL_WIDTH. */
-static void widths_fit(struct table *table)
+/* Return the index of the widest column that may be narrowed, or -1 if there is none. Numbers keep
+ * all their digits. */
+static int widest_text(const struct table *table)
+{
+    int widest = -1, width = CELL_WIDTH;
+
+    for (int i = 0; i < table->count; i++) {
+        const struct column *column = &table->columns[i];
+        if (!column->right && column->width > width) {
+            widest = i;
+            width = column->width;
+        }
+    }
+    return widest;
+}
+
+/* Return how many columns the screen has. */
+static int screen_width(FILE *out)
 {
     struct winsize size;
-    int screen = 80, total = 0, widest, less;
+    bool known = ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
 
-    if (ioctl(fileno(table->out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        screen = size.ws_col;
+    return known ? size.ws_col : SCREEN_WIDTH;
+}
+
+/* Narrow the widest text columns until a row fits the screen, but none below CELL_WIDTH. */
+static void widths_fit(struct table *table)
+{
+    int over = -screen_width(table->out);
+    int widest = widest_text(table);
+
     for (int i = 0; i < table->count; i++)
-        total += table->columns[i].width + (i ? 2 : 0);
-    while (total > screen) {
-        widest = 0;
-        for (int i = 1; i < table->count; i++)
-            if (table->columns[i].width > table->columns[widest].width)
-                widest = i;
-        less = table->columns[widest].width - CELL_WIDTH;
-        if (less <= 0)
-            break;
-        if (less > total - screen)
-            less = total - screen;
-        table->columns[widest].width -= less;
-        total -= less;
+        over += table->columns[i].width + (i ? 2 : 0);
+    while (over > 0 && widest >= 0) {
+        table->columns[widest].width--;
+        over--;
+        widest = widest_text(table);
     }
 }
 
@@ -196,12 +246,16 @@ static void kept_print(struct table *table)
         if (heads[i].width > column->width)
             column->width = heads[i].width;
     }
-    if (table->count > 1) /* one column alone is not cut */
+    if (is_cut(table))
         widths_fit(table);
+    for (int i = 0; i < table->count && is_cut(table) && !table->headless; i++)
+        cell_cut(&heads[i], table->columns[i].width);
     if (!table->headless)
         row_print(table, heads, "1");
-    for (size_t i = 0; i < table->cells.count && table->count > 1; i++)
-        cell_cut(&table->cells.at[i], table->columns[i % (size_t)table->count].width);
+    for (size_t i = 0; i < table->cells.count && is_cut(table); i++) {
+        const struct column *column = &table->columns[i % (size_t)table->count];
+        column_cut(column, &table->cells.at[i], column->width);
+    }
     for (size_t row = 0; row < table->cells.count; row += (size_t)table->count)
         row_print(table, &table->cells.at[row], table->cells.at[row].alarm ? "31" : NULL);
     table->cells.count = 0;
@@ -218,8 +272,8 @@ static void aligned_put(struct table *table, enum kind kind, const char *text, s
     cell->alarm = table->alarm;
     table->bytes += strlen(cell->text);
     if (table->streaming) {
-        if (table->count > 1 && kind != NUMBER && kind != FIGURE)
-            cell_cut(cell, column->width > LATE_WIDTH ? column->width : LATE_WIDTH);
+        if (is_cut(table) && kind != NUMBER && kind != FIGURE)
+            column_cut(column, cell, column->width > LATE_WIDTH ? column->width : LATE_WIDTH);
     } else {
         if (cell->width > column->width)
             column->width = cell->width;

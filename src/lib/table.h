@@ -8,7 +8,7 @@
  *         table_text(t, name, strlen(name));
  *     ok = table_close(t);
  *
- * TABLE_ALIGNED   columns of equal width, long cells cut: for a terminal
+ * TABLE_ALIGNED   aligned columns, texts cut where a row would not fit the terminal
  * TABLE_TSV       a line of names, then a line per row; NULL is the empty cell
  * TABLE_CSV       the same by RFC 4180: NULL is an empty cell, an empty text ""
  * TABLE_SAFE_CSV and an apostrophe before a cell that a spreadsheet would read as a formula
@@ -28,6 +28,14 @@ enum table_format { TABLE_ALIGNED, TABLE_TSV, TABLE_CSV, TABLE_SAFE_CSV, TABLE_J
 
 /* JSON when asked for, aligned on a terminal, else TSV. */
 enum table_format table_format(FILE *out, bool json);
+
+/* Set by TABLE_WIDE_OPTION, the option --wide of a command: texts of aligned tables are not cut to the width of the terminal. */
+extern bool table_wide;
+#define TABLE_WIDE_OPTION                                                 \
+    {                                                                     \
+        .name = "wide", .read = option_flag, .to = &table_wide,           \
+        .help = "do not cut texts in tables to the width of the terminal" \
+    }
 
 struct table;
 
