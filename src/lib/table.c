@@ -234,6 +234,14 @@ static void widths_fit(struct table *table)
     }
 }
 
+/* Print the line of names HEADS, which is freed. */
+static void heads_print(struct table *table, struct cell *heads)
+{
+    for (int i = 0; i < table->count && is_cut(table); i++)
+        cell_cut(&heads[i], table->columns[i].width);
+    row_print(table, heads, "1");
+}
+
 /* Fix the widths, then print the heading and the kept rows. */
 static void kept_print(struct table *table)
 {
@@ -248,10 +256,8 @@ static void kept_print(struct table *table)
     }
     if (is_cut(table))
         widths_fit(table);
-    for (int i = 0; i < table->count && is_cut(table) && !table->headless; i++)
-        cell_cut(&heads[i], table->columns[i].width);
     if (!table->headless)
-        row_print(table, heads, "1");
+        heads_print(table, heads);
     for (size_t i = 0; i < table->cells.count && is_cut(table); i++) {
         const struct column *column = &table->columns[i % (size_t)table->count];
         column_cut(column, &table->cells.at[i], column->width);
@@ -267,19 +273,20 @@ static void aligned_put(struct table *table, enum kind kind, const char *text, s
 {
     struct column *column = &table->columns[table->filled];
     struct cell *cell = list_add(&table->cells);
+    bool is_number = kind == NUMBER || kind == FIGURE;
 
     *cell = cell_make(kind, text, bytes);
     cell->alarm = table->alarm;
     table->bytes += strlen(cell->text);
     if (table->streaming) {
-        if (is_cut(table) && kind != NUMBER && kind != FIGURE)
+        if (is_cut(table) && !is_number)
             column_cut(column, cell, column->width > LATE_WIDTH ? column->width : LATE_WIDTH);
     } else {
         if (cell->width > column->width)
             column->width = cell->width;
         if (!column->any && kind != NONE) {
             column->any = true;
-            column->right = kind == NUMBER || kind == FIGURE;
+            column->right = is_number;
         }
     }
     if (table->filled + 1 < table->count)

@@ -29,7 +29,8 @@ enum table_format { TABLE_ALIGNED, TABLE_TSV, TABLE_CSV, TABLE_SAFE_CSV, TABLE_J
 /* JSON when asked for, aligned on a terminal, else TSV. */
 enum table_format table_format(FILE *out, bool json);
 
-/* Set by TABLE_WIDE_OPTION, the option --wide of a command: texts of aligned tables are not cut to the width of the terminal. */
+/* Print texts of aligned tables whole, even where a row is wider than the terminal. A command that
+ * has TABLE_WIDE_OPTION sets it for --wide. */
 extern bool table_wide;
 #define TABLE_WIDE_OPTION                                                 \
     {                                                                     \
