@@ -343,3 +343,21 @@ def test_perfetto_draws_what_was_called(record, run, program, processes):
         assert db.execute("SELECT COUNT(*) FROM process").fetchone()[0] == processes
     db.close()
     assert {s.args["frame"]: s.parent and s.parent.args["frame"] for s in drawn} == parents and len(drawn) == len(parents) > 50
+
+
+def test_the_size_of_a_large_result_is_said_before_it_is_written(run, record, tmp_path):
+    """Folded stacks repeat the names of all callers, so a small trace may make a large file."""
+    name = "f" * 200
+    path = record(["-c", f"import sys\nsys.setrecursionlimit(3000)\ndef {name}(n): return n and {name}(n - 1)\n{name}(1500)"]).path
+    done = run("export", path, "--format", "folded", "-o", tmp_path / "out")
+    size = (tmp_path / "out").stat().st_size
+    assert size > 200_000_000 and f"{size // 1_000_000} MB will be written; --time, --thread and --function take a part" in done.stderr
+
+
+@pytest.mark.parametrize("form, rows", [("perfetto", '"ph":"X"'), ("speedscope", '"type":"O"'), ("csv", ",call,"), ("jsonl", '"table":"frame"')])
+def test_a_frame_takes_at_least_what_is_said(run, record, tmp_path, form, rows):
+    least = {"perfetto": 80, "speedscope": 60, "csv": 20, "jsonl": 100}[form]
+    text = exported(run, record(["-c", "def f(): pass\nfor i in range(50): f()"]).path, form)
+    lengths = [len(line) + 1 for line in text.splitlines() if rows in line]
+    assert len(lengths) > 50 and min(lengths) * (2 if form == "speedscope" else 1) >= least
+    assert f"{form}_put, {'true' if form in ('csv', 'jsonl') else 'false'}, {least}" in (ROOT / "src/cmd/export.c").read_text().replace("chrome_put", f"{form}_put")

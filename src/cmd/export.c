@@ -24,8 +24,9 @@
 #include "trace/traces.h"
 
 enum {
-    TICK = 1 << 14, /* rows between two checks of progress and disk space */
-    FILES = 200,    /* temporary files for speedscope open at once */
+    TICK = 1 << 14,        /* rows between two checks of progress and disk space */
+    FILES = 200,           /* temporary files for speedscope open at once */
+    LARGE = 200 * 1000000, /* bytes of a result that is announced */
 };
 
 struct export
@@ -45,12 +46,13 @@ static struct {
     bool force, safe_csv, frames;
 } given = {.format = -1};
 
-/* X(name, function that writes it, does --table mean something?) */
+/* X(name, function that writes it, does --table mean something?, bytes that a frame takes at least).
+ * The size of folded stacks is known only once they are folded. */
 /* clang-format off */
 #define FORMATS(X) \
-    X(perfetto, chrome_put, false) X(chrome, chrome_put, false) \
-    X(speedscope, speedscope_put, false) X(folded, folded_put, false) X(csv, csv_put, true) \
-    X(jsonl, jsonl_put, true) X(parquet, NULL, false)
+    X(perfetto, chrome_put, false, 80) X(chrome, chrome_put, false, 80) \
+    X(speedscope, speedscope_put, false, 60) X(folded, folded_put, false, 0) \
+    X(csv, csv_put, true, 20) X(jsonl, jsonl_put, true, 100) X(parquet, NULL, false, 0)
 /* clang-format on */
 #define FORMAT_WORD(name, ...) #name " "
 #define FORMAT_LISTED(name, ...) " " #name
@@ -100,6 +102,17 @@ static bool export_tick(struct export *export, int64_t done, int64_t all)
     progress_tick(&export->progress, done, all);
     export->failed = export->failed || ferror(export->out->file);
     return !export->failed;
+}
+
+/* Say how large the result will be, if that is large. AT_LEAST: BYTES are the least that it has. */
+static void size_say(const struct export *export, int64_t bytes, bool at_least)
+{
+    enum { MB = 1000000 };
+
+    if (bytes >= LARGE)
+        say_error("%s: %s%" PRId64
+                  " MB will be written; --time, --thread and --function take a part",
+                  db_path(export->db), at_least ? "at least " : "", bytes / MB);
 }
 
 /* ---- csv, jsonl ---------------------------------------------------------- */
@@ -277,23 +290,54 @@ static bool frames_tick(void *context, int64_t frame_id)
 }
 
 /* The name of code or thread ID, read by QUERY, as a part of a line: without ';', which separates
- * parts, and without line ends. Columns are joined by ';'. */
-static void folded_name(FILE *out, struct query *query, int64_t id)
+ * parts, and without line ends. Columns are joined by ';'. The caller frees it. */
+static char *folded_name(struct query *query, int64_t id)
 {
+    char *name = strdup("");
+
     query_reset(query);
     query_bind_integer(query, 1, id);
-    if (!query_step(query))
-        putc('?', out);
-    else
-        for (int i = 0; i < query_columns(query); i++) {
-            size_t bytes;
-            const char *text = query_text(query, i, &bytes);
-            char *escaped = say_escape(text, bytes);
-            for (char *s = escaped; (s = strchr(s, ';'));)
-                *s = ':';
-            fprintf(out, "%s%s", i ? ";" : "", escaped);
-            free(escaped);
-        }
+    if (!query_step(query)) {
+        free(name);
+        return strdup("?");
+    }
+    for (int i = 0; i < query_columns(query); i++) {
+        size_t bytes;
+        const char *text = query_text(query, i, &bytes);
+        char *escaped = say_escape(text, bytes);
+        char *longer;
+        for (char *s = escaped; (s = strchr(s, ';'));)
+            *s = ':';
+        longer = say_print("%s%s%s", name, i ? ";" : "", escaped);
+        free(escaped);
+        free(name);
+        name = longer;
+    }
+    return name;
+}
+
+/* The names that stand in folded stacks. */
+struct names {
+    LIST(char *) texts;        /* owned */
+    struct map codes, threads; /* id -> 1 + index in TEXTS */
+};
+
+/* Return the name of code ID, or of thread ID, which QUERY reads the first time. Borrowed. */
+static const char *name_of(struct names *names, struct map *ids, struct query *query, int64_t id)
+{
+    int64_t *index = map_put(ids, id);
+
+    if (!*index) {
+        *list_add(&names->texts) = folded_name(query, id);
+        *index = (int64_t)names->texts.count;
+    }
+    return names->texts.at[*index - 1];
+}
+
+/* Does NODE, a call in a stack, have a line? A thread has none. */
+static bool is_folded(const struct node *node)
+{
+    return node->parent && node->self_ns > 0;
 }
 
 static void folded_put(struct export *export)
@@ -303,25 +347,41 @@ static void folded_put(struct export *export)
     struct tree *tree = &stacks.tree;
     struct query *codes = db_query(export->db, schema_statement("export/folded_code"));
     struct query *threads = db_query(export->db, schema_statement("export/folded_thread"));
-    LIST(uint32_t) path = {0};
+    struct names names = {0};
+    LIST(const char *) path = {0};  /* of one line, innermost call first */
+    LIST(const char *) texts = {0}; /* a name for each node */
+    LIST(int64_t) lengths = {0};    /* bytes of the line of each node up to its time */
+    int64_t bytes = 0;
 
     export->progress.what = "folding stacks";
     stacks_walk(export->db, &stacks,
                 &(struct walk){.context = export, .fold = true, .tick = frames_tick});
-    for (uint32_t node = 1; node < tree->nodes.count; node++) {
-        if (!(node % TICK) && !export_tick(export, 0, 0))
+    list_add(&texts);
+    list_add(&lengths);
+    for (uint32_t at = 1; at < tree->nodes.count; at++) {
+        const struct node *node = &tree->nodes.at[at];
+        const char *name = node->parent ? name_of(&names, &names.codes, codes, node->code_id)
+                                        : name_of(&names, &names.threads, threads, node->code_id);
+        *list_add(&texts) = name;
+        *list_add(&lengths) = lengths.at[node->parent] + (int64_t)strlen(name) + 1;
+        if (is_folded(node))
+            bytes += lengths.at[at] + snprintf(NULL, 0, "%" PRId64 "\n", node->self_ns);
+    }
+    size_say(export, bytes, false);
+    export->progress.what = "writing stacks";
+    for (uint32_t at = 1; at < tree->nodes.count; at++) {
+        if (!(at % TICK) && !export_tick(export, at, (int64_t)tree->nodes.count))
             break;
-        if (!tree->nodes.at[node].parent || tree->nodes.at[node].self_ns <= 0)
+        if (!is_folded(&tree->nodes.at[at]))
             continue;
         path.count = 0;
-        for (uint32_t at = node; at; at = tree->nodes.at[at].parent)
-            *list_add(&path) = at;
+        for (uint32_t up = at; up; up = tree->nodes.at[up].parent)
+            *list_add(&path) = texts.at[up];
         for (size_t depth = path.count; depth--;) {
-            const struct node *n = &tree->nodes.at[path.at[depth]];
-            folded_name(out, n->parent ? codes : threads, n->code_id);
-            putc(depth ? ';' : ' ', out);
+            fputs_unlocked(path.at[depth], out);
+            putc_unlocked(depth ? ';' : ' ', out);
         }
-        fprintf(out, "%" PRId64 "\n", tree->nodes.at[node].self_ns);
+        fprintf(out, "%" PRId64 "\n", tree->nodes.at[at].self_ns);
     }
     if (tree->cut)
         say_error("%s: more than %d different stacks: %" PRIu32
@@ -330,7 +390,14 @@ static void folded_put(struct export *export)
     query_close(codes);
     query_close(threads);
     stacks_free(&stacks);
+    for (size_t i = 0; i < names.texts.count; i++)
+        free(names.texts.at[i]);
+    list_free(&names.texts);
+    map_free(&names.codes);
+    map_free(&names.threads);
     list_free(&path);
+    list_free(&texts);
+    list_free(&lengths);
 }
 
 struct speedscope {
@@ -492,7 +559,8 @@ static void speedscope_put(struct export *export)
 
 static const struct format {
     void (*write)(struct export *export);
-    bool tables; /* --table means something */
+    bool tables;         /* --table means something */
+    int64_t frame_bytes; /* that a frame takes at least; 0 if it is not known */
 } formats[] = {FORMATS(FORMAT_ROW)};
 
 static int export_main(int count, char **operands)
@@ -531,6 +599,8 @@ static int export_main(int count, char **operands)
             export.end_ns > db_integer(db, INT64_MAX, "SELECT to_ns FROM part_window"))
             export.end_ns = db_integer(db, 0, "SELECT to_ns FROM part_window");
         export.last_frame = db_integer(db, 0, "SELECT MAX(frame_id) FROM frame");
+        if (!range_asked() && !given.table)
+            size_say(&export, db_meta_integer(db, "frame_count", 0) * format->frame_bytes, true);
         export.progress = progress_begin("exporting");
         if (!export.failed)
             format->write(&export);
