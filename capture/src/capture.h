@@ -2,34 +2,42 @@
  *
  * Runs in: the traced process, under the GIL. The shim's place only (tracer/place.c).
  *
- * A call that misses under a capture callback is watched: step.c executes its first run itself, in
- * the call's own frame, by the C functions that CPython calls. Beside each slot of the frame it
- * keeps a shadow: where the value comes from. Where it does not understand an instruction it breaks
- * the graph, and CPython goes on, in the same frame or in code made here.
+ * When a call misses the cache under a capture callback, capture watches the call: step.c executes
+ * its instructions one by one, in the call's own frame, with the C functions that CPython uses.
+ * This is called stepping. Array operations become nodes of a graph, and later calls run the graph.
  *
- * A file uses those above it, and none below; but value.c and effect.c use each other:
+ * Beside each slot of the frame capture keeps a shadow: a record of where the slot's value comes
+ * from. A value is *known* if it is a constant, or if guards ensure that it is the same in later
+ * calls. At an instruction that capture cannot handle the graph breaks. CPython then continues, in
+ * the same frame or in code that dyntrace._assemble makes.
  *
- *     names.c      objects by name: builtins, polyfills, numpy's and torch's functions
- *     value.c      shadows, sources, and the guards on what was read
- *     effect.c     effects: changes of objects that others can see
- *     plan.c       parts: how to make a value again behind the graph; plans, which do it
- *     stack.c      the stack of a watched frame, breaks and calls
- *     node.c       nodes of the graph
- *     inline.c     calls of Python functions that are stepped
- *     object.c     objects of the program's classes: special methods, properties, super()
- *     attribute.c  attributes that are read, and imports
- *     store.c      attributes, globals, items and cells that are set
- *     build.c      containers: built, read and changed
- *     iterate.c    iterators, generators and unpacking
- *     known.c      calls of builtins
- *     operate.c    operators
- *     invoke.c     calls
- *     step.c       one instruction after the other
- *     capture.c    a watched call, from its start to the code that is made of it
- *     module.c     the module and the types that Python sees
+ * An *effect* is a change that is visible outside the function, for example `config.last = x`. The
+ * compiled code repeats effects after the graph. A *part* describes to dyntrace._plan how to make a
+ * value again; a *plan* is the function that runs the graph and makes the values again.
  *
- * Python makes the code that runs instead (dyntrace._assemble, dyntrace._plan) and has the tables
- * of what builtins, methods, numpy's and torch's functions do (dyntrace._polyfills). */
+ * A file uses only the files above it in this list. Exception: value.c and effect.c use each other.
+ *
+ *    names.c      find objects by name: builtins, polyfills, functions of numpy and torch
+ *    value.c      shadows, and guards on values that were read
+ *    effect.c     effects
+ *    plan.c       parts and plans
+ *    stack.c      the stack of a watched frame, graph breaks, descriptions of calls
+ *    node.c       nodes of the graph
+ *    inline.c     step through calls of Python functions
+ *    object.c     objects of the program's classes: special methods, properties, super()
+ *    attribute.c  read attributes; imports
+ *    store.c      set attributes, globals, items and cells
+ *    build.c      build, read and change containers
+ *    iterate.c    iterators, generators and unpacking
+ *    known.c      calls of builtins
+ *    operate.c    operators
+ *    invoke.c     dispatch a call to the code that handles it
+ *    step.c       execute one instruction after the other
+ *    capture.c    one watched call, from its start to the compiled code
+ *    module.c     the extension module and the types that Python sees
+ *
+ * Python code writes the compiled code (dyntrace._assemble, dyntrace._plan) and has tables that say
+ * what builtins, methods, and functions of numpy and torch do (dyntrace._polyfills). */
 #ifndef DYNTRACE_CAPTURE_H
 #define DYNTRACE_CAPTURE_H
 
@@ -37,142 +45,172 @@
 #include "tracer/compat/step.h"
 #include "tracer/evaluator/watcher.h"
 
-/* The tag of struct shadow: where a value of the watched call came from. TUPLE to SLICE are
- * containers. */
+/* The tag of struct shadow: where a value of the watched call came from. TUPLE, LIST, DICT and
+ * SLICE are containers. */
 enum shadow_kind {
-    SHADOW_CONST,  /* a constant: an object that nobody can change */
+    SHADOW_CONST,  /* an object that nobody can change */
     SHADOW_SOURCE, /* read from outside the function: a variable, a global, an attribute, an item */
     SHADOW_NODE,   /* the result of a node of the graph */
-    SHADOW_TUPLE,  /* a container with known items; it was made here, or is a list that was read */
+    SHADOW_TUPLE,  /* a tuple; `items` has the shadows of its items */
     SHADOW_LIST,
     SHADOW_DICT,
     SHADOW_SLICE,
-    SHADOW_OBJECT,    /* an instance, made here, of a class of the program */
-    SHADOW_CALL,      /* an effect: a call that changes something or makes an object */
+    SHADOW_OBJECT,    /* an instance of a class of the program, made by the watched call */
+    SHADOW_CALL,      /* the result of a call that the compiled code repeats; see struct effect */
     SHADOW_SUPER,     /* super() */
     SHADOW_METHOD,    /* a bound method */
     SHADOW_ITERATOR,  /* an iterator, or a view of a dict */
-    SHADOW_GENERATOR, /* a generator, made here */
-    SHADOW_FUNCTION,  /* a function, made here */
+    SHADOW_GENERATOR, /* a generator that the watched call made */
+    SHADOW_FUNCTION,  /* a function that the watched call made */
     SHADOW_CELL,      /* the cell of a variable */
-    SHADOW_CHANGED,   /* a child of a source: the value that an effect has put in its place */
+    SHADOW_CHANGED,   /* the value that an effect has stored in an attribute, item or cell */
 };
 
-/* How much of a source a guard checks. */
+/* How strict the guard on a value is that was read. */
 enum guarded {
-    GUARDED_NOT,   /* nothing yet */
-    GUARDED_TYPE,  /* its type, and the length of a tuple or list */
-    GUARDED_VALUE, /* its value */
+    GUARDED_NOT,   /* no guard yet */
+    GUARDED_TYPE,  /* guarded: the type and, for a tuple or list, the length */
+    GUARDED_VALUE, /* guarded: the value */
 };
 
-/* Whether a number that was read is an input of the graph, because calls give different ones. */
+/* Whether an integer that was read is an input of the graph. It is one if calls give different
+ * integers. */
 enum varying {
-    VARIES_UNKNOWN, /* nobody has asked yet */
-    VARIES_INPUT,   /* it is an input */
-    VARIES_NOT,     /* it is not */
-    VARIES_SHAPE,   /* a shape: `items` has the sizes that are inputs, and NULL for the others */
+    VARIES_UNKNOWN, /* not decided yet */
+    VARIES_INPUT,   /* an input */
+    VARIES_NOT,     /* no input: the value is guarded */
+    /* an array's shape. `items` has the shadows of the sizes that are inputs, and NULL for other
+     * sizes */
+    VARIES_SHAPE,
 };
 
-/* A value that was read, at `step` `key` behind `parent`. A root has no parent and no key. */
+/* A value that was read from outside the function. For `x.size[0]` the value's parent is the source
+ * of `x.size`, `step` is '[' and `key` is 0. The four roots (locals, globals, builtins,
+ * sys.modules) have no parent and no key. */
 struct source {
-    struct shadow *parent, *child, *next; /* child: the first that was read behind it */
-    PyObject *key;                        /* borrowed from the arena */
-    /* 'l' a variable, '.' an attribute, '[' an item, '!' a global that is missing, 'C' the cell of
-     * a free variable; of a root 'L' 'G' 'B' 'S': locals, globals, builtins, sys.modules */
+    /* child: first in the list of sources with this parent, linked by `next` */
+    struct shadow *parent, *child, *next;
+    PyObject *key; /* borrowed from the arena */
+    /* 'l' a variable, '.' an attribute, '[' an item, '!' a global that does not exist, 'C' the cell
+     * of a free variable. Roots: 'L' locals, 'G' globals, 'B' builtins, 'S' sys.modules */
     char step;
-    unsigned char steps; /* how many lie between it and its root */
+    unsigned char steps; /* number of steps from the root to this source */
     enum guarded guarded;
     enum varying varies;
-    bool changed;          /* an effect has changed some of its children */
-    bool listed;           /* the order of a dict's keys, or a set's items, are guarded */
-    bool is_ordinary;      /* a class: it makes and finds attributes as object does, guarded */
-    bool is_new;           /* CHANGED: nothing was there before */
-    Py_ssize_t cell;       /* 'C': the number of the free variable */
+    bool changed; /* an effect has changed an item or attribute of this object */
+    bool listed;  /* guarded: the order of the keys of a dict, or the items of a set */
+    /* guarded: this class creates instances and finds attributes as `object` does */
+    bool is_ordinary;
+    bool is_new;           /* in SHADOW_CHANGED: the item or attribute did not exist before */
+    Py_ssize_t cell;       /* in a 'C' step: the index of the free variable */
     Py_ssize_t references; /* in capture->mortal: how many references the capture holds */
-    Py_ssize_t apart;      /* it is another object than the first `apart` effects changed */
-    PyObject *path;        /* borrowed, or NULL: its path, once source_path() has made it */
-    PyObject *placeholder; /* borrowed, or NULL: the node of the graph's input */
+    /* guards ensure that this object is none of those that the first `apart` effects change */
+    Py_ssize_t apart;
+    PyObject *path; /* borrowed: the result of source_path(); NULL before the first call */
+    /* borrowed: the node for this input of the graph; NULL if the value is no input */
+    PyObject *placeholder;
 };
 
-/* The result of a node. */
+/* The result of a node of the graph. */
 struct node {
-    PyObject *node;       /* borrowed */
-    PyObject *expression; /* a number: how it is calculated, for guards; borrowed, or NULL */
-    struct shadow *same;  /* the node returns this very object, or NULL */
-    unsigned char steps;  /* a number: operands in its expression */
-    bool is_number;       /* a number, calculated of the numbers `items` */
-    bool fixed;           /* its shape follows from the shapes of the inputs */
-    bool counted;         /* so do the number of its items and their shapes */
+    PyObject *node; /* borrowed */
+    /* borrowed: the calculation of a number, for guards; NULL if there is none. See
+     * expression_of() */
+    PyObject *expression;
+    /* set if the node returns one of its arguments, as `a += b` does: the shadow of this
+     * argument */
+    struct shadow *same;
+    unsigned char steps; /* number of operands in `expression` */
+    bool is_number;      /* the result is an integer, calculated from the integers `items` */
+    bool fixed;          /* the shape follows from the shapes of the graph's inputs */
+    /* the number of items, and their shapes, follow from the shapes of the graph's inputs */
+    bool counted;
 };
 
 struct method {
     struct shadow *owner;
-    PyObject *name;                /* borrowed */
-    struct shadow *source, *bound; /* of its function and its self; NULL: a method in C */
+    PyObject *name; /* borrowed */
+    /* source: of the function; bound: of `self`. NULL for a method that is written in C */
+    struct shadow *source, *bound;
 };
 
-/* Where the next item of an iterator comes from. */
+/* What an iterator does, and so where its next item comes from. */
 enum iteration {
-    ITERATES_ITEMS,     /* forwards, over a container, an array, or a dict's view */
-    ITERATES_BACKWARDS, /* reversed(), over a tuple or list */
-    ITERATES_MIRROR,    /* the iterator `mirror` gives capsules of the items' shadows: build.c */
-    ITERATES_ZIP,       /* zip() of the iterators `keys`, which have the shadows `items` */
-    ITERATES_ENUMERATE, /* enumerate(), of one such */
-    ITERATES_MAP,       /* map(), of such, with the function `value` */
-    ITERATES_FILTER,    /* filter(), likewise */
-    ITERATES_UNKNOWN,   /* nobody knows how far it has come */
+    ITERATES_ITEMS,     /* iterates forwards over a container, an array or a view of a dict */
+    ITERATES_BACKWARDS, /* reversed() of a tuple or list */
+    /* an iterator of itertools. `mirror` is its copy over capsules: see build.c */
+    ITERATES_MIRROR,
+    ITERATES_ZIP, /* zip(). `keys` are its iterators, `items` the shadows of these iterators */
+    /* enumerate(). keys[0] is its iterator, items[0] the shadow of this iterator */
+    ITERATES_ENUMERATE,
+    ITERATES_MAP,     /* map(): `value` is the function; `keys` and `items` as in zip() */
+    ITERATES_FILTER,  /* filter(): `value` is the function; `keys` and `items` as in zip() */
+    ITERATES_UNKNOWN, /* the position in the iterable is unknown */
 };
 
 struct iterator {
     enum iteration how;
-    struct shadow *of; /* of `value`: what it iterates over, or its function */
-    Py_ssize_t at;     /* items that it has given: of a result of the graph, or mirrored */
-    PyObject *mirror;  /* borrowed */
-    /* shared by the copies of a mirrored iterator: its `at` counts the items that were taken */
+    /* the shadow of `value`, which is the iterable, or the function of map() and filter() */
+    struct shadow *of;
+    /* number of items given so far; counted only over results of the graph and for mirrors */
+    Py_ssize_t at;
+    PyObject *mirror; /* borrowed */
+    /* shared by all copies of a mirrored iterator. Its `at` counts the items taken from the
+     * mirror */
     struct shadow *mirrored;
 };
 
-/* `items` are its variables, then its stack. */
+/* A generator that the watched call made. The shadow's `items` are those of the generator's
+ * variables, then of its stack. */
 struct generator {
     struct shadow *function;
-    struct shadow *given; /* what it gave last */
-    bool has_begun;       /* its frame's cells have shadows */
-    bool lost;            /* it is not followed any more */
+    struct shadow *given; /* the shadow of the item that it gave last */
+    bool has_begun;       /* the frame's cells have shadows */
+    bool lost;            /* capture could not step through it, so its state is unknown */
 };
 
-/* `items` are the cells of its closure. */
+/* A function that the watched call made. The shadow's `items` are the cells of its closure. */
 struct function {
-    PyObject *code;                             /* borrowed; NULL: a polyfill's */
-    struct shadow *defaults, *keyword_defaults; /* or NULL */
+    PyObject *code;                             /* borrowed; NULL for a polyfill */
+    struct shadow *defaults, *keyword_defaults; /* NULL if there are none */
     struct shadow *globals;
 };
 
-/* `items` is its content, or NULL; `value` the object in it, only to be compared. */
+/* A cell. The shadow's item 0 is the shadow of the cell's content, NULL if the content is unknown.
+ * `value` is the content's address, only for comparison. */
 struct cell {
-    struct shadow *source; /* or NULL: it was made here */
-    bool is_outside;       /* another function has made it */
+    struct shadow *source; /* where the cell was read; NULL if the watched call made it */
+    bool is_outside;       /* another function made the cell */
 };
 
-/* `items` are a callable and its arguments. */
+/* A call that the compiled code repeats. The shadow's `items` are the callable and its
+ * arguments. */
 struct effect {
-    struct shadow *container; /* what the call changes; itself: it makes an object */
-    Py_ssize_t nodes;         /* how many nodes come before it */
+    /* the object that the call changes; the shadow itself if the call makes an object */
+    struct shadow *container;
+    Py_ssize_t nodes; /* number of nodes that come before this call */
 };
 
 struct shadow {
     enum shadow_kind kind;
-    bool frozen;           /* a container that must not change any more */
-    uint32_t mirrors;      /* of a container: mirrored iterators over it that have not ended */
-    uint32_t serial, kept; /* kept: of the frame that has an undo for it */
-    PyObject *value;       /* the object, if it is known: borrowed from the arena; or NULL */
-    PyObject *told;        /* what plan_part() made of it: borrowed likewise; or NULL */
-    /* a list, dict or object that others can see: what it was when that began */
+    bool frozen; /* a container that must not change any more */
+    /* in a container: number of running iterators of itertools that have a mirror of the items */
+    uint32_t mirrors;
+    /* serial: grows with each shadow made. kept: serial of the last frame for which undo has a
+     * copy */
+    uint32_t serial, kept;
+    PyObject *value; /* borrowed from the arena: the object; NULL if only the kind is known */
+    /* borrowed from the arena: the result of plan_part(); NULL before the first call */
+    PyObject *told;
+    /* a list, dict or object that is visible outside: the shadow as it was when it became
+     * visible */
     struct shadow *origin;
     struct shadow **items;
-    PyObject **keys; /* borrowed likewise: of a dict, of an object's attributes */
+    /* borrowed from the arena: the keys of a dict, or the names of an object's attributes */
+    PyObject **keys;
     Py_ssize_t count, room;
-    /* By kind. `source` is that of CHANGED as well, of a list that was read, and all zero in
-     * constants and in other containers. */
+    /* By kind. SHADOW_CHANGED, and a list that was read and then changed, use `source` too. It is
+     * all zero in constants and other containers. */
     union {
         struct source source;
         struct node node;
@@ -184,50 +222,58 @@ struct shadow {
         struct effect effect;
         struct {
             struct shadow *of_class;
-        } object; /* `keys` and `items` are its attributes */
+        } object; /* the attributes are in `keys` and `items` */
         struct {
             PyObject *self; /* borrowed */
-        } super;            /* of the class `value`; `items` are the shadows of both */
+        } super; /* the class is `value`; `items` are the shadows of the class and of `self` */
     };
 };
 
-/* A frame that is stepped. */
+/* A frame that is being stepped. */
 struct watched {
     struct watched *outer;
     compat_frame *frame;
-    PyCodeObject *code;   /* borrowed: the frame's */
-    const uint8_t *bytes; /* its bytecode as it was compiled, of `held` */
-    PyObject *held;       /* owned */
+    PyCodeObject *code; /* borrowed from the frame */
+    /* the bytecode as it was compiled, without specialization; its memory is in `held` */
+    const uint8_t *bytes;
+    PyObject *held; /* owned */
     int32_t units;
-    int32_t unit;  /* the instruction */
-    int32_t next;  /* the one after it */
-    int32_t group; /* the first instruction of the call that `unit` belongs to, or `unit` */
+    int32_t unit; /* index of the current instruction, in code units */
+    int32_t next; /* index of the next instruction, in code units */
+    /* index of the first instruction of the current call (CPython 3.11: KW_NAMES, PRECALL, CALL);
+     * equal to `unit` for other instructions */
+    int32_t group;
     int op;
     int variables;
-    int depth;  /* of the stack */
-    int before; /* of the stack, as the instruction began */
-    /* owned: of variables, then of the stack, then of the stack as the instruction began */
+    int depth;  /* number of values on the stack */
+    int before; /* number of values on the stack when the instruction began */
+    /* owned: shadows of the variables, of the stack, and of the stack when the instruction began */
     struct shadow **shadow;
-    PyObject **put;  /* owned: each variable's value as stored, only to be compared */
-    PyObject *names; /* borrowed: of keyword arguments of the call that has begun, or NULL */
-    struct shadow *function; /* of the function, or NULL */
-    struct shadow *globals;  /* the source of its globals */
-    uint32_t serial;         /* shadows made before it have a lower one */
-    bool resumed;            /* a resume function: some of its arguments may stand for no value */
-    bool unseen;             /* its instruction has begun a frame that nobody awaited */
+    /* owned: the address of each variable's value as last stored, only for comparison */
+    PyObject **put;
+    PyObject *names; /* borrowed: the keyword names for the next call (KW_NAMES), or NULL */
+    /* the shadow of the function; NULL for the captured function itself */
+    struct shadow *function;
+    struct shadow *globals; /* the source of the function's globals */
+    uint32_t serial;        /* shadows made earlier have a lower serial */
+    /* a resume function. An argument may be a marker for "this variable is unbound" */
+    bool resumed;
+    /* the instruction started a Python frame that capture did not expect, so unknown code ran */
+    bool unseen;
 };
 
-/* How an instruction ended. */
+/* How an instruction, or a function, ended. */
 enum ended {
-    ENDED_NOT,    /* it is done, and the function goes on */
-    ENDED_RETURN, /* the function returns what is on top */
+    ENDED_NOT,    /* the instruction is done, and the function continues */
+    ENDED_RETURN, /* the function returns the value on top of the stack */
     ENDED_YIELD,
-    ENDED_BEFORE, /* a break: CPython is to execute it */
-    ENDED_BEHIND, /* a break: it is done, and its result is not known */
-    ENDED_RAISED, /* it raised */
+    ENDED_BEFORE, /* graph break before the instruction: CPython executes the instruction */
+    ENDED_BEHIND, /* graph break after the instruction: its result is unknown */
+    ENDED_RAISED, /* the instruction raised */
 };
 
-/* SHADOW as it was before a call that is stepped changed it. */
+/* A copy of `shadow` before an inner call changed it. The list allows the changes to be undone if
+ * the inner call cannot be stepped to its end. */
 struct undo {
     struct undo *before;
     struct shadow *shadow, was;
@@ -235,7 +281,7 @@ struct undo {
 
 enum {
     CAPTURE_LISTS = 5,
-    OWN_CALLS = 100 /* depth of our own calls, which the recursion limit does not see */
+    OWN_CALLS = 100 /* depth allowed to our own Python calls on top of the recursion limit */
 };
 
 struct capture {
@@ -244,59 +290,74 @@ struct capture {
     union {
         PyObject *lists[CAPTURE_LISTS]; /* owned */
         struct {
-            PyObject *nodes; /* without placeholders */
+            PyObject *nodes; /* the nodes of the graph, without placeholders */
             PyObject *inputs, *placeholders, *guards;
-            PyObject *places; /* of each node: place_of_node() */
+            /* for each node, the call stack where it was made: see place_of_node() */
+            PyObject *places;
         };
     };
-    PyArena *arena; /* owned: of shadows, and of the objects that they refer to */
+    /* owned: memory of all shadows, and references to the objects that they use */
+    PyArena *arena;
     uint32_t serial, jumps;
-    uint32_t items;    /* visited in containers so far */
-    uint32_t nesting;  /* of containers in an argument of a node */
-    struct undo *undo; /* the last one */
-    /* borrowed, or NULL: numbers and shapes that captures of this code have met, by path; None:
-     * several */
+    uint32_t items; /* number of container items visited so far, to stop at huge containers */
+    /* depth of the container that is being converted to an argument of a node */
+    uint32_t nesting;
+    struct undo *undo; /* the latest */
+    /* borrowed, or NULL: the integers and shapes that earlier captures of this code met, by guard
+     * path. None instead of an integer or size means that several were met */
     PyObject *numbers, *sizes;
-    Py_ssize_t number_nodes; /* nodes that give a number */
+    Py_ssize_t number_nodes; /* number of nodes whose result is a number */
     struct watched *innermost;
-    struct shadow *locals, *globals, *builtins, *modules; /* the four roots */
-    struct shadow *taken;                                 /* items: sources of the placeholders */
-    struct shadow *effects;                               /* items: in their order */
-    struct shadow *generators;                            /* items: those that were made */
-    struct shadow *mortal;   /* items: sources of variables whose death may run code */
-    PyObject *raised;        /* borrowed: by the end of the last iterator; or NULL */
-    const struct call *sent; /* send(): what the next generator is resumed with; or NULL */
-    bool may_end;            /* the next function that is stepped may raise StopIteration */
-    bool ends;               /* it has raised that, and nothing else has happened */
+    struct shadow *locals, *globals, *builtins, *modules; /* the roots of all sources */
+    struct shadow *taken;      /* `items`: the sources of the placeholders */
+    struct shadow *effects;    /* `items`: the effects, in order */
+    struct shadow *generators; /* `items`: all generators that the watched call made */
+    /* `items`: the sources of variables whose values may run code when they die */
+    struct shadow *mortal;
+    PyObject *raised; /* borrowed: the StopIteration that ended the last iterator; or NULL */
+    /* the call of send() that is about to resume a generator; NULL for next() */
+    const struct call *sent;
+    /* the next function that is stepped is a __next__, so it may raise StopIteration */
+    bool may_end;
+    bool ends; /* the function raised StopIteration and had no other effect */
     bool shapes_read;
-    bool failed;    /* no memory, or a value that was read has changed: nothing is kept */
-    bool make_bool; /* the result of a comparison, on top, is yet to be made a bool */
-    bool handled;   /* the function would handle an exception of the operation that breaks */
-    bool attempted; /* it would handle an exception of one of the nodes */
-    bool impure;    /* one of the nodes does more than give a result, so cannot be done again */
-    bool begun;     /* a resume function, which has put its own values in place */
-    bool foreign;   /* an operation may have run code of the program: value.c */
-    struct shadow **first, **initial; /* of the variables: of the call; after a resume's entry */
-    PyObject *closure;                /* owned: the function's; or NULL */
+    /* no memory, or a value changed while it was watched: discard the whole capture */
+    bool failed;
+    /* the result of a comparison, on top of the stack, must still be converted to a bool */
+    bool make_bool;
+    /* the graph breaks because the function would handle an exception of the operation */
+    bool handled;
+    bool attempted; /* the graph has an operation whose exception the function would handle */
+    /* an operation of the graph does more than compute its result, so it must not run twice */
+    bool impure;
+    bool begun;   /* a resume function, which has restored its variables and stack */
+    bool foreign; /* an array operation may have run code of the program: see value.c */
+    /* shadows of the variables: `first` when the call began, `initial` after a resume function has
+     * restored them */
+    struct shadow **first, **initial;
+    PyObject *closure; /* owned: the closure of the captured function; or NULL */
 
-    /* How it ended. */
-    const char *kind; /* of the break; NULL: none yet */
+    /* How the capture ended. */
+    const char *kind; /* the kind of the graph break; NULL if there is none so far */
     char reason[400];
-    PyObject *stack;                /* owned: place_now() there, or NULL */
-    struct shadow *returned_shadow; /* of the value that is returned or yielded */
+    PyObject *stack; /* owned: the call stack at the break, by place_now(); or NULL */
+    struct shadow *returned_shadow; /* the shadow of the value that is returned or yielded */
 
-    /* The call that is to be stepped. */
-    struct shadow **awaited; /* of its arguments */
+    /* The inner call whose frame capture expects, to step through it. */
+    struct shadow **awaited; /* the shadows of the arguments */
     struct shadow *awaited_function;
     PyCodeObject *awaited_code;
     Py_ssize_t awaited_count;
-    const struct call *awaited_call; /* an operation, not a call: the frame has its arguments */
-    PyObject *stepped;               /* the object it returned, only to be compared */
-    bool entered;                    /* it has begun */
-    bool inner_broke;                /* it could not be stepped to its end */
+    /* set if an operation such as `a + b` calls the function: the operands that the frame must
+     * have */
+    const struct call *awaited_call;
+    /* the address of the object that the function returned, only for comparison */
+    PyObject *stepped;
+    bool entered;     /* the frame has begun */
+    bool inner_broke; /* the function could not be stepped to its end */
 };
 
-/* A callback is a tuple of these. */
+/* The items of a callback's tuple. */
 enum {
     CAPTURE_FINISH,
     CAPTURE_BACKEND,
@@ -306,48 +367,56 @@ enum {
     CAPTURE_PARTS
 };
 
-/* A call, or an operation as a call of a function of `operator`. */
+/* A call. An operation such as `a + b` is described as a call of operator.add(a, b). */
 struct call {
-    PyObject *callable, **args;   /* borrowed. In a call that invoke() made, args[-1] is free */
-    PyObject *names;              /* borrowed: of the last arguments; NULL: all are positional */
-    struct shadow *of, **shadows; /* of the callable, of the arguments */
-    int count;                    /* arguments */
-    int slots;                    /* values on the stack that the result replaces */
-    bool operates;       /* the callable is an operation, which calls the function to be stepped */
-    bool reflected;      /* and swaps its two arguments */
-    bool bound;          /* the first argument is self, which the callable has already */
-    struct shadow *made; /* its result, whatever the function returns; or NULL */
+    /* borrowed. In a call made by invoke(), args[-1] may be overwritten (for `self`) */
+    PyObject *callable, **args;
+    PyObject *names; /* borrowed: the names of the last arguments; NULL if all are positional */
+    struct shadow *of, **shadows; /* the shadows of the callable and of the arguments */
+    int count;                    /* number of arguments */
+    int slots;                    /* number of stack slots that the result replaces */
+    /* `callable` is an operation, such as operator.add; the operation calls the function to be
+     * stepped */
+    bool operates;
+    /* the operation calls the function with its two arguments swapped, as __radd__ */
+    bool reflected;
+    bool bound; /* the first argument is `self`, which the callable adds itself */
+    /* the shadow of the result, whatever the stepped function returns; or NULL */
+    struct shadow *made;
 };
 
-/* Operands of an operator, in its order. */
+/* The operands of an operator, in order. */
 struct operands {
     PyObject *values[3];
     struct shadow *of[3];
 };
 
-/* A node in the making. */
+/* A node that is being made. */
 struct operation {
     const char *op;
     PyObject *target;          /* borrowed */
     PyObject *args, *keywords; /* owned; keywords may be NULL */
     bool fixed, counted;       /* as in struct node */
-    bool first, rest;          /* is the first argument, are others, of the graph? */
-    struct shadow *same;       /* it returns this very object; or NULL */
+    /* first: the first argument is, or contains, an array. rest: another argument does */
+    bool first, rest;
+    /* the argument that the operation returns, as in struct node; or NULL */
+    struct shadow *same;
 };
 
-/* Where a capture was, to take back what has been done since: nodes, effects and shadows. */
+/* A state of the capture to which attempt_undo() can return. */
 struct attempt {
     Py_ssize_t nodes, number_nodes, effects;
     struct undo *undo;
 };
 
-/* A constant of the code that runs in a function's place. Called there, it runs the graph and
- * returns the variables and the stack behind it. One without `run` returns the globals: globals()
- * would count against the recursion limit. */
+/* A constant in the compiled code. The compiled code calls the plan: the plan runs the graph and
+ * returns the values for the variables and the stack. A plan without `run` returns the caller's
+ * globals; a call of globals() would count against the recursion limit. */
 struct plan {
     PyObject_HEAD vectorcallfunc call;
-    PyObject *name, *run, *raised; /* owned; functions, or NULL */
-    unsigned running;              /* calls of `run`, which has their globals meanwhile */
+    PyObject *name, *run, *raised; /* owned: functions, or NULL */
+    /* number of calls of `run` in progress. Meanwhile `run` has its caller's globals */
+    unsigned running;
 };
 
 static inline bool is_kind(const struct shadow *shadow, enum shadow_kind kind)
@@ -360,7 +429,7 @@ static inline bool is_source(const struct shadow *shadow)
     return is_kind(shadow, SHADOW_SOURCE);
 }
 
-/* A shape that was read, some of whose sizes are inputs of the graph? */
+/* Is SHADOW the shape of an array that was read, with a size that is an input of the graph? */
 static inline bool is_varying_shape(const struct shadow *shadow)
 {
     return is_source(shadow) && shadow->source.varies == VARIES_SHAPE;
@@ -376,20 +445,21 @@ static inline bool is_sequence(PyObject *value)
     return PyTuple_CheckExact(value) || PyList_CheckExact(value);
 }
 
-/* Count the visit of an item of a container. False: there have been too many. */
+/* Count one more visited item of a container. Returns false if too many have been visited. */
 static inline bool may_go_on(struct capture *c)
 {
     return ++c->items < 1 << 18;
 }
 
-/* Has an attempt to do an instruction done it, raised or broken the graph? If not, the next way is
- * tried: ENDED_BEFORE without a kind of break means that nothing has happened. */
+/* Was the instruction done, did it raise, or did it break the graph? If not, nothing has happened
+ * (ENDED_BEFORE without a kind of break), and the caller tries another way to do the
+ * instruction. */
 static inline bool is_decided(const struct capture *c, enum ended ended)
 {
     return ended != ENDED_BEFORE || c->kind;
 }
 
-/* Has it left its result on the stack? */
+/* Is the instruction's result on the stack? */
 static inline bool is_done(enum ended ended)
 {
     return ended == ENDED_NOT || ended == ENDED_BEHIND;
@@ -401,53 +471,62 @@ static inline int count_names(const struct call *call)
 }
 
 /* ---- names.c ---- */
-extern const struct shim_services *shim; /* set when the module is attached to the shim */
-extern PyObject *capture_builtins;   /* a dict: the builtins that are CPython's own, of the start */
-PyObject *word_of(const char *name); /* the interned string of a literal: borrowed */
-/* Attribute NAME of MODULE, which is imported as WHICH if it is NULL: borrowed, or NULL. */
+extern const struct shim_services *shim; /* set by _attach() in module.c */
+/* a dict of CPython's own builtins, copied when capture was loaded */
+extern PyObject *capture_builtins;
+PyObject *word_of(const char *name); /* intern a string literal: borrowed */
+/* Return attribute NAME of *MODULE: borrowed, or NULL. If *MODULE is NULL, import the module WHICH
+ * into *MODULE first. */
 PyObject *module_has(PyObject **module, const char *which, const char *name);
-/* A new dict for capture_builtins; NULL with an exception. */
+/* Make the dict for capture_builtins. Returns NULL with an exception. */
 PyObject *builtins_as_cpython_made_them(void);
-PyObject *builtin_named(const char *name);  /* borrowed, or NULL */
-PyObject *operator_named(const char *name); /* operator.NAME, or else the builtin: borrowed */
-PyObject *polyfill(const char *name);       /* NAME of dyntrace._polyfills: borrowed, or NULL */
-/* Is NAME in the set SET of dyntrace._polyfills? */
+PyObject *builtin_named(const char *name); /* borrowed, or NULL */
+/* operator.NAME or, if there is none, the builtin NAME: borrowed, or NULL */
+PyObject *operator_named(const char *name);
+PyObject *polyfill(const char *name); /* dyntrace._polyfills.NAME: borrowed, or NULL */
+/* Is NAME in the set dyntrace._polyfills.SET? */
 bool is_in(const char *name, const char *set);
-/* What the dict TABLE of dyntrace._polyfills has for NAME: borrowed, or NULL. */
+/* Look up NAME in the dict dyntrace._polyfills.TABLE: borrowed, or NULL. */
 PyObject *table_entry(const char *table, const char *name);
-/* Is NAME the package, or a module in it? */
+/* Is the module NAME the package PACKAGE, or a module in this package? */
 bool is_in_package(const char *name, const char *package);
-/* Is NAME, of a module or a type, of numpy or torch? NULL is not. */
+/* Does NAME, of a module or type, belong to numpy or torch? False if NAME is NULL. */
 bool is_array_package(const char *name);
-bool is_array_function(PyObject *callable); /* a function, type or ufunc of theirs */
+bool is_array_function(PyObject *callable); /* a function, type or ufunc of numpy or torch? */
 /* Is CALLABLE a C function of MODULE? */
 bool is_c_function_of(PyObject *callable, const char *module);
 
 /* ---- value.c ---- */
-void values_begin(void); /* looks for numpy and torch among the modules that are there */
+/* register the array types of numpy and torch, if the program has imported them */
+void values_begin(void);
 int value_register(PyObject *type);
 bool value_is_array(PyObject *value);
-/* Is VALUE of a type that nobody can change and whose operations run no code of the program? */
+/* Is VALUE of an immutable type whose operations run no code of the program, e.g. int or str? */
 bool value_is_simple(PyObject *value);
 bool value_is_description(PyObject *value); /* a dtype, device or layout of numpy or torch */
-bool is_plain_slice(PyObject *value);       /* a slice of simple values */
+bool is_plain_slice(PyObject *value);       /* a slice whose bounds are simple values */
 bool value_has_array(PyObject *value, int depth);
-bool value_is_theirs(PyObject *value); /* an array of numpy's or torch's own class */
-/* One of torch's own? numpy's operations warn: of a division by zero, of an overflow. */
+bool value_is_theirs(PyObject *value); /* an array whose class is numpy's or torch's own */
+/* Is VALUE an array of torch's own class? Only numpy's operations warn, e.g. of a division by
+ * zero. */
 bool value_is_quiet(PyObject *value);
-bool value_is_foreign(PyObject *value);   /* may an operation on it run code of the program? */
-bool value_dies_quietly(PyObject *value); /* does its death run no such code? */
-bool value_is_bound(PyObject *value);     /* a method of an object that is no module or class */
-bool is_nested(PyObject *value);          /* a function that was made in another one */
+bool value_is_foreign(PyObject *value); /* may an operation on VALUE run code of the program? */
+/* can VALUE be released without running code of the program? */
+bool value_dies_quietly(PyObject *value);
+/* a method that is bound to an object, not to a module or class */
+bool value_is_bound(PyObject *value);
+bool is_nested(PyObject *value); /* a function that was defined inside another function */
 static inline bool value_is_plain(PyObject *value)
 {
     return value_is_simple(value) || value_is_description(value) || is_plain_slice(value);
 }
 
-void *capture_room(struct capture *c, size_t size); /* zeroed, from the arena; or NULL */
-/* Keep OBJECT alive as long as the capture. Returns it, borrowed; NULL: no memory. */
+/* allocate zeroed memory in the arena; NULL if there is no memory */
+void *capture_room(struct capture *c, size_t size);
+/* Hold a reference to OBJECT until the capture ends. Returns OBJECT, borrowed; NULL if there is no
+ * memory. */
 PyObject *capture_keep(struct capture *c, PyObject *object);
-/* Count one more reference of the capture to OBJECT, which may be in c->mortal. */
+/* If OBJECT is in c->mortal, count one more reference that the capture holds. */
 void capture_holds(struct capture *c, PyObject *object);
 struct shadow *shadow_new(struct capture *c, enum shadow_kind kind, Py_ssize_t room);
 struct shadow *shadow_const(struct capture *c, PyObject *value);
@@ -455,109 +534,125 @@ struct shadow *shadow_node(struct capture *c, PyObject *node, bool fixed, bool c
 struct shadow *shadow_copy(struct capture *c, const struct shadow *shadow);
 struct shadow *iterator_shadow(struct capture *c, enum iteration how, PyObject *value,
                                struct shadow *of);
-/* The method NAME of OWNER: FUNCTION, of SOURCE, bound to BOUND; or in C, all three NULL. */
+/* Make the shadow of method NAME of OWNER. FUNCTION is the Python function, SOURCE its source, and
+ * BOUND the shadow of `self`; all three are NULL for a method in C. */
 struct shadow *method_of(struct capture *c, struct shadow *owner, PyObject *name,
                          PyObject *function, struct shadow *source, struct shadow *bound);
-/* Is VALUE of SHADOW's type? The program's code may have replaced the value that SHADOW is for: by
- * f_locals, a cell, in a list that it found. */
+/* Does VALUE have the type that SHADOW expects? If not, code of the program has replaced the value
+ * unnoticed: through f_locals, a cell, or a list. */
 bool shadow_fits(const struct shadow *shadow, PyObject *value);
-/* Append ITEM, with KEY or NULL. -1: no memory. */
+/* Append ITEM; KEY is its key in a dict, else NULL. Returns -1 if there is no memory. */
 int shadow_add(struct capture *c, struct shadow *container, PyObject *key, struct shadow *item);
-/* Append the shadows of all items of VALUE, a tuple or list. -1: one is unknown, or no memory. */
+/* Append the shadows of all items of VALUE, a tuple or list. Returns -1 if an item is unknown or
+ * there is no memory. */
 int shadow_add_items(struct capture *c, struct shadow *container, PyObject *value,
                      struct shadow *of);
-/* The item or attribute KEY of an object or dict that was made here, or NULL; and its place. */
+/* object_has() finds the shadow of the item or attribute KEY, object_place() the place that holds
+ * it. Both return NULL if there is none. */
 struct shadow *object_has(const struct shadow *object, PyObject *key);
 struct shadow **object_place(const struct shadow *object, PyObject *key);
-/* Prepare a change of SHADOW, so that it can be undone with the call that is stepped. False: no
- * memory. */
+/* Save a copy of SHADOW before a change, so that the change can be undone. Returns false if there
+ * is no memory. */
 bool shadow_change(struct capture *c, struct shadow *shadow);
 void shadows_back(struct capture *c, struct undo *mark); /* undo all changes since MARK */
 
-/* The source of VALUE, which was read at STEP KEY behind PARENT. NULL: another value was there
- * before, or no memory. */
+/* Note that VALUE was read at STEP KEY of PARENT, and return its source. Returns NULL if an earlier
+ * read found another value, or if there is no memory. */
 struct shadow *source_read(struct capture *c, struct shadow *parent, char step, PyObject *key,
                            PyObject *value);
 struct shadow *source_attribute(struct capture *c, struct shadow *parent, const char *name,
                                 PyObject *value);
-/* The SHADOW_CHANGED at STEP KEY behind PARENT, or NULL. */
+/* Find what an effect has stored at STEP KEY of PARENT: a SHADOW_CHANGED, or NULL. */
 struct shadow *source_changed(const struct shadow *parent, char step, PyObject *key);
-/* (path of its parent or None, step, key), of which _capture.py makes the source of a guard:
- * borrowed, or NULL. */
+/* Describe SOURCE as (path of its parent or None, step, key): borrowed, or NULL. _capture.py makes
+ * a guard source of this path. */
 PyObject *source_path(struct capture *c, struct shadow *source);
-extern PyObject *capture_modules; /* a function that returns sys.modules, for guards */
+extern PyObject *capture_modules; /* a function that returns sys.modules; guards call it */
 int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObject *value);
 void guard_length(struct capture *c, struct shadow *source, const char *kind, Py_ssize_t length);
-/* Guard what SHADOW was read from, so that its value is the same at each hit. False: that cannot
- * be. */
+/* Add a guard that keeps the value of SHADOW the same in later calls. Returns false if no guard
+ * can. */
 bool value_known(struct capture *c, PyObject *value, struct shadow *shadow);
-/* Likewise its type, and the length of a tuple or list. */
+/* Add a guard on the type of SHADOW's value and, for a tuple or list, on the length. Returns false
+ * if no guard can be added. */
 bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow);
-/* Are all arguments known, and of types whose operations run no code of the program? DEEP: lists
- * and tuples of such as well. */
+/* Are all arguments known, and are their operations free of code of the program? With DEEP, lists
+ * and tuples of known simple values count as known too. Adds guards. */
 bool are_known(struct capture *c, const struct call *call, bool deep);
-/* The shadow of ITEM, which VALUE, a tuple, list or dict of known type, has as KEY; or NULL. */
+/* Return the shadow of ITEM, which is VALUE[KEY]; or NULL. VALUE is a tuple, list or dict whose
+ * type is guarded. */
 struct shadow *value_part(struct capture *c, PyObject *value, struct shadow *of, PyObject *key,
                           PyObject *item);
 struct shadow *value_item(struct capture *c, PyObject *value, struct shadow *shadow, Py_ssize_t i);
-bool is_set(PyObject *value, const struct shadow *of); /* a set made here, of known items */
-bool set_known(struct capture *c, PyObject *value, struct shadow *of); /* known but for its order */
-/* A new node; steals ARGS and KEYWORDS (NULL: none). NULL with an exception. */
+/* a set with known items, made by the watched call? */
+bool is_set(PyObject *value, const struct shadow *of);
+/* are the items known? Their order is not */
+bool set_known(struct capture *c, PyObject *value, struct shadow *of);
+/* Make a node; steals ARGS and KEYWORDS (which may be NULL). Returns NULL with an exception. */
 PyObject *node_new(PyObject *op, PyObject *name, PyObject *target, PyObject *args,
                    PyObject *keywords);
-/* NumPy 1 chooses a result's dtype by the value of a number, so that none may be an input. */
+/* May an integer be an input of a graph? Not with NumPy 1, where its value decides a result's
+ * dtype. */
 bool numbers_may_vary(void);
-/* Is it a number that differed in an earlier capture of this code, or was made of such? */
+/* Is this an integer that differed between captures of this code, or was it calculated from one? */
 bool is_varying(struct capture *c, struct shadow *shadow);
-/* The shape of VALUE, an array that was read, if a size differs from an earlier capture's; or
- * NULL. */
+/* Return the shape of the array VALUE as a source if one of its sizes differs from an earlier
+ * capture; else NULL. */
 struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *of);
-/* VALUE as an argument of a node: a new reference. NULL: it cannot be one, or an exception. */
+/* Convert VALUE to an argument of a node: a new reference. Returns NULL if this is impossible. */
 PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shadow);
 
 /* ---- effect.c ---- */
-/* SHADOW, or the source by which an effect has changed the same object; guarded. */
+/* If an effect has changed the same object under another source, return this source, else SHADOW.
+ * Adds guards. */
 struct shadow *one_of(struct capture *c, struct shadow *shadow);
-/* Has no effect changed SHADOW's object by another source? Guarded. */
+/* Is SHADOW's object different from all objects that effects changed under other sources? Adds
+ * guards. */
 bool is_apart(struct capture *c, struct shadow *shadow);
-/* May an effect release OLD, of SHADOW: does it die quietly at each hit? */
+/* May an effect release OLD, i.e. does OLD die without running code in every later call too? */
 bool can_release(struct capture *c, PyObject *old, struct shadow *shadow);
-/* May SHADOW's container, of KIND, be changed now? A list that was read becomes a container. */
+/* May the container of SHADOW be changed now? KIND is the expected kind. A list that was read
+ * becomes a SHADOW_LIST. */
 bool may_change(struct capture *c, struct shadow *shadow, enum shadow_kind kind);
 bool may_have_effect(struct capture *c, struct shadow *container, int count,
                      struct shadow *const *values);
-/* The call of CALLABLE with ARGS becomes an effect on CONTAINER; NULL: it makes an object. NULL: no
- * memory. */
+/* Add an effect: a call of CALLABLE with ARGS. CONTAINER is the object that the call changes, or
+ * NULL if it makes an object. Returns NULL if there is no memory. */
 struct shadow *add_effect(struct capture *c, struct shadow *container, struct shadow *callable,
                           int count, struct shadow *const *args);
-/* The call of CALLABLE with ARGS changes SHADOW's container and releases OLD (or NULL): an effect,
- * if others can see it. False: it may not be. */
+/* A call of CALLABLE with ARGS is about to change SHADOW's container and to release OLD (or NULL).
+ * If the container is visible outside, add an effect. Returns false if the change is not
+ * allowed. */
 bool change(struct capture *c, struct shadow *shadow, struct shadow *callable, PyObject *old,
             struct shadow *of_old, int count, struct shadow *const *args);
 bool change_item(struct capture *c, struct shadow *shadow, struct shadow *key, struct shadow *value,
                  PyObject *old, struct shadow *of_old);
-/* The shadow of an object that CALLABLE has made of ARGS, and makes again at each hit. NULL: it may
- * not be. */
+/* Return the shadow of an object that a call of CALLABLE with ARGS makes; the compiled code repeats
+ * this call. Returns NULL if capture cannot repeat the call. */
 struct shadow *made_by(struct capture *c, struct shadow *callable, int count,
                        struct shadow *const *args);
-/* Has an attribute NAME of a class been set, other than by the source BUT? */
+/* Has attribute NAME of any class been set, except the class whose source is BUT? */
 bool class_changed(struct capture *c, const struct shadow *but, PyObject *name);
 
 /* ---- plan.c ---- */
 extern PyTypeObject plan_type;
-/* How dyntrace._plan makes SHADOW's value again: borrowed; None: it cannot. */
+/* Describe how dyntrace._plan can make SHADOW's value again: borrowed; None if this is
+ * impossible. */
 PyObject *plan_part(struct capture *c, struct shadow *shadow);
-PyObject *plan_parts(struct capture *c, Py_ssize_t count, struct shadow *const *shadows); /* new */
-/* The variables and the stack of W, for dyntrace._plan. SHADOWS are those of the stack. A new tuple
- * of: (number, part, value) of each variable, or (number,) of one without value; (part, value) of
- * each slot, or () of a NULL; each variable's own cell or None. Call it before plan_part(). */
+/* new reference */
+PyObject *plan_parts(struct capture *c, Py_ssize_t count, struct shadow *const *shadows);
+/* Describe the variables and the stack of W to dyntrace._plan; SHADOWS are those of the stack. Call
+ * it before plan_part(). Returns a new tuple of three:
+ * for each variable (number, part, value), or (number,) if the variable is unbound;
+ * for each stack slot (part, value), or () if the slot is NULL;
+ * for each variable the cell that the function made for it, or None. */
 PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *const *shadows,
                      int depth);
 PyObject *plan_new(const char *name);
 
 /* ---- stack.c ---- */
-extern struct shadow shadow_of_null; /* of a NULL on the stack */
-/* Break the graph before the instruction, for a reason. Returns ENDED_BEFORE. */
+extern struct shadow shadow_of_null; /* the shadow of a NULL on the stack */
+/* Break the graph before the current instruction, for a reason. Returns ENDED_BEFORE. */
 enum ended break_at(struct capture *c, const char *kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 enum ended no_memory_at(struct capture *c);
@@ -567,54 +662,65 @@ PyObject *stack_value(const struct watched *w, int from_top);
 struct shadow *stack_shadow(const struct watched *w, int from_top);
 void stack_push(struct watched *w, PyObject *value, struct shadow *shadow); /* steals VALUE */
 void stack_drop(struct watched *w, int count);
-/* Replace COUNT values by RESULT, which is stolen; NULL: it raised. */
+/* Replace the top COUNT values by RESULT, which is stolen. Returns ENDED_RAISED if RESULT is
+ * NULL. */
 enum ended stack_result(struct capture *c, struct watched *w, int count, PyObject *result,
                         struct shadow *shadow);
-/* Likewise, of known operands. A result of a type that is not simple breaks behind it. */
+/* Replace the top COUNT values by RESULT, calculated from known operands; steals RESULT. If the
+ * type of RESULT is not simple, the graph breaks after the instruction. */
 enum ended known_result(struct capture *c, struct watched *w, int count, PyObject *result);
-/* Push VALUE, which is stolen, with the NULL of a call if there is to be one. */
+/* Push VALUE, which is stolen. With NULL true, also push the NULL that a call expects beside it. */
 enum ended push_callable(struct watched *w, bool null, PyObject *value, struct shadow *shadow);
-void watched_put(struct watched *w); /* its variables are as CPython left them */
-/* The call of operator.NAME with COUNT operands. */
+void watched_put(struct watched *w); /* note the current value of each variable */
+/* Describe a call of operator.NAME with COUNT operands. */
 struct call operator_call(const char *name, int slots, int count, struct operands *operands);
-/* CALL, which invoke() made, with SELF before its arguments. */
+/* Copy CALL, which invoke() made, with SELF before its arguments. */
 struct call with_self(const struct call *call, PyObject *self, struct shadow *of_self);
 PyObject *run_call(const struct call *call);
 struct attempt attempt_begin(const struct capture *c);
 void attempt_undo(struct capture *c, const struct attempt *attempt);
 
 /* ---- node.c ---- */
-bool is_graph(PyObject *value, const struct shadow *shadow); /* an array, or a node's result */
-bool has_graph(struct capture *c, PyObject *value, const struct shadow *shadow); /* in it as well */
-/* Do its shape, and those of the arrays in it, follow from the inputs' shapes? */
+/* an array, or the result of a node? */
+bool is_graph(PyObject *value, const struct shadow *shadow);
+/* is VALUE, or an item of it, an array or the result of a node? */
+bool has_graph(struct capture *c, PyObject *value, const struct shadow *shadow);
+/* Do the shape of VALUE, and the shapes of the arrays in it, follow from the shapes of the
+ * inputs? */
 bool is_fixed(struct capture *c, PyObject *value, const struct shadow *shadow);
-bool has_number(const struct shadow *shadow);                 /* is a varying number in it? */
-bool are_numbers(struct capture *c, const struct call *call); /* integers, of which one varies */
-/* How the number that CALL gives is calculated: (operator, operands...). An operand is (path of an
- * input,), another such tuple, or a number. A new reference; NULL: it is too long. */
+/* does it contain an integer that is an input, or was calculated from one? */
+bool has_number(const struct shadow *shadow);
+/* all integers, and at least one is an input or was calculated from one? */
+bool are_numbers(struct capture *c, const struct call *call);
+/* Describe how the number that CALL returns is calculated: (operator, operands...). An operand is
+ * (path of an input,), another such tuple, or a number. Returns a new reference; NULL if an operand
+ * is unknown. */
 PyObject *expression_of(struct capture *c, const struct call *call);
-/* The code and unit of the function, of its caller, and so on: a new tuple, or NULL. */
+/* Return the call stack, innermost first, as a flat tuple (code, unit, code, unit, ...): a new
+ * reference, or NULL. */
 PyObject *place_now(const struct capture *c);
-int add_node(struct capture *c, PyObject *node); /* -1: no memory */
-/* Does CODE, of BYTES, handle exceptions of UNIT (-1: of any), other than to clean up behind a
- * comprehension? */
+int add_node(struct capture *c, PyObject *node); /* -1 if there is no memory */
+/* Does CODE, with the bytecode BYTES, handle an exception of the instruction at UNIT, or with -1 of
+ * any instruction? The clean-up after a comprehension does not count. */
 bool code_handles(PyCodeObject *code, const uint8_t *bytes, int32_t unit);
-/* ENDED_NOT: an operation may run here. PURE: it only gives a result, and can be done again. */
+/* Returns ENDED_NOT if an operation may run here. PURE: the operation does nothing but compute a
+ * result, so it may run again. */
 enum ended may_operate(struct capture *c, bool pure);
-/* Replace COUNT values by RESULT of OPERATION; steals RESULT (NULL: it raised) and what OPERATION
- * owns. */
+/* Replace the top COUNT values by RESULT of OPERATION. Steals RESULT (NULL if the operation raised)
+ * and what OPERATION owns. */
 enum ended node_result(struct capture *c, struct watched *w, int count, struct operation *operation,
                        PyObject *result);
-/* CALL of an operator becomes a node. KEEPS: its shape follows from the operands' shapes. */
+/* Run the operator of CALL and add a node for it. KEEPS: the shape of the result follows from the
+ * shapes of the operands. */
 enum ended operate_graph(struct capture *c, struct watched *w, const char *name,
                          const struct call *call, bool keeps);
-/* Does the shape that the array function NAME gives follow from its arguments' shapes? FIRST, REST:
- * the first argument, those behind it, are of the graph. */
+/* Does the shape of the result of array function NAME follow from the shapes of its arguments?
+ * FIRST: the first argument contains an array. REST: another argument does. */
 bool keeps_shape(const char *name, int count, bool first, bool rest);
-/* The name of CALLABLE, for a reason; written to TEXT. */
+/* Write the name of CALLABLE to TEXT, for the reason of a break. Returns TEXT. */
 const char *name_of(PyObject *callable, char *text, size_t room);
 enum ended unknown_argument(struct capture *c, const struct call *call);
-/* CALL of an array function or method becomes a node. */
+/* Call an array function or method and add a node for it. */
 enum ended array_call(struct capture *c, struct watched *w, const struct call *call,
                       const char *name);
 enum ended array_method(struct capture *c, struct watched *w, const struct call *call,
@@ -622,60 +728,66 @@ enum ended array_method(struct capture *c, struct watched *w, const struct call 
 enum ended array_function(struct capture *c, struct watched *w, const struct call *call);
 
 /* ---- inline.c ---- */
-/* Can a call of FUNCTION, of the source OF, be stepped? Guarded. */
+/* Can capture step through FUNCTION, whose source is OF? Adds guards. */
 bool can_step(struct capture *c, PyObject *function, struct shadow *of);
-/* Step FUNCTION, which CALL calls. */
+/* Call FUNCTION as CALL says, and step through it. */
 enum ended inlined(struct capture *c, struct watched *w, const struct call *call,
                    PyFunctionObject *function, struct shadow *of);
-/* Step the function NAME of dyntrace._polyfills instead of CALL's callable. */
+/* Step through the function NAME of dyntrace._polyfills instead of calling CALL's callable. */
 enum ended step_polyfill(struct capture *c, struct watched *w, const char *name,
                          const struct call *call);
 
-/* ---- object.c ---- Not decided: the method is no function that can be stepped. */
-/* The source of VALUE's class, guarded; NULL: it cannot be. */
+/* ---- object.c ----
+ *
+ * The functions below leave the outcome undecided (see is_decided) if the class has no such method
+ * in Python that can be stepped. */
+/* Return the source of VALUE's class, with guards; NULL if there is none. */
 struct shadow *class_source(struct capture *c, PyObject *value, struct shadow *of);
-/* Do instances of TYPE, of the source OF, come into being, have attributes and die as those of
- * object do? Guarded. */
+/* Are instances of TYPE created, released, and their attributes found, as `object` does? OF is the
+ * source of TYPE. Adds guards. */
 bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of);
-/* Step FUNCTION (or NULL), which the class that OF is the source of has as NAME. */
+/* Step through FUNCTION (or NULL), which is attribute NAME of the class whose source is OF. */
 enum ended step_method(struct capture *c, struct watched *w, const struct call *call,
                        PyObject *function, struct shadow *of, const char *name);
-/* Step the method NAME of the first argument's class. */
+/* Step through the method NAME of the first argument's class. */
 enum ended special(struct capture *c, struct watched *w, const char *name, const struct call *call);
-/* Likewise its method for the operator NAME. */
+/* Step through the special method for operator NAME, e.g. __add__ for "add". */
 enum ended operate_special(struct capture *c, struct watched *w, const char *name,
                            const struct call *call);
 enum ended construct(struct capture *c, struct watched *w,
-                     const struct call *call); /* of a class */
-/* CALL has the property's object and, if it is set, the value. It breaks if it is not stepped. */
+                     const struct call *call); /* call of a class */
+/* Step through the getter of a property or, if CALL has two arguments (the object and the new
+ * value), through its setter. Breaks the graph if this is impossible. */
 enum ended call_property(struct capture *c, struct watched *w, PyObject *name, PyObject *property,
                          const struct call *call);
-/* Replace an object of the program's class, on top, by its truth. */
+/* Replace the object on top, of a class of the program, by its truth value. */
 enum ended bool_of_object(struct capture *c, struct watched *w);
 enum ended call_super(struct capture *c, struct watched *w, const struct call *call);
-/* super(TYPE, SELF), or NULL. */
+/* Return the shadow of super(TYPE, SELF), or NULL. */
 struct shadow *super_shadow(struct capture *c, struct shadow *of_type, struct shadow *of_self,
                             PyObject *type, PyObject *self);
-/* NAME of super(TYPE, SELF), or NULL. */
+/* Return the shadow of method NAME of super(TYPE, SELF), or NULL. */
 struct shadow *super_method(struct capture *c, PyObject *type, PyObject *self, struct shadow *of,
                             PyObject *name);
 
 /* ---- attribute.c ---- */
 /* Where an object has an attribute. */
 enum found { FOUND_NOT, FOUND_OWN, FOUND_CLASS, FOUND_METHOD };
-/* Find NAME of OWNER, an object of the program's class, without running any of its code: a new
- * reference in *VALUE. */
+/* Find attribute NAME of OWNER, an object of a class of the program, without running code of the
+ * program. *VALUE is a new reference, or NULL. */
 enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value);
-/* Does CPython raise AttributeError for NAME of OWNER without running code? Guarded. */
+/* Does reading NAME of OWNER raise AttributeError, without running code of the program? Adds
+ * guards. */
 bool lacks_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyObject *name);
-/* Replace SLOTS of the stack by NAME of OWNER. */
+/* Replace the top SLOTS values by attribute NAME of OWNER. */
 enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObject *owner,
                           struct shadow *of, PyObject *name, bool method);
 enum ended super_attribute(struct capture *c, struct watched *w, PyObject *name, bool method);
 enum ended import_module(struct capture *c, struct watched *w, PyObject *name);
 
 /* ---- store.c ---- */
-/* Set STEP KEY behind OF, where OLD was (NULL: nothing), to VALUE; drop COUNT of the stack. */
+/* Store VALUE at STEP KEY of OF, in place of OLD (NULL if there is nothing); drop COUNT values of
+ * the stack. */
 enum ended set_place(struct capture *c, struct watched *w, int count, struct shadow *of, char step,
                      PyObject *key, PyObject *old, PyObject *value, struct shadow *of_value);
 enum ended store_attribute(struct capture *c, struct watched *w, PyObject *name);
@@ -684,49 +796,55 @@ enum ended set_in_dict(struct capture *c, struct watched *w, int count, struct s
                        PyObject *key, PyObject *value, struct shadow *of_value);
 
 /* ---- build.c ---- */
-/* An instruction that builds, reads or changes a container. */
+/* Execute an instruction that builds, reads or changes a container. */
 enum ended build(struct capture *c, struct watched *w, struct compat_action action);
-/* The shadow of DICT, with its keys and their order; those of one that was read are words. NULL:
- * unknown. */
+/* Return the shadow of DICT with its keys, in order; NULL if they are unknown. The keys of a dict
+ * that was read must be of type str. */
 struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of);
-/* CALL of NAME, an operator or a method of its first argument, if it only moves items of lists,
- * tuples and dicts. */
+/* CALL is an operator, or a method of its first argument, called NAME. If it only moves items of
+ * lists, tuples and dicts, call it. */
 enum ended move(struct capture *c, struct watched *w, const char *name, const struct call *call);
-/* CALL of a class of itertools that only moves items. ENDED_BEFORE: it cannot be followed. */
+/* Call a class of itertools that only moves items. Returns ENDED_BEFORE if an argument is
+ * unknown. */
 enum ended mirror_iterator(struct capture *c, struct watched *w, const struct call *call);
 struct shadow *mirror_next(struct capture *c, struct shadow *of);
-/* CALL of an operator, or of a method, of a set that was made here. ENDED_BEFORE: it is none, or
- * another argument is unknown. */
+/* CALL is an operator, or a method, of a set that the watched call made. Returns ENDED_BEFORE if
+ * the first argument is no such set, or another argument is unknown. */
 enum ended set_call(struct capture *c, struct watched *w, const struct call *call);
-/* CALL of the method NAME of its first argument, a list, dict or set. */
+/* Call the method NAME of the first argument, a list, dict or set. */
 enum ended call_method(struct capture *c, struct watched *w, const struct call *call,
                        const char *name);
 
 /* ---- iterate.c ---- */
-/* iter(VALUE): a new reference, and its shadow. Not ENDED_NOT: there is none. */
+/* Make iter(VALUE): a new reference, and its shadow. Returns ENDED_NOT if this succeeds. */
 enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, PyObject **iterator,
                        struct shadow **shadow);
-/* Replace SLOTS of the stack by its next item, or by polyfill("end"). */
+/* Replace the top SLOTS values by the next item of ITERATOR, or by polyfill("end") if there is
+ * none. */
 enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterator,
                          struct shadow *of, int slots);
-/* Unpack the top: BEFORE values, and with BEHIND >= 0 a starred one and BEHIND more. */
+/* Unpack the object on top of the stack. BEHIND < 0: `a, b = value`, with BEFORE targets. Otherwise
+ * `a, *b, c = value`, with BEFORE targets before the starred one and BEHIND targets after it. */
 enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ssize_t behind);
 enum ended call_iter(struct capture *c, struct watched *w, const struct call *call);
 enum ended call_reversed(struct capture *c, struct watched *w, const struct call *call);
 
 /* ---- known.c ---- */
-/* Calls of builtins, and of methods of built-in types. Not decided: it is neither. */
+/* Call a builtin, or a method of a built-in type. Undecided (see is_decided) if CALL is neither. */
 enum ended call_known(struct capture *c, struct watched *w, const struct call *call);
 
 /* ---- operate.c ---- */
 enum ended operate(struct capture *c, struct watched *w, struct compat_action action);
-enum ended to_bool(struct capture *c, struct watched *w); /* replace the top by its truth */
+/* replace the top by its truth value */
+enum ended to_bool(struct capture *c, struct watched *w);
 
 /* ---- invoke.c ---- */
 extern PyMethodDef graph_break_methods[];
-/* Call with COUNT arguments; the last have NAMES (NULL: none), which are on top if ON_TOP. */
+/* Execute a call with COUNT arguments. NAMES are the names of the last ones, or NULL. ON_TOP: the
+ * tuple of names is on top of the stack. */
 enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *names, bool on_top);
-/* f(*args), or with KEYWORDS f(*args, **kwargs): the tuple and the dict are on the stack. */
+/* Execute f(*args) or, with KEYWORDS, f(*args, **kwargs). The tuple and the dict are on the
+ * stack. */
 enum ended invoke_variable(struct capture *c, struct watched *w, bool keywords);
 
 /* ---- step.c ---- */
@@ -734,15 +852,18 @@ enum ended invoke_variable(struct capture *c, struct watched *w, bool keywords);
 enum ended watch(struct capture *c, struct watched *w);
 int watched_open(struct capture *c, struct watched *w, compat_frame *frame);
 void watched_close(struct capture *c, struct watched *w);
-/* Hand the frame of W to CPython, which goes on there. 1: it is to throw PENDING. */
+/* Let CPython continue the frame of W. Returns 1 if the frame must continue with exception
+ * PENDING. */
 int hand_over(struct capture *c, struct watched *w, enum ended ended,
               struct tracer_exception *pending);
-/* Of struct watcher. */
+/* These are members of struct watcher. */
 bool capture_awaits(struct capture *c, compat_frame *frame);
 PyObject *capture_step(struct capture *c, PyThreadState *ts, compat_frame *frame);
 PyObject *capture_go_on(PyThreadState *ts, compat_frame *frame, int throws);
 
-/* ---- capture.c ---- Of struct watcher. */
+/* ---- capture.c ----
+ *
+ * These are members of struct watcher. */
 bool capture_refuses(PyThreadState *ts, PyObject *callback, compat_frame *frame,
                      struct watched_answer *answer);
 int capture_call(PyThreadState *ts, PyObject *callback, compat_frame *frame, PyObject *frame_state,
