@@ -1,5 +1,5 @@
-/* capture/src/attribute.c -- attributes of arrays, objects, modules, classes, as they are read,
- * and imports. See capture.h. */
+/* capture/src/attribute.c -- read attributes of arrays, objects, modules and classes; import
+ * modules. See capture.h. */
 #include "capture.h"
 
 static enum ended push_attribute(struct watched *w, int slots, bool method, PyObject *value,
@@ -9,12 +9,12 @@ static enum ended push_attribute(struct watched *w, int slots, bool method, PyOb
     return push_callable(w, method, value, shadow);
 }
 
-/* Where an attribute of an array, or of an operation's result, comes from. */
+/* Where an attribute of an array, or of the result of a node, comes from. */
 enum array_origin {
     ARRAY_UNKNOWN,
     ARRAY_METHOD, /* a method */
-    ARRAY_FACT,   /* says something of its shape or type: a constant */
-    ARRAY_ARRAY,  /* an array again: a node */
+    ARRAY_FACT,   /* describes shape or type, for example `x.ndim`: a constant */
+    ARRAY_ARRAY,  /* another array, for example `x.T`: becomes a node of the graph */
 };
 
 static enum array_origin classify_in_array(PyObject *descriptor, const char *name, bool method)
@@ -28,9 +28,11 @@ static enum array_origin classify_in_array(PyObject *descriptor, const char *nam
     return method ? ARRAY_UNKNOWN : ARRAY_ARRAY;
 }
 
-/* A fact is a constant, or the shape has sizes that are inputs of the graph. */
-static enum ended array_fact(struct capture *c, struct watched *w, int slots, PyObject *owner,
-                             struct shadow *of, PyObject *name, bool method)
+/* Read an attribute that depends on an array's shape or type but not on its data, e.g. `x.ndim`.
+ * The value is a constant; only `x.shape` may contain sizes that are inputs of the graph. */
+static enum ended read_array_metadata(struct capture *c, struct watched *w, int slots,
+                                      PyObject *owner, struct shadow *of, PyObject *name,
+                                      bool method)
 {
     const char *text = PyUnicode_AsUTF8(name);
     struct shadow *shadow = NULL;
@@ -50,9 +52,9 @@ static enum ended array_fact(struct capture *c, struct watched *w, int slots, Py
     return push_attribute(w, slots, method, value, shadow_const(c, value));
 }
 
-/* An attribute that the class does not have: of the array itself, or CPython raises. */
-static enum ended unknown_array_attribute(struct capture *c, PyObject *owner, PyObject *name,
-                                          bool is_absent)
+/* The attribute cannot be followed: raise AttributeError as CPython does, or break the graph. */
+static enum ended break_at_array_attribute(struct capture *c, PyObject *owner, PyObject *name,
+                                           bool is_absent)
 {
     if (is_absent && !value_is_foreign(owner)) {
         OWNED PyObject *value = PyObject_GetAttr(owner, name);
@@ -65,9 +67,10 @@ static enum ended unknown_array_attribute(struct capture *c, PyObject *owner, Py
                     PyUnicode_AsUTF8(name), Py_TYPE(owner)->tp_name);
 }
 
-/* Of an array, or of what an operation gave. */
-static enum ended array_attribute(struct capture *c, struct watched *w, int slots, PyObject *owner,
-                                  struct shadow *of, PyObject *name, bool method)
+/* Read an attribute of an array, or of the result of a node. */
+static enum ended read_array_attribute(struct capture *c, struct watched *w, int slots,
+                                       PyObject *owner, struct shadow *of, PyObject *name,
+                                       bool method)
 {
     OWNED PyObject *descriptor = Py_XNewRef(_PyType_Lookup(Py_TYPE(owner), name));
     const char *text = PyUnicode_AsUTF8(name);
@@ -85,48 +88,52 @@ static enum ended array_attribute(struct capture *c, struct watched *w, int slot
             return ENDED_RAISED;
         return push_attribute(w, slots, method, value, method_of(c, of, name, NULL, NULL, NULL));
     case ARRAY_FACT:
-        return array_fact(c, w, slots, owner, of, name, method);
+        return read_array_metadata(c, w, slots, owner, of, name, method);
     case ARRAY_ARRAY:
         return operate_graph(c, w, "getattr", &call, is_in(text, "same_shape"));
     case ARRAY_UNKNOWN:
         break;
     }
-    return unknown_array_attribute(c, owner, name, !descriptor);
+    return break_at_array_attribute(c, owner, name, !descriptor);
 }
 
 /* ---- attributes of objects and classes ----
  *
- * The question for each `owner.name`: may it be read now, and what must a guard check so that a
- * later call reads the same? It is read only where no code of the program runs. Anything else ends
- * the graph, and the resume function reads the attribute as CPython does. */
+ * An attribute is read now only if that runs no code of the program, and if guards can ensure that
+ * a later call reads the same value. Any other read breaks the graph: the resume function then
+ * reads the attribute as CPython does. */
 
 /* Where the value of an attribute comes from. Decided once for each read. */
 enum attribute_origin {
     ORIGIN_UNKNOWN,      /* reading it may run code of the program, e.g. a property */
-    ORIGIN_ABSENT,       /* a class does not have it, or has a descriptor that may run code */
+    ORIGIN_ABSENT,       /* the class lacks the attribute, or has a descriptor that may run code */
     ORIGIN_INSTANCE,     /* the object's __dict__ or a slot */
     ORIGIN_CLASS,        /* a plain value or a static method of the class */
     ORIGIN_METHOD,       /* a Python function of the class, bound to the object */
-    ORIGIN_C_METHOD,     /* a method of a built-in type: the type decides it */
+    ORIGIN_C_METHOD,     /* a method of a built-in type; the type alone decides its value */
     ORIGIN_CLASS_METHOD, /* a classmethod, bound to the class */
     ORIGIN_SUPER,        /* the owner is super() */
     ORIGIN_OWN_CLASS,    /* owner.__class__ */
     ORIGIN_MRO,          /* a class's __mro__ */
-    ORIGIN_ENUM_MEMBER,  /* .value and .name of a member, or a member of an enumeration */
-    ORIGIN_PARTIAL,      /* func, args or keywords of a functools.partial that was made here */
-    ORIGIN_TORCH_MODULE, /* perhaps in a dict of torch.nn.Module, as its __getattr__ finds it */
+    ORIGIN_ENUM_MEMBER,  /* an enumeration: a member, or `.value` and `.name` of a member */
+    /* func, args or keywords of a functools.partial that the watched call made */
+    ORIGIN_PARTIAL,
+    /* perhaps in one of the dicts of a torch.nn.Module, where its __getattr__ looks */
+    ORIGIN_TORCH_MODULE,
 };
 
 struct attribute_read {
     PyObject *owner, *name; /* borrowed */
-    struct shadow *of;      /* the owner's */
-    /* owned by the caller: what the owner's class has under the name, or NULL; for a read from a
-     * class, what that class has */
+    struct shadow *of;      /* the owner's shadow */
+    /* owned by the caller, or NULL: what the owner's class has under the name; if the owner is a
+     * class, what the owner itself has */
     PyObject *descriptor;
-    PyObject *value; /* owned by the caller: what was read; or NULL */
+    /* owned by the caller: the attribute's value; NULL if it has not been read */
+    PyObject *value;
 };
 
-/* A class that overrides attribute access can do anything. */
+/* Does TYPE look attributes up as `object` or a module does? A class with its own __getattribute__
+ * may run any code. */
 static bool uses_standard_lookup(PyTypeObject *type)
 {
     PyObject *name = word_of("__getattribute__");
@@ -138,7 +145,8 @@ static bool uses_standard_lookup(PyTypeObject *type)
     return _PyType_Lookup(type, name) == _PyType_Lookup(&PyBaseObject_Type, name);
 }
 
-/* Descriptors whose __get__ does what is known: slots, functions, static methods. */
+/* Is it known what the __get__ of this descriptor does? It is for slots, functions and static
+ * methods. */
 static bool is_predictable(PyObject *descriptor)
 {
     PyTypeObject *type = Py_TYPE(descriptor);
@@ -152,7 +160,7 @@ static bool is_predictable(PyObject *descriptor)
     return type == &PyStaticMethod_Type;
 }
 
-/* Is VALUE the method FUNCTION of OWNER? */
+/* Is VALUE the function FUNCTION, bound as a method to OWNER? */
 static bool is_bound_to(PyObject *value, PyObject *function, PyObject *owner)
 {
     if (!PyFunction_Check(function) || !PyMethod_Check(value))
@@ -163,7 +171,8 @@ static bool is_bound_to(PyObject *value, PyObject *function, PyObject *owner)
 enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value)
 {
     PyTypeObject *type = Py_TYPE(owner);
-    /* a key of the object's dict may compare by code that takes it away */
+    /* own a reference: comparing a key of the object's dict may run code that deletes the
+     * attribute */
     OWNED PyObject *descriptor = Py_XNewRef(_PyType_Lookup(type, name));
 
     *value = NULL;
@@ -184,7 +193,7 @@ enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value)
     return FOUND_OWN;
 }
 
-/* Is OWNER a torch.nn.Module, whose __getattr__ is that class's? */
+/* Is OWNER a torch.nn.Module that uses the __getattr__ of that class? */
 static bool is_torch_module(PyObject *owner)
 {
     PyObject *function = _PyType_Lookup(Py_TYPE(owner), word_of("__getattr__"));
@@ -198,10 +207,10 @@ static bool is_torch_module(PyObject *owner)
     return !PyUnicode_CompareWithASCIIString(module, "torch.nn.modules.module");
 }
 
-/* torch.nn.Module keeps parameters, buffers and modules in dicts of their own, which its
- * __getattr__ looks through. */
-static struct shadow *module_attribute(struct capture *c, PyObject *owner, struct shadow *of,
-                                       PyObject *name, PyObject **value)
+/* Read an attribute of a torch.nn.Module from the dicts of parameters, buffers and submodules, in
+ * which the __getattr__ of that class looks. Returns its shadow, or NULL. */
+static struct shadow *read_torch_module(struct capture *c, PyObject *owner, struct shadow *of,
+                                        PyObject *name, PyObject **value)
 {
     static const char *const dicts[] = {"_parameters", "_buffers", "_modules"};
 
@@ -223,9 +232,10 @@ static struct shadow *module_attribute(struct capture *c, PyObject *owner, struc
     return NULL;
 }
 
-/* BOUND, attribute NAME of the class of OF. */
-static struct shadow *class_method(struct capture *c, struct shadow *of, PyObject *name,
-                                   PyObject *bound)
+/* Make the shadow of BOUND, a class method that was read as attribute NAME of the class OF. Returns
+ * NULL if no guard can be added. */
+static struct shadow *class_method_shadow(struct capture *c, struct shadow *of, PyObject *name,
+                                          PyObject *bound)
 {
     PyObject *function = PyMethod_GET_FUNCTION(bound);
     struct shadow *source = source_read(c, of, '.', name, NULL);
@@ -237,7 +247,7 @@ static struct shadow *class_method(struct capture *c, struct shadow *of, PyObjec
     return method_of(c, of, name, function, source, of);
 }
 
-/* lacks_attribute() of an object that was read. */
+/* lacks_attribute() for an object that was read from outside the function. */
 static bool read_object_lacks(struct capture *c, PyObject *owner, struct shadow *of, PyObject *name)
 {
     OWNED PyObject *value = NULL;
@@ -264,8 +274,8 @@ bool lacks_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyOb
     return !guard_on(c, of->object.of_class, "NO_HASATTR", name);
 }
 
-/* The functions below return the shadow of an attribute and put its value into READ. NULL: it is
- * not known, or C has the reason. */
+/* Each function below returns the shadow of an attribute and sets READ->value. It returns NULL if
+ * the attribute cannot be followed; if the graph must break, the reason has been set in C. */
 
 static struct shadow *break_because(struct capture *c, const struct attribute_read *read,
                                     const char *format)
@@ -274,14 +284,15 @@ static struct shadow *break_because(struct capture *c, const struct attribute_re
     return NULL;
 }
 
-/* Read the attribute as CPython does, into read->value. False: that raised. */
+/* Read the attribute as CPython does, into READ->value. Returns false if that raised. */
 static bool read_value(struct attribute_read *read)
 {
     read->value = PyObject_GetAttr(read->owner, read->name);
     return read->value != NULL;
 }
 
-/* The method is CPython's own, and its class cannot be changed. */
+/* Read a method of a built-in type. Nobody can change such a type, so no further guard is
+ * needed. */
 static struct shadow *read_c_method(struct capture *c, struct attribute_read *read)
 {
     if (!read_value(read))
@@ -289,18 +300,18 @@ static struct shadow *read_c_method(struct capture *c, struct attribute_read *re
     return method_of(c, read->of, read->name, NULL, NULL, NULL);
 }
 
-/* A class method, whose class is the source OF_CLASS. */
+/* Read a class method; OF_CLASS is the source of its class. */
 static struct shadow *read_class_method(struct capture *c, struct attribute_read *read,
                                         struct shadow *of_class)
 {
     if (!of_class || !read_value(read) || !PyMethod_Check(read->value))
         return NULL;
-    return class_method(c, of_class, read->name, read->value);
+    return class_method_shadow(c, of_class, read->name, read->value);
 }
 
-/* ---- of a class ---- */
+/* ---- attributes of a class ---- */
 
-/* Has a class that nobody can change, or numpy or torch, a method in C as READ's name? */
+/* Is the attribute a method in C of an immutable class, or of a class of numpy or torch? */
 static bool is_fixed_method(struct capture *c, const struct attribute_read *read)
 {
     PyTypeObject *type = (PyTypeObject *)read->owner;
@@ -340,7 +351,7 @@ static enum attribute_origin classify_in_class(struct capture *c, const struct a
     return ORIGIN_ABSENT;
 }
 
-static struct shadow *class_attribute(struct capture *c, struct attribute_read *read)
+static struct shadow *read_class_attribute(struct capture *c, struct attribute_read *read)
 {
     const enum attribute_origin origin = classify_in_class(c, read);
     const bool from_class =
@@ -366,9 +377,9 @@ static struct shadow *class_attribute(struct capture *c, struct attribute_read *
     }
 }
 
-/* ---- of an object ---- */
+/* ---- attributes of an object ---- */
 
-/* Is OWNER a value of a built-in type, whose methods are CPython's own? */
+/* Is OWNER a value of a built-in type, so that all its methods are CPython's own? */
 static bool is_builtin_value(PyObject *owner, const struct shadow *of)
 {
     if (value_is_simple(owner) || is_sequence(owner) || PyDict_CheckExact(owner))
@@ -378,7 +389,8 @@ static bool is_builtin_value(PyObject *owner, const struct shadow *of)
     return of->kind == SHADOW_GENERATOR;
 }
 
-/* Is it something of an enumeration? Its code runs none of the program's. */
+/* Is it a member of an enumeration, or `.value` or `.name` of one? Reading these runs only code of
+ * the standard library. */
 static bool is_enum_member(const struct attribute_read *read)
 {
     PyObject *descriptor = read->descriptor;
@@ -398,7 +410,8 @@ static bool is_own_class(const PyObject *descriptor)
     return descriptor && descriptor == _PyType_Lookup(&PyBaseObject_Type, word_of("__class__"));
 }
 
-/* An object whose class has standard attributes is looked into; READ has the value then. */
+/* Find the attribute of an object whose class uses the standard lookup. READ->value is its
+ * value. */
 static enum attribute_origin classify_found(struct capture *c, struct attribute_read *read)
 {
     const struct shadow *of = read->of;
@@ -457,7 +470,8 @@ static struct shadow *read_super(struct capture *c, struct attribute_read *read)
     return source && read_value(read) ? source : NULL;
 }
 
-/* A method. The source of an object that the function made is its class: `parent` of its shadow. */
+/* Read a method. If the watched call made the object, the guard is on the class; otherwise on the
+ * bound method's __func__. */
 static struct shadow *read_method(struct capture *c, struct attribute_read *read)
 {
     PyObject *function = read->descriptor;
@@ -476,7 +490,7 @@ static struct shadow *read_method(struct capture *c, struct attribute_read *read
     return method_of(c, of, read->name, function, source, of);
 }
 
-/* An attribute of the object itself, or a value of its class. */
+/* Read a value from the object itself, or from its class. */
 static struct shadow *read_found(struct capture *c, struct attribute_read *read)
 {
     struct shadow *of = read->of;
@@ -510,8 +524,8 @@ static struct shadow *read_enum_member(struct capture *c, struct attribute_read 
     return source_read(c, read->of, '.', read->name, read->value);
 }
 
-/* An attribute of a functools.partial: its shadow has the call's items, of which [1], [2] and [3]
- * are func, args and keywords. */
+/* Read func, args or keywords of a functools.partial. Items 1, 2 and 3 of its shadow are these
+ * values. */
 static struct shadow *read_partial(struct attribute_read *read)
 {
     static const char *const names[] = {"func", "args", "keywords"};
@@ -522,13 +536,13 @@ static struct shadow *read_partial(struct attribute_read *read)
     return NULL;
 }
 
-static struct shadow *object_attribute(struct capture *c, struct attribute_read *read)
+static struct shadow *read_object_attribute(struct capture *c, struct attribute_read *read)
 {
     const enum attribute_origin origin = classify(c, read);
     const bool from_class =
         origin == ORIGIN_CLASS || origin == ORIGIN_METHOD || origin == ORIGIN_SUPER;
 
-    /* The guard on the class covers its attributes only while nobody sets one. */
+    /* a guard on the class covers the attribute only if nobody has set it during this call */
     if (from_class && class_changed(c, NULL, read->name))
         return break_because(c, read,
                              "attribute %.100s of an object, which has been set in a class");
@@ -551,7 +565,7 @@ static struct shadow *object_attribute(struct capture *c, struct attribute_read 
     case ORIGIN_ENUM_MEMBER:
         return read_enum_member(c, read);
     case ORIGIN_TORCH_MODULE:
-        return module_attribute(c, read->owner, read->of, read->name, &read->value);
+        return read_torch_module(c, read->owner, read->of, read->name, &read->value);
     case ORIGIN_MRO:
     case ORIGIN_ABSENT:
     case ORIGIN_UNKNOWN:
@@ -560,9 +574,9 @@ static struct shadow *object_attribute(struct capture *c, struct attribute_read 
     return NULL;
 }
 
-/* An attribute of a simple value, which nobody can change. */
-static struct shadow *simple_attribute(struct capture *c, PyObject *owner, struct shadow *of,
-                                       PyObject *name, PyObject **value)
+/* Read an attribute of a simple value, e.g. `(1).real`. The value is a constant. */
+static struct shadow *read_simple_attribute(struct capture *c, PyObject *owner, struct shadow *of,
+                                            PyObject *name, PyObject **value)
 {
     PyObject *found;
 
@@ -578,9 +592,9 @@ static struct shadow *simple_attribute(struct capture *c, PyObject *owner, struc
     return shadow_const(c, found);
 }
 
-/* __name__ of a class or function. */
-static struct shadow *name_attribute(struct capture *c, PyObject *owner, struct shadow *of,
-                                     PyObject *name, PyObject **value)
+/* Read __name__ of a class or function. */
+static struct shadow *read_name_attribute(struct capture *c, PyObject *owner, struct shadow *of,
+                                          PyObject *name, PyObject **value)
 {
     const bool is_class = Py_IS_TYPE(owner, &PyType_Type);
     bool is_fixed_class = false;
@@ -604,20 +618,20 @@ static struct shadow *name_attribute(struct capture *c, PyObject *owner, struct 
     return NULL;
 }
 
-static struct shadow *constant_attribute(struct capture *c, PyObject *owner, struct shadow *of,
-                                         PyObject *name, PyObject **value)
+static struct shadow *read_constant_attribute(struct capture *c, PyObject *owner, struct shadow *of,
+                                              PyObject *name, PyObject **value)
 {
     if (value_is_simple(owner))
-        return simple_attribute(c, owner, of, name, value);
+        return read_simple_attribute(c, owner, of, name, value);
     if (PyUnicode_CompareWithASCIIString(name, "__name__"))
         return NULL;
-    return name_attribute(c, owner, of, name, value);
+    return read_name_attribute(c, owner, of, name, value);
 }
 
-/* VALUE gets a new reference, or NULL. DESCRIPTOR: what OWNER's class has as NAME, or NULL. */
-static struct shadow *object_or_class_attribute(struct capture *c, PyObject *owner,
-                                                struct shadow *of, PyObject *name,
-                                                PyObject *descriptor, PyObject **value)
+/* Read attribute NAME of OWNER, an object or a class. DESCRIPTOR is what OWNER's class has under
+ * this name, or NULL. *VALUE is a new reference, or NULL. */
+static struct shadow *read_object_or_class(struct capture *c, PyObject *owner, struct shadow *of,
+                                           PyObject *name, PyObject *descriptor, PyObject **value)
 {
     struct attribute_read read = {.owner = owner, .name = name, .of = of};
     OWNED PyObject *in_class = NULL;
@@ -626,20 +640,20 @@ static struct shadow *object_or_class_attribute(struct capture *c, PyObject *own
     if (PyType_Check(owner)) {
         in_class = Py_XNewRef(_PyType_Lookup((PyTypeObject *)owner, name));
         read.descriptor = in_class;
-        shadow = class_attribute(c, &read);
+        shadow = read_class_attribute(c, &read);
     }
-    /* torch's classes have a metaclass, enumerations another */
+    /* OWNER may be a class too: a class of torch or an enumeration, with a metaclass of its own */
     if (!read.value && !Py_IS_TYPE(owner, &PyType_Type)) {
         read.descriptor = descriptor;
-        shadow = object_attribute(c, &read);
+        shadow = read_object_attribute(c, &read);
     }
     *value = read.value;
     return shadow;
 }
 
-/* A global of a module. */
-static struct shadow *global_of_module(struct capture *c, PyObject *module, struct shadow *of,
-                                       PyObject *name, PyObject **value)
+/* Read a global of a module. */
+static struct shadow *read_module_global(struct capture *c, PyObject *module, struct shadow *of,
+                                         PyObject *name, PyObject **value)
 {
     *value = Py_XNewRef(PyDict_GetItemWithError(PyModule_GetDict(module), name));
     if (!*value || !is_source(of))
@@ -647,22 +661,23 @@ static struct shadow *global_of_module(struct capture *c, PyObject *module, stru
     return source_read(c, of, '.', name, *value);
 }
 
-/* The attribute of anything but an array: its shadow, or NULL, and its value or NULL. */
-static struct shadow *find_value(struct capture *c, PyObject *owner, struct shadow *of,
-                                 PyObject *name, PyObject *descriptor, bool method,
-                                 PyObject **value)
+/* Read an attribute of anything but an array. Returns its shadow, or NULL. *VALUE is a new
+ * reference, or NULL. */
+static struct shadow *read_other_attribute(struct capture *c, PyObject *owner, struct shadow *of,
+                                           PyObject *name, PyObject *descriptor, bool method,
+                                           PyObject **value)
 {
     struct shadow *shadow = NULL;
 
     if (!of)
         return NULL;
     if (!method)
-        shadow = constant_attribute(c, owner, of, name, value);
+        shadow = read_constant_attribute(c, owner, of, name, value);
     if (*value)
         return shadow;
     if (PyModule_CheckExact(owner))
-        return global_of_module(c, owner, of, name, value);
-    return object_or_class_attribute(c, owner, of, name, descriptor, value);
+        return read_module_global(c, owner, of, name, value);
+    return read_object_or_class(c, owner, of, name, descriptor, value);
 }
 
 enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObject *owner,
@@ -679,8 +694,8 @@ enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObj
         return break_at(c, "attribute", "an attribute whose name is no UTF-8");
     }
     if (is_graph(owner, of))
-        return array_attribute(c, w, slots, owner, of, name, method);
-    shadow = find_value(c, owner, of, name, descriptor, method, &value);
+        return read_array_attribute(c, w, slots, owner, of, name, method);
+    shadow = read_other_attribute(c, owner, of, name, descriptor, method, &value);
     PyErr_Clear();
     if (shadow && value)
         return push_attribute(w, slots, method, Py_NewRef(value), shadow);
@@ -699,9 +714,9 @@ enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObj
                     PyUnicode_AsUTF8(name), Py_TYPE(owner)->tp_name);
 }
 
-/* ---- modules that are imported ---- */
+/* ---- imports ---- */
 
-/* Has MODULE all that FROM, a tuple, names? */
+/* Does MODULE have all names in the tuple FROM, as `from module import a, b` needs? */
 static bool has_all(PyObject *module, PyObject *from)
 {
     PyObject *dict = PyModule_GetDict(module);
@@ -712,10 +727,11 @@ static bool has_all(PyObject *module, PyObject *from)
     return true;
 }
 
-/* The module NAME, or with FROM None the one before its first dot, which has been imported before
- * and has all that FROM names; its source in *OF. Borrowed, or NULL: it is not known what would be
- * imported. */
-static PyObject *imported(struct capture *c, PyObject *name, PyObject *from, struct shadow **of)
+/* Find the module that `import NAME` or `from NAME import ...` gives, if it has been imported
+ * before. FROM is None for a plain import, which gives the top-level package. *OF is the module's
+ * source. Returns NULL if the import may run code; borrowed. */
+static PyObject *find_imported_module(struct capture *c, PyObject *name, PyObject *from,
+                                      struct shadow **of)
 {
     PyObject *module = PyDict_GetItemWithError(PyImport_GetModuleDict(), name);
     OWNED PyObject *top = NULL;
@@ -734,10 +750,10 @@ static PyObject *imported(struct capture *c, PyObject *name, PyObject *from, str
     if (dot < 0)
         return module;
     top = PyUnicode_Substring(name, 0, dot);
-    return capture_keep(c, top) ? imported(c, top, from, of) : NULL;
+    return capture_keep(c, top) ? find_imported_module(c, top, from, of) : NULL;
 }
 
-/* CPython's __import__, guarded; or NULL. Borrowed. */
+/* Return CPython's own __import__, with a guard; NULL if the program has replaced it. Borrowed. */
 static PyObject *find_importer(struct capture *c, const struct watched *w)
 {
     PyObject *builtins = w->frame->f_builtins;
@@ -763,7 +779,7 @@ enum ended import_module(struct capture *c, struct watched *w, PyObject *name)
     if (PyLong_AsLong(level) == 0)
         importer = find_importer(c, w);
     if (importer)
-        module = imported(c, name, from, &of);
+        module = find_imported_module(c, name, from, &of);
     PyErr_Clear();
     if (!module)
         return break_at(c, "instruction",

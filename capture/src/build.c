@@ -1,17 +1,18 @@
-/* capture/src/build.c -- containers: built, read and changed. See capture.h.
+/* capture/src/build.c -- build, read and change containers. See capture.h.
  *
- * The shadow of a container that was built here has the shadows of its items. Whatever changes the
- * container changes the shadow in the same way. */
+ * The shadow of a container that the function built has the shadows of its items. Each change of
+ * the container changes the shadow in the same way. */
 #include "capture.h"
 
 enum {
-    MOST_KEYS = 1000,  /* of a dict that was read, whose items are known */
-    MOST_MIRRORED = 8, /* arguments */
+    MOST_KEYS = 1000,  /* most keys of a dict that was read */
+    MOST_MIRRORED = 8, /* most arguments of a call that is repeated on mirrors */
 };
 
 /* ---- building ---- */
 
-/* The COUNT values on top in a tuple: a new reference, and its shadow. NULL: no memory. */
+/* Make a tuple of the top COUNT values: a new reference. *OF is its shadow. Returns NULL if there
+ * is no memory. */
 static PyObject *tuple_of(struct capture *c, const struct watched *w, int count, struct shadow **of)
 {
     PyObject *made = PyTuple_New(count);
@@ -42,7 +43,8 @@ static enum ended build_sequence(struct capture *c, struct watched *w, int count
     return made ? stack_result(c, w, count, made, of) : no_memory_at(c);
 }
 
-/* (The keys of DICT, which was read, in their order) or NULL; at most MOST_KEYS. */
+/* Return a tuple of the keys of DICT, in order; NULL if DICT was not read or has more than
+ * MOST_KEYS. */
 static PyObject *read_keys(struct capture *c, PyObject *dict, struct shadow *of)
 {
     if (!is_source(of) || c->foreign || of->source.changed)
@@ -84,8 +86,8 @@ struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of)
     return made;
 }
 
-/* Can KEY be one of a dict that is followed? 1 and True are equal and one key, so only words,
- * numbers and tuples of them are. */
+/* May KEY be a key of a dict with known items? 1 and True are equal and so the same key; to avoid
+ * this case only strings, integers and tuples of simple values are allowed. */
 static bool is_key(struct capture *c, PyObject *key, struct shadow *shadow)
 {
     const bool is_tuple = PyTuple_Check(key) && value_is_plain(key);
@@ -95,9 +97,10 @@ static bool is_key(struct capture *c, PyObject *key, struct shadow *shadow)
     return value_known(c, key, shadow);
 }
 
-/* Put an item into a dict that is made, and its shadow. -1: no memory. */
-static int put_key(struct capture *c, PyObject *dict, struct shadow *of, PyObject *key,
-                   PyObject *value, struct shadow *of_value)
+/* Set an item of DICT, which the function is building, and of its shadow. Returns -1 if there is no
+ * memory. */
+static int set_new_dict_item(struct capture *c, PyObject *dict, struct shadow *of, PyObject *key,
+                             PyObject *value, struct shadow *of_value)
 {
     struct shadow **place = object_place(of, key);
 
@@ -108,7 +111,7 @@ static int put_key(struct capture *c, PyObject *dict, struct shadow *of, PyObjec
     return PyDict_SetItem(dict, key, value);
 }
 
-/* KEYED: the keys are a tuple on top. */
+/* Build a dict of COUNT items. KEYED: the keys are in a tuple on top of the stack. */
 static enum ended build_dict(struct capture *c, struct watched *w, int count, bool keyed)
 {
     const int slots = keyed ? count + 1 : 2 * count;
@@ -128,13 +131,14 @@ static enum ended build_dict(struct capture *c, struct watched *w, int count, bo
         if (!is_key(c, key, stack_shadow(w, key_from_top)))
             return break_at(c, "container",
                             "a dict whose keys are not words or numbers that are known");
-        if (put_key(c, made, shadow, key, value, stack_shadow(w, from_top)))
+        if (set_new_dict_item(c, made, shadow, key, value, stack_shadow(w, from_top)))
             return no_memory_at(c);
     }
     return stack_result(c, w, slots, Py_NewRef(made), shadow);
 }
 
-/* A slice of the COUNT bounds on top: a new reference. NULL: they are not known, or no memory. */
+/* Make a slice of the top COUNT values: a new reference. Returns NULL if a bound is unknown, or
+ * there is no memory. */
 static PyObject *slice_of(struct capture *c, const struct watched *w, int count, struct shadow **of)
 {
     OWNED PyObject *bounds = tuple_of(c, w, count, of);
@@ -155,8 +159,9 @@ static PyObject *slice_of(struct capture *c, const struct watched *w, int count,
     return PySlice_New(PyTuple_GET_ITEM(bounds, 0), PyTuple_GET_ITEM(bounds, 1), step);
 }
 
-/* The COUNT values on top become a set, or are joined to a text. */
-static enum ended build_known(struct capture *c, struct watched *w, int count, bool set)
+/* Replace the top COUNT values by a set of them (SET) or by the string that joins them (an
+ * f-string). */
+static enum ended build_set_or_string(struct capture *c, struct watched *w, int count, bool set)
 {
     struct shadow *of, *made;
     OWNED PyObject *parts = tuple_of(c, w, count, &of);
@@ -175,18 +180,19 @@ static enum ended build_known(struct capture *c, struct watched *w, int count, b
     return stack_result(c, w, count, PySet_New(parts), made);
 }
 
-/* ---- moved ----
+/* ---- operations that only move items ----
  *
- * Some operations only move the items of lists, tuples and dicts. They are done a second time on
- * mirrors: containers with capsules of the items' shadows instead of the items. The result shows
- * where each item has moved. */
+ * Some operations only move the items of lists, tuples and dicts, for example list.reverse(). To
+ * learn where each item goes, such an operation is run a second time on *mirrors*: containers of
+ * the same form that hold, for each item, a capsule with the item's shadow. */
 
 static PyObject *mirror_of_item(struct shadow *of)
 {
     return of ? PyCapsule_New(of, NULL, NULL) : NULL;
 }
 
-/* Put mirrors of the items of VALUE into MADE, an empty list. False: one is not known. */
+/* Append a mirror of each item of VALUE to MADE, an empty list. Returns false if an item is
+ * unknown. */
 static bool mirror_items(struct capture *c, PyObject *made, PyObject *value, struct shadow *of)
 {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++) {
@@ -198,7 +204,8 @@ static bool mirror_items(struct capture *c, PyObject *made, PyObject *value, str
     return true;
 }
 
-/* Likewise of a dict, whose keys and items SEEN has. */
+/* Set a mirror of each item in MADE, an empty dict. SEEN is the shadow of the mirrored dict.
+ * Returns false if an item is unknown. */
 static bool mirror_keys(PyObject *made, const struct shadow *seen)
 {
     for (Py_ssize_t i = 0; i < seen->count; i++) {
@@ -234,10 +241,12 @@ static PyObject *mirror_of_sequence(struct capture *c, PyObject *value, struct s
     return made;
 }
 
-/* A stand-in for VALUE, with which an operation is run a second time to learn where each item
- * moves. WHAT is a letter from the table `moves` of dyntrace._polyfills: 'e' a capsule that holds
- * VALUE's shadow; 's' a list, tuple or dict of such capsules; 'k' VALUE itself, which guards have
- * fixed. A new reference; NULL: VALUE does not fit WHAT. */
+/* Make a mirror of VALUE, an argument of an operation that moves items. WHAT is a letter from the
+ * table `moves` of dyntrace._polyfills:
+ * 'e' an item: a capsule that holds VALUE's shadow;
+ * 's' a list, tuple or dict: a container of such capsules;
+ * 'k' a known value: VALUE itself, with guards.
+ * Returns a new reference; NULL if VALUE does not fit WHAT. */
 static PyObject *mirror_of(struct capture *c, PyObject *value, struct shadow *of, char what)
 {
     switch (what) {
@@ -256,7 +265,7 @@ static PyObject *mirror_of(struct capture *c, PyObject *value, struct shadow *of
 
 static struct shadow *mirror_shadow(struct capture *c, PyObject *mirror);
 
-/* The items, and the keys, of MIRROR become those of OF. */
+/* Make the items and keys of the shadow OF those of MIRROR. */
 static void mirror_take(struct capture *c, struct shadow *of, PyObject *mirror)
 {
     PyObject *key, *item;
@@ -272,7 +281,7 @@ static void mirror_take(struct capture *c, struct shadow *of, PyObject *mirror)
         shadow_add(c, of, NULL, mirror_shadow(c, PySequence_Fast_GET_ITEM(mirror, at)));
 }
 
-/* The shadow of a value, by its MIRROR. */
+/* Make the shadow of a value from the value's MIRROR. */
 static struct shadow *mirror_shadow(struct capture *c, PyObject *mirror)
 {
     enum shadow_kind kind;
@@ -294,7 +303,7 @@ static struct shadow *mirror_shadow(struct capture *c, PyObject *mirror)
     return made;
 }
 
-/* An iterator of itertools that gives what its mirror gives, as far as both have come. */
+/* Is OF an iterator of itertools with a mirror at the same position? */
 static bool has_mirror(const struct shadow *of)
 {
     if (!is_kind(of, SHADOW_ITERATOR) || of->iterator.how != ITERATES_MIRROR)
@@ -302,8 +311,8 @@ static bool has_mirror(const struct shadow *of)
     return of->iterator.at == of->iterator.mirrored->iterator.at;
 }
 
-/* A stand-in for VALUE, an argument of the iterator MADE: a new reference, or NULL. A KEYWORD
- * argument (fillvalue) is a single item. */
+/* Make a mirror of VALUE, an argument for the iterator MADE: a new reference, or NULL. KEYWORD: it
+ * is the keyword argument fillvalue, a single item. */
 static PyObject *mirror_of_argument(struct capture *c, PyObject *value, struct shadow *of,
                                     bool keyword, struct shadow *made)
 {
@@ -319,15 +328,15 @@ static PyObject *mirror_of_argument(struct capture *c, PyObject *value, struct s
     if (!of || !shadow_change(c, of))
         return NULL;
     mirror = mirror_of(c, value, of, 's');
-    if (mirror) { /* the container must stay as it is until the iterator has ended */
+    if (mirror) { /* the container must stay unchanged until the iterator has ended */
         of->mirrors++;
         shadow_add(c, made, NULL, of);
     }
     return mirror;
 }
 
-/* Make the mirror of the iterator that CALL makes, from mirrors of its arguments: a new reference,
- * or NULL. */
+/* Call the class of itertools with mirrors of CALL's arguments. The result is the mirror of the
+ * iterator that CALL makes: a new reference, or NULL. */
 static PyObject *make_mirror(struct capture *c, const struct call *call, struct shadow *made)
 {
     const int positional = call->count - count_names(call);
@@ -380,8 +389,8 @@ struct shadow *mirror_next(struct capture *c, struct shadow *of)
     return item ? mirror_shadow(c, item) : NULL;
 }
 
-/* VALUE is a view of the dict of OF, which must not change any more, so that its items are known.
- * MIRROR: the view of its mirror. */
+/* Make the shadow of VALUE, a view of a dict such as d.items(). OF is the shadow of the dict, which
+ * must not change any more. MIRROR is the same view of the dict's mirror. */
 static struct shadow *view_shadow(struct capture *c, struct shadow *of, PyObject *mirror,
                                   PyObject *value)
 {
@@ -395,9 +404,10 @@ static struct shadow *view_shadow(struct capture *c, struct shadow *of, PyObject
     return iterator_shadow(c, ITERATES_ITEMS, values, mirror_shadow(c, shadows));
 }
 
-/* What NAME, a function of operator's or a method, takes besides SELF: as the table `moves` in
- * dyntrace._polyfills says. NULL: it does more than move items. */
-static const char *takes_of(const char *name, PyObject *self)
+/* Look up NAME, a method of SELF or a function of operator, in the table `moves` of
+ * dyntrace._polyfills. The entry describes each argument by a letter. Returns NULL if NAME does
+ * more than move items. */
+static const char *find_moves_entry(const char *name, PyObject *self)
 {
     PyObject *known, *takes;
 
@@ -413,7 +423,7 @@ static const char *takes_of(const char *name, PyObject *self)
     return takes ? PyUnicode_AsUTF8(takes) : NULL;
 }
 
-/* May an effect release each item of CONTAINER, a list or dict? */
+/* May an effect release all items of CONTAINER, a list or dict? */
 static bool can_release_all(struct capture *c, PyObject *container, struct shadow *of)
 {
     if (PyObject_Size(container) != of->count)
@@ -431,9 +441,10 @@ static bool can_release_all(struct capture *c, PyObject *container, struct shado
     return true;
 }
 
-/* Append VALUE to LIST, without a mirror of that. False: it may not be. */
-static bool append(struct capture *c, PyObject *list, struct shadow *of, PyObject *value,
-                   struct shadow *of_value)
+/* Append VALUE to LIST and to its shadow; no mirror is needed. Returns false if this is not
+ * allowed. */
+static bool append_item(struct capture *c, PyObject *list, struct shadow *of, PyObject *value,
+                        struct shadow *of_value)
 {
     PyObject *method = _PyType_Lookup(&PyList_Type, word_of("append"));
     struct shadow *const args[] = {of, of_value};
@@ -451,18 +462,18 @@ static bool append(struct capture *c, PyObject *list, struct shadow *of, PyObjec
     return true;
 }
 
-/* A call that moves items: its arguments are mirrored. */
+/* A call that only moves items, and the mirrors of its arguments. */
 struct moving {
     const struct call *call;
-    const char *takes;                /* of the table `moves` */
-    bool changes;                     /* the first argument */
-    int positional;                   /* arguments */
-    PyObject *mirrors[MOST_MIRRORED]; /* owned: of the arguments, or NULL */
-    PyObject *given;                  /* owned: what the call of the mirrors gave, or NULL */
+    const char *takes; /* the entry of the table `moves`, a letter for each argument */
+    bool changes;      /* the call changes its first argument */
+    int positional;    /* number of positional arguments */
+    PyObject *mirrors[MOST_MIRRORED]; /* owned: a mirror of each argument, or NULL */
+    PyObject *given;                  /* owned: the result of the call with the mirrors, or NULL */
 };
 
-/* May its first argument be changed? */
-static bool may_move(struct capture *c, const struct moving *moving)
+/* May the first argument be changed, if the call changes it? */
+static bool may_change_first_argument(struct capture *c, const struct moving *moving)
 {
     PyObject *self = moving->call->args[0];
     struct shadow *of = moving->call->shadows[0];
@@ -478,7 +489,7 @@ static bool may_move(struct capture *c, const struct moving *moving)
     return moving->takes[0] != '-' || can_release_all(c, self, of);
 }
 
-/* Mirror the arguments. False: one cannot be. */
+/* Make a mirror of each argument. Returns false if an argument has none. */
 static bool mirror_arguments(struct capture *c, struct moving *moving)
 {
     const struct call *call = moving->call;
@@ -497,9 +508,9 @@ static bool mirror_arguments(struct capture *c, struct moving *moving)
     return true;
 }
 
-/* Do it with the mirrors, and note the effect. False: it must not be done. Where the mirrors raise,
- * so does the call. */
-static bool move_mirrors(struct capture *c, struct moving *moving)
+/* Call the operation with the mirrors and add the effect. Returns false if the effect is not
+ * allowed. If the call with the mirrors raises, so will the call itself. */
+static bool run_on_mirrors(struct capture *c, struct moving *moving)
 {
     const struct call *call = moving->call;
 
@@ -511,7 +522,8 @@ static bool move_mirrors(struct capture *c, struct moving *moving)
                   call->shadows);
 }
 
-/* The shadow of VALUE, which the call gave. */
+/* Return the shadow of VALUE, the result of the call. Moves the items of the first argument's
+ * shadow. */
 static struct shadow *moved_shadow(struct capture *c, struct moving *moving, PyObject *value)
 {
     struct shadow *of = moving->call->shadows[0];
@@ -526,7 +538,7 @@ static struct shadow *moved_shadow(struct capture *c, struct moving *moving, PyO
     return mirror_shadow(c, given);
 }
 
-static void moving_end(struct moving *moving)
+static void free_mirrors(struct moving *moving)
 {
     Py_XDECREF(moving->given);
     for (int i = 0; i < MOST_MIRRORED; i++)
@@ -540,9 +552,9 @@ static enum ended move_items(struct capture *c, struct watched *w, struct moving
     bool may_do;
     PyObject *value;
 
-    if (!may_move(c, moving))
+    if (!may_change_first_argument(c, moving))
         return not_ours(c, call->args[0]);
-    may_do = mirror_arguments(c, moving) && move_mirrors(c, moving);
+    may_do = mirror_arguments(c, moving) && run_on_mirrors(c, moving);
     PyErr_Clear();
     if (!may_do)
         return ENDED_BEFORE;
@@ -552,8 +564,9 @@ static enum ended move_items(struct capture *c, struct watched *w, struct moving
     return stack_result(c, w, call->slots, value, shadow);
 }
 
-/* Are there so many arguments that may be moved? Keywords are items of dict.update(). */
-static bool has_moving_arguments(const struct call *call, const char *takes)
+/* Do the number and kind of arguments fit TAKES, an entry of the table `moves`? Keyword arguments
+ * fit dict.update(), whose entry has an 's' for them. */
+static bool fits_moves_entry(const struct call *call, const char *takes)
 {
     const int named = count_names(call);
 
@@ -567,28 +580,28 @@ static bool has_moving_arguments(const struct call *call, const char *takes)
 enum ended move(struct capture *c, struct watched *w, const char *name, const struct call *call)
 {
     PyObject *self = call->args[0];
-    struct moving moving = {.call = call, .takes = takes_of(name, self)};
+    struct moving moving = {.call = call, .takes = find_moves_entry(name, self)};
     enum ended ended;
 
     c->kind = NULL;
-    if (!has_moving_arguments(call, moving.takes))
+    if (!fits_moves_entry(call, moving.takes))
         return ENDED_BEFORE;
     if (!strcmp(name, "append") && call->count == 2 &&
-        append(c, self, call->shadows[0], call->args[1], call->shadows[1]))
+        append_item(c, self, call->shadows[0], call->args[1], call->shadows[1]))
         return stack_result(c, w, call->slots, Py_NewRef(Py_None), shadow_const(c, Py_None));
     moving.changes = moving.takes[0] != '=';
     moving.positional = call->count - count_names(call);
     ended = move_items(c, w, &moving);
-    moving_end(&moving);
+    free_mirrors(&moving);
     return ended;
 }
 
 /* ---- instructions ---- */
 
 static enum ended set_item(struct capture *c, struct watched *w, const struct call *call);
-static enum ended subscript(struct capture *c, struct watched *w, int op);
+static enum ended execute_subscript(struct capture *c, struct watched *w, int op);
 
-/* Does a key of FROM, keywords of a call, come a second time? CPython raises then. */
+/* Is a key of FROM in DICT already? CPython then raises, as for f(**a, **b). */
 static bool has_key_twice(struct capture *c, PyObject *dict, PyObject *from, struct shadow *of_from)
 {
     struct shadow *of = PyDict_CheckExact(from) ? dict_shadow(c, from, of_from) : NULL;
@@ -599,8 +612,9 @@ static bool has_key_twice(struct capture *c, PyObject *dict, PyObject *from, str
     return false;
 }
 
-/* Put the top, or its items, into the container BELOW it by METHOD. */
-static enum ended put_all(struct capture *c, struct watched *w, int below, const char *method)
+/* Add the value on top of the stack, or its items, to the container that lies BELOW slots below.
+ * METHOD is the container's method that does this. */
+static enum ended add_top_to(struct capture *c, struct watched *w, int below, const char *method)
 {
     PyObject *container = stack_value(w, below);
     PyObject *from = stack_value(w, 0);
@@ -611,7 +625,7 @@ static enum ended put_all(struct capture *c, struct watched *w, int below, const
     call.callable = _PyType_Lookup(Py_TYPE(container), word_of(method));
     if (w->op == DICT_MERGE && has_key_twice(c, container, from, operands.of[1]))
         return break_at(c, "container", "a key of a dict is taken twice");
-    /* dict.update() takes pairs as well */
+    /* dict.update() would also accept a list of pairs */
     if (PyDict_CheckExact(container) && !PyDict_CheckExact(from))
         return break_at(c, "container", "items of a %.200s are taken", Py_TYPE(from)->tp_name);
     ended = call_method(c, w, &call, method);
@@ -620,7 +634,8 @@ static enum ended put_all(struct capture *c, struct watched *w, int below, const
     return is_decided(c, ended) ? ended : not_ours(c, container);
 }
 
-/* The value on top becomes an item of the dict below it. */
+/* Set an item of the dict that lies below COUNT other values: the top is the value, then comes the
+ * key. */
 static enum ended add_to_dict(struct capture *c, struct watched *w, int count)
 {
     struct operands operands = {
@@ -664,17 +679,17 @@ enum ended build(struct capture *c, struct watched *w, struct compat_action acti
         return build_slice(c, w, count);
     case BUILD_SET:
     case BUILD_STRING:
-        return build_known(c, w, count, action.op == BUILD_SET);
+        return build_set_or_string(c, w, count, action.op == BUILD_SET);
     case SET_ADD:
-        return put_all(c, w, count, action.flag ? "update" : "add");
+        return add_top_to(c, w, count, action.flag ? "update" : "add");
     case LIST_APPEND:
-        return put_all(c, w, count, "append");
+        return add_top_to(c, w, count, "append");
     case LIST_EXTEND:
-        return put_all(c, w, count, "extend");
+        return add_top_to(c, w, count, "extend");
     case MAP_ADD:
         return add_to_dict(c, w, count);
     case DICT_UPDATE:
-        return put_all(c, w, count, "update");
+        return add_top_to(c, w, count, "update");
     case LIST_TO_TUPLE:
         return list_to_tuple(c, w);
     case BINARY_SUBSCR:
@@ -682,15 +697,16 @@ enum ended build(struct capture *c, struct watched *w, struct compat_action acti
     case STORE_SUBSCR:
     case STORE_SLICE:
     case DELETE_SUBSCR:
-        return subscript(c, w, action.op);
+        return execute_subscript(c, w, action.op);
     default:
         return break_at(c, "instruction", "an instruction that is not followed");
     }
 }
 
-/* ---- by key ---- */
+/* ---- items by key ---- */
 
-/* Is KEY one that makes a part of an array whose shape follows from its own? */
+/* Does the shape of array[KEY] follow from the shape of the array? Not if KEY is an array or a
+ * mask. */
 static bool is_plain_key(PyObject *key)
 {
     if (PyTuple_CheckExact(key)) {
@@ -705,9 +721,9 @@ static bool is_plain_key(PyObject *key)
 /* Where an item that is read comes from. */
 enum item_origin {
     ITEM_UNKNOWN,
-    ITEM_AT,    /* item KEY, a number, of a tuple or list */
-    ITEM_KEYED, /* of a dict */
-    ITEM_VALUE, /* of a text, a range and the like, or a tuple, that is known */
+    ITEM_AT,    /* item number KEY of a tuple or list */
+    ITEM_KEYED, /* item KEY of a dict */
+    ITEM_VALUE, /* an item of a known string, range or tuple */
 };
 
 static enum item_origin classify_item(struct capture *c, PyObject *container, struct shadow *of,
@@ -731,7 +747,7 @@ static enum item_origin classify_item(struct capture *c, PyObject *container, st
     return value_known(c, container, of) ? ITEM_VALUE : ITEM_UNKNOWN;
 }
 
-/* The shadow of VALUE, which was read. NULL: it is not known. */
+/* Return the shadow of VALUE, which is container[KEY]; NULL if VALUE is unknown. */
 static struct shadow *item_shadow(struct capture *c, enum item_origin origin, PyObject *container,
                                   struct shadow *of, PyObject *key, PyObject *value)
 {
@@ -779,8 +795,8 @@ static enum ended get_item(struct capture *c, struct watched *w, const struct ca
     return break_at(c, "container", "an item of a %.200s", Py_TYPE(container)->tp_name);
 }
 
-/* The place in OF that holds the shadow of CONTAINER's item KEY, and the item's value in *OLD;
- * NULL: no such item. */
+/* Return the place in OF that holds the shadow of CONTAINER's item KEY, and set *OLD to the item.
+ * Returns NULL if there is no such item. */
 static struct shadow **find_place(PyObject *container, const struct shadow *of, PyObject *key,
                                   PyObject **old)
 {
@@ -803,7 +819,8 @@ static struct shadow **find_place(PyObject *container, const struct shadow *of, 
     return &of->items[i];
 }
 
-/* An item of a list or dict whose items are known. All but one of CALL's values go. */
+/* Set an item of a list or dict whose items are known, and drop all of CALL's stack slots but
+ * one. */
 static enum ended set_known_item(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *container = call->args[0], *key = call->args[1], *value = call->args[2];
@@ -831,7 +848,7 @@ static enum ended set_known_item(struct capture *c, struct watched *w, const str
     return ENDED_NOT;
 }
 
-/* All but one of CALL's values go. */
+/* Execute container[key] = value, and drop all of CALL's stack slots but one. */
 static enum ended set_item(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *container = call->args[0], *key = call->args[1];
@@ -863,7 +880,7 @@ static enum subscript classify_subscript(int op)
     return op == DELETE_SUBSCR ? SUBSCRIPT_DELETE : SUBSCRIPT_GET;
 }
 
-/* Is it an operation of the graph? One that deletes is not. */
+/* Does the operation become a node of the graph? A deletion never does. */
 static bool is_graph_subscript(enum subscript what, const struct operands *operands)
 {
     if (what == SUBSCRIPT_DELETE)
@@ -873,7 +890,7 @@ static bool is_graph_subscript(enum subscript what, const struct operands *opera
     return what == SUBSCRIPT_GET && is_graph(operands->values[1], operands->of[1]);
 }
 
-/* Does it only move items, because KEY is a slice, or because it deletes? */
+/* Does the operation only move items? It does if KEY is a slice, or if it deletes. */
 static bool moves_subscript(enum subscript what, PyObject *container, PyObject *key)
 {
     if (what == SUBSCRIPT_DELETE)
@@ -883,8 +900,8 @@ static bool moves_subscript(enum subscript what, PyObject *container, PyObject *
     return what == SUBSCRIPT_SET || is_sequence(container);
 }
 
-static enum ended subscript_call(struct capture *c, struct watched *w, enum subscript what,
-                                 const char *name, const struct call *call)
+static enum ended dispatch_subscript(struct capture *c, struct watched *w, enum subscript what,
+                                     const char *name, const struct call *call)
 {
     PyObject *container = call->args[0], *key = call->args[1];
     enum ended ended = operate_special(c, w, name, call);
@@ -906,8 +923,9 @@ static enum ended subscript_call(struct capture *c, struct watched *w, enum subs
     return get_item(c, w, call);
 }
 
-/* On the stack: the value to set, the container, and the key or two bounds of a slice. */
-static enum ended subscript(struct capture *c, struct watched *w, int op)
+/* Execute an instruction with a subscript. On the stack, from the top: the key, or the two bounds
+ * of a slice; the container; the value to set. */
+static enum ended execute_subscript(struct capture *c, struct watched *w, int op)
 {
     static const char *const names[] = {
         [SUBSCRIPT_GET] = "getitem", [SUBSCRIPT_SET] = "setitem", [SUBSCRIPT_DELETE] = "delitem"};
@@ -935,16 +953,16 @@ static enum ended subscript(struct capture *c, struct watched *w, int op)
 
         ended = operate_graph(c, w, names[what], &call, keeps);
     } else {
-        ended = subscript_call(c, w, what, names[what], &call);
+        ended = dispatch_subscript(c, w, what, names[what], &call);
     }
     if (what != SUBSCRIPT_GET && is_done(ended))
-        stack_drop(w, 1); /* the None of the call, or the last of its values */
+        stack_drop(w, 1); /* a None: the result of a call, or the last operand */
     return ended;
 }
 
 /* ---- methods of containers ---- */
 
-/* Are the arguments behind the first sets that were made here, or known? */
+/* Are all arguments after the first either sets that the watched call made, or known? */
 static bool are_set_operands(struct capture *c, const struct call *call)
 {
     for (int i = 1; i < call->count; i++) {
@@ -981,8 +999,8 @@ enum ended set_call(struct capture *c, struct watched *w, const struct call *cal
     return stack_result(c, w, call->slots, result, result == set ? call->shadows[0] : made);
 }
 
-/* dict.get() of a word, of a dict that was read. */
-static bool is_get(const struct call *call, const char *name)
+/* Is this dict.get() of a dict that was read, with a string as the key? */
+static bool is_dict_get(const struct call *call, const char *name)
 {
     if (strcmp(name, "get") || !is_source(call->shadows[0]) || call->names)
         return false;
@@ -997,7 +1015,7 @@ enum ended call_method(struct capture *c, struct watched *w, const struct call *
     c->kind = NULL;
     if (PyAnySet_CheckExact(call->args[0]))
         return set_call(c, w, call);
-    if (is_get(call, name))
+    if (is_dict_get(call, name))
         return step_polyfill(c, w, "_get", call);
     ended = move(c, w, name, call);
     if (is_decided(c, ended) || strcmp(name, "extend") || call->count != 2)
