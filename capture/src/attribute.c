@@ -433,7 +433,7 @@ static enum attribute_origin classify_found(struct capture *c, struct attribute_
     return ORIGIN_UNKNOWN;
 }
 
-static enum attribute_origin classify(struct capture *c, struct attribute_read *read)
+static enum attribute_origin classify_in_object(struct capture *c, struct attribute_read *read)
 {
     PyObject *descriptor = read->descriptor;
     const struct shadow *of = read->of;
@@ -538,7 +538,7 @@ static struct shadow *read_partial(struct attribute_read *read)
 
 static struct shadow *read_object_attribute(struct capture *c, struct attribute_read *read)
 {
-    const enum attribute_origin origin = classify(c, read);
+    const enum attribute_origin origin = classify_in_object(c, read);
     const bool from_class =
         origin == ORIGIN_CLASS || origin == ORIGIN_METHOD || origin == ORIGIN_SUPER;
 

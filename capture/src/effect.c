@@ -1,20 +1,22 @@
-/* capture/src/effect.c -- effects: changes of objects that others can see. See capture.h.
+/* capture/src/effect.c -- effects: changes that are visible outside the function. See capture.h.
  *
- * The watched call changes the object at once, as the function says. Later calls do it behind the
- * graph, in the same order; where an operation of the graph raises, as far as the function had come
- * (plan.c). So the change must be known and invisible meanwhile: a graph with effects runs no code
- * of the program, and a value that is released must die without running any.
+ * The watched call makes each change at once, where the function makes it. The compiled code makes
+ * the changes after the graph, in the same order; if an operation of the graph raises, it makes
+ * only the changes that come before this operation (plan.c). So nobody may notice that a change is
+ * late: a graph with effects runs no code of the program, and a value that an effect releases must
+ * die without running any.
  *
- * A later read of the same place finds the new value, if no other source is the same object: guards
- * check that (is_apart). */
+ * A read after the change finds the new value, even if it reads the object under another name:
+ * guards check which names lead to the same object (is_apart). */
 #include "capture.h"
 
-enum { DEEPEST = 16 /* nesting of containers that others may see */ };
+enum { DEEPEST = 16 /* deepest nesting of a container that becomes visible outside */ };
 
-/* ---- may it be changed? ---- */
+/* ---- what may be changed ---- */
 
-/* Can a plan make SHADOW's value of its own kind again, without looking into it? */
-static bool is_leaf(const struct shadow *shadow)
+/* Is SHADOW a constant, a source or a node, which a plan can make again without looking at
+ * items? */
+static bool can_make_again_as_is(const struct shadow *shadow)
 {
     switch (shadow->kind) {
     case SHADOW_CONST:
@@ -28,16 +30,17 @@ static bool is_leaf(const struct shadow *shadow)
     }
 }
 
-/* May the value be changed behind our back once others see it? */
+/* Is the value a list, dict or object, which other code may change once it can see it? */
 static bool is_mutable(const struct shadow *shadow)
 {
     return is_kind(shadow, SHADOW_LIST) || is_kind(shadow, SHADOW_DICT) ||
            is_kind(shadow, SHADOW_OBJECT);
 }
 
-/* From now on others can see SHADOW's value: changes of a list, dict or object are effects. INSIDE:
- * only what is made here sees it, and it may have functions that are made here. False: something in
- * it cannot be made again. */
+/* Note that SHADOW's value becomes visible outside the function: from now on each change of a list,
+ * dict or object in it is an effect. INSIDE: only an object that the watched call makes will hold
+ * the value; it may then contain functions that the call made. Returns false if a plan cannot make
+ * the value again. */
 static bool escape(struct capture *c, struct shadow *shadow, int depth, bool inside)
 {
     struct shadow *made;
@@ -47,7 +50,7 @@ static bool escape(struct capture *c, struct shadow *shadow, int depth, bool ins
     if (inside && (shadow->kind == SHADOW_FUNCTION || shadow->kind == SHADOW_CALL))
         return true;
     if (shadow->kind <= SHADOW_NODE)
-        return is_leaf(shadow);
+        return can_make_again_as_is(shadow);
     if (shadow->kind == SHADOW_METHOD)
         return escape(c, shadow->method.owner, depth + 1, false);
     if (shadow->kind > SHADOW_CALL)
@@ -76,7 +79,7 @@ bool can_release(struct capture *c, PyObject *old, struct shadow *shadow)
     if (shadow->kind != SHADOW_SOURCE || shadow->source.guarded)
         return true;
     if (value_is_array(old) && strcmp(Py_TYPE(old)->tp_name, "Tensor"))
-        return value_type_known(c, old, shadow); /* its items may be objects */
+        return value_type_known(c, old, shadow); /* the array may hold objects of the program */
     guard_on(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(old));
     if (!value_is_array(old))
         shadow->source.guarded = GUARDED_TYPE;
@@ -100,9 +103,10 @@ struct shadow *one_of(struct capture *c, struct shadow *shadow)
     return shadow;
 }
 
-/* Is SHADOW's object, whose attributes or items are VALUE, another one than effect CHANGED's? */
-static bool is_other(struct capture *c, struct shadow *shadow, PyObject *value,
-                     struct shadow *changed)
+/* Is SHADOW's object different from CHANGED's, the object that an effect changed? VALUE is SHADOW's
+ * object, or the dict of a module. Adds guards. */
+static bool guard_is_other_object(struct capture *c, struct shadow *shadow, PyObject *value,
+                                  struct shadow *changed)
 {
     PyObject *path;
 
@@ -132,7 +136,7 @@ bool is_apart(struct capture *c, struct shadow *shadow)
     while (shadow->source.apart < c->effects->count) {
         const struct shadow *effect = c->effects->items[shadow->source.apart];
 
-        if (!is_other(c, shadow, value, effect->effect.container))
+        if (!guard_is_other_object(c, shadow, value, effect->effect.container))
             return false;
         shadow->source.apart++;
     }
@@ -175,11 +179,10 @@ struct shadow *made_by(struct capture *c, struct shadow *callable, int count,
     return c->foreign ? NULL : add_effect(c, NULL, callable, count, args);
 }
 
-/* ---- lists and dicts that are known ---- */
-
 /* ---- lists and dicts with known items ---- */
 
-/* SHADOW, of a list that was read, becomes a list with known items. False: they are not known. */
+/* Turn SHADOW, of a list that was read, into a SHADOW_LIST with the shadows of its items. Returns
+ * false if the items are unknown. */
 static bool become_list(struct capture *c, struct shadow *shadow)
 {
     struct shadow *origin, *items;
@@ -236,7 +239,8 @@ static bool sets_class_attribute(const struct shadow *effect, PyObject *name)
 {
     PyObject *owner = effect->effect.container->value;
 
-    if (!owner || !PyType_Check(owner) || effect->count != 4) /* setattr() and its arguments */
+    /* setattr and its three arguments */
+    if (!owner || !PyType_Check(owner) || effect->count != 4)
         return false;
     return PyUnicode_Compare(effect->items[2]->value, name) == 0;
 }

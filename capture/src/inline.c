@@ -1,13 +1,15 @@
-/* capture/src/inline.c -- calls of Python functions that are stepped. See capture.h.
+/* capture/src/inline.c -- step through calls of Python functions. See capture.h.
  *
- * The function is called as CPython calls it, and its frame comes back to the evaluator
- * (capture_step). If it cannot be stepped to its end, CPython goes on in its frame, its nodes and
- * effects are removed from the graph, and the call is a break. */
+ * The function is called as CPython calls it. When its frame begins, the shim's evaluator hands the
+ * frame to capture_step(). If capture cannot step to the end of the function, CPython continues the
+ * frame. The nodes and effects of the function are then removed from the graph, and the graph
+ * breaks at the call. */
 #include "capture.h"
 
 enum { MOST_INLINES = 24 };
 
-/* The source, or shadow, of FUNCTION's defaults; of those of keywords. NULL: unknown. */
+/* Return the shadow of FUNCTION's __defaults__ or, with KEYWORD, __kwdefaults__. ALL is its value.
+ * NULL if unknown. */
 static struct shadow *defaults_of(struct capture *c, struct shadow *of, PyObject *all, bool keyword)
 {
     if (!of)
@@ -17,13 +19,13 @@ static struct shadow *defaults_of(struct capture *c, struct shadow *of, PyObject
     return source_attribute(c, of, keyword ? "__kwdefaults__" : "__defaults__", all);
 }
 
-/* The default of a positional parameter of FUNCTION, or NULL. */
+/* Return the shadow of the default of positional parameter NUMBER, or NULL. */
 static struct shadow *positional_default(struct capture *c, PyFunctionObject *function,
                                          struct shadow *of, int number)
 {
     const PyCodeObject *code = (PyCodeObject *)function->func_code;
     PyObject *all = function->func_defaults;
-    /* from the end: there may be more at a hit */
+    /* count from the end: in a later call __defaults__ may be longer */
     OWNED PyObject *key = PyLong_FromLong(number - code->co_argcount);
     struct shadow *from;
     Py_ssize_t i;
@@ -37,7 +39,7 @@ static struct shadow *positional_default(struct capture *c, PyFunctionObject *fu
     return from ? value_part(c, all, from, key, PyTuple_GET_ITEM(all, i)) : NULL;
 }
 
-/* The default of its keyword-only parameter NAME, or NULL. */
+/* Return the shadow of the default of keyword-only parameter NAME, or NULL. */
 static struct shadow *keyword_default(struct capture *c, PyFunctionObject *function,
                                       struct shadow *of, PyObject *name)
 {
@@ -48,9 +50,9 @@ static struct shadow *keyword_default(struct capture *c, PyFunctionObject *funct
     return from ? value_part(c, all, from, name, value) : NULL;
 }
 
-/* The shadow of parameter NUMBER of FUNCTION if no argument is given for it. */
-static struct shadow *defaulted(struct capture *c, PyFunctionObject *function, struct shadow *of,
-                                int number)
+/* Return the shadow of parameter NUMBER of FUNCTION in a call that gives no argument for it. */
+static struct shadow *shadow_of_default(struct capture *c, PyFunctionObject *function,
+                                        struct shadow *of, int number)
 {
     const PyCodeObject *code = (PyCodeObject *)function->func_code;
     PyObject *name = PyTuple_GET_ITEM(code->co_localsplusnames, number);
@@ -64,13 +66,13 @@ static struct shadow *defaulted(struct capture *c, PyFunctionObject *function, s
     return made;
 }
 
-/* Parameters without * and **. */
+/* Count the parameters, without *args and **kwargs. */
 static int count_parameters(const PyCodeObject *code)
 {
     return code->co_argcount + code->co_kwonlyargcount;
 }
 
-/* The number of CODE's parameter NAME, or count_parameters(). */
+/* Return the index of CODE's parameter NAME, or count_parameters() if there is none. */
 static int find_parameter(const PyCodeObject *code, PyObject *name)
 {
     const int parameters = count_parameters(code);
@@ -82,14 +84,15 @@ static int find_parameter(const PyCodeObject *code, PyObject *name)
     return at;
 }
 
-/* The SHADOWS of FUNCTION's first variables as CALL gives them. */
-static void bind(struct capture *c, const struct call *call, PyFunctionObject *function,
-                 struct shadow *of, struct shadow **shadows)
+/* Bind the arguments of CALL to the parameters of FUNCTION: SHADOWS gets a shadow for each
+ * parameter. */
+static void bind_arguments(struct capture *c, const struct call *call, PyFunctionObject *function,
+                           struct shadow *of, struct shadow **shadows)
 {
     const PyCodeObject *code = (const PyCodeObject *)function->func_code;
     const int parameters = count_parameters(code);
     const int positional = call->count - count_names(call);
-    struct shadow *more = NULL, *keywords = NULL; /* *more, **keywords */
+    struct shadow *more = NULL, *keywords = NULL; /* shadows of *args and **kwargs */
     int next = parameters;
 
     if (code->co_flags & CO_VARARGS) {
@@ -101,7 +104,7 @@ static void bind(struct capture *c, const struct call *call, PyFunctionObject *f
         shadows[next++] = keywords;
     }
     for (int i = Py_MIN(positional, code->co_argcount); i < parameters; i++)
-        shadows[i] = defaulted(c, function, of, i);
+        shadows[i] = shadow_of_default(c, function, of, i);
     for (int i = 0; i < positional; i++) {
         if (i < code->co_argcount)
             shadows[i] = call->shadows[i];
@@ -119,8 +122,8 @@ static void bind(struct capture *c, const struct call *call, PyFunctionObject *f
     }
 }
 
-/* The shadow of RESULT of CALL, in which a function was stepped. NULL: it is not known, or more has
- * run than that function. */
+/* Return the shadow of RESULT, which CALL returned after a function was stepped. Returns NULL if it
+ * is unknown, or if the operation ran more code than this function. */
 static struct shadow *shadow_of_result(struct capture *c, const struct watched *w,
                                        const struct call *call, PyObject *result)
 {
@@ -137,8 +140,8 @@ static struct shadow *shadow_of_result(struct capture *c, const struct watched *
     return NULL;
 }
 
-/* Does a generator of CODE nothing when it dies? */
-static bool can_follow_generator(PyCodeObject *code)
+/* Can a generator of CODE die without running code? It can if CODE has no `try` and no `with`. */
+static bool can_close_silently(PyCodeObject *code)
 {
     OWNED PyObject *bytes = PyCode_GetCode(code);
 
@@ -147,16 +150,18 @@ static bool can_follow_generator(PyCodeObject *code)
     return !code_handles(code, (const uint8_t *)PyBytes_AS_STRING(bytes), -1);
 }
 
-/* CALL of OF makes a generator of CODE, whose first COUNT variables have SHADOWS. */
-static enum ended generator_made(struct capture *c, struct watched *w, const struct call *call,
-                                 PyCodeObject *code, struct shadow *of,
-                                 struct shadow *const *shadows, int count)
+/* CALL makes a generator of CODE. OF is the generator function; SHADOWS are those of the first
+ * COUNT variables. */
+static enum ended call_generator_function(struct capture *c, struct watched *w,
+                                          const struct call *call, PyCodeObject *code,
+                                          struct shadow *of, struct shadow *const *shadows,
+                                          int count)
 {
     const Py_ssize_t room = code->co_nlocalsplus + code->co_stacksize + 1;
     struct shadow *made = shadow_new(c, SHADOW_GENERATOR, room);
     PyObject *result;
 
-    if (!made || c->mortal->count || !can_follow_generator(code) || call->operates || call->made)
+    if (!made || c->mortal->count || !can_close_silently(code) || call->operates || call->made)
         return break_at(
             c, "call",
             "a generator that handles exceptions, or may keep what runs code when it dies");
@@ -181,9 +186,9 @@ static int count_callers(const struct watched *w)
     return depth;
 }
 
-/* C waits for the frame of the function that CALL begins. */
-static void await(struct capture *c, struct watched *w, const struct call *call, PyCodeObject *code,
-                  struct shadow *of, struct shadow **shadows, int count)
+/* Prepare C for the frame that CALL is about to begin: the frame of CODE. */
+static void expect_frame(struct capture *c, struct watched *w, const struct call *call,
+                         PyCodeObject *code, struct shadow *of, struct shadow **shadows, int count)
 {
     c->awaited = shadows;
     c->awaited_count = count;
@@ -196,7 +201,8 @@ static void await(struct capture *c, struct watched *w, const struct call *call,
     c->returned_shadow = NULL;
 }
 
-/* The function was stepped to its end. True: its result is on the stack. */
+/* Push RESULT of a function that was stepped to its end. Returns false if the graph breaks after
+ * the call. */
 static bool take_result(struct capture *c, struct watched *w, const struct call *call,
                         const PyFunctionObject *function, PyObject *result)
 {
@@ -212,8 +218,8 @@ static bool take_result(struct capture *c, struct watched *w, const struct call 
     return false;
 }
 
-/* It raised StopIteration, as an iterator's __next__ may, and did nothing else. */
-static bool ended_iteration(const struct capture *c, const struct watched *w)
+/* Did a __next__ that was stepped raise StopIteration, and do nothing else? */
+static bool is_iteration_end(const struct capture *c, const struct watched *w)
 {
     if (!c->ends || !c->entered || w->unseen)
         return false;
@@ -237,23 +243,25 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
         return break_at(c, "limit", "calls more than %d deep", MOST_INLINES);
     if (!shadows)
         return no_memory_at(c);
-    bind(c, call, function, of, shadows);
+    bind_arguments(c, call, function, of, shadows);
     if (code->co_flags & CO_GENERATOR)
-        return generator_made(c, w, call, code, of, shadows, count);
-    await(c, w, call, code, of, shadows, count);
-    /* the program may give the function other code, and CODE's place to that */
+        return call_generator_function(c, w, call, code, of, shadows, count);
+    expect_frame(c, w, call, code, of, shadows, count);
+    /* own references: the program may set the function's __code__ during the call, which frees
+     * CODE */
     kept_code = Py_NewRef((PyObject *)code);
     kept_function = Py_NewRef((PyObject *)function);
     result = run_call(call);
     c->awaited_code = NULL;
     if (c->entered && !c->inner_broke && result && take_result(c, w, call, function, result))
         return ENDED_NOT;
-    if (may_end && !result && ended_iteration(c, w))
-        return ENDED_RAISED; /* known, and so is what has been done before */
+    if (may_end && !result && is_iteration_end(c, w))
+        /* the end of the iterator is known, and the nodes and effects before it are kept */
+        return ENDED_RAISED;
     attempt_undo(c, &attempt);
     if (!c->inner_broke)
         break_at(c, "call", "a call that did not begin as it was expected to");
-    /* a polyfill raises as the instruction does: nothing is kept of that */
+    /* an exception of a polyfill counts as the builtin's own, so the capture will be discarded */
     c->inner_broke = result || !compat_hides(code);
     if (!result)
         return ENDED_RAISED;
@@ -261,7 +269,7 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
     return ENDED_BEHIND;
 }
 
-/* Guard globals and builtins of FUNCTION, of which only the code is guarded. */
+/* Guard the globals and builtins of FUNCTION, if no other guard covers more than its code. */
 static bool guard_scope(struct capture *c, PyFunctionObject *function, struct shadow *of)
 {
     const struct {
@@ -298,7 +306,7 @@ bool can_step(struct capture *c, PyObject *function, struct shadow *of)
     code = (PyCodeObject *)((PyFunctionObject *)function)->func_code;
     if (!can_step_code(code))
         return false;
-    if (of->kind == SHADOW_FUNCTION) /* its code can be set */
+    if (of->kind == SHADOW_FUNCTION) /* the program may have set __code__ */
         return !of->function.code || of->function.code == (PyObject *)code;
     if (of->kind != SHADOW_SOURCE)
         return false;
@@ -318,9 +326,10 @@ bool can_step(struct capture *c, PyObject *function, struct shadow *of)
     return !c->failed;
 }
 
-/* Must the argument be an iterator that is followed? CPython raises a text of its own where
- * ITERATED cannot be iterated over. */
-static bool can_iterate(PyObject *value, const struct shadow *of, bool iterated)
+/* May VALUE be an argument of a polyfill? An iterator must have a shadow that knows its position.
+ * ITERATED: the polyfill iterates over VALUE, so VALUE must be iterable: for other values CPython's
+ * error message differs from that of a `for` loop. */
+static bool can_pass_to_polyfill(PyObject *value, const struct shadow *of, bool iterated)
 {
     if (iterated && !Py_TYPE(value)->tp_iter && !PySequence_Check(value))
         return false;
@@ -339,7 +348,7 @@ enum ended step_polyfill(struct capture *c, struct watched *w, const char *name,
     struct call instead = *call;
 
     for (int i = 0; i < call->count; i++)
-        if (!can_iterate(call->args[i], call->shadows[i], i == from))
+        if (!can_pass_to_polyfill(call->args[i], call->shadows[i], i == from))
             return break_at(c, "container", "a loop over a %.200s",
                             Py_TYPE(call->args[i])->tp_name);
     of = shadow_new(c, SHADOW_FUNCTION, 0);

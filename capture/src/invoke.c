@@ -1,4 +1,4 @@
-/* capture/src/invoke.c -- calls: what is called, and who does it. See capture.h. */
+/* capture/src/invoke.c -- dispatch a call to the code that handles it. See capture.h. */
 #include "capture.h"
 
 enum { MOST_ARGUMENTS = 256 };
@@ -15,9 +15,9 @@ PyMethodDef graph_break_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* The number of W's free variable that is the cell variable CELL as well, as in a resume function;
- * or -1. */
-static int find_free(const struct watched *w, int cell)
+/* Return the index of W's free variable that has the name of cell variable CELL; -1 if there is
+ * none. A resume function can have such a pair. */
+static int find_free_variable(const struct watched *w, int cell)
 {
     PyObject *names = w->code->co_localsplusnames;
 
@@ -29,7 +29,7 @@ static int find_free(const struct watched *w, int cell)
     return -1;
 }
 
-/* Is CALLABLE the first call of a resume function, which puts its own values in place? */
+/* Is this the first call in a resume function, which restores the variables and the stack? */
 static bool is_entry(const struct watched *w, PyObject *callable)
 {
     if (!w->resumed || !PyCFunction_CheckExact(callable))
@@ -37,13 +37,14 @@ static bool is_entry(const struct watched *w, PyObject *callable)
     return PyCFunction_GET_SELF(callable) == shim->link_of(w->code);
 }
 
-/* That call. What the variables have behind it is what the function begins with. */
-static enum ended enter(struct capture *c, struct watched *w, const struct call *call)
+/* Execute the first call of a resume function. The state after the call counts as the state in
+ * which the function begins. */
+static enum ended run_entry(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *result;
 
     for (int i = 0; i < w->variables; i++) {
-        const int free = find_free(w, i);
+        const int free = find_free_variable(w, i);
 
         if (free >= 0)
             w->shadow[i] = w->shadow[free];
@@ -67,7 +68,7 @@ static enum ended enter(struct capture *c, struct watched *w, const struct call 
 
 /* ---- bound methods that were read ---- */
 
-/* A method in C of an array, by its name. */
+/* Return the shadow of a bound method of an array, written in C. Guards its name. */
 static struct shadow *bound_c_shadow(struct capture *c, PyObject *callable, struct shadow *of,
                                      struct shadow *of_self)
 {
@@ -80,7 +81,7 @@ static struct shadow *bound_c_shadow(struct capture *c, PyObject *callable, stru
     return method_of(c, of_self, name, NULL, NULL, NULL);
 }
 
-/* A method of a class in Python, by its function. */
+/* Return the shadow of a bound method written in Python. Its function becomes a source. */
 static struct shadow *bound_python_shadow(struct capture *c, PyObject *callable, struct shadow *of,
                                           struct shadow *of_self)
 {
@@ -94,8 +95,8 @@ static struct shadow *bound_python_shadow(struct capture *c, PyObject *callable,
     return method_of(c, of_self, name, function, source, of_self);
 }
 
-/* The shadow of CALLABLE, a bound method of the source OF: it follows from its function, or its
- * name, and its object. NULL: unknown. */
+/* Return the shadow of CALLABLE, a bound method that was read at source OF; NULL if it is unknown.
+ * Guards cover its function (or its name) and its object instead of the method. */
 static struct shadow *bound_shadow(struct capture *c, PyObject *callable, struct shadow *of)
 {
     const bool is_c = PyCFunction_CheckExact(callable);
@@ -105,7 +106,7 @@ static struct shadow *bound_shadow(struct capture *c, PyObject *callable, struct
     if (!is_c && !Py_IS_TYPE(callable, &PyMethod_Type))
         return NULL;
     self = is_c ? PyCFunction_GET_SELF(callable) : PyMethod_GET_SELF(callable);
-    /* a list's length would be guarded, and it may grow */
+    /* for a list the guard would fix its length, but later calls may pass a longer list */
     if (is_c && !value_is_array(self))
         return NULL;
     if (guard_on(c, of, "TYPE_MATCH", (PyObject *)Py_TYPE(callable)))
@@ -120,21 +121,21 @@ static struct shadow *bound_shadow(struct capture *c, PyObject *callable, struct
 
 /* ---- the call ---- */
 
-/* What is called. Decided once, in this order. */
+/* Kinds of callables. classify_callee() tests for them in this order. */
 enum callee {
     CALLEE_NULL,
-    CALLEE_ENTRY,          /* the first call of a resume function */
-    CALLEE_ARRAY_METHOD,   /* a method of an array, or of a node's result */
+    CALLEE_ENTRY, /* the first call in a resume function, which restores variables and stack */
+    CALLEE_ARRAY_METHOD,   /* a method of an array, or of the result of a node */
     CALLEE_METHOD,         /* a method in Python that can be stepped */
-    CALLEE_MADE,           /* a function that was made here */
+    CALLEE_MADE,           /* a function that the watched call made */
     CALLEE_ARRAY_FUNCTION, /* a function or class of numpy or torch */
     CALLEE_FUNCTION,       /* a function that was read and can be stepped */
     CALLEE_CLASS,          /* a class */
-    CALLEE_OBJECT,         /* another object: with __call__, or a builtin */
+    CALLEE_OBJECT,         /* any other object: it has __call__, or is a builtin */
     CALLEE_UNKNOWN,
 };
 
-/* The object of a method, borrowed; or NULL. */
+/* Return the object to which a method is bound, borrowed; NULL if CALLABLE is no method. */
 static PyObject *self_of(PyObject *callable)
 {
     if (PyCFunction_Check(callable))
@@ -142,7 +143,7 @@ static PyObject *self_of(PyObject *callable)
     return PyMethod_Check(callable) ? PyMethod_GET_SELF(callable) : NULL;
 }
 
-/* A method in C whose owner is an array, or a node's result? */
+/* Is this a method, written in C, of an array or of the result of a node? */
 static bool is_array_method(PyObject *self, const struct shadow *of)
 {
     const struct shadow *owner = of->method.owner;
@@ -165,7 +166,8 @@ static enum callee classify_bound(struct capture *c, const struct call *call)
     return CALLEE_OBJECT;
 }
 
-static enum callee classify(struct capture *c, const struct watched *w, const struct call *call)
+static enum callee classify_callee(struct capture *c, const struct watched *w,
+                                   const struct call *call)
 {
     PyObject *callable = call->callable;
     struct shadow *of = call->of;
@@ -194,7 +196,7 @@ static enum callee classify(struct capture *c, const struct watched *w, const st
     }
 }
 
-/* A class, an object with __call__, or a builtin. */
+/* Call a class, an object with __call__, or a builtin. */
 static enum ended call_object(struct capture *c, struct watched *w, const struct call *call)
 {
     const struct call whole = with_self(call, call->callable, call->of);
@@ -210,7 +212,7 @@ static enum ended call_object(struct capture *c, struct watched *w, const struct
     return call_known(c, w, call);
 }
 
-static enum ended unknown_call(struct capture *c, PyObject *callable)
+static enum ended break_at_call(struct capture *c, PyObject *callable)
 {
     char text[120];
     const char *name = name_of(callable, text, sizeof text);
@@ -221,7 +223,8 @@ static enum ended unknown_call(struct capture *c, PyObject *callable)
     return break_at(c, asked ? "asked" : "call", "a call of %.100s()", name);
 }
 
-/* The source of CALL's callable, or for a bound method that was read, its shadow. */
+/* Return the shadow of CALL's callable. A bound method that was read gets a shadow of its own
+ * here. */
 static struct shadow *shadow_of_callable(struct capture *c, const struct watched *w,
                                          const struct call *call)
 {
@@ -240,11 +243,11 @@ static enum ended dispatch(struct capture *c, struct watched *w, struct call cal
     struct call whole;
 
     call.of = shadow_of_callable(c, w, &call);
-    switch (classify(c, w, &call)) {
+    switch (classify_callee(c, w, &call)) {
     case CALLEE_NULL:
         return break_at(c, "call", "a call of nothing");
     case CALLEE_ENTRY:
-        return enter(c, w, &call);
+        return run_entry(c, w, &call);
     case CALLEE_ARRAY_METHOD:
         return array_method(c, w, &call, self_of(callable));
     case CALLEE_METHOD:
@@ -265,7 +268,7 @@ static enum ended dispatch(struct capture *c, struct watched *w, struct call cal
         c->kind = NULL;
         break;
     }
-    return is_decided(c, ended) ? ended : unknown_call(c, callable);
+    return is_decided(c, ended) ? ended : break_at_call(c, callable);
 }
 
 enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *names, bool on_top)
@@ -295,14 +298,14 @@ enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *nam
     }
     call.callable = first;
     call.of = stack_shadow(w, base);
-    if (second) { /* the self of an unbound method */
+    if (second) { /* an unbound method, whose `self` is the next value */
         call = with_self(&call, second, stack_shadow(w, base - 1));
         call.bound = false;
     }
     return dispatch(c, w, call);
 }
 
-/* Are TUPLE and DICT (or NULL), of a call with * and **, known, so that their items are? */
+/* Are the items of TUPLE and DICT known, in the call f(*TUPLE, **DICT)? DICT may be NULL. */
 static bool are_starred_known(struct capture *c, PyObject *tuple, struct shadow *of, PyObject *dict,
                               struct shadow *of_dict)
 {
@@ -315,7 +318,7 @@ static bool are_starred_known(struct capture *c, PyObject *tuple, struct shadow 
     return PyDict_GET_SIZE(dict) == of_dict->count;
 }
 
-static enum ended unknown_starred(struct capture *c)
+static enum ended break_at_starred(struct capture *c)
 {
     PyErr_Clear();
     return break_at(c, "call", "a call with *arguments that are not known");
@@ -340,11 +343,11 @@ enum ended invoke_variable(struct capture *c, struct watched *w, bool keywords)
     Py_ssize_t positional, named;
 
     if (stack_value(w, at_null) || !are_starred_known(c, tuple, of, dict, of_dict))
-        return unknown_starred(c);
+        return break_at_starred(c);
     positional = PyTuple_GET_SIZE(tuple);
     named = dict ? of_dict->count : 0;
     if (positional + named > MOST_ARGUMENTS)
-        return unknown_starred(c);
+        return break_at_starred(c);
     names = named ? PySequence_Tuple(dict) : NULL;
     items = named ? PyDict_Values(dict) : PyList_New(0);
     if (!items || (named && !names))

@@ -1,12 +1,12 @@
 /* capture/src/iterate.c -- iterators, generators and unpacking. See capture.h.
  *
- * CPython's own iterators give their next item, and the shadow follows. The frame of a generator is
- * stepped when it is resumed (step.c). map(), filter() and zip() consist of iterators and a
- * function: a function in Python (dyntrace._polyfills) is stepped that does with them what they
- * would do. */
+ * CPython's own iterators compute their next item; the iterator's shadow tells where this item
+ * comes from. The frame of a generator is stepped when it is resumed (step.c). map(), filter() and
+ * zip() consist of iterators and a function. For them capture steps through a Python function that
+ * does the same with these (dyntrace._polyfills). */
 #include "capture.h"
 
-/* Add a node for item I of VALUE, a result of the graph. Returns its shadow, or NULL. */
+/* Add a node for VALUE[I], where VALUE is the result of a node. Returns its shadow, or NULL. */
 static struct shadow *item_node(struct capture *c, PyObject *value, struct shadow *of, Py_ssize_t i)
 {
     const bool fixed = is_fixed(c, value, of);
@@ -32,18 +32,18 @@ static bool has_known_length(PyObject *value, const struct shadow *of)
     return value_is_array(value) ? of->node.fixed : of->node.counted;
 }
 
-/* ---- iterators ---- */
+/* ---- iterables ---- */
 
-/* How a value gives an iterator. */
+/* How a value provides an iterator. */
 enum iterable {
     ITERABLE_NOT,
-    ITERABLE_ITSELF, /* a generator or an iterator */
-    ITERABLE_VIEW,   /* a view of a dict: its shadow is that of an iterator */
-    ITERABLE_RESULT, /* an array, or a result of the graph */
-    ITERABLE_KNOWN,  /* a container or text whose items are known */
+    ITERABLE_ITSELF, /* a generator or an iterator: iter() returns the value itself */
+    ITERABLE_VIEW,   /* a view of a dict; its shadow is a SHADOW_ITERATOR */
+    ITERABLE_RESULT, /* an array, or the result of a node */
+    ITERABLE_KNOWN,  /* a container, string or range with known items */
 };
 
-/* Are VALUE's items known, in their order? */
+/* Are the items of VALUE known, and their order? */
 static bool has_known_items(struct capture *c, PyObject *value, struct shadow *of)
 {
     if (is_set(value, of))
@@ -68,7 +68,8 @@ static enum iterable classify_iterable(struct capture *c, PyObject *value, struc
     return has_known_items(c, value, of) ? ITERABLE_KNOWN : ITERABLE_NOT;
 }
 
-/* ENDED_NOT: the graph may have a node for each item of VALUE, a result. */
+/* May the graph have a node for each item of VALUE, the result of a node? Returns ENDED_NOT if
+ * so. */
 static enum ended may_iterate_result(struct capture *c, PyObject *value, struct shadow *of)
 {
     enum ended ended;
@@ -96,7 +97,7 @@ enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, Py
         if (ended)
             return ended;
     }
-    /* the capture would keep it */
+    /* the shadow holds a reference to VALUE, so VALUE would die too late */
     if (is_container(of) && c->mortal->count && !value_dies_quietly(value))
         return break_at(c, "value", "an iterator that may keep what runs code when it dies");
     if (iterable == ITERABLE_ITSELF)
@@ -113,13 +114,14 @@ enum ended iterator_of(struct capture *c, PyObject *value, struct shadow *of, Py
     return *iterator ? ENDED_NOT : ENDED_RAISED;
 }
 
-static bool iterates(const struct shadow *of, enum iteration how)
+static bool is_iterator_kind(const struct shadow *of, enum iteration how)
 {
     return of && of->kind == SHADOW_ITERATOR && of->iterator.how == how;
 }
 
-/* Does its next item come from CPython alone, and from generators? */
-static bool is_native(const struct shadow *of)
+/* Does the next item come from CPython's own iterators or from generators, not from other Python
+ * code? */
+static bool comes_from_cpython(const struct shadow *of)
 {
     if (!of)
         return false;
@@ -141,16 +143,17 @@ static bool is_native(const struct shadow *of)
         return false;
     }
     for (Py_ssize_t i = 0; i < of->count; i++)
-        if (!is_native(of->items[i]))
+        if (!comes_from_cpython(of->items[i]))
             return false;
     return true;
 }
 
-static struct shadow *given(struct capture *c, struct shadow *of, PyObject *iterator,
-                            PyObject *item);
+static struct shadow *shadow_of_given(struct capture *c, struct shadow *of, PyObject *iterator,
+                                      PyObject *item);
 
-/* The tuple ITEM that a zip() or, with a number first, an enumerate() has just given. */
-static struct shadow *given_tuple(struct capture *c, struct shadow *of, PyObject *item)
+/* Return the shadow of ITEM, a tuple that zip() or enumerate() gave. enumerate() puts a number
+ * first. */
+static struct shadow *shadow_of_given_tuple(struct capture *c, struct shadow *of, PyObject *item)
 {
     const int numbers = of->iterator.how == ITERATES_ENUMERATE ? 1 : 0;
     struct shadow *made;
@@ -165,14 +168,15 @@ static struct shadow *given_tuple(struct capture *c, struct shadow *of, PyObject
     for (Py_ssize_t i = 0; i < of->count; i++) {
         PyObject *part = PyTuple_GET_ITEM(item, i + numbers);
 
-        shadow_add(c, made, NULL, given(c, of->items[i], of->keys[i], part));
+        shadow_add(c, made, NULL, shadow_of_given(c, of->items[i], of->keys[i], part));
     }
     return made;
 }
 
-/* ITEM of the container that ITERATOR, of OF, iterates over. */
-static struct shadow *given_item(struct capture *c, struct shadow *of, PyObject *iterator,
-                                 PyObject *item)
+/* Return the shadow of ITEM, which ITERATOR gave from the container that it iterates over. OF is
+ * the iterator's shadow. */
+static struct shadow *shadow_of_given_item(struct capture *c, struct shadow *of, PyObject *iterator,
+                                           PyObject *item)
 {
     Py_ssize_t at;
 
@@ -187,9 +191,9 @@ static struct shadow *given_item(struct capture *c, struct shadow *of, PyObject 
     return value_item(c, of->value, of->iterator.of, at);
 }
 
-/* The shadow of ITEM, which ITERATOR, of OF, has just given. */
-static struct shadow *given(struct capture *c, struct shadow *of, PyObject *iterator,
-                            PyObject *item)
+/* Return the shadow of ITEM, which ITERATOR gave. OF is the iterator's shadow. */
+static struct shadow *shadow_of_given(struct capture *c, struct shadow *of, PyObject *iterator,
+                                      PyObject *item)
 {
     if (!shadow_change(c, of))
         return NULL;
@@ -198,12 +202,13 @@ static struct shadow *given(struct capture *c, struct shadow *of, PyObject *iter
     if (of->iterator.how == ITERATES_MIRROR)
         return mirror_next(c, of);
     if (of->iterator.how == ITERATES_ENUMERATE || of->iterator.how == ITERATES_ZIP)
-        return given_tuple(c, of, item);
-    return given_item(c, of, iterator, item);
+        return shadow_of_given_tuple(c, of, item);
+    return shadow_of_given_item(c, of, iterator, item);
 }
 
-/* The iterator OF has ended. How far the iterators of a zip() have come is unknown if they do not
- * tell it themselves, and mirrored containers may be changed again. */
+/* The iterator OF has ended. Containers that it mirrored may change again. zip() may have taken
+ * items from some of its iterators only: the position of these is unknown if CPython does not tell
+ * it. */
 static void iterator_forget_position(struct capture *c, struct shadow *of)
 {
     c->failed |= !shadow_change(c, of);
@@ -226,8 +231,10 @@ static void iterator_forget_position(struct capture *c, struct shadow *of)
     }
 }
 
-/* map(), filter() or zip() OF: call the function in Python that does the same for its next item. */
-static enum ended next_of_each(struct capture *c, struct watched *w, struct shadow *of, int slots)
+/* Get the next item of map(), filter() or zip() by stepping through a Python function that does the
+ * same. */
+static enum ended next_by_polyfill(struct capture *c, struct watched *w, struct shadow *of,
+                                   int slots)
 {
     const bool filters = of->iterator.how == ITERATES_FILTER;
     OWNED PyObject *iterators = PyTuple_New(of->count);
@@ -242,35 +249,37 @@ static enum ended next_of_each(struct capture *c, struct watched *w, struct shad
         PyTuple_SET_ITEM(iterators, i, Py_NewRef(of->keys[i]));
         shadow_add(c, all, NULL, of->items[i]);
     }
-    if (!of->value) /* zip() */
+    if (!of->value) /* zip() has no function */
         operands.values[0] = Py_None;
     if (!of->iterator.of)
         operands.of[0] = shadow_const(c, Py_None);
     return step_polyfill(c, w, filters ? "_next_filter" : "_next_map", &call);
 }
 
-/* What gives the next item of an iterator. */
+/* Who computes the next item of an iterator. */
 enum giver {
     GIVER_UNKNOWN,
-    GIVER_METHOD,   /* __next__ of a class of the program */
-    GIVER_POLYFILL, /* a function in Python: map(), filter(), zip() of what it must step into */
-    GIVER_NATIVE,   /* tp_iternext of CPython, whose items the shadow follows; or a generator */
+    GIVER_METHOD, /* __next__ of a class of the program */
+    /* a polyfill for map(), filter(), or a zip() whose iterators run Python code */
+    GIVER_POLYFILL,
+    GIVER_NATIVE, /* tp_iternext of CPython's own iterators, or a generator */
 };
 
 static enum giver classify_giver(PyObject *iterator, const struct shadow *of)
 {
     if (is_kind(of, SHADOW_OBJECT) || is_source(of))
         return GIVER_METHOD;
-    /* a dict's view has the shadow of an iterator and is none: next() of it raises */
-    if (is_native(of))
+    /* next() of a dict's view raises, though the view has the shadow of an iterator */
+    if (comes_from_cpython(of))
         return PyIter_Check(iterator) ? GIVER_NATIVE : GIVER_UNKNOWN;
-    if (iterates(of, ITERATES_MAP) || iterates(of, ITERATES_FILTER) || iterates(of, ITERATES_ZIP))
+    if (is_iterator_kind(of, ITERATES_MAP) || is_iterator_kind(of, ITERATES_FILTER) ||
+        is_iterator_kind(of, ITERATES_ZIP))
         return GIVER_POLYFILL;
     return GIVER_UNKNOWN;
 }
 
-/* The iterator has ended: polyfill("end") takes its item's place, and C gets what it raised. */
-static enum ended give_end(struct capture *c, struct watched *w, int slots)
+/* The iterator has ended: push polyfill("end") in place of an item. C keeps the StopIteration. */
+static enum ended push_end(struct capture *c, struct watched *w, int slots)
 {
     struct tracer_exception raised = tracer_exception_aside();
     PyObject *end;
@@ -310,7 +319,7 @@ static enum ended next_of_object(struct capture *c, struct watched *w, PyObject 
     if (c->ends)
         c->kind = NULL;
     c->inner_broke = !c->ends;
-    return give_end(c, w, slots);
+    return push_end(c, w, slots);
 }
 
 static enum ended next_of_native(struct capture *c, struct watched *w, PyObject *iterator,
@@ -321,7 +330,7 @@ static enum ended next_of_native(struct capture *c, struct watched *w, PyObject 
     enum ended ended;
     PyObject *item;
 
-    if (iterates(of, ITERATES_ITEMS) && is_graph(of->value, of->iterator.of)) {
+    if (is_iterator_kind(of, ITERATES_ITEMS) && is_graph(of->value, of->iterator.of)) {
         ended = may_operate(c, true);
         if (ended)
             return ended;
@@ -336,14 +345,14 @@ static enum ended next_of_native(struct capture *c, struct watched *w, PyObject 
         attempt_undo(c, &attempt);
     if (item) {
         if (!c->inner_broke)
-            shadow = given(c, of, iterator, item);
+            shadow = shadow_of_given(c, of, iterator, item);
         stack_result(c, w, slots, item, shadow);
         return c->inner_broke ? ENDED_BEHIND : ENDED_NOT;
     }
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_StopIteration))
         return ENDED_RAISED;
     iterator_forget_position(c, of);
-    return give_end(c, w, slots);
+    return push_end(c, w, slots);
 }
 
 enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterator,
@@ -353,7 +362,7 @@ enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterato
     case GIVER_METHOD:
         return next_of_object(c, w, iterator, of, slots);
     case GIVER_POLYFILL:
-        return next_of_each(c, w, of, slots);
+        return next_by_polyfill(c, w, of, slots);
     case GIVER_NATIVE:
         return next_of_native(c, w, iterator, of, slots);
     case GIVER_UNKNOWN:
@@ -364,8 +373,9 @@ enum ended iterator_next(struct capture *c, struct watched *w, PyObject *iterato
 
 /* ---- instructions ---- */
 
-/* Does the shadow of ITEMS have their shadows? WHOLE: a tuple or list of known type. */
-static bool has_parts(struct capture *c, PyObject *items, struct shadow *of, bool whole)
+/* Does the shadow of ITEMS have a shadow for each item? WHOLE: ITEMS is a tuple or list whose type
+ * is guarded. */
+static bool has_item_shadows(struct capture *c, PyObject *items, struct shadow *of, bool whole)
 {
     if (whole)
         return true;
@@ -374,7 +384,9 @@ static bool has_parts(struct capture *c, PyObject *items, struct shadow *of, boo
     return is_varying_shape(of) || value_known(c, items, of);
 }
 
-/* Let a function in Python make a list of the values that are on top. */
+/* Replace the object on top by the list of values that unpacking it gives, by stepping through
+ * _unpack() of dyntrace._polyfills. BEFORE and BEHIND as in unpack(). WHOLE: the object is a tuple
+ * or list. */
 static enum ended unpack_by_polyfill(struct capture *c, struct watched *w, Py_ssize_t before,
                                      Py_ssize_t behind, bool whole)
 {
@@ -396,14 +408,14 @@ enum ended unpack(struct capture *c, struct watched *w, Py_ssize_t before, Py_ss
     const bool whole = is_sequence(items) && !is_graph(items, of) && value_type_known(c, items, of);
     enum ended ended = ENDED_NOT;
 
-    if (behind >= 0 || !has_parts(c, items, of, whole)) {
+    if (behind >= 0 || !has_item_shadows(c, items, of, whole)) {
         ended = unpack_by_polyfill(c, w, before, behind, whole);
         if (!is_done(ended))
             return ended;
         Py_SETREF(items, Py_NewRef(stack_value(w, 0)));
         of = stack_shadow(w, 0);
     } else if (PySequence_Fast_GET_SIZE(items) != before) {
-        /* the text of CPython's exception depends on the version */
+        /* CPython's error message differs between versions, so CPython must raise */
         return break_at(c, "container", "%zd values are unpacked of %zd", before,
                         PySequence_Fast_GET_SIZE(items));
     }
@@ -443,7 +455,8 @@ enum ended call_reversed(struct capture *c, struct watched *w, const struct call
     shadow = iterator_shadow(c, ITERATES_BACKWARDS, value, of);
     if (!shadow || !shadow_change(c, of))
         return ENDED_BEFORE;
-    if (PyList_CheckExact(value)) /* its items must stay those that the shadow has now */
+    /* the list must keep the items whose shadows the iterator has */
+    if (PyList_CheckExact(value))
         of->frozen = true;
     return stack_result(c, w, call->slots, run_call(call), shadow);
 }

@@ -1,21 +1,22 @@
-/* capture/src/plan.c -- plans: they run a graph and make the values behind it again. See capture.h.
+/* capture/src/plan.c -- plans: run the graph and make the values after it. See capture.h.
  *
- * A plan is a constant of the code that runs in a function's place, and is called there with the
- * variables that it needs. dyntrace._plan writes the source of its function from the parts that
- * plan_part() describes here: read other values by attribute and item, as the guards have just
- * done; run the graph; make containers anew. A container that two variables share is made once. */
+ * A plan is a constant of the compiled code, which calls it with some of its variables. The plan's
+ * function reads other values again by attribute and item, as the guards did just before; it runs
+ * the graph; and it makes containers anew. A container that two variables share is made once.
+ * dyntrace._plan writes this function from parts, which plan_part() makes from shadows. */
 #include "capture.h"
 #include <structmember.h>
 
 /* ---- parts ---- */
 
-/* SHADOW's part, or False if there is no shadow. */
-static PyObject *part_if_any(struct capture *c, struct shadow *shadow)
+/* Return the part of SHADOW; False if SHADOW is NULL. */
+static PyObject *part_or_false(struct capture *c, struct shadow *shadow)
 {
     return shadow ? plan_part(c, shadow) : Py_False;
 }
 
-/* The names of kinds, as dyntrace._plan takes them. NULL: the kind cannot be made again. */
+/* The words by which dyntrace._plan knows the kinds of shadows. NULL: values of this kind cannot be
+ * made again. */
 static const char *const kind_names[] = {
     [SHADOW_CONST] = "constant", [SHADOW_SOURCE] = "source", [SHADOW_NODE] = "node",
     [SHADOW_TUPLE] = "tuple",    [SHADOW_LIST] = "list",     [SHADOW_DICT] = "dict",
@@ -24,18 +25,19 @@ static const char *const kind_names[] = {
     [SHADOW_CELL] = "cell",      [SHADOW_CHANGED] = NULL,
 };
 
-/* How a shadow is described to dyntrace._plan: the arguments of Plan.make(), borrowed. */
+/* The description of a shadow for dyntrace._plan: the arguments of Plan.make(), borrowed. */
 struct part {
     const char *what;
     char step;
     Py_ssize_t number;
-    PyObject *thing;  /* or NULL */
-    bool has_keys;    /* dyntrace._plan also gets its items' names */
-    Py_ssize_t count; /* items that dyntrace._plan gets */
+    PyObject *thing;  /* the constant, key, name, node or code object; or NULL */
+    bool has_keys;    /* dyntrace._plan also gets the keys of the items */
+    Py_ssize_t count; /* number of items that dyntrace._plan gets */
     struct shadow *parent, *keyword_defaults, *globals; /* or NULL */
 };
 
-/* Builtins and modules are constants of the plan; others are read again. */
+/* Is SHADOW's value a constant of the plan? Builtins and modules are; other values are read
+ * again. */
 static bool is_plan_constant(const struct capture *c, const struct shadow *shadow)
 {
     if (shadow->kind == SHADOW_CONST)
@@ -109,8 +111,8 @@ static struct part describe(const struct capture *c, struct shadow *shadow)
     return part;
 }
 
-/* The first COUNT keys of SHADOW in a new tuple, or NULL. */
-static PyObject *keys_told(const struct shadow *shadow, Py_ssize_t count)
+/* Return the first COUNT keys of SHADOW as a new tuple, or NULL. */
+static PyObject *copy_keys(const struct shadow *shadow, Py_ssize_t count)
 {
     PyObject *keys = PyTuple_New(count);
 
@@ -119,9 +121,9 @@ static PyObject *keys_told(const struct shadow *shadow, Py_ssize_t count)
     return keys;
 }
 
-/* (what, step, number, thing, keys, items, parent, defaults of keywords, globals), a new reference.
- * NULL: it cannot be made again. */
-static PyObject *told(struct capture *c, struct shadow *shadow)
+/* Make the part of SHADOW: (kind, step, number, thing, keys, items, parent, keyword defaults,
+ * globals). Returns a new reference; NULL if the value cannot be made again. */
+static PyObject *make_part(struct capture *c, struct shadow *shadow)
 {
     const bool is_constant = is_plan_constant(c, shadow);
     const bool is_builtin = is_source(shadow) && shadow->source.parent == c->builtins;
@@ -137,13 +139,13 @@ static PyObject *told(struct capture *c, struct shadow *shadow)
         guard_on(c, shadow, "ID_MATCH", part.thing))
         return NULL;
     items = plan_parts(c, part.count, shadow->items);
-    keys = keys_told(shadow, part.has_keys ? part.count : 0);
+    keys = copy_keys(shadow, part.has_keys ? part.count : 0);
     if (!keys || !items)
         return NULL;
     return Py_BuildValue("(sCnOOOOOO)", part.what, part.step, part.number,
                          part.thing ? part.thing : Py_None, keys, items,
-                         part_if_any(c, part.parent), part_if_any(c, part.keyword_defaults),
-                         part_if_any(c, part.globals));
+                         part_or_false(c, part.parent), part_or_false(c, part.keyword_defaults),
+                         part_or_false(c, part.globals));
 }
 
 PyObject *plan_part(struct capture *c, struct shadow *shadow)
@@ -155,8 +157,8 @@ PyObject *plan_part(struct capture *c, struct shadow *shadow)
     if (!shadow->told && shadow->origin)
         return plan_part(c, shadow->origin);
     if (!shadow->told && !Py_EnterRecursiveCall(" while a graph is made")) {
-        shadow->told = Py_None; /* a container that is in itself cannot be made */
-        made = told(c, shadow);
+        shadow->told = Py_None; /* for a container that contains itself */
+        made = make_part(c, shadow);
         if (made)
             shadow->told = capture_keep(c, made);
         Py_LeaveRecursiveCall();
@@ -182,15 +184,16 @@ static bool is_cell(const struct watched *w, int variable)
     return value && kind & (CO_FAST_CELL | CO_FAST_FREE) && PyCell_Check(value);
 }
 
-/* A cell of a variable that the function itself has made, so that the plan may set it? */
+/* Is this the cell of a variable that the function itself made, so that the plan may set it? */
 static bool is_own_cell(const struct shadow *shadow)
 {
     return is_kind(shadow, SHADOW_CELL) && !shadow->cell.is_outside;
 }
 
-/* (number, part, value) of variable I, or (number,) if it has no value any more: a new reference.
- * Py_None: it is as it was, or not ours to set. NULL: no memory. */
-static PyObject *variable_told(struct capture *c, const struct watched *w, int i)
+/* Describe variable I as (number, part, value), or as (number,) if it has become unbound: a new
+ * reference. Returns Py_None if the variable is unchanged, or is a cell that another function made;
+ * NULL if there is no memory. */
+static PyObject *describe_variable(struct capture *c, const struct watched *w, int i)
 {
     struct shadow *shadow = w->shadow[i];
     PyObject *value = compat_local(w->frame, i);
@@ -213,12 +216,12 @@ static PyObject *variable_told(struct capture *c, const struct watched *w, int i
     return Py_BuildValue("(iOO)", i, plan_part(c, shadow), value);
 }
 
-static PyObject *variables_told(struct capture *c, const struct watched *w)
+static PyObject *describe_variables(struct capture *c, const struct watched *w)
 {
     PyObject *list = PyList_New(0);
 
     for (int i = 0; list && i < w->variables; i++) {
-        OWNED PyObject *made = variable_told(c, w, i);
+        OWNED PyObject *made = describe_variable(c, w, i);
 
         if (made == Py_None)
             continue;
@@ -228,10 +231,11 @@ static PyObject *variables_told(struct capture *c, const struct watched *w)
     return list;
 }
 
-/* (part, value) of slot I of the stack, or () of a NULL: a new reference. */
-static PyObject *slot_told(struct capture *c, const struct watched *w, struct shadow *shadow, int i)
+/* Describe slot I of the stack as (part, value), or as () if the slot is NULL: a new reference. */
+static PyObject *describe_slot(struct capture *c, const struct watched *w, struct shadow *shadow,
+                               int i)
 {
-    /* NULL: an instruction that breaks behind itself has taken it */
+    /* NULL after ENDED_BEHIND: the instruction has removed the value */
     PyObject *value = compat_local(w->frame, w->variables + i);
 
     if (shadow == &shadow_of_null)
@@ -249,7 +253,7 @@ PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *
         OWNED PyObject *own = Py_BuildValue("(sCi)", "own", 0, i);
         PyObject *cell = Py_None;
 
-        /* a cell that the frame made: the plan takes it from the frame while the frame runs */
+        /* the plan takes a cell that the function made from the running frame */
         if (is_own_cell(shadow) && !shadow->told)
             shadow->told = capture_keep(c, own);
         if (!w->resumed && is_cell(w, i))
@@ -257,16 +261,17 @@ PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *
         PyTuple_SET_ITEM(cells, i, Py_NewRef(cell));
     }
     for (int i = 0; stack && i < depth; i++)
-        PyTuple_SET_ITEM(stack, i, slot_told(c, w, shadows[i], i));
-    return Py_BuildValue("(NNN)", variables_told(c, w), stack, cells);
+        PyTuple_SET_ITEM(stack, i, describe_slot(c, w, shadows[i], i));
+    return Py_BuildValue("(NNN)", describe_variables(c, w), stack, cells);
 }
 
 /* ---- running a plan ---- */
 
-/* The first run: the watched call has made the values, so the graph does not run. Returns them, or
- * NULL: it is a later run. The frame's cells become those of the watched frame. Its code has some
- * variables more than the watched one, behind the other locals (dyntrace._assemble). */
-static PyObject *replayed(struct plan *plan, PyThreadState *ts, compat_frame *frame)
+/* In the first run of the compiled code the graph does not run, since the watched call has computed
+ * the values. Returns these values; NULL in later runs. FRAME gets the cells of the watched frame.
+ * Its code has additional variables after the other locals (dyntrace._assemble), so the cells'
+ * indexes shift. */
+static PyObject *take_first_result(struct plan *plan, PyThreadState *ts, compat_frame *frame)
 {
     OWNED PyObject *values = shim->take_values(ts, (PyObject *)plan, frame);
     PyObject *cells;
@@ -287,8 +292,8 @@ static PyObject *replayed(struct plan *plan, PyThreadState *ts, compat_frame *fr
     return Py_NewRef(PyTuple_GET_ITEM(values, 0));
 }
 
-/* Link the first COUNT frames of TRACE as if each had called the next. The first is the program's,
- * dyntrace._plan has made the others. */
+/* Link the first COUNT frames of TRACE as if each had called the next. The first one is the
+ * program's; dyntrace._plan has made the others. */
 static void link_frames(PyObject *trace, long count, compat_frame *frame)
 {
     PyTracebackObject *at = (PyTracebackObject *)trace;
@@ -303,7 +308,7 @@ static void link_frames(PyObject *trace, long count, compat_frame *frame)
     }
 }
 
-/* The arguments of a plan's `raised`, borrowed. */
+/* The arguments of a plan's function `raised`, borrowed. */
 struct raising {
     PyThreadState *ts;
     PyObject *raised, *traceback, *seen;
@@ -321,9 +326,10 @@ static PyObject *call_raised(void *data)
     return trace;
 }
 
-/* PLAN's function has raised, in the code of FRAME: correct the traceback, as raised() in
- * dyntrace._plan says. Returns NULL with the exception; or PLAN: the own code is to run. */
-static PyObject *raised_in(struct plan *plan, PyThreadState *ts, compat_frame *frame)
+/* PLAN's function has raised, called by FRAME. Correct the traceback with raised() of
+ * dyntrace._plan, and return NULL with the exception. Or return PLAN: then FRAME must run the
+ * function's original code. */
+static PyObject *handle_exception(struct plan *plan, PyThreadState *ts, compat_frame *frame)
 {
     struct tracer_exception raised = tracer_exception_aside();
     OWNED PyObject *trace = NULL, *seen = (PyObject *)PyThreadState_GetFrame(ts);
@@ -333,7 +339,8 @@ static PyObject *raised_in(struct plan *plan, PyThreadState *ts, compat_frame *f
     if (seen)
         trace = shim->quietly(call_raised, &raising);
     if (trace == Py_True) {
-        /* a signal's handler has raised that: it is to come where it is */
+        /* a signal handler raised this, e.g. KeyboardInterrupt: raise it again in the original
+         * code */
         if (!PyErr_GivenExceptionMatches(raised.type, PyExc_Exception))
             PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), raised.type);
         tracer_exception_drop(&raised);
@@ -348,8 +355,7 @@ static PyObject *raised_in(struct plan *plan, PyThreadState *ts, compat_frame *f
     return NULL;
 }
 
-/* PLAN's function for other globals than those it has now, for a call within a call: a new
- * reference. */
+/* Copy PLAN's function, with GLOBALS, for a call during another call of PLAN: a new reference. */
 static PyObject *copy_run(const struct plan *plan, PyObject *globals)
 {
     PyFunctionObject *run = (PyFunctionObject *)plan->run;
@@ -360,9 +366,10 @@ static PyObject *copy_run(const struct plan *plan, PyObject *globals)
     return made;
 }
 
-/* Call PLAN's function with the globals of FRAME, which is hidden meanwhile. */
-static PyObject *run_in(struct plan *plan, compat_frame *frame, PyObject *const *args, size_t given,
-                        PyObject *names)
+/* Call PLAN's function with the globals of FRAME. FRAME is hidden from tracebacks during the
+ * call. */
+static PyObject *call_run(struct plan *plan, compat_frame *frame, PyObject *const *args,
+                          size_t given, PyObject *names)
 {
     static PyObject *nothing;
     PyFunctionObject *run = (PyFunctionObject *)plan->run;
@@ -402,7 +409,7 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
     struct plan *plan = (struct plan *)object;
     PyThreadState *ts = PyThreadState_Get();
     compat_frame *frame = compat_current_frame(ts);
-    PyObject *result = replayed(plan, ts, frame);
+    PyObject *result = take_first_result(plan, ts, frame);
     struct masked_callback masked;
 
     if (result)
@@ -412,11 +419,11 @@ static PyObject *call_plan(PyObject *object, PyObject *const *args, size_t given
                             plan->name);
     if (!plan->run)
         return Py_NewRef(frame->f_globals);
-    masked = shim->mask(ts); /* the backend's own code is not captured */
+    masked = shim->mask(ts); /* do not capture the code of the backend */
     compat_uncount(ts, 1);
-    result = run_in(plan, frame, args, given, names);
+    result = call_run(plan, frame, args, given, names);
     if (!result)
-        result = raised_in(plan, ts, frame);
+        result = handle_exception(plan, ts, frame);
     compat_uncount(ts, -1);
     shim->unmask(ts, masked);
     return result;

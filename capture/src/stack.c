@@ -1,4 +1,5 @@
-/* capture/src/stack.c -- the stack of a watched frame, breaks and calls. See capture.h. */
+/* capture/src/stack.c -- the stack of a watched frame, graph breaks, descriptions of calls. See
+ * capture.h. */
 #include "capture.h"
 
 #include <stdarg.h>
@@ -44,7 +45,7 @@ enum ended unknown_operand(struct capture *c, const struct call *call, const cha
 
 /* ---- the stack ---- */
 
-/* A slot of the frame. */
+/* Return the index of a stack value among the slots of the frame. */
 static int slot_of(const struct watched *w, int from_top)
 {
     return w->variables + w->depth - 1 - from_top;
@@ -95,7 +96,7 @@ enum ended stack_result(struct capture *c, struct watched *w, int count, PyObjec
     return ENDED_NOT;
 }
 
-/* The shadow of LIST, a new one. SIMPLE: are its items of simple types? */
+/* Make the shadow of LIST, whose items are known. *SIMPLE: are all its items of simple types? */
 static struct shadow *list_shadow(struct capture *c, PyObject *list, bool *simple)
 {
     struct shadow *made = shadow_new(c, SHADOW_LIST, 0);
