@@ -1,15 +1,16 @@
 /* capture/src/module.c -- the extension module `_dyntrace_capture`.
  *
- * It is loaded for dyntrace.compile (dyntrace._capture_native) and by `run --capture`
- * (src/tracer/module.c). Until _attach() has been given the shim's capsule there is nothing else in
- * it: capture needs the shim, which exists in the main interpreter only. */
+ * The module is loaded for dyntrace.compile (dyntrace._capture_native) and by `run --capture`
+ * (src/tracer/module.c). At first its only function is _attach(), which takes the capsule of the
+ * shim and adds the rest: capture needs the shim, and the shim exists in the main interpreter
+ * only. */
 #include "capture.h"
 
 PyTypeObject *capture_type;
 
 /* ---- a callback ---- */
 
-static PyTypeObject *callback_type_new(void)
+static PyTypeObject *make_callback_type(void)
 {
     static PyStructSequence_Field fields[] = {
         [CAPTURE_FINISH] = {"finish", "Called with the record of each capture."},
@@ -35,11 +36,11 @@ static PyObject *register_array(PyObject *module, PyObject *type)
 
 static PyObject *modules(PyObject *module, PyObject *ignored)
 {
-    /* it may be gone */
+    /* at interpreter exit sys.modules may be gone */
     return compat_is_finalizing() ? PyDict_New() : Py_NewRef(PyImport_GetModuleDict());
 }
 
-/* dyntrace.capture.finish() of `run --capture`. That module is imported when the first capture
+/* Call dyntrace.capture.finish() for `run --capture`. The module is imported when the first capture
  * ends. */
 static PyObject *finish_late(PyObject *module, PyObject *record)
 {
@@ -79,26 +80,26 @@ static PyMethodDef capture_methods[] = {
 
 /* ---- the module ---- */
 
-/* What all modules share that are loaded in this process, one after the other. -1 with an
+/* Make the objects that all copies of this module in the process share. Returns -1 with an
  * exception. */
-static int prepare(PyObject *module)
+static int make_shared_objects(PyObject *module)
 {
     if (PyType_Ready(&plan_type))
         return -1;
     capture_builtins = builtins_as_cpython_made_them();
-    capture_type = callback_type_new();
+    capture_type = make_callback_type();
     capture_modules = PyObject_GetAttrString(module, "_modules");
     return capture_builtins && capture_type && capture_modules ? 0 : -1;
 }
 
-/* Give MODULE its types and functions. -1 with an exception. */
-static int fill(PyObject *module)
+/* Add types and functions to MODULE. Returns -1 with an exception. */
+static int add_members(PyObject *module)
 {
     if (PyModule_AddFunctions(module, capture_methods))
         return -1;
     if (PyModule_AddFunctions(module, graph_break_methods))
         return -1;
-    if (!capture_modules && prepare(module))
+    if (!capture_modules && make_shared_objects(module))
         return -1;
     if (PyModule_AddType(module, capture_type))
         return -1;
@@ -122,7 +123,7 @@ static PyObject *attach(PyObject *module, PyObject *capsule)
     if (services->size != sizeof *services)
         return PyErr_Format(PyExc_ImportError, "_dyntrace and _dyntrace_capture are of different "
                                                "builds of dyntrace: reinstall it");
-    if (fill(module))
+    if (add_members(module))
         return NULL;
     shim = services;
     watcher.type = capture_type;

@@ -1,12 +1,12 @@
-/* capture/src/names.c -- objects by name: of modules, builtins, polyfills and array packages. See
- * capture.h. */
+/* capture/src/names.c -- find objects by name: builtins, polyfills, functions of numpy and torch.
+ * See capture.h. */
 #include "capture.h"
 
 const struct shim_services *shim;
 
 PyObject *word_of(const char *name)
 {
-    static PyObject *words; /* a set, which keeps them alive */
+    static PyObject *words; /* an owned set that keeps the interned strings alive */
     OWNED PyObject *word = PyUnicode_InternFromString(name);
     bool is_kept = false;
 
@@ -15,14 +15,14 @@ PyObject *word_of(const char *name)
     if (words && word)
         is_kept = !PySet_Add(words, word);
     PyErr_Clear();
-    return is_kept ? word : Py_None; /* no name is None */
+    return is_kept ? word : Py_None; /* a lookup of None finds nothing */
 }
 
 PyObject *module_has(PyObject **module, const char *which, const char *name)
 {
     if (!*module)
         *module = PyImport_GetModule(word_of(which));
-    /* the builtins of the program's frame may not know how to import it */
+    /* import only if needed: the program's frame may have builtins without __import__ */
     if (!*module)
         *module = PyImport_ImportModule(which);
     PyErr_Clear();
@@ -33,7 +33,7 @@ PyObject *module_has(PyObject **module, const char *which, const char *name)
 
 PyObject *capture_builtins;
 
-/* Is VALUE what CPython has as NAME in builtins, and no other function that was put there? */
+/* Is VALUE CPython's own builtin NAME, and not a replacement by the program? */
 static bool is_cpythons(PyObject *name, PyObject *value)
 {
     if (PyCFunction_Check(value)) {
@@ -74,7 +74,7 @@ PyObject *operator_named(const char *name)
     return found ? found : builtin_named(name);
 }
 
-/* ---- what dyntrace._polyfills has ---- */
+/* ---- functions and tables of dyntrace._polyfills ---- */
 
 PyObject *polyfill(const char *name)
 {
@@ -125,7 +125,7 @@ bool is_array_package(const char *name)
     return is_in_package(name, "numpy") || is_in_package(name, "torch");
 }
 
-/* The module of a C function, as it says: borrowed, or NULL. */
+/* Return the __module__ of a C function: borrowed; NULL if it is no string. */
 static const char *module_of_c_function(PyObject *callable)
 {
     PyObject *module = ((PyCFunctionObject *)callable)->m_module;
@@ -144,7 +144,7 @@ bool is_c_function_of(PyObject *callable, const char *module)
     return name && !strcmp(name, module);
 }
 
-/* A C function of theirs, or a method of a type of theirs. */
+/* Is this a C function of numpy or torch, or a method of one of their types? */
 static bool is_array_c_function(PyObject *callable)
 {
     PyObject *self = PyCFunction_GET_SELF(callable);
@@ -158,7 +158,7 @@ static bool is_array_c_function(PyObject *callable)
     return is_array_package(module_of_c_function(callable));
 }
 
-/* The module that OBJECT, a str, names: "" if it is none. */
+/* Return the string OBJECT, the name of a module; "" if OBJECT is no string. */
 static const char *module_name(PyObject *object)
 {
     const char *name = NULL;
@@ -183,7 +183,7 @@ bool is_array_function(PyObject *callable)
         return is_array_package(((PyTypeObject *)callable)->tp_name);
     if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
         return is_array_package(type->tp_name);
-    /* a layer */
+    /* a layer: a torch.nn.Module that can be called */
     return is_in_package(module_name(_PyType_Lookup(type, word_of("__module__"))),
                          "torch.nn.modules");
 }

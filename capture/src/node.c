@@ -1,10 +1,11 @@
-/* capture/src/node.c -- nodes of the graph: operations on arrays, and on numbers that vary. See
- * capture.h. */
+/* capture/src/node.c -- nodes of the graph: operations on arrays, and on integers that are inputs.
+ * See capture.h. */
 #include "capture.h"
 
 enum {
-    LONGEST = 60,     /* operands in the expression of a number, which a guard evaluates */
-    MOST_TENSORS = 64 /* in a list, that are looked at */
+    /* most operands in the expression of a number; a guard evaluates the expression */
+    LONGEST = 60,
+    MOST_TENSORS = 64 /* most items of a list in which a tensor is looked for */
 };
 
 bool is_graph(PyObject *value, const struct shadow *shadow)
@@ -65,8 +66,8 @@ PyObject *place_now(const struct capture *c)
     return place ? PyList_AsTuple(place) : NULL;
 }
 
-/* (Code, unit, the part of its globals or True: the function's own, the name of its module) of a
- * frame: a new reference, or NULL. */
+/* Describe frame W: (code, unit, globals, module name). `globals` is True for the globals of the
+ * captured function, else a part that reads the globals. Returns a new reference, or NULL. */
 static PyObject *place_of_frame(struct capture *c, struct watched *w)
 {
     PyObject *globals = w->frame->f_globals;
@@ -79,8 +80,9 @@ static PyObject *place_of_frame(struct capture *c, struct watched *w)
     return Py_BuildValue("(OiOO)", w->code, w->unit, part, name ? name : Py_None);
 }
 
-/* A tuple of these, from the innermost frame outwards. */
-static PyObject *place_of_node(struct capture *c)
+/* Return a tuple of place_of_frame() for each frame, innermost first: the call stack of a new
+ * node. */
+static PyObject *call_stack_of_node(struct capture *c)
 {
     OWNED PyObject *place = PyList_New(0);
 
@@ -98,16 +100,16 @@ static PyObject *place_of_node(struct capture *c)
 
 int add_node(struct capture *c, PyObject *node)
 {
-    OWNED PyObject *place = place_of_node(c);
+    OWNED PyObject *place = call_stack_of_node(c);
 
     if (!place || PyList_Append(c->places, place))
         return -1;
     return PyList_Append(c->nodes, node);
 }
 
-/* A row of a code object's exception table. */
+/* An entry of a code object's exception table. */
 struct handler {
-    uint32_t unit, units; /* that it is for */
+    uint32_t unit, units; /* the range of instructions, in code units, that the entry covers */
     uint32_t target, depth;
 };
 
@@ -134,8 +136,9 @@ bool code_handles(PyCodeObject *code, const uint8_t *bytes, int32_t unit)
     return false;
 }
 
-/* Would the function, or one that called it, handle an exception of the instruction? */
-static bool is_handled(const struct capture *c)
+/* Would the function, or one of its callers up to the captured function, handle an exception of
+ * this instruction? */
+static bool is_exception_handled(const struct capture *c)
 {
     for (const struct watched *w = c->innermost; w; w = w->outer)
         if (code_handles(w->code, w->bytes, w->unit))
@@ -143,12 +146,13 @@ static bool is_handled(const struct capture *c)
     return false;
 }
 
-/* The graph runs where its code begins: no handler sees its exceptions. But a graph that only gives
- * results can be left, and the function's own code run from its beginning. PURE: the operation
- * gives a result, and neither does nor warns of anything. */
+/* May an operation become part of the graph, although the graph runs outside of any `try`? A graph
+ * that only computes results can be abandoned if it raises: the function's own code then runs from
+ * its beginning. PURE: the operation only computes a result, and neither changes anything nor
+ * warns. */
 enum ended may_operate(struct capture *c, bool pure)
 {
-    const bool handled = is_handled(c);
+    const bool handled = is_exception_handled(c);
 
     c->handled = handled && (!pure || c->impure || c->foreign);
     if (c->handled)
@@ -166,8 +170,9 @@ enum ended may_operate(struct capture *c, bool pure)
     return ENDED_NOT;
 }
 
-/* Is VALUE an array, or several? Notes if operations on it may run code of the program. */
-static bool is_result(struct capture *c, PyObject *value)
+/* Is VALUE an array, or a non-empty tuple or list of arrays? Notes in C if operations on an array
+ * may run code of the program. */
+static bool note_arrays(struct capture *c, PyObject *value)
 {
     const bool several = PyTuple_Check(value) || PyList_CheckExact(value);
     const Py_ssize_t count = several ? PySequence_Fast_GET_SIZE(value) : 1;
@@ -183,7 +188,8 @@ static bool is_result(struct capture *c, PyObject *value)
     return count > 0;
 }
 
-/* Add the node of OPERATION, whose arguments are stolen. Returns its shadow; NULL: no memory. */
+/* Add a node for OPERATION, whose arguments are stolen. Returns its shadow; NULL if there is no
+ * memory. */
 static struct shadow *add_operation(struct capture *c, struct operation *operation)
 {
     OWNED PyObject *node = node_new(word_of(operation->op), NULL, operation->target,
@@ -200,7 +206,8 @@ static struct shadow *add_operation(struct capture *c, struct operation *operati
     return shadow;
 }
 
-/* A dtype or the like, which a class gave that was called with shapes that are known? */
+/* Is RESULT a dtype or the like, made by calling its class with known arguments, e.g.
+ * np.dtype(float)? */
 static bool is_known_description(const struct operation *operation, PyObject *result)
 {
     return operation->counted && PyType_Check(operation->target) && value_is_description(result);
@@ -211,7 +218,7 @@ enum ended node_result(struct capture *c, struct watched *w, int count, struct o
 {
     const char *name = "a call";
 
-    if (result && is_result(c, result))
+    if (result && note_arrays(c, result))
         return stack_result(c, w, count, result, add_operation(c, operation));
     Py_CLEAR(operation->args);
     Py_CLEAR(operation->keywords);
@@ -228,7 +235,7 @@ enum ended node_result(struct capture *c, struct watched *w, int count, struct o
 
 /* ---- numbers and operators ---- */
 
-/* Are its arguments integers, one of which varies? */
+/* Are all arguments integers, at least one of which is an input or was calculated from one? */
 bool are_numbers(struct capture *c, const struct call *call)
 {
     bool varies = false;
@@ -241,7 +248,8 @@ bool are_numbers(struct capture *c, const struct call *call)
     return varies;
 }
 
-/* What stands for a number in an expression: a new reference. NULL: unknown. */
+/* Return what describes a number in an expression (see expression_of()): a new reference; NULL if
+ * the number is unknown. */
 static PyObject *expression_part(struct capture *c, struct shadow *of)
 {
     if (!of)
@@ -270,8 +278,8 @@ PyObject *expression_of(struct capture *c, const struct call *call)
     return made;
 }
 
-/* Is VALUE, known, a function or class of the program, which an array function may call? */
-static bool is_programs(PyObject *value)
+/* Is VALUE a function or class of the program? An array function that gets it may call it. */
+static bool is_callable_of_program(PyObject *value)
 {
     bool is_class = false;
 
@@ -282,9 +290,10 @@ static bool is_programs(PyObject *value)
     return !is_array_function(value);
 }
 
-/* Argument I of CALL becomes one of MADE. False: it is not known, or no memory. */
-static bool node_argument(struct capture *c, const struct call *call, int i, bool sized,
-                          struct operation *made)
+/* Convert argument I of CALL to an argument of MADE. Returns false if it is unknown or there is no
+ * memory. */
+static bool add_node_argument(struct capture *c, const struct call *call, int i, bool sized,
+                              struct operation *made)
 {
     PyObject *value = call->args[i];
     struct shadow *of = call->shadows[i];
@@ -299,16 +308,16 @@ static bool node_argument(struct capture *c, const struct call *call, int i, boo
         return false;
     if (!is_fixed(c, value, of) || (sized && has_number(of)))
         made->fixed = false;
-    if (is_programs(value))
+    if (is_callable_of_program(value))
         c->foreign = true;
     if (has_graph(c, value, of))
         *(i || keyword >= 0 ? &made->rest : &made->first) = true;
     return true;
 }
 
-/* The operation of CALL and its arguments. SIZED: numbers say what shape it gives. False: one is
- * not known. */
-static bool node_arguments(struct capture *c, const struct call *call, bool sized,
+/* Make MADE the operation of CALL, with its arguments. SIZED: integers among the arguments decide
+ * the shape of the result. Returns false if an argument is unknown. */
+static bool make_operation(struct capture *c, const struct call *call, bool sized,
                            struct operation *made)
 {
     const int named = count_names(call);
@@ -320,11 +329,11 @@ static bool node_arguments(struct capture *c, const struct call *call, bool size
                                .keywords = named ? PyDict_New() : NULL,
                                .fixed = true};
     if (made->args && (!named || made->keywords))
-        while (i < call->count && node_argument(c, call, i, sized, made))
+        while (i < call->count && add_node_argument(c, call, i, sized, made))
             i++;
     made->counted = made->fixed;
     PyErr_Clear();
-    /* effects must not be seen by the program's code */
+    /* code of the program must not run before an effect that it could see */
     if (i == call->count && made->args && !c->failed && !(c->foreign && c->effects->count))
         return true;
     Py_CLEAR(made->args);
@@ -347,7 +356,8 @@ bool keeps_shape(const char *name, int count, bool first, bool rest)
     return !first && is_in(name, "made_of_shape");
 }
 
-/* Is VALUE a tensor, or has it one, whose dtype's name begins with NAME? */
+/* Does the name of VALUE's dtype begin with NAME? In a list or tuple, down to DEPTH: that of any
+ * item. */
 static bool has_dtype(PyObject *value, const char *name, int depth)
 {
     OWNED PyObject *dtype = NULL, *text = NULL;
@@ -366,8 +376,9 @@ static bool has_dtype(PyObject *value, const char *name, int depth)
     return is;
 }
 
-/* Is attribute NAME of VALUE, a tensor, one that torch warns of unless it has two dimensions? */
-static bool is_turned(PyObject *value, PyObject *name)
+/* Does torch warn when attribute NAME of the tensor VALUE is read, because VALUE is not
+ * two-dimensional? */
+static bool warns_of_attribute(PyObject *value, PyObject *name)
 {
     const char *text = PyUnicode_AsUTF8(name);
     OWNED PyObject *dimensions = NULL;
@@ -383,7 +394,8 @@ static bool is_turned(PyObject *value, PyObject *name)
     return is;
 }
 
-/* May CALL of NAME, on tensors of torch's own, warn though it gives a result? By its arguments. */
+/* Can CALL of NAME give a result and still warn, judged by its arguments, which are tensors of
+ * torch? */
 static bool torch_warns(const struct call *call, const char *name)
 {
     const bool masks = is_in(name, "masks"), casts = is_in(name, "casts");
@@ -394,7 +406,7 @@ static bool torch_warns(const struct call *call, const char *name)
     if (is_in(name, "of_dimension"))
         return call->count < 2;
     if (!strcmp(name, "getattr"))
-        return is_turned(call->args[0], call->args[1]);
+        return warns_of_attribute(call->args[0], call->args[1]);
     for (int i = 0; i < call->count; i++) {
         PyObject *value = call->args[i];
 
@@ -411,8 +423,8 @@ static bool torch_warns(const struct call *call, const char *name)
 /* What an operator does to its first operand. */
 enum operator_effect {
     OPERATOR_PURE,     /* nothing */
-    OPERATOR_READS,    /* nothing; it reads an item or attribute, of which numpy warns of nothing */
-    OPERATOR_IN_PLACE, /* may change it and return it, as iadd does */
+    OPERATOR_READS,    /* nothing: it reads an item or attribute, and numpy does not warn */
+    OPERATOR_IN_PLACE, /* may change the operand and return it, as `a += b` does */
     OPERATOR_SETS,     /* sets an item, and returns None */
 };
 
@@ -425,7 +437,7 @@ static enum operator_effect classify_operator(const char *name)
     return name[0] == 'i' && strcmp(name, "invert") ? OPERATOR_IN_PLACE : OPERATOR_PURE;
 }
 
-/* Does it only give a result, without a warning? */
+/* Does the operator only compute its result, without a warning? */
 static bool is_pure_operator(const struct call *call, const char *name, enum operator_effect effect,
                              bool numbers)
 {
@@ -441,9 +453,9 @@ static bool is_pure_operator(const struct call *call, const char *name, enum ope
     return pure && !torch_warns(call, name);
 }
 
-/* SHADOW is of a node that gives the number RESULT, calculated of CALL's numbers. */
-static void note_number(struct capture *c, struct shadow *shadow, const struct call *call,
-                        PyObject *result)
+/* Note that SHADOW's node computes the number RESULT from the numbers of CALL. */
+static void set_number(struct capture *c, struct shadow *shadow, const struct call *call,
+                       PyObject *result)
 {
     OWNED PyObject *expression = NULL;
 
@@ -474,7 +486,7 @@ enum ended operate_graph(struct capture *c, struct watched *w, const char *name,
     ended = may_operate(c, is_pure_operator(call, name, effect, numbers));
     if (ended)
         return ended;
-    if (!node_arguments(c, call, strstr(name, "item"), &operation))
+    if (!make_operation(c, call, strstr(name, "item"), &operation))
         return unknown_operand(c, call, name);
     if (!keeps)
         operation.fixed = false;
@@ -485,15 +497,15 @@ enum ended operate_graph(struct capture *c, struct watched *w, const char *name,
         return node_result(c, w, call->slots, &operation, result);
     shadow = add_operation(c, &operation);
     if (numbers && shadow)
-        note_number(c, shadow, call, result);
+        set_number(c, shadow, call, result);
     return stack_result(c, w, call->slots, result, shadow);
 }
 
-/* The name of CALLABLE, which lives as long as that; or NULL. */
-static const char *own_name(PyObject *callable)
+/* Return the name of CALLABLE, which CALLABLE keeps alive; or NULL. */
+static const char *borrow_name(PyObject *callable)
 {
     if (PyMethod_Check(callable))
-        return own_name(PyMethod_GET_FUNCTION(callable));
+        return borrow_name(PyMethod_GET_FUNCTION(callable));
     if (PyFunction_Check(callable))
         return PyUnicode_AsUTF8(((PyFunctionObject *)callable)->func_qualname);
     if (PyCFunction_Check(callable))
@@ -503,7 +515,7 @@ static const char *own_name(PyObject *callable)
 
 const char *name_of(PyObject *callable, char *text, size_t room)
 {
-    const char *name = own_name(callable);
+    const char *name = borrow_name(callable);
 
     PyErr_Clear();
     if (name)
@@ -520,8 +532,9 @@ enum ended unknown_argument(struct capture *c, const struct call *call)
     return unknown_operand(c, call, name_of(call->callable, text, sizeof text));
 }
 
-/* Is CALLABLE a function of numpy? It may warn even if its argument is a number: np.log(-1.0). */
-static bool is_numpys(PyObject *callable)
+/* Is CALLABLE a function of numpy? It may warn even if its arguments are numbers, as np.log(-1.0)
+ * does. */
+static bool is_numpy_function(PyObject *callable)
 {
     OWNED PyObject *module = NULL;
 
@@ -533,7 +546,7 @@ static bool is_numpys(PyObject *callable)
            is_in_package(PyUnicode_AsUTF8(module), "numpy");
 }
 
-/* Are CALL's keywords, by their names, without another effect than on the result? */
+/* Do all keywords of CALL only influence the result (dim, dtype, ...)? */
 static bool are_names_harmless(const struct call *call)
 {
     for (int i = 0; i < count_names(call); i++) {
@@ -547,11 +560,12 @@ static bool are_names_harmless(const struct call *call)
     return true;
 }
 
-/* Does a call of NAME, or of that method, give a result and do nothing else, whatever its arguments
- * are? A warning is something else. */
-static bool is_pure(const struct call *call, const char *name)
+/* Does a call of function or method NAME only compute a result, whatever its arguments are? A
+ * warning would be more than that. */
+static bool is_pure_call(const struct call *call, const char *name)
 {
-    if (!keeps_shape(name, 3, false, false) || is_in(name, "impure") || is_numpys(call->callable))
+    if (!keeps_shape(name, 3, false, false) || is_in(name, "impure") ||
+        is_numpy_function(call->callable))
         return false;
     if (torch_warns(call, name))
         return false;
@@ -566,8 +580,8 @@ static bool is_pure(const struct call *call, const char *name)
     return are_names_harmless(call);
 }
 
-/* The argument that CALL of NAME gives back as RESULT: self of a method in place, or the keyword
- * out. NULL: none. */
+/* Return the shadow of the argument that the call returns: `self` of an in-place method such as
+ * add_(), or the keyword argument `out`. NULL if RESULT is a new object. */
 static struct shadow *argument_given_back(const struct call *call, const char *name,
                                           PyObject *result)
 {
@@ -584,9 +598,9 @@ static struct shadow *argument_given_back(const struct call *call, const char *n
     return NULL;
 }
 
-/* A function that only looks at shapes and types: its result is a constant. */
-static enum ended fact_call(struct capture *c, struct watched *w, const struct call *call,
-                            struct operation *operation)
+/* Call a function that only reads shapes and types, such as x.dim(). Its result is a constant. */
+static enum ended call_metadata_function(struct capture *c, struct watched *w,
+                                         const struct call *call, struct operation *operation)
 {
     PyObject *result;
 
@@ -610,13 +624,13 @@ enum ended array_call(struct capture *c, struct watched *w, const struct call *c
     enum ended ended = ENDED_NOT;
 
     if (!is_fact)
-        ended = may_operate(c, is_pure(call, name));
+        ended = may_operate(c, is_pure_call(call, name));
     if (ended)
         return ended;
-    if (!node_arguments(c, call, true, &operation))
+    if (!make_operation(c, call, true, &operation))
         return unknown_argument(c, call);
     if (is_fact)
-        return fact_call(c, w, call, &operation);
+        return call_metadata_function(c, w, call, &operation);
     if (!keeps_shape(name, call->count, operation.first, operation.rest))
         operation.fixed = false;
     result = run_call(call);
@@ -625,8 +639,8 @@ enum ended array_call(struct capture *c, struct watched *w, const struct call *c
     return node_result(c, w, call->slots, &operation, result);
 }
 
-/* SHAPE, or with an argument its item, as size() of its array gives it. ENDED_BEFORE: it is not
- * known which. */
+/* Execute size() of an array whose shape is the source SHAPE. Without an argument it returns the
+ * shape, with one a single size. Returns ENDED_BEFORE if the argument is unknown. */
 static enum ended size_call(struct capture *c, struct watched *w, const struct call *call,
                             struct shadow *shape)
 {
@@ -647,9 +661,10 @@ static enum ended size_call(struct capture *c, struct watched *w, const struct c
     return stack_result(c, w, call->slots, run_call(call), item);
 }
 
-/* Is it size() of an array, one of whose sizes is an input of the graph? Returns its shape. */
-static struct shadow *sized_shape(struct capture *c, const struct call *call, PyObject *self,
-                                  const char *name)
+/* If CALL is size() of an array that has a size among the graph's inputs, return the source of the
+ * shape; else NULL. */
+static struct shadow *find_sized_shape(struct capture *c, const struct call *call, PyObject *self,
+                                       const char *name)
 {
     struct shadow *of = call->of->method.owner;
 
@@ -668,7 +683,7 @@ enum ended array_method(struct capture *c, struct watched *w, const struct call 
 
     if (is_in(name, "data"))
         return break_at(c, "data", "%.100s() of an array gives what depends on its data", name);
-    shape = sized_shape(c, call, self, name);
+    shape = find_sized_shape(c, call, self, name);
     if (shape)
         ended = size_call(c, w, call, shape);
     return ended != ENDED_BEFORE ? ended : array_call(c, w, &whole, name);

@@ -1,9 +1,10 @@
-/* capture/src/store.c -- attributes, globals, items and cells that are set. See capture.h. */
+/* capture/src/store.c -- set attributes, globals, items and cells. See capture.h. */
 #include "capture.h"
 
-/* ---- one place behind a source ---- */
+/* ---- an attribute or item of a value that was read ---- */
 
-/* VALUE, of OF_VALUE, is at STEP KEY behind OF from now on; OLD was, or nothing. */
+/* Make the SHADOW_CHANGED for VALUE, which an effect stores at STEP KEY of OF. OLD is the former
+ * value, or NULL. */
 static struct shadow *changed_shadow(struct capture *c, struct shadow *of, char step, PyObject *key,
                                      PyObject *old, PyObject *value, struct shadow *of_value)
 {
@@ -63,31 +64,33 @@ enum ended set_in_dict(struct capture *c, struct watched *w, int count, struct s
 
 /* ---- attributes ----
  *
- * An attribute is set where that runs no code of the program: no __setattr__, no descriptor of its
- * own, no value whose death runs some. */
+ * The function may set an attribute if this runs no code of the program: the class has no
+ * __setattr__, the attribute has no descriptor of the program, and the former value dies without
+ * running code. */
 
 /* How an attribute is set. */
 enum setting {
     SETTING_UNKNOWN,
-    SETTING_PROPERTY, /* a property: its function is stepped */
-    SETTING_CLASS,    /* of a class */
-    SETTING_MADE,     /* of an object that was made here */
-    SETTING_READ,     /* of an object that was read */
+    SETTING_PROPERTY, /* a property: step through its setter */
+    SETTING_CLASS,    /* an attribute of a class */
+    SETTING_MADE,     /* an attribute of an object that the watched call made */
+    SETTING_READ,     /* an attribute of an object that was read */
 };
 
 struct attribute_set {
     PyObject *owner, *name, *value; /* borrowed */
-    PyObject *descriptor; /* borrowed: what the owner's class has under the name, or NULL */
-    PyObject *old;        /* borrowed from the arena: the attribute's value so far, or NULL */
+    PyObject *descriptor; /* borrowed, or NULL: what the owner's class has under the name */
+    PyObject *old;        /* borrowed from the arena, or NULL: the attribute's former value */
     struct shadow *of, *of_value;
 };
 
-static enum ended break_at_set(struct capture *c)
+static enum ended break_at_attribute_set(struct capture *c)
 {
     return break_at(c, "mutation", "an attribute is set");
 }
 
-/* Is it a plain value that the class itself has, under a name without an underscore? */
+/* Is a simple value replaced that the class itself holds, under a name that does not begin with
+ * `_`? */
 static bool is_plain_class_value(const struct attribute_set *set)
 {
     PyTypeObject *type = (PyTypeObject *)set->owner;
@@ -124,7 +127,7 @@ static bool is_slot(const PyObject *descriptor)
     return descriptor && Py_IS_TYPE(descriptor, &PyMemberDescr_Type);
 }
 
-/* Does object set the attribute, in the owner's dict or a slot? */
+/* Does `object` set the attribute: in the owner's __dict__ or in a slot? */
 static bool is_set_by_object(struct capture *c, const struct attribute_set *set)
 {
     PyTypeObject *type = Py_TYPE(set->owner);
@@ -153,7 +156,7 @@ static enum setting classify_set(struct capture *c, const struct attribute_set *
     return set->of->kind == SHADOW_OBJECT ? SETTING_MADE : SETTING_READ;
 }
 
-/* Guard that the class has the same descriptor for the name, or none. */
+/* Guard that the class still has this descriptor for the attribute, or none. */
 static bool guard_descriptor(struct capture *c, const struct attribute_set *set,
                              struct shadow *of_class)
 {
@@ -176,7 +179,8 @@ static bool has_dict(const PyTypeObject *type)
     return type->tp_dictoffset || type->tp_flags & Py_TPFLAGS_MANAGED_DICT;
 }
 
-static enum ended set_of_made(struct capture *c, struct watched *w, const struct attribute_set *set)
+static enum ended set_attribute_of_made(struct capture *c, struct watched *w,
+                                        const struct attribute_set *set)
 {
     struct shadow *of = set->of;
     struct shadow *const args[] = {of, shadow_const(c, set->name), set->of_value};
@@ -184,19 +188,19 @@ static enum ended set_of_made(struct capture *c, struct watched *w, const struct
     struct shadow **place;
 
     if (!set->descriptor && !has_dict(Py_TYPE(set->owner)))
-        return break_at_set(c);
+        return break_at_attribute_set(c);
     if (!shadow_change(c, of))
-        return break_at_set(c);
+        return break_at_attribute_set(c);
     of_class = class_source(c, set->owner, of);
     place = object_place(of, set->name);
     if (!of_class || (!place && !guard_descriptor(c, set, of_class)))
         return break_at_class(c, set);
     if (place && !set->old)
-        return break_at_set(c);
+        return break_at_attribute_set(c);
     of_old = place ? *place : NULL;
     callable = shadow_const(c, operator_named("setattr"));
     if (!change(c, of, callable, place ? set->old : NULL, of_old, 3, args))
-        return break_at_set(c);
+        return break_at_attribute_set(c);
     if (PyObject_SetAttr(set->owner, set->name, set->value))
         return ENDED_RAISED;
     if (place)
@@ -207,22 +211,24 @@ static enum ended set_of_made(struct capture *c, struct watched *w, const struct
     return ENDED_NOT;
 }
 
-/* Without a value of its own, is the attribute absent, and not found by other code? */
-static bool is_free(const struct attribute_set *set)
+/* Can the attribute have no value, because the slot is empty or the class finds no such
+ * attribute? */
+static bool is_absent(const struct attribute_set *set)
 {
     if (set->descriptor)
         return is_slot(set->descriptor);
     return Py_TYPE(set->owner)->tp_getattro == PyObject_GenericGetAttr;
 }
 
-static enum ended set_of_read(struct capture *c, struct watched *w, const struct attribute_set *set)
+static enum ended set_attribute_of_read(struct capture *c, struct watched *w,
+                                        const struct attribute_set *set)
 {
     struct shadow *of_class;
 
     if (set->descriptor && PyFunction_Check(set->descriptor))
-        return break_at_set(c);
-    if (!set->old && !is_free(set))
-        return break_at_set(c);
+        return break_at_attribute_set(c);
+    if (!set->old && !is_absent(set))
+        return break_at_attribute_set(c);
     of_class = class_source(c, set->owner, set->of);
     if (!of_class || !is_ordinary(c, Py_TYPE(set->owner), of_class))
         return break_at_class(c, set);
@@ -231,7 +237,8 @@ static enum ended set_of_read(struct capture *c, struct watched *w, const struct
     return set_place(c, w, 2, set->of, '.', set->name, set->old, set->value, set->of_value);
 }
 
-/* The function of a property takes its two values, and leaves its result. */
+/* Step through the setter of a property. It takes two values from the stack and leaves its
+ * result. */
 static enum ended set_by_property(struct capture *c, struct watched *w, struct attribute_set *set)
 {
     struct operands operands = {{set->owner, set->value}, {set->of, set->of_value}};
@@ -266,11 +273,11 @@ enum ended store_attribute(struct capture *c, struct watched *w, PyObject *name)
     case SETTING_CLASS:
         return set_class_attribute(c, w, &set);
     case SETTING_MADE:
-        return set_of_made(c, w, &set);
+        return set_attribute_of_made(c, w, &set);
     case SETTING_READ:
-        return set_of_read(c, w, &set);
+        return set_attribute_of_read(c, w, &set);
     case SETTING_UNKNOWN:
         break;
     }
-    return break_at_set(c);
+    return break_at_attribute_set(c);
 }

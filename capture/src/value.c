@@ -1,20 +1,22 @@
-/* capture/src/value.c -- shadows, sources, and the guards on what was read. See capture.h.
+/* capture/src/value.c -- shadows, and guards on values that were read. See capture.h.
  *
- * A source is guarded when an operation depends on it, not when it is read: an argument that is
- * only passed on needs no guard. A place that is read twice must give the same value, otherwise the
- * capture discards everything (capture->failed).
+ * A source gets a guard when an operation depends on its value, not when it is read: an argument
+ * that the function only passes on needs no guard. If a place is read twice and holds two different
+ * values, capture discards everything (capture->failed).
  *
- * Guards are checked before the graph runs. So behind an operation that may run code of the program
- * (capture->foreign) nothing is read that such code may change: the graph breaks there, and the
- * resume function reads it. An operation may do so if the array's class is the program's and was
- * not registered, or if the array's items are objects. */
+ * In a later call all guards are checked before the graph runs. But some array operations run code
+ * of the program, and this code may change values: operations on an array whose class belongs to
+ * the program and is not registered, and on an array of Python objects. After such an operation
+ * (capture->foreign) a read of a value that the code can change breaks the graph, and the resume
+ * function reads the value. */
 #include "capture.h"
 
 /* ---- arrays ---- */
 
-static PyObject *array_types; /* owned list: instances of theirs and of subclasses are arrays */
+/* an owned list of classes; their instances, and those of subclasses, are arrays */
+static PyObject *array_types;
 
-static bool is_known_type(PyTypeObject *type)
+static bool is_registered_type(PyTypeObject *type)
 {
     for (Py_ssize_t i = array_types ? PyList_GET_SIZE(array_types) : 0; i--;)
         if (PyList_GET_ITEM(array_types, i) == (PyObject *)type)
@@ -32,11 +34,11 @@ int value_register(PyObject *type)
         array_types = PyList_New(0);
     if (!array_types)
         return -1;
-    return is_known_type((PyTypeObject *)type) ? 0 : PyList_Append(array_types, type);
+    return is_registered_type((PyTypeObject *)type) ? 0 : PyList_Append(array_types, type);
 }
 
-/* Attribute NAME of MODULE, if that has been imported: borrowed, or NULL. */
-static PyObject *loaded(const char *module, const char *name)
+/* Return attribute NAME of MODULE if the program has imported MODULE: borrowed, or NULL. */
+static PyObject *attribute_if_imported(const char *module, const char *name)
 {
     PyObject *found = PyDict_GetItemString(PyImport_GetModuleDict(), module);
 
@@ -55,14 +57,15 @@ void values_begin(void)
         PyObject *type = NULL;
 
         if (!found[i])
-            type = loaded(names[i][0], names[i][1]);
+            type = attribute_if_imported(names[i][0], names[i][1]);
         if (type && PyType_Check(type))
             found[i] = !value_register(type);
     }
     PyErr_Clear();
 }
 
-/* Types of so many values that it pays to know that they are no arrays. */
+/* Is TYPE one of the most frequent types? None of these is an array type, so no search is
+ * needed. */
 static bool is_common_type(const PyTypeObject *type)
 {
     return type == &PyLong_Type || type == &PyUnicode_Type || type == &PyTuple_Type ||
@@ -84,7 +87,7 @@ bool value_is_array(PyObject *value)
     return false;
 }
 
-/* The module of TYPE, or its own name. Borrowed. */
+/* Return the name of the module of TYPE, or TYPE's own name. Borrowed. */
 static const char *module_of(PyTypeObject *type)
 {
     const char *name = type->tp_name;
@@ -98,7 +101,7 @@ static const char *module_of(PyTypeObject *type)
     return name;
 }
 
-/* Is TYPE a class of numpy's or torch's own? */
+/* Is TYPE a class of numpy or torch? */
 static bool is_of_package(PyTypeObject *type)
 {
     return is_array_package(module_of(type));
@@ -120,8 +123,8 @@ bool value_is_foreign(PyObject *value)
     int failed;
 
     if (!is_of_package(Py_TYPE(value)))
-        /* registered: the program says what its operations are */
-        return !is_known_type(Py_TYPE(value));
+        /* by registering the class the program promises that its operations run no other code */
+        return !is_registered_type(Py_TYPE(value));
     failed = compat_optional_attribute(value, word_of("dtype"), &dtype) < 0;
     if (dtype && !failed)
         failed = compat_optional_attribute(dtype, word_of("hasobject"), &objects) < 0;
@@ -157,7 +160,8 @@ bool value_has_array(PyObject *value, int depth)
     return value_is_array(value);
 }
 
-/* NotImplemented is none: CPython warns when it is asked whether that is true. */
+/* Is VALUE None, ..., a number, a string or a range? NotImplemented is excluded: its truth value
+ * warns. */
 static bool is_simple(PyObject *value)
 {
     static const PyTypeObject *const simple[] = {&PyLong_Type,    &PyBool_Type,  &PyFloat_Type,
@@ -184,7 +188,7 @@ bool value_is_bound(PyObject *value)
     return self && !PyModule_Check(self) && !PyType_Check(self);
 }
 
-/* Is there a weak reference to VALUE? Its death is seen, or runs a callback. */
+/* Is there a weak reference to VALUE? Then the program can observe VALUE's death. */
 static bool is_watched(PyObject *value)
 {
     const Py_ssize_t offset = Py_TYPE(value)->tp_weaklistoffset;
@@ -192,7 +196,8 @@ static bool is_watched(PyObject *value)
     return offset && *(PyObject **)((char *)value + offset);
 }
 
-/* Does an array of numpy's or torch's die without a trace, and all that it is a view of? */
+/* Can VALUE, an array of numpy or torch, be released without running code of the program? This
+ * includes the arrays of which VALUE is a view. */
 static bool array_is_quiet(PyObject *value)
 {
     OWNED PyObject *at = Py_NewRef(value);
@@ -202,7 +207,7 @@ static bool array_is_quiet(PyObject *value)
 
         if (!value_is_array(at) || value_is_foreign(at) || is_watched(at))
             return false;
-        /* the program says what a registered one is, and a tensor has a storage */
+        /* a registered array is trusted; a tensor's memory is in a storage, not in a base array */
         if (!is_of_package(Py_TYPE(at)) || PyObject_HasAttr(at, word_of("data_ptr")))
             return true;
         if (compat_optional_attribute(at, word_of("base"), &base) < 0) {
@@ -229,9 +234,9 @@ static bool is_quiet(PyObject *value)
     return value_is_array(value) && array_is_quiet(value);
 }
 
-/* Is LEAF true of VALUE; or, if it is a tuple, or to DEPTH a list or dict, of all that is in it? At
- * most ITEMS are looked at, each as often as it is in there. */
-static bool is_made_of(bool (*leaf)(PyObject *value), PyObject *value, int depth, int *items)
+/* Is LEAF true of VALUE or, if VALUE is a tuple, of all its items? Down to DEPTH, lists and dicts
+ * count like tuples. *ITEMS limits how many items are visited. */
+static bool consists_of(bool (*leaf)(PyObject *value), PyObject *value, int depth, int *items)
 {
     PyObject *key, *item;
     Py_ssize_t at = 0;
@@ -241,10 +246,11 @@ static bool is_made_of(bool (*leaf)(PyObject *value), PyObject *value, int depth
         return *items >= 0;
     if (PyTuple_CheckExact(value) || (depth > 0 && PyList_CheckExact(value))) {
         for (; at < PySequence_Fast_GET_SIZE(value); at++) {
-            /* an attribute of an array may be code that empties the list */
+            /* own a reference: LEAF may read an attribute of an array, and its code may empty the
+             * list */
             OWNED PyObject *one = Py_NewRef(PySequence_Fast_GET_ITEM(value, at));
 
-            if (!is_made_of(leaf, one, depth - 1, items))
+            if (!consists_of(leaf, one, depth - 1, items))
                 return false;
         }
         return true;
@@ -254,21 +260,21 @@ static bool is_made_of(bool (*leaf)(PyObject *value), PyObject *value, int depth
     while (PyDict_Next(value, &at, &key, &item)) {
         OWNED PyObject *one = Py_NewRef(item);
 
-        if (!value_is_simple(key) || !is_made_of(leaf, one, depth - 1, items))
+        if (!value_is_simple(key) || !consists_of(leaf, one, depth - 1, items))
             return false;
     }
     return true;
 }
 
-/* Of a type that nobody can change, and whose operations run no code of the program? */
+/* Is VALUE immutable, and can its operations run no code of the program? */
 bool value_is_simple(PyObject *value)
 {
-    return is_made_of(is_simple, value, 0, &(int){1000});
+    return consists_of(is_simple, value, 0, &(int){1000});
 }
 
 bool value_dies_quietly(PyObject *value)
 {
-    return is_made_of(is_quiet, value, 4, &(int){1000});
+    return consists_of(is_quiet, value, 4, &(int){1000});
 }
 
 /* ---- shadows ---- */
@@ -356,7 +362,7 @@ bool shadow_fits(const struct shadow *shadow, PyObject *value)
         return PyDict_Check(value);
     case SHADOW_SLICE:
         return PySlice_Check(value);
-    case SHADOW_OBJECT: /* __class__ can be set */
+    case SHADOW_OBJECT: /* the program may have set __class__ */
         if (!shadow->object.of_class->value)
             return true;
         return (PyObject *)type == shadow->object.of_class->value;
@@ -372,13 +378,14 @@ bool shadow_fits(const struct shadow *shadow, PyObject *value)
     case SHADOW_METHOD:
     case SHADOW_ITERATOR:
     case SHADOW_CHANGED:
-        return true; /* who uses it looks at the value */
+        return true; /* the users of these shadows check the value themselves */
     }
     return false;
 }
 
-/* Give SHADOW room for ROOM items, with keys if KEYED. False: no memory. */
-static bool make_room(struct capture *c, struct shadow *shadow, Py_ssize_t room, bool keyed)
+/* Make room for ROOM items in SHADOW and, if KEYED, for as many keys. Returns false if there is no
+ * memory. */
+static bool grow_items(struct capture *c, struct shadow *shadow, Py_ssize_t room, bool keyed)
 {
     const size_t before = (size_t)shadow->room;
     struct shadow **items = capture_room(c, sizeof *items * (size_t)room);
@@ -402,7 +409,7 @@ int shadow_add(struct capture *c, struct shadow *container, PyObject *key, struc
 {
     const Py_ssize_t at = container->count;
 
-    if (at == container->room && !make_room(c, container, 2 * at + 4, key))
+    if (at == container->room && !grow_items(c, container, 2 * at + 4, key))
         return -1;
     if (key)
         container->keys[at] = capture_keep(c, key);
@@ -418,12 +425,12 @@ struct shadow *shadow_copy(struct capture *c, const struct shadow *shadow)
     if (!made)
         return NULL;
     *made = *shadow;
-    if (made->room && !make_room(c, made, made->room, made->keys))
+    if (made->room && !grow_items(c, made, made->room, made->keys))
         return NULL;
     return made;
 }
 
-/* One object, or two of a type that nobody can change that are equal? */
+/* Are A and B the same object, or equal objects of one immutable type? */
 static bool is_same(PyObject *a, PyObject *b)
 {
     if (a == b)
@@ -438,7 +445,7 @@ static bool is_same(PyObject *a, PyObject *b)
 struct shadow **object_place(const struct shadow *object, PyObject *key)
 {
     for (Py_ssize_t i = 0; i < object->count; i++)
-        /* as a dict: 1 and True are one */
+        /* keys are compared as in a dict: 1 and True are the same key */
         if (PyObject_RichCompareBool(object->keys[i], key, Py_EQ) == 1)
             return &object->items[i];
     return NULL;
@@ -451,7 +458,7 @@ struct shadow *object_has(const struct shadow *object, PyObject *key)
     return place ? *place : NULL;
 }
 
-/* Is SOURCE, or what has taken its place, at STEP KEY? */
+/* Does SOURCE describe what is at STEP KEY of its parent? */
 static bool is_at(const struct shadow *source, char step, PyObject *key)
 {
     return source->source.step == step && is_same(source->source.key, key);
@@ -492,9 +499,9 @@ void shadows_back(struct capture *c, struct undo *mark)
 
 PyObject *capture_modules;
 
-/* Can no code of the program change the value at STEP behind PARENT? That of a variable, and the
- * items of tuples in one. */
-static bool is_settled(const struct shadow *parent, char step)
+/* Is the value at STEP of PARENT out of reach for code of the program? Variables, and the items of
+ * tuples in variables, are. */
+static bool is_unchangeable(const struct shadow *parent, char step)
 {
     if (step == 'l')
         return true;
@@ -502,42 +509,44 @@ static bool is_settled(const struct shadow *parent, char step)
         return false;
     if (!parent->value || !PyTuple_CheckExact(parent->value))
         return false;
-    return is_settled(parent->source.parent, parent->source.step);
+    return is_unchangeable(parent->source.parent, parent->source.step);
 }
 
-/* Is VALUE, of the source SHADOW, as it was when the call began? */
-static bool is_believed(const struct capture *c, PyObject *value, const struct shadow *shadow)
+/* Is VALUE, read from source SHADOW, certain to be unchanged since the call began? */
+static bool is_still_valid(const struct capture *c, PyObject *value, const struct shadow *shadow)
 {
     if (!c->foreign)
         return true;
     if (PyList_CheckExact(value) || PyDict_CheckExact(value))
         return false;
-    return is_settled(shadow->source.parent, shadow->source.step);
+    return is_unchangeable(shadow->source.parent, shadow->source.step);
 }
 
-/* The shadow ONE was found where VALUE is now (NULL: not looked at). */
-static struct shadow *source_again(struct capture *c, struct shadow *one, PyObject *value)
+/* The source ONE is being read again, and VALUE is there now (NULL if unknown). Fails the capture
+ * if the value has changed. */
+static struct shadow *reuse_source(struct capture *c, struct shadow *one, PyObject *value)
 {
     const bool is_changed = one->kind == SHADOW_CHANGED;
 
     if (value && is_changed && one->value != value)
         c->failed = true;
-    if (value && !is_changed && !is_same(one->value, value)) /* it has changed meanwhile */
+    /* the value has changed since the first read */
+    if (value && !is_changed && !is_same(one->value, value))
         c->failed = true;
     if (c->failed)
         return NULL;
     return one_of(c, is_changed ? one->items[0] : one);
 }
 
-/* May more be read behind PARENT? Each step of a path has a guard: the cost of all grows with the
- * cube. */
+/* May capture read from PARENT at STEP? A long path costs too much: each of its steps has a guard,
+ * so the cost of all guards grows with the cube of the length. */
 static bool may_read(struct capture *c, struct shadow *parent, char step, PyObject *value)
 {
     if (parent->source.steps == shim->deepest_path / 4)
         return false;
     if (value && compat_is_lazy(value))
         return false;
-    if (c->foreign && !is_settled(parent, step))
+    if (c->foreign && !is_unchangeable(parent, step))
         return false;
     return is_apart(c, parent);
 }
@@ -552,7 +561,7 @@ struct shadow *source_read(struct capture *c, struct shadow *parent, char step, 
         return NULL;
     for (; *last; last = &(*last)->source.next)
         if (is_at(*last, step, key))
-            return source_again(c, *last, value);
+            return reuse_source(c, *last, value);
     one = shadow_new(c, SHADOW_SOURCE, 0);
     if (!one)
         return NULL;
@@ -573,7 +582,7 @@ struct shadow *source_attribute(struct capture *c, struct shadow *parent, const 
     return word ? source_read(c, parent, '.', word, value) : NULL;
 }
 
-/* What stands for the source's key in its path. */
+/* Return the key of SOURCE in its guard path. */
 static PyObject *path_key(const struct shadow *source)
 {
     if (source->source.step == 'S')
@@ -607,7 +616,7 @@ static bool is_rooted(const struct shadow *source)
 
 int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObject *value)
 {
-    /* a value that is only known has no path */
+    /* a constant, or a value that was read from one, has no path */
     PyObject *path = is_rooted(source) ? source_path(c, source) : NULL;
     OWNED PyObject *guard = path ? Py_BuildValue("(sOO)", kind, path, value) : NULL;
 
@@ -651,7 +660,7 @@ bool is_plain_slice(PyObject *value)
     return value_is_simple(slice->stop) && value_is_simple(slice->step);
 }
 
-/* Are all items known? */
+/* Are all items of SHADOW known? Adds guards. */
 static bool are_items_known(struct capture *c, const struct shadow *shadow)
 {
     for (Py_ssize_t i = 0; i < shadow->count; i++)
@@ -660,8 +669,9 @@ static bool are_items_known(struct capture *c, const struct shadow *shadow)
     return true;
 }
 
-/* The guard that keeps VALUE the same object, or an equal one. NULL: none does. */
-static const char *guard_kind(PyObject *value)
+/* Return the kind of guard that keeps VALUE the same object, or an equal one; NULL if there is
+ * none. */
+static const char *kind_of_value_guard(PyObject *value)
 {
     if (value == Py_None || PyBool_Check(value))
         return "CONSTANT_MATCH";
@@ -674,19 +684,19 @@ static const char *guard_kind(PyObject *value)
     return PyType_Check(value) || is_array_function(value) ? "FUNCTION_MATCH" : NULL;
 }
 
-static bool source_known(struct capture *c, struct shadow *shadow)
+static bool guard_value(struct capture *c, struct shadow *shadow)
 {
     PyObject *value = shadow->value;
     const char *kind;
 
     if (shadow->source.guarded == GUARDED_VALUE)
         return true;
-    if (!value || value_is_array(value) || !is_believed(c, value, shadow))
+    if (!value || value_is_array(value) || !is_still_valid(c, value, shadow))
         return false;
-    /* a bound method is made anew each time, and no guard may keep its object alive */
+    /* each read makes a new bound method, and a guard must not keep the method's object alive */
     if (value_is_bound(value))
         return false;
-    kind = guard_kind(value);
+    kind = kind_of_value_guard(value);
     if (!kind)
         return false;
     guard_on(c, shadow, kind, value);
@@ -702,10 +712,10 @@ bool value_known(struct capture *c, PyObject *value, struct shadow *shadow)
     case SHADOW_CONST:
         return true;
     case SHADOW_SOURCE:
-        return source_known(c, shadow);
+        return guard_value(c, shadow);
     case SHADOW_METHOD:
         return value_known(c, NULL, shadow->method.owner);
-    case SHADOW_NODE: /* of numbers that are known */
+    case SHADOW_NODE: /* a number that was calculated from known numbers */
         return are_items_known(c, shadow) && shadow->node.is_number;
     case SHADOW_TUPLE:
     case SHADOW_LIST:
@@ -724,9 +734,9 @@ bool is_nested(PyObject *value)
     return ((PyCodeObject *)PyFunction_GET_CODE(value))->co_flags & CO_NESTED;
 }
 
-/* Is the guard on VALUE's type one on VALUE itself? Not where another value is as good: of arrays,
- * of what has a length, of functions and methods that are made anew each time. */
-static bool guards_value(PyObject *value)
+/* Should a guard on VALUE's type be a guard on VALUE itself? Not where a later call may have
+ * another value of the type: for arrays, tuples, lists, nested functions and methods. */
+static bool should_guard_value(PyObject *value)
 {
     if (value_is_array(value) || is_sequence(value))
         return false;
@@ -739,7 +749,7 @@ static void guard_type(struct capture *c, PyObject *value, struct shadow *shadow
 
     if (value_is_array(value))
         guard_on(c, shadow, "TENSOR_MATCH", value);
-    else if (is_nested(value)) /* its cells are read by themselves */
+    else if (is_nested(value)) /* without its cells, which have guards of their own */
         guard_on(c, shadow, "CLOSURE_MATCH", value);
     else
         guard_on(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(value));
@@ -754,7 +764,7 @@ bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
     if (shadow->kind != SHADOW_SOURCE)
         return true;
     value = shadow->value;
-    if (!value || !is_believed(c, value, shadow))
+    if (!value || !is_still_valid(c, value, shadow))
         return false;
     if (shadow->source.changed && PyDict_CheckExact(value))
         return false;
@@ -762,14 +772,15 @@ bool value_type_known(struct capture *c, PyObject *value, struct shadow *shadow)
         return false;
     if (shadow->source.guarded)
         return true;
-    if (guards_value(value) && value_known(c, value, shadow))
+    if (should_guard_value(value) && value_known(c, value, shadow))
         return true;
     guard_type(c, value, shadow);
     shadow->source.guarded = GUARDED_TYPE;
     return !c->failed;
 }
 
-/* Item KEY of a tuple or list with known items; or of a shape, NULL where a size is no input. */
+/* Return the shadow of item KEY of a tuple or list. In a shape, sizes that are no inputs are
+ * constants. */
 static struct shadow *sequence_part(struct capture *c, PyObject *value, struct shadow *of,
                                     PyObject *key, PyObject *item)
 {
@@ -850,15 +861,15 @@ PyObject *node_new(PyObject *op, PyObject *name, PyObject *target, PyObject *arg
 
 bool numbers_may_vary(void)
 {
-    PyObject *version = loaded("numpy", "__version__");
+    PyObject *version = attribute_if_imported("numpy", "__version__");
     const char *text = version && PyUnicode_Check(version) ? PyUnicode_AsUTF8(version) : "";
 
     PyErr_Clear();
     return text && strncmp(text, "1.", 2);
 }
 
-/* Is NUMBER another one than the one that PATH had in earlier captures? It is noted for later ones,
- * None for several. */
+/* Does NUMBER differ from the one that earlier captures met at PATH? Notes NUMBER for later
+ * captures, or None if several numbers were met. */
 static enum varying compare_number(struct capture *c, PyObject *path, PyObject *number)
 {
     PyObject *before = PyDict_GetItemWithError(c->numbers, path);
@@ -892,7 +903,7 @@ bool is_varying(struct capture *c, struct shadow *shadow)
     return shadow->source.varies == VARIES_INPUT;
 }
 
-/* The source of attribute `shape` of OF, if it has been read; or NULL. */
+/* Return the source of OF's attribute `shape` if it has been read, else NULL. */
 static struct shadow *find_shape(const struct shadow *of)
 {
     struct shadow *one = of->source.child;
@@ -902,8 +913,8 @@ static struct shadow *find_shape(const struct shadow *of)
     return one;
 }
 
-/* Is size I of SHAPE an input of the graph? As _sizes() in _capture.py. BEFORE: the shape in
- * earlier captures, or NULL. */
+/* Is size number I of SHAPE an input of the graph? BEFORE is the shape in earlier captures, or
+ * NULL. The rule must be that of _sizes() in _capture.py. */
 static bool is_size_varying(const struct capture *c, PyObject *shape, PyObject *before,
                             Py_ssize_t i)
 {
@@ -916,7 +927,8 @@ static bool is_size_varying(const struct capture *c, PyObject *shape, PyObject *
     return PyTuple_GET_ITEM(c->callback, CAPTURE_DYNAMIC) == Py_True;
 }
 
-/* Read SHAPE, of the array of OF, as a source if a size of it varies. NULL: none does. */
+/* Make a source for SHAPE, the shape of OF's array, if one of its sizes is an input. Returns NULL
+ * if none is. */
 static struct shadow *read_shape(struct capture *c, PyObject *shape, PyObject *before,
                                  struct shadow *of)
 {
@@ -963,9 +975,9 @@ struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *
     return PyObject_RichCompareBool(made->value, shape, Py_EQ) == 1 ? made : NULL;
 }
 
-/* The placeholder of SOURCE, an array or a number that varies: borrowed. Its name is yet to be made
- * of its path. */
-static PyObject *placeholder(struct capture *c, struct shadow *source)
+/* Return the placeholder node of SOURCE, an array or an integer that is an input: borrowed. Until
+ * name_nodes() in graph.py has run, its name is its path. */
+static PyObject *placeholder_of(struct capture *c, struct shadow *source)
 {
     OWNED PyObject *node = NULL;
     PyObject *path;
@@ -980,7 +992,7 @@ static PyObject *placeholder(struct capture *c, struct shadow *source)
         c->failed = true;
         return NULL;
     }
-    capture_holds(c, source->value); /* as an input */
+    capture_holds(c, source->value); /* the list of inputs holds this reference */
     if (!source->source.varies && value_is_foreign(source->value))
         c->foreign = true;
     source->source.placeholder = capture_keep(c, node);
@@ -989,9 +1001,9 @@ static PyObject *placeholder(struct capture *c, struct shadow *source)
 
 enum { MOST_NESTED = 8, MOST_GUARDS = 10000 };
 
-/* Item I of SHADOW, a source's VALUE or a container; or NULL. */
-static struct shadow *item_of(struct capture *c, PyObject *value, struct shadow *shadow,
-                              Py_ssize_t i)
+/* Return the shadow of item I of SHADOW, which is a container or the source of VALUE; or NULL. */
+static struct shadow *item_shadow_of(struct capture *c, PyObject *value, struct shadow *shadow,
+                                     Py_ssize_t i)
 {
     if (!may_go_on(c))
         return NULL;
@@ -1000,14 +1012,15 @@ static struct shadow *item_of(struct capture *c, PyObject *value, struct shadow 
     return PyList_GET_SIZE(c->guards) < MOST_GUARDS ? value_item(c, value, shadow, i) : NULL;
 }
 
-/* Of COUNT items of SHADOW, a source's VALUE or built here: a new tuple, or NULL. */
+/* Convert the first COUNT items of SHADOW to arguments of a node: a new tuple, or NULL. SHADOW is a
+ * container or the source of VALUE. */
 static PyObject *items_argument(struct capture *c, PyObject *value, struct shadow *shadow,
                                 Py_ssize_t count)
 {
     PyObject *made = PyTuple_New(count);
 
     for (Py_ssize_t i = 0; made && i < count; i++) {
-        struct shadow *item = item_of(c, value, shadow, i);
+        struct shadow *item = item_shadow_of(c, value, shadow, i);
         PyObject *one = NULL;
 
         if (c->nesting < MOST_NESTED && item) {
@@ -1023,13 +1036,13 @@ static PyObject *items_argument(struct capture *c, PyObject *value, struct shado
     return made;
 }
 
-/* A number that varies, as an input. */
+/* Make an integer that was read an input of the graph: a new reference to its placeholder. */
 static PyObject *number_argument(struct capture *c, struct shadow *shadow)
 {
     if (!shadow->source.guarded)
         guard_on(c, shadow, "TYPE_MATCH", (PyObject *)&PyLong_Type);
     shadow->source.guarded = GUARDED_TYPE;
-    return Py_XNewRef(placeholder(c, shadow));
+    return Py_XNewRef(placeholder_of(c, shadow));
 }
 
 static PyObject *source_argument(struct capture *c, struct shadow *shadow)
@@ -1040,7 +1053,7 @@ static PyObject *source_argument(struct capture *c, struct shadow *shadow)
     if (!value)
         return NULL;
     if (value_is_array(value))
-        return value_type_known(c, value, shadow) ? Py_XNewRef(placeholder(c, shadow)) : NULL;
+        return value_type_known(c, value, shadow) ? Py_XNewRef(placeholder_of(c, shadow)) : NULL;
     if (is_varying(c, shadow))
         return number_argument(c, shadow);
     if (value_known(c, value, shadow))
@@ -1089,7 +1102,8 @@ PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shad
         return Py_XNewRef(shadow->node.node);
     case SHADOW_SOURCE:
         return source_argument(c, shadow);
-    case SHADOW_LIST: /* a new one at each hit: the program's code may keep it */
+    /* each run of the graph makes a new list, which code of the program must not keep */
+    case SHADOW_LIST:
         return c->foreign ? NULL : container_argument(c, shadow);
     case SHADOW_TUPLE:
     case SHADOW_SLICE:
@@ -1101,7 +1115,7 @@ PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shad
     }
 }
 
-/* ---- shadows of more ---- */
+/* ---- shadows of iterators, methods and sets ---- */
 
 struct shadow *iterator_shadow(struct capture *c, enum iteration how, PyObject *value,
                                struct shadow *of)
@@ -1116,10 +1130,10 @@ struct shadow *iterator_shadow(struct capture *c, enum iteration how, PyObject *
     return made;
 }
 
-/* A plan reads a method of OWNER anew: guard its type. */
+/* Guard the type of OWNER: a plan reads the method from OWNER again, and must find the same one. */
 static void guard_owner(struct capture *c, struct shadow *owner)
 {
-    if (value_is_array(owner->value)) /* which does as little as possible at each hit */
+    if (value_is_array(owner->value)) /* with the guard that an input of the graph has anyway */
         value_type_known(c, owner->value, owner);
     else if (!owner->source.guarded)
         guard_on(c, owner, "TYPE_MATCH", (PyObject *)Py_TYPE(owner->value));
@@ -1149,7 +1163,7 @@ bool is_set(PyObject *value, const struct shadow *of)
     return of->kind == SHADOW_CALL || of->kind == SHADOW_CONST;
 }
 
-/* The items of a set that was read are guarded, if they are simple. */
+/* Guard the items of a set that was read. Returns false if an item is not simple. */
 static bool guard_set(struct capture *c, PyObject *value, struct shadow *of)
 {
     OWNED PyObject *items = PySequence_Tuple(value);
@@ -1171,7 +1185,7 @@ bool set_known(struct capture *c, PyObject *value, struct shadow *of)
     return guard_set(c, value, of);
 }
 
-/* Is a list or tuple of known type, and are its items simple and known? */
+/* Is VALUE a list or tuple whose items are simple and known? Adds guards. */
 static bool are_items_simple(struct capture *c, PyObject *value, struct shadow *of)
 {
     if (!value_type_known(c, value, of))
@@ -1187,7 +1201,7 @@ static bool are_items_simple(struct capture *c, PyObject *value, struct shadow *
 
 bool are_known(struct capture *c, const struct call *call, bool deep)
 {
-    for (int i = 0; i < call->count; i++) /* before a guard is made */
+    for (int i = 0; i < call->count; i++) /* check all types first, before a guard is added */
         if (!value_is_plain(call->args[i]) && !(deep && is_sequence(call->args[i])))
             return false;
     for (int i = 0; i < call->count; i++) {
