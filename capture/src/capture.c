@@ -1,14 +1,17 @@
-/* capture/src/capture.c -- a watched call, from its start to the code that is made of it. See
- * capture.h.
+/* capture/src/capture.c -- one watched call, from its start to the compiled code. See capture.h.
  *
- * finish() in dyntrace._assemble makes code, graph and guards, and calls the backend. */
+ * finish() in dyntrace._assemble makes the compiled code, the graph and the guards, and calls the
+ * backend. */
 #include "capture.h"
 
 #include "clock.h"
 
-enum { MOST_VARIABLES = 10000 /* each is looked for among the others */ };
+enum {
+    MOST_VARIABLES =
+        10000 /* most variables of a function; the time grows with the square of their number */
+};
 
-/* ---- is it worth while? ---- */
+/* ---- whether a call is watched ---- */
 
 static bool is_package(PyObject *name)
 {
@@ -21,7 +24,8 @@ static bool is_package(PyObject *name)
     return is;
 }
 
-/* Has OBJECT an array among its attributes? Its dict is not made: the program would see it. */
+/* Has OBJECT an array among its attributes? An object without a __dict__ gets none: the program
+ * could see it. */
 static bool object_has_array(PyObject *object)
 {
     PyObject **values = compat_inline_values(object);
@@ -59,16 +63,16 @@ static bool closure_has_array(PyObject *closure)
     return false;
 }
 
-/* Is VALUE, a global, an array, a function that makes some, or numpy or torch? */
-static bool is_of_arrays(PyObject *value)
+/* Is VALUE, a global, an array, a function of numpy or torch, or one of these modules? */
+static bool is_array_global(PyObject *value)
 {
     if (PyModule_CheckExact(value))
         return is_package(PyDict_GetItemString(PyModule_GetDict(value), "__name__"));
     return value_is_array(value) || is_array_function(value);
 }
 
-/* Does CODE name such a global? */
-static bool names_arrays(const PyCodeObject *code, PyObject *globals)
+/* Does CODE use a global that is_array_global() accepts? */
+static bool uses_array_globals(const PyCodeObject *code, PyObject *globals)
 {
     if (!PyDict_CheckExact(globals))
         return false;
@@ -76,25 +80,25 @@ static bool names_arrays(const PyCodeObject *code, PyObject *globals)
         PyObject *name = PyTuple_GET_ITEM(code->co_names, i);
         PyObject *value = PyDict_GetItemWithError(globals, name);
 
-        if (value && is_of_arrays(value))
+        if (value && is_array_global(value))
             return true;
     }
     PyErr_Clear();
     return false;
 }
 
-/* Does FRAME's function get arrays, or name what makes them? An object may have some among its
- * attributes. */
+/* Does FRAME's function get arrays, or use functions that make arrays? The attributes of its
+ * arguments count too. */
 static bool has_arrays(compat_frame *frame)
 {
     if (variables_have_array(frame))
         return true;
     if (closure_has_array(compat_function(frame)->func_closure))
         return true;
-    return names_arrays(compat_code(frame), frame->f_globals);
+    return uses_array_globals(compat_code(frame), frame->f_globals);
 }
 
-/* ---- a capture ---- */
+/* ---- a capture from start to end ---- */
 
 static void capture_close(struct capture *c)
 {
@@ -135,7 +139,7 @@ static bool capture_open(struct capture *c, PyThreadState *ts, PyObject *callbac
     return c->initial && c->first && !c->failed;
 }
 
-/* The shadow of VALUE, variable I of W as it begins. */
+/* Make the shadow of variable I of W, which has VALUE when the call begins. */
 static struct shadow *variable_shadow(struct capture *c, const struct watched *w, int i,
                                       PyObject *value)
 {
@@ -146,7 +150,7 @@ static struct shadow *variable_shadow(struct capture *c, const struct watched *w
     return source_read(c, c->locals, 'l', name, value);
 }
 
-/* The number of variables in c->mortal that have VALUE. */
+/* Count the variables in c->mortal whose value is VALUE. */
 static Py_ssize_t count_mortal(const struct capture *c, const PyObject *value)
 {
     Py_ssize_t count = 0;
@@ -157,8 +161,9 @@ static Py_ssize_t count_mortal(const struct capture *c, const PyObject *value)
     return count;
 }
 
-/* The shadows of the arguments, and of what a resume function has as it begins. */
-static bool begin(struct capture *c, struct watched *w)
+/* Make the shadows of the arguments. For a resume function these include the values that it will
+ * restore. */
+static bool make_initial_shadows(struct capture *c, struct watched *w)
 {
     w->globals = c->globals;
     w->resumed = shim->link_of(w->code) != NULL;
@@ -184,8 +189,8 @@ static bool begin(struct capture *c, struct watched *w)
     return true;
 }
 
-/* Restore W's frame as it was before it was watched. */
-static void restore(struct capture *c, struct watched *w)
+/* Restore W's frame to its state before the call was watched. */
+static void restore_frame(struct capture *c, struct watched *w)
 {
     stack_drop(w, w->depth);
     for (int i = 0; i < w->variables; i++) {
@@ -200,14 +205,14 @@ static void restore(struct capture *c, struct watched *w)
     compat_go_on(w->frame, 0, w->variables);
 }
 
-/* A reason, in which a long name may end in the middle of a letter. */
+/* Decode REASON. It may be truncated in the middle of a character. */
 static PyObject *reason_text(const char *reason)
 {
     return PyUnicode_DecodeUTF8(reason, (Py_ssize_t)strlen(reason), "replace");
 }
 
-/* Must ONE, which was read behind OF and not guarded, be there at a hit? The program would raise
- * otherwise, or do something else. */
+/* Must a later call find ONE, which was read from OF but has no guard yet? If it were missing, the
+ * function would raise or take another path. */
 static bool needs_presence(const struct shadow *one, const struct shadow *of)
 {
     if (one->kind != SHADOW_SOURCE || one->source.guarded || !one->value)
@@ -217,21 +222,22 @@ static bool needs_presence(const struct shadow *one, const struct shadow *of)
     return one->source.step == '[' && of->value && PyDict_CheckExact(of->value);
 }
 
-static void guard_unused(struct capture *c, struct shadow *of)
+static void guard_presence_of_unused(struct capture *c, struct shadow *of)
 {
     for (struct shadow *one = of->source.child; one; one = one->source.next) {
         const char *kind = one->source.step == '.' ? "HASATTR" : "DICT_CONTAINS";
 
         if (one->source.child)
-            guard_unused(c, one);
+            guard_presence_of_unused(c, one);
         else if (needs_presence(one, of))
             guard_on(c, of, kind, one->source.key);
     }
 }
 
-/* Does one of the variables of W, which returns, have what is not quiet when it dies, and did not
- * have it when W began? They die in their order, and behind all else: the code stores them. */
-static bool dies_with(struct capture *c, const struct watched *w)
+/* W returns. Does a variable hold a new value whose death the program may observe? Such values die
+ * in the order of the variables, after all others, so the compiled code must store them in the
+ * variables. */
+static bool has_dying_variable(struct capture *c, const struct watched *w)
 {
     for (int i = 0; i < w->variables; i++) {
         PyObject *value = compat_local(w->frame, i);
@@ -247,7 +253,7 @@ static bool dies_with(struct capture *c, const struct watched *w)
 /* The arguments of dyntrace._assemble.finish(), borrowed. */
 struct finishing {
     PyThreadState *ts;
-    PyObject *finish, *every, *record; /* record: or NULL */
+    PyObject *finish, *every, *record; /* may be NULL */
 };
 
 static PyObject *call_finish(void *data)
@@ -269,8 +275,9 @@ static PyObject *call_finish(void *data)
     return result;
 }
 
-/* Why the graph ends: (kind, reason, offset, place), or None: the function returns. */
-static PyObject *break_told(const struct capture *c, const struct watched *w, bool returns)
+/* Describe the graph break as (kind, reason, offset, call stack), or None if the function
+ * returns. */
+static PyObject *describe_break(const struct capture *c, const struct watched *w, bool returns)
 {
     if (returns)
         return Py_NewRef(Py_None);
@@ -278,24 +285,26 @@ static PyObject *break_told(const struct capture *c, const struct watched *w, bo
                          c->stack ? c->stack : Py_None);
 }
 
-/* What the code that runs instead must leave behind it: plan_state() of W as the instruction began,
- * or None: W returns, and its variables die quietly. */
-static PyObject *state_told(struct capture *c, const struct watched *w, bool returns)
+/* Describe the variables and the stack that the compiled code must produce (see plan_state()). None
+ * if W returns and the death of its variables cannot be observed. */
+static PyObject *describe_state(struct capture *c, const struct watched *w, bool returns)
 {
     struct shadow *const *stack = w->shadow + w->variables + w->code->co_stacksize;
 
-    if (returns && !dies_with(c, w))
+    if (returns && !has_dying_variable(c, w))
         return Py_NewRef(Py_None);
     return plan_state(c, w, stack, w->before);
 }
 
-/* A capture as dyntrace._assemble.finish() takes it: see dyntrace.capture. A new dict, or NULL. */
+/* Make the record that finish() in dyntrace._assemble takes; dyntrace.capture.finish() lists its
+ * items. A new dict, or NULL. */
 static PyObject *make_record(struct capture *c, struct watched *w, enum ended ended, PyObject *plan,
                              uint64_t began, PyObject *frame_state)
 {
     const bool returns = ended == ENDED_RETURN;
-    OWNED PyObject *state = state_told(c, w, returns); /* before other parts */
-    OWNED PyObject *broke = break_told(c, w, returns);
+    /* first, since plan_state() must come before plan_part() */
+    OWNED PyObject *state = describe_state(c, w, returns);
+    OWNED PyObject *broke = describe_break(c, w, returns);
     PyObject *returned = Py_False;
 
     if (!broke || !state)
@@ -330,10 +339,10 @@ static PyObject *make_record(struct capture *c, struct watched *w, enum ended en
     /* clang-format on */
 }
 
-/* (GuardedCode, values for the first run), or why the call is skipped: see dyntrace._assemble. NULL
- * with an exception. */
-static PyObject *finish(struct capture *c, struct watched *w, enum ended ended, PyObject *plan,
-                        uint64_t began, PyObject *frame_state)
+/* Call finish() in dyntrace._assemble. Returns a tuple (GuardedCode, values for the first run), or
+ * a str: why the call gets no compiled code. NULL with an exception. */
+static PyObject *compile_record(struct capture *c, struct watched *w, enum ended ended,
+                                PyObject *plan, uint64_t began, PyObject *frame_state)
 {
     OWNED PyObject *record = make_record(c, w, ended, plan, began, frame_state);
     struct finishing finishing = {c->ts, PyTuple_GET_ITEM(c->callback, CAPTURE_FINISH),
@@ -343,14 +352,14 @@ static PyObject *finish(struct capture *c, struct watched *w, enum ended ended, 
     return shim->quietly(call_finish, &finishing);
 }
 
-static void skip(struct watched_answer *answer, const char *why, bool for_code)
+static void answer_without_code(struct watched_answer *answer, const char *why, bool for_code)
 {
     *answer = (struct watched_answer){.reason = reason_text(why), .for_code = for_code};
     PyErr_Clear();
 }
 
-/* Does the caller see an exception that W raises by itself? Then nothing is kept: the next call
- * that comes there is watched too. One that a call raised is a break. */
+/* Does W itself raise an exception that reaches its caller? Then the capture is discarded, and the
+ * next call is watched again. If a call inside W raised, there is a graph break instead. */
 static bool raises_to_caller(const struct capture *c, const struct watched *w, enum ended ended)
 {
     const bool is_raise = w->op == RAISE_VARARGS || w->op == RERAISE;
@@ -362,29 +371,30 @@ static bool raises_to_caller(const struct capture *c, const struct watched *w, e
     return !code_handles(w->code, w->bytes, w->unit);
 }
 
-/* Has the function no operation on arrays, so that it needs no code? With CAPTURE_EVERY None each
- * function gets some. */
-static bool is_idle(const struct capture *c, enum ended ended)
+/* Does the function need no compiled code, because it has no operation on arrays? With
+ * CAPTURE_EVERY None every function gets code. */
+static bool needs_no_code(const struct capture *c, enum ended ended)
 {
     if (ended != ENDED_RETURN || PyList_GET_SIZE(c->nodes) != c->number_nodes)
         return false;
     return PyTuple_GET_ITEM(c->callback, CAPTURE_EVERY) != Py_None;
 }
 
-/* The code that is made of the capture runs from its start in place of W's frame. */
-static void run_instead(struct capture *c, struct watched *w, PyObject *plan, PyObject *made,
-                        struct watched_rest *rest)
+/* Run the compiled code from its start, in place of W's frame. */
+static void run_compiled_code(struct capture *c, struct watched *w, PyObject *plan, PyObject *made,
+                              struct watched_rest *rest)
 {
     rest->plan = Py_NewRef(plan);
     rest->values = Py_NewRef(PyTuple_GET_ITEM(made, 1));
     rest->original = w->frame;
-    restore(c, w);
+    restore_frame(c, w);
 }
 
-/* W has been watched. -1: an exception, of finish() or a signal's handler; then and in every case
- * the frame is in order. */
-static int conclude(struct capture *c, struct watched *w, enum ended ended, uint64_t began,
-                    PyObject *frame_state, struct watched_answer *answer, struct watched_rest *rest)
+/* The call of W has been watched: compile it, and prepare its frame to continue. Returns -1 with an
+ * exception of finish() or of a signal handler; the frame is restored then. */
+static int finish_call(struct capture *c, struct watched *w, enum ended ended, uint64_t began,
+                       PyObject *frame_state, struct watched_answer *answer,
+                       struct watched_rest *rest)
 {
     struct tracer_exception raised = {0};
     OWNED PyObject *made = NULL, *plan = NULL;
@@ -395,28 +405,28 @@ static int conclude(struct capture *c, struct watched *w, enum ended ended, uint
     *answer = (struct watched_answer){0};
     if (raises_to_caller(c, w, ended))
         c->failed = true;
-    guard_unused(c, c->locals);
-    guard_unused(c, c->globals);
+    guard_presence_of_unused(c, c->locals);
+    guard_presence_of_unused(c, c->globals);
     if (c->failed) {
-        skip(answer, c->kind && !strcmp(c->kind, "raised") ? c->reason : "", false);
-    } else if (is_idle(c, ended)) {
-        skip(answer, "it has no operation on arrays", true);
+        answer_without_code(answer, c->kind && !strcmp(c->kind, "raised") ? c->reason : "", false);
+    } else if (needs_no_code(c, ended)) {
+        answer_without_code(answer, "it has no operation on arrays", true);
     } else {
         plan = plan_new("graph");
-        made = plan ? finish(c, w, ended, plan, began, frame_state) : NULL;
+        made = plan ? compile_record(c, w, ended, plan, began, frame_state) : NULL;
         if (!made) {
             tracer_exception_drop(&raised);
-            restore(c, w);
+            restore_frame(c, w);
             return -1;
         }
         if (PyTuple_Check(made))
             answer->guarded = Py_NewRef(PyTuple_GET_ITEM(made, 0));
         else
-            skip(answer, PyUnicode_AsUTF8(made), true);
+            answer_without_code(answer, PyUnicode_AsUTF8(made), true);
     }
     PyErr_Clear();
     if (answer->guarded && ended == ENDED_BEFORE) {
-        run_instead(c, w, plan, made, rest);
+        run_compiled_code(c, w, plan, made, rest);
         return 0;
     }
     rest->on = true;
@@ -426,8 +436,8 @@ static int conclude(struct capture *c, struct watched *w, enum ended ended, uint
     return 0;
 }
 
-/* Why no call of FRAME's code is watched; NULL: nothing speaks against it. */
-static const char *why_not_code(compat_frame *frame, PyObject *callback)
+/* Why are calls of FRAME's code never watched? Returns NULL if they may be. */
+static const char *find_refusal_of_code(compat_frame *frame, PyObject *callback)
 {
     PyCodeObject *code = compat_code(frame);
 
@@ -445,17 +455,18 @@ static const char *why_not_code(compat_frame *frame, PyObject *callback)
     return code->co_nlocalsplus > MOST_VARIABLES ? "it has too many variables" : NULL;
 }
 
-/* Why a call in FRAME is not watched; NULL: it is. FOR_CODE: nor is any other of that code. */
-static const char *why_not(PyThreadState *ts, compat_frame *frame, PyObject *callback,
-                           bool *for_code)
+/* Why is this call not watched? Returns NULL if it is. *FOR_CODE: the reason holds for all calls of
+ * the code. */
+static const char *find_refusal(PyThreadState *ts, compat_frame *frame, PyObject *callback,
+                                bool *for_code)
 {
     const char *why;
 
     *for_code = false;
-    if (compat_is_finalizing()) /* sys.modules may be gone */
+    if (compat_is_finalizing()) /* at interpreter exit sys.modules may be gone */
         return "";
     values_begin();
-    why = why_not_code(frame, callback);
+    why = find_refusal_of_code(frame, callback);
     *for_code = why != NULL;
     if (why)
         return why;
@@ -470,16 +481,18 @@ bool capture_refuses(PyThreadState *ts, PyObject *callback, compat_frame *frame,
                      struct watched_answer *answer)
 {
     bool for_code;
-    const char *why = why_not(ts, frame, callback, &for_code);
+    const char *why = find_refusal(ts, frame, callback, &for_code);
 
-    if (!why && polyfill("end")) /* imported here: the function may have no builtins for that */
+    /* import polyfills now: the function's own builtins may lack __import__ */
+    if (!why && polyfill("end"))
         return false;
-    skip(answer, why ? why : "", for_code);
+    answer_without_code(answer, why ? why : "", for_code);
     return true;
 }
 
-/* Numbers and sizes that earlier captures of the code have met, unless none may be an input. */
-static void find_numbers(struct capture *c, PyObject *frame_state)
+/* Find the integers and sizes that earlier captures of this code met, unless integers may not be
+ * inputs. */
+static void find_earlier_numbers(struct capture *c, PyObject *frame_state)
 {
     OWNED PyObject *numbers = NULL;
 
@@ -505,18 +518,18 @@ int capture_call(PyThreadState *ts, PyObject *callback, compat_frame *frame, PyO
     int status;
 
     if (!capture_open(&c, ts, callback, frame) || watched_open(&c, &w, frame)) {
-        skip(answer, "", false);
+        answer_without_code(answer, "", false);
         capture_close(&c);
         PyErr_Clear();
         return 0;
     }
-    find_numbers(&c, frame_state);
+    find_earlier_numbers(&c, frame_state);
     around = shim->set_watching(ts, &c);
-    if (!begin(&c, &w))
+    if (!make_initial_shadows(&c, &w))
         c.failed = true;
     ended = watch(&c, &w);
     shim->set_watching(ts, around);
-    status = conclude(&c, &w, ended, began, frame_state, answer, rest);
+    status = finish_call(&c, &w, ended, began, frame_state, answer, rest);
     watched_close(&c, &w);
     capture_close(&c);
     return status;

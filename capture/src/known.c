@@ -1,16 +1,17 @@
 /* capture/src/known.c -- calls of builtins, and of methods of built-in types. See capture.h.
  *
- * Tables in dyntrace._polyfills say what a builtin does: `builtins` names those that C does here,
- * `instead` those for which a Python function is stepped, `pure` those that may be called with
- * known arguments. */
+ * Tables in dyntrace._polyfills say how a builtin is handled: `builtins` names those that this file
+ * handles; `instead` those for which a Python function is stepped; `pure` those that are simply
+ * called if their arguments are known. */
 #include "capture.h"
 
 enum { MOST_ITERATORS = 16, MOST_MADE_ARGUMENTS = 7 };
 
 /* ---- len() ---- */
 
-/* The length of an array or of what an operation gave: a number that varies, or a constant. */
-static enum ended length_of_result(struct capture *c, struct watched *w, const struct call *call)
+/* Execute len() of an array, or of the result of a node. The length is an input of the graph or a
+ * constant. */
+static enum ended call_len_of_result(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *value = call->args[0];
     struct shadow *of = call->shadows[0];
@@ -28,7 +29,7 @@ static enum ended length_of_result(struct capture *c, struct watched *w, const s
     return stack_result(c, w, call->slots, size, value_item(c, shape->value, shape, 0));
 }
 
-/* Guard the length of a dict that was read, without the keys that effects have added. */
+/* Guard the length of a dict that was read, not counting the keys that effects have added. */
 static bool guard_dict_length(struct capture *c, PyObject *dict, struct shadow *of)
 {
     Py_ssize_t added = 0;
@@ -46,7 +47,7 @@ static bool guard_dict_length(struct capture *c, PyObject *dict, struct shadow *
 
 static bool is_length_known(struct capture *c, PyObject *value, struct shadow *of)
 {
-    if (is_varying_shape(of)) /* how many sizes it has is guarded */
+    if (is_varying_shape(of)) /* a guard already covers the number of sizes */
         return true;
     if (PyDict_CheckExact(value) && is_source(of))
         return guard_dict_length(c, value, of);
@@ -66,7 +67,7 @@ static enum ended call_len(struct capture *c, struct watched *w, const struct ca
     if (is_decided(c, ended))
         return ended;
     if (is_graph(value, of))
-        return length_of_result(c, w, call);
+        return call_len_of_result(c, w, call);
     if (!is_length_known(c, value, of))
         return ENDED_BEFORE;
     return known_result(c, w, call->slots, run_call(call));
@@ -74,7 +75,8 @@ static enum ended call_len(struct capture *c, struct watched *w, const struct ca
 
 /* ---- isinstance(), issubclass(), type() ---- */
 
-/* Does object answer for __class__ in TYPE, and no __getattribute__ of the program? */
+/* Does `object` provide the attribute __class__ of TYPE's instances, without a __getattribute__ of
+ * the program? */
 static bool has_plain_class_attribute(PyTypeObject *type)
 {
     PyObject *word = word_of("__class__");
@@ -85,9 +87,9 @@ static bool has_plain_class_attribute(PyTypeObject *type)
     return Py_IS_TYPE(getter, &PyWrapperDescr_Type);
 }
 
-/* Is SUB below ANY, a class or a tuple of them? 1, 0; -1: code of the program may decide.
- * IS_CLASS: for issubclass(). */
-static int is_below(PyTypeObject *sub, PyObject *any, bool is_class)
+/* Is SUB a subclass of ANY, a class or a tuple of classes? Returns 1 or 0; -1 if code of the
+ * program may decide this. IS_CLASS: the call is issubclass(), else isinstance(). */
+static int check_subclass(PyTypeObject *sub, PyObject *any, bool is_class)
 {
     const bool several = PyTuple_CheckExact(any);
     const Py_ssize_t count = several ? PyTuple_GET_SIZE(any) : 1;
@@ -99,7 +101,7 @@ static int is_below(PyTypeObject *sub, PyObject *any, bool is_class)
         if (!PyType_Check(one))
             return -1;
         is = PyType_IsSubtype(sub, (PyTypeObject *)one);
-        /* CPython's first look: no method of the class is called */
+        /* isinstance() first compares the type, and calls no method if it is the same */
         is_itself = !is_class && sub == (PyTypeObject *)one;
         if (!is_itself && !Py_IS_TYPE(one, &PyType_Type))
             return -1;
@@ -125,7 +127,7 @@ static enum ended call_isinstance(struct capture *c, struct watched *w, const st
     if (is_class ? !value_known(c, value, call->shadows[0])
                  : !value_type_known(c, value, call->shadows[0]))
         return ENDED_BEFORE;
-    is = is_below(sub, call->args[1], is_class);
+    is = check_subclass(sub, call->args[1], is_class);
     if (is < 0)
         return ENDED_BEFORE;
     return known_result(c, w, call->slots, PyBool_FromLong(is));
@@ -144,7 +146,7 @@ static enum ended call_type(struct capture *c, struct watched *w, const struct c
 
 /* ---- iterators ---- */
 
-/* Is the number from which enumerate() counts known, and small? */
+/* Is the start value of enumerate() known, and not too large? */
 static bool is_start_known(struct capture *c, PyObject *start, struct shadow *of)
 {
     int large = 0;
@@ -156,8 +158,8 @@ static bool is_start_known(struct capture *c, PyObject *start, struct shadow *of
     return !large && labs(number) < INT_MAX;
 }
 
-/* Make the iterators of CALL's arguments from FIRST to LAST here, so that they are known. ARGS gets
- * them, and SHADOW, which keeps them alive. */
+/* Make the iterators for arguments FIRST to LAST - 1 of CALL, so that capture knows their shadows.
+ * Puts the iterators into ARGS, and into SHADOW, which keeps them alive. */
 static bool make_iterators(struct capture *c, const struct call *call, int first, int last,
                            struct shadow *shadow, PyObject **args)
 {
@@ -173,9 +175,9 @@ static bool make_iterators(struct capture *c, const struct call *call, int first
     return !c->failed;
 }
 
-/* enumerate(), zip(), map(), filter() */
-static enum ended call_iterating(struct capture *c, struct watched *w, const struct call *call,
-                                 enum iteration how)
+/* Make an object of enumerate(), zip(), map() or filter(). */
+static enum ended make_iterating_object(struct capture *c, struct watched *w,
+                                        const struct call *call, enum iteration how)
 {
     const bool has_function = how == ITERATES_MAP || how == ITERATES_FILTER;
     const int first = has_function ? 1 : 0;
@@ -200,7 +202,7 @@ static enum ended call_iterating(struct capture *c, struct watched *w, const str
     return stack_result(c, w, call->slots, run_call(&made), shadow);
 }
 
-/* next(), with what it returns at the end or without. */
+/* Execute next(iterator) or next(iterator, default). */
 static enum ended call_next(struct capture *c, struct watched *w, const struct call *call)
 {
     const bool has_default = call->count == 2;
@@ -217,12 +219,13 @@ static enum ended call_next(struct capture *c, struct watched *w, const struct c
         stack_result(c, w, 1, Py_NewRef(otherwise), of_otherwise);
         return ended;
     }
-    attempt_undo(c, &attempt); /* a hit does it again */
+    /* the compiled code repeats this call of next(), so undo it here */
+    attempt_undo(c, &attempt);
     PyErr_SetObject(PyExc_StopIteration, c->raised);
     return ENDED_RAISED;
 }
 
-/* generator.send() */
+/* Execute generator.send(value). */
 static enum ended call_send(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *generator = PyCFunction_GET_SELF(call->callable);
@@ -238,7 +241,7 @@ static enum ended call_send(struct capture *c, struct watched *w, const struct c
 
 /* ---- getattr() ---- */
 
-/* getattr() of a known name: as the instruction reads it. */
+/* Execute getattr() with a known name, like the instruction LOAD_ATTR. */
 static enum ended call_getattr(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *owner = call->args[0];
@@ -260,21 +263,22 @@ static enum ended call_getattr(struct capture *c, struct watched *w, const struc
     return ENDED_BEHIND;
 }
 
-/* ---- objects of built-in classes, made here ----
+/* ---- new objects of built-in classes ----
  *
- * Exceptions, sets of known items, functools.partial(), operator's getters: only who has the object
- * sees it, so the plan can make it again. */
+ * These are exceptions, sets of known items, and objects of functools.partial and of operator's
+ * getters. A new object is visible only to the function that made it, so a plan can make the object
+ * again. */
 
 enum made {
-    MADE_NOT,         /* it makes nothing that is followed */
-    MADE_PARTIAL,     /* a functools.partial: a polyfill makes it, by made_partial() */
-    MADE_BY_POLYFILL, /* made_partial() itself */
+    MADE_NOT,         /* no object that capture can make again */
+    MADE_PARTIAL,     /* a functools.partial, which a polyfill makes by calling made_partial() */
+    MADE_BY_POLYFILL, /* the call of made_partial() in this polyfill */
     MADE_SET,         /* a set or frozenset of known items */
-    MADE_GETTER,      /* operator.itemgetter(), operator.methodcaller() */
-    MADE_EXCEPTION,   /* an exception of CPython's own */
+    MADE_GETTER,      /* operator.itemgetter() or operator.methodcaller() */
+    MADE_EXCEPTION,   /* an exception of a built-in class */
 };
 
-static bool is_own_exception(PyObject *callable)
+static bool is_builtin_exception(PyObject *callable)
 {
     PyTypeObject *type = (PyTypeObject *)callable;
 
@@ -295,11 +299,12 @@ static enum made classify_made(const struct call *call)
         return MADE_SET;
     if (callable == polyfill("itemgetter") || callable == polyfill("methodcaller"))
         return MADE_GETTER;
-    return is_own_exception(callable) ? MADE_EXCEPTION : MADE_NOT;
+    return is_builtin_exception(callable) ? MADE_EXCEPTION : MADE_NOT;
 }
 
-/* Of a partial made here, or of another callable: one that was read may be changed. */
-static enum ended make_partial(struct capture *c, struct watched *w, const struct call *call)
+/* Make a functools.partial. Its function may itself be a partial only if the watched call made that
+ * one: the program may change a partial that was read. */
+static enum ended call_partial_class(struct capture *c, struct watched *w, const struct call *call)
 {
     if (!call->count || !call->shadows[0])
         return ENDED_BEFORE;
@@ -309,7 +314,7 @@ static enum ended make_partial(struct capture *c, struct watched *w, const struc
     return step_polyfill(c, w, "_make_partial", call);
 }
 
-static bool may_make(struct capture *c, const struct call *call, enum made made)
+static bool can_make_again(struct capture *c, const struct call *call, enum made made)
 {
     if (call->names || call->count > MOST_MADE_ARGUMENTS)
         return false;
@@ -336,16 +341,16 @@ static enum ended make_object(struct capture *c, struct watched *w, const struct
     struct shadow *shadow;
 
     if (made == MADE_PARTIAL)
-        return make_partial(c, w, call);
-    if (!may_make(c, call, made))
+        return call_partial_class(c, w, call);
+    if (!can_make_again(c, call, made))
         return ENDED_BEFORE;
     shadow = made_by(c, shadow_const(c, call->callable), call->count, call->shadows);
     return shadow ? stack_result(c, w, call->slots, run_call(call), shadow) : ENDED_BEFORE;
 }
 
-/* A call of an object that make_object() made: of the polyfill for its class, with what the object
- * was made of before the arguments. */
-static enum ended call_made(struct capture *c, struct watched *w, const struct call *call)
+/* Call an object that make_object() made, by stepping through the polyfill for its class. The
+ * polyfill gets the arguments with which the object was made, then those of CALL. */
+static enum ended call_made_object(struct capture *c, struct watched *w, const struct call *call)
 {
     PyObject *type = (PyObject *)Py_TYPE(call->callable);
     PyObject *name = PyDict_GetItemWithError(polyfill("called"), type);
@@ -362,7 +367,7 @@ static enum ended call_made(struct capture *c, struct watched *w, const struct c
     for (int i = 0; i < before; i++) {
         shadows[i] = call->of->items[1 + i];
         args[i] = shadows[i]->value;
-        if (is_partial) { /* which keeps it alive */
+        if (is_partial) { /* the partial holds a reference too */
             PyObject *part = PyTuple_GET_ITEM(polyfill("partial_parts"), i);
 
             args[i] = PyObject_GetAttr(call->callable, part);
@@ -378,10 +383,10 @@ static enum ended call_made(struct capture *c, struct watched *w, const struct c
     return step_polyfill(c, w, PyUnicode_AsUTF8(name), &made);
 }
 
-/* ---- a Python function in the builtin's place ---- */
+/* ---- polyfills ---- */
 
-/* The first argument that a polyfill of the table `instead` can take, by its words there. */
-static bool takes_arguments(const struct call *call, const char *needs)
+/* Do the first arguments fit NEEDS, the last word of an entry of the table `instead`? */
+static bool fits_needs(const struct call *call, const char *needs)
 {
     PyObject *first = call->count ? call->args[0] : NULL;
     PyObject *second = call->count == 2 ? call->args[1] : NULL;
@@ -403,8 +408,8 @@ static bool takes_arguments(const struct call *call, const char *needs)
     return true;
 }
 
-/* Has the function of NAME in the table `instead` the parameters for CALL? */
-static bool has_parameters(const struct call *call, PyObject *entry)
+/* Does the polyfill of ENTRY, an entry of the table `instead`, accept the arguments of CALL? */
+static bool accepts_arguments(const struct call *call, PyObject *entry)
 {
     const int named = count_names(call);
     const int positional = call->count - named;
@@ -419,20 +424,20 @@ static bool has_parameters(const struct call *call, PyObject *entry)
     for (int i = 0; i < named; i++)
         if (PySequence_Contains(keywords, PyTuple_GET_ITEM(call->names, i)) != 1)
             return false;
-    return takes_arguments(call, needs);
+    return fits_needs(call, needs);
 }
 
-/* A builtin that only moves items; or that iterates or calls functions: a function in Python is
- * stepped. */
-static enum ended step_instead(struct capture *c, struct watched *w, const struct call *call,
-                               const char *builtin)
+/* Call a builtin that only moves items; for one that iterates or calls functions, step through its
+ * polyfill. */
+static enum ended step_polyfill_of(struct capture *c, struct watched *w, const struct call *call,
+                                   const char *builtin)
 {
     enum ended ended = call->count ? move(c, w, builtin, call) : ENDED_BEFORE;
     char name[16];
 
     if (is_decided(c, ended))
         return ended;
-    if (!has_parameters(call, table_entry("instead", builtin)))
+    if (!accepts_arguments(call, table_entry("instead", builtin)))
         return ENDED_BEFORE;
     snprintf(name, sizeof name, "_%s", builtin);
     return step_polyfill(c, w, name, call);
@@ -440,8 +445,8 @@ static enum ended step_instead(struct capture *c, struct watched *w, const struc
 
 /* ---- builtins ---- */
 
-/* Builtins that are done here. The table `builtins` of dyntrace._polyfills has their numbers of
- * arguments. */
+/* Builtins that have a function in this file. The table `builtins` of dyntrace._polyfills has the
+ * number of arguments of each. */
 enum builtin {
     BUILTIN_OTHER,
     BUILTIN_LEN,
@@ -476,15 +481,17 @@ static const char *const builtin_names[] = {
     [BUILTIN_GETATTR] = "getattr",
 };
 
-/* A builtin, or a C function of a module that is like one. */
+/* A builtin, or a C function of another module that is handled like a builtin. */
 struct callee {
     const char *name;
-    bool is_builtin;    /* of the module builtins, CPython's own */
-    bool is_operator;   /* of the module operator */
-    bool takes_numbers; /* of math or operator: does the same with the same numbers */
-    bool steps;         /* a polyfill may take its place */
-    bool is_handled;    /* it is in the table `builtins` */
-    enum builtin which; /* and takes as many arguments as the call has; else BUILTIN_OTHER */
+    bool is_builtin;  /* CPython's own function of module `builtins` */
+    bool is_operator; /* a C function of module `operator` */
+    /* of `math` or `operator`, and its result depends only on the values of numbers */
+    bool takes_numbers;
+    bool steps;      /* a polyfill may be stepped instead */
+    bool is_handled; /* the table `builtins` has an entry for the function */
+    /* BUILTIN_OTHER if the call has a number of arguments that this file does not handle */
+    enum builtin which;
 };
 
 static const char *callee_name(PyObject *callable)
@@ -541,13 +548,13 @@ static enum ended call_handled(struct capture *c, struct watched *w, const struc
     case BUILTIN_TYPE:
         return call_type(c, w, call);
     case BUILTIN_ZIP:
-        return call_iterating(c, w, call, ITERATES_ZIP);
+        return make_iterating_object(c, w, call, ITERATES_ZIP);
     case BUILTIN_ENUMERATE:
-        return call_iterating(c, w, call, ITERATES_ENUMERATE);
+        return make_iterating_object(c, w, call, ITERATES_ENUMERATE);
     case BUILTIN_MAP:
-        return call_iterating(c, w, call, ITERATES_MAP);
+        return make_iterating_object(c, w, call, ITERATES_MAP);
     case BUILTIN_FILTER:
-        return call_iterating(c, w, call, ITERATES_FILTER);
+        return make_iterating_object(c, w, call, ITERATES_FILTER);
     case BUILTIN_ITER:
         return call_iter(c, w, call);
     case BUILTIN_REVERSED:
@@ -562,8 +569,10 @@ static enum ended call_handled(struct capture *c, struct watched *w, const struc
     return ENDED_BEFORE;
 }
 
-/* May it be called now, because its arguments are known and it runs no code of the program? */
-static bool may_call_now(struct capture *c, const struct call *call, const struct callee *callee)
+/* Can the function simply be called, because its arguments are known and it runs no code of the
+ * program? */
+static bool can_call_with_known(struct capture *c, const struct call *call,
+                                const struct callee *callee)
 {
     const bool is_pure = callee->is_builtin && is_in(callee->name, "pure");
 
@@ -574,7 +583,7 @@ static bool may_call_now(struct capture *c, const struct call *call, const struc
     return are_known(c, call, false);
 }
 
-/* Is one of its first two arguments an array, and is it an operation on arrays? */
+/* Is one of the first two arguments an array, and the function an operation on arrays? */
 static bool operates_on_arrays(struct capture *c, const struct call *call,
                                const struct callee *callee)
 {
@@ -593,7 +602,7 @@ static bool operates_on_arrays(struct capture *c, const struct call *call,
     return call->count > 1 && has_graph(c, call->args[1], call->shadows[1]);
 }
 
-static bool moves_items(PyObject *callable)
+static bool is_moving_class(PyObject *callable)
 {
     return PyType_Check(callable) && PySequence_Contains(polyfill("moving"), callable) == 1;
 }
@@ -605,9 +614,9 @@ static enum ended call_builtin(struct capture *c, struct watched *w, const struc
 
     if (is_decided(c, ended))
         return ended;
-    if (may_call_now(c, call, &callee))
+    if (can_call_with_known(c, call, &callee))
         return known_result(c, w, call->slots, run_call(call));
-    if (moves_items(call->callable))
+    if (is_moving_class(call->callable))
         return mirror_iterator(c, w, call);
     c->kind = NULL;
     if (!callee.is_handled)
@@ -616,18 +625,18 @@ static enum ended call_builtin(struct capture *c, struct watched *w, const struc
         return ended;
     if (operates_on_arrays(c, call, &callee))
         return array_call(c, w, call, callee.name);
-    return callee.steps ? step_instead(c, w, call, callee.name) : ENDED_BEFORE;
+    return callee.steps ? step_polyfill_of(c, w, call, callee.name) : ENDED_BEFORE;
 }
 
 /* ---- the call ---- */
 
 enum known {
     KNOWN_NOT,
-    KNOWN_OBJECT_INIT,      /* super().__init__(), of object */
-    KNOWN_MADE,             /* an object that make_object() has made */
+    KNOWN_OBJECT_INIT,      /* super().__init__() that reaches the __init__ of `object` */
+    KNOWN_MADE,             /* a call of an object that make_object() made */
     KNOWN_SEND,             /* generator.send() */
     KNOWN_CONTAINER_METHOD, /* a method of a list, dict or set */
-    KNOWN_SIMPLE_METHOD,    /* a method of a text, a number and the like */
+    KNOWN_SIMPLE_METHOD,    /* a method of a string, a number or another simple value */
     KNOWN_BUILTIN,          /* a C function or a class */
 };
 
@@ -658,7 +667,7 @@ static bool is_builtin_like(PyObject *callable)
     return callable == polyfill("order") || callable == polyfill("made_partial");
 }
 
-static enum known classify(const struct call *call)
+static enum known classify_known(const struct call *call)
 {
     if (!call->of)
         return KNOWN_NOT;
@@ -691,11 +700,11 @@ static enum ended call_container_method(struct capture *c, struct watched *w,
 
 enum ended call_known(struct capture *c, struct watched *w, const struct call *call)
 {
-    switch (classify(call)) {
+    switch (classify_known(call)) {
     case KNOWN_OBJECT_INIT:
         return known_result(c, w, call->slots, run_call(call));
     case KNOWN_MADE:
-        return call_made(c, w, call);
+        return call_made_object(c, w, call);
     case KNOWN_SEND:
         return call_send(c, w, call);
     case KNOWN_CONTAINER_METHOD:

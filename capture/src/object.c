@@ -1,20 +1,20 @@
-/* capture/src/object.c -- objects of the program's classes: special methods, instances that are
- * made here, properties, super(). See capture.h.
+/* capture/src/object.c -- objects of the program's classes: special methods, new instances,
+ * properties, super(). See capture.h.
  *
- * A special method is stepped as CPython calls it: the operation runs, and the frame that it begins
- * is awaited (inline.c). If it begins another frame too, or returns something else than that frame,
- * the graph breaks. */
+ * To step through a special method such as __add__, capture runs the operation, here operator.add.
+ * CPython calls the method, and capture steps through the method's frame (inline.c). If the
+ * operation also starts another frame, or does not return the method's result, the graph breaks. */
 #include "capture.h"
 
-/* What TYPE has as NAME, if that is a Python function: borrowed. */
-static PyObject *function_of(PyTypeObject *type, const char *name)
+/* Return the Python function that TYPE has as NAME: borrowed, or NULL. */
+static PyObject *find_python_method(PyTypeObject *type, const char *name)
 {
     PyObject *found = _PyType_Lookup(type, word_of(name));
 
     return found && PyFunction_Check(found) && !is_array_function(found) ? found : NULL;
 }
 
-/* Does TYPE's metaclass leave calls and attributes to type? */
+/* Does TYPE's metaclass leave calls and attribute access to `type`? */
 static bool is_plain_class(PyTypeObject *type)
 {
     const PyTypeObject *meta = Py_TYPE(type);
@@ -59,18 +59,20 @@ enum ended special(struct capture *c, struct watched *w, const char *name, const
 {
     PyTypeObject *type = Py_TYPE(call->args[0]);
     const bool is_programs_class = type->tp_flags & Py_TPFLAGS_HEAPTYPE;
-    PyObject *function = is_programs_class ? function_of(type, name) : NULL;
+    PyObject *function = is_programs_class ? find_python_method(type, name) : NULL;
     struct call made = *call;
 
     c->kind = NULL;
     if (!function)
         return ENDED_BEFORE;
-    made.operates = !call->bound; /* the call is of the operation, not of the function */
+    /* the callable is then the operation, e.g. operator.add, and it calls the function */
+    made.operates = !call->bound;
     return step_method(c, w, &made, function, class_source(c, call->args[0], call->shadows[0]),
                        name);
 }
 
-/* object's __ne__ negates __eq__. Is it that of the first argument's class? Guarded. */
+/* Does the first argument's class inherit __ne__ from `object`, which negates __eq__? *OF is the
+ * source of this class. Adds guards. */
 static bool inherits_ne(struct capture *c, const struct call *call, struct shadow **of)
 {
     PyObject *word = word_of("__ne__");
@@ -83,7 +85,7 @@ static bool inherits_ne(struct capture *c, const struct call *call, struct shado
 enum ended operate_special(struct capture *c, struct watched *w, const char *name,
                            const struct call *call)
 {
-    const int length = (int)strcspn(name, "_"); /* and_ is __and__ */
+    const int length = (int)strcspn(name, "_"); /* and_ stands for __and__ */
     struct shadow *of;
     char text[24];
 
@@ -99,9 +101,9 @@ enum ended operate_special(struct capture *c, struct watched *w, const char *nam
     return special(c, w, text, call);
 }
 
-/* ---- instances that are made here ---- */
+/* ---- new instances ---- */
 
-/* Is an instance made, changed and released by object's own methods? */
+/* Does `object` create instances of this class, set their attributes and release them? */
 static bool has_ordinary_slots(const PyTypeObject *type)
 {
     const bool is_programs_class = type->tp_flags & Py_TPFLAGS_HEAPTYPE;
@@ -117,7 +119,8 @@ static bool has_ordinary_slots(const PyTypeObject *type)
     return !type->tp_finalize && !type->tp_del;
 }
 
-/* Guard that TYPE, of the source OF, inherits these methods from object, and has none of those. */
+/* Guard that TYPE inherits the methods in `inherited` from `object` and has none of those in
+ * `absent`. OF is the source of TYPE. */
 static bool guard_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of)
 {
     static const char *const inherited[] = {"__new__", "__setattr__", "__getattribute__",
@@ -152,8 +155,9 @@ bool is_ordinary(struct capture *c, PyTypeObject *type, struct shadow *of)
     return of->source.is_ordinary;
 }
 
-/* Is object's __init__ that of the class of CALL? Guarded. */
-static bool has_no_init(struct capture *c, const struct call *call, PyObject *init)
+/* Does the class that CALL calls inherit __init__ from `object`, and has CALL no arguments? Adds
+ * guards. */
+static bool inherits_init(struct capture *c, const struct call *call, PyObject *init)
 {
     struct shadow *of;
 
@@ -178,13 +182,13 @@ enum ended construct(struct capture *c, struct watched *w, const struct call *ca
         return ENDED_BEFORE;
     making.made = made;
     made->object.of_class = call->of;
-    function = function_of(type, "__init__");
-    if (!function && has_no_init(c, call, init))
+    function = find_python_method(type, "__init__");
+    if (!function && inherits_init(c, call, init))
         return stack_result(c, w, call->slots, run_call(call), made);
     return step_method(c, w, &making, function, call->of, "__init__");
 }
 
-/* ---- properties, truth ---- */
+/* ---- properties, truth values ---- */
 
 enum ended call_property(struct capture *c, struct watched *w, PyObject *name, PyObject *property,
                          const struct call *call)
@@ -209,7 +213,7 @@ enum ended call_property(struct capture *c, struct watched *w, PyObject *name, P
     return break_at(c, "attribute", "a property that cannot be followed");
 }
 
-/* Has the class of VALUE neither __bool__ nor __len__, so that VALUE is true? Guarded. */
+/* Is VALUE always true, because its class has neither __bool__ nor __len__? Adds guards. */
 static bool is_always_true(struct capture *c, PyObject *value, struct shadow *of)
 {
     const PyTypeObject *type = Py_TYPE(value);
@@ -267,7 +271,7 @@ struct shadow *super_shadow(struct capture *c, struct shadow *of_type, struct sh
     return made;
 }
 
-/* The number of W's free variable __class__, or -1. */
+/* Return the index of W's free variable __class__; -1 if there is none. */
 static int find_class_cell(const struct watched *w)
 {
     for (int i = w->variables - w->code->co_nfreevars; i < w->variables; i++) {
@@ -279,8 +283,9 @@ static int find_class_cell(const struct watched *w)
     return -1;
 }
 
-/* super() without arguments: of the class in the free variable __class__, and the first argument,
- * which may be in a cell. NULL: unknown. */
+/* Return the shadow of super() without arguments, in frame W: its class is in the free variable
+ * __class__, and `self` is the first argument, perhaps in a cell. Returns NULL if they are
+ * unknown. */
 static struct shadow *super_of_frame(struct capture *c, const struct watched *w)
 {
     const bool has_self = w->code->co_argcount > 0;
@@ -310,8 +315,9 @@ enum ended call_super(struct capture *c, struct watched *w, const struct call *c
     return made ? stack_result(c, w, call->slots, run_call(call), made) : ENDED_BEFORE;
 }
 
-/* Does the class NEXT find NAME as super() does, which looks in MRO from its place AT on? It does
- * if it has the name itself, or if the rest of MRO is its own. */
+/* Does NEXT, the class at index AT of MRO, find attribute NAME in the same place as super() does?
+ * super() searches MRO from AT on. NEXT does if it has the attribute itself, or if its own MRO is
+ * the rest of MRO. */
 static bool finds_as_super(PyTypeObject *next, PyObject *name, PyObject *mro, Py_ssize_t at)
 {
     const bool is_programs_class = next->tp_flags & Py_TPFLAGS_HEAPTYPE;
@@ -327,7 +333,8 @@ static bool finds_as_super(PyTypeObject *next, PyObject *name, PyObject *mro, Py
     return true;
 }
 
-/* The source of FOUND, which item AT of the MRO of SELF's class has as NAME; or NULL. */
+/* Return the source of FOUND, attribute NAME of the class at index AT of MRO; or NULL. OF_CLASS is
+ * the source of the class that has this MRO. */
 static struct shadow *mro_source(struct capture *c, PyObject *mro, Py_ssize_t at, PyObject *name,
                                  PyObject *found, struct shadow *of_class)
 {

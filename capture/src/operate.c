@@ -1,21 +1,22 @@
 /* capture/src/operate.c -- operators. See capture.h.
  *
- * Before an operation runs it is clear whether it is understood: until then the frame is as CPython
- * left it, and the graph breaks before the instruction (ENDED_BEFORE). An operation that has run
- * with a result of unknown kind breaks behind it (ENDED_BEHIND). */
+ * Capture decides whether it can handle an operation before the operation runs. If it cannot, the
+ * frame is unchanged and the graph breaks before the instruction (ENDED_BEFORE). If the operation
+ * has run and its result is unknown, the graph breaks after the instruction (ENDED_BEHIND). */
 #include "capture.h"
 
 enum { BINARY_OPERATORS = 13 };
 
-/* By NB_ADD ... of BINARY_OP, then the same in place. */
+/* Functions of `operator`, by the argument of BINARY_OP (NB_ADD, ...): the plain operators, then
+ * the in-place ones. */
 static const char *const binary_names[2 * BINARY_OPERATORS] = {
     "add",    "and_", "floordiv", "lshift", "matmul",  "mul",  "mod",       "or_",     "pow",
     "rshift", "sub",  "truediv",  "xor",    "iadd",    "iand", "ifloordiv", "ilshift", "imatmul",
     "imul",   "imod", "ior",      "ipow",   "irshift", "isub", "itruediv",  "ixor"};
 
-/* operator.NAME of the COUNT values on top, which OPERANDS gets. */
-static struct call top_call(const struct watched *w, const char *name, int count,
-                            struct operands *operands)
+/* Describe a call of operator.NAME with the top COUNT values. OPERANDS gets the values. */
+static struct call describe_top_call(const struct watched *w, const char *name, int count,
+                                     struct operands *operands)
 {
     for (int i = 0; i < count; i++) {
         operands->values[i] = stack_value(w, count - 1 - i);
@@ -24,8 +25,9 @@ static struct call top_call(const struct watched *w, const char *name, int count
     return operator_call(name, count, count, operands);
 }
 
-/* Is the class of A below that of B, with a method of its own for B NAME A? It comes first then. */
-static bool overloads(PyObject *a, PyObject *b, const char *name)
+/* Does CPython try A's reflected method, e.g. A.__radd__, before B's method? It does if A's class
+ * is a subclass of B's with a reflected method of its own. */
+static bool comes_first_reflected(PyObject *a, PyObject *b, const char *name)
 {
     const int length = (int)strcspn(name, "_");
     OWNED PyObject *word = NULL;
@@ -40,9 +42,9 @@ static bool overloads(PyObject *a, PyObject *b, const char *name)
     return own && own != _PyType_Lookup(Py_TYPE(b), word);
 }
 
-/* Replace the bool on top, which an attempt left that ended as ENDED says, by itself, or by the
- * other if it is NEGATED. */
-static enum ended known_bool(struct capture *c, struct watched *w, enum ended ended, bool negated)
+/* A truth test has ended as ENDED says, with its result on top. Replace the result by True or
+ * False, negated if NEGATED. */
+static enum ended finish_truth(struct capture *c, struct watched *w, enum ended ended, bool negated)
 {
     PyObject *is;
 
@@ -57,9 +59,9 @@ static enum ended known_bool(struct capture *c, struct watched *w, enum ended en
     return ended;
 }
 
-/* Does CALL of operator.NAME give an integer, whatever the numbers are that vary? A shift may be
- * too large, a power a fraction. */
-static bool gives_number(struct capture *c, const char *name, const struct call *call)
+/* Does operator.NAME give an integer for all values of the integers that are inputs? A shift may
+ * raise, and a power may be a fraction. */
+static bool gives_integer(struct capture *c, const char *name, const struct call *call)
 {
     int large;
 
@@ -74,11 +76,13 @@ static bool gives_number(struct capture *c, const char *name, const struct call 
     return value_known(c, call->args[1], call->shadows[1]);
 }
 
-/* What does an operator's call. Decided in this order. */
+/* Who computes an operator's result. classify_operation() tests in this order. */
 enum operation_kind {
-    OPERATION_OF_CLASSES, /* special methods of the operands' classes; or containers move items */
-    OPERATION_NODE,       /* an operand is of the graph, or a number that varies */
-    OPERATION_KNOWN,      /* the operands are known */
+    /* special methods of the operands' classes, or an operation that moves items */
+    OPERATION_OF_CLASSES,
+    /* a node of the graph: an operand is an array, or an integer that is an input */
+    OPERATION_NODE,
+    OPERATION_KNOWN, /* the operator itself: all operands are known */
 };
 
 static bool is_graph_operand(const struct call *call, int i)
@@ -89,7 +93,7 @@ static bool is_graph_operand(const struct call *call, int i)
 static enum operation_kind classify_operation(struct capture *c, const char *name,
                                               const struct call *call)
 {
-    if (is_graph_operand(call, 0) || is_graph_operand(call, 1) || gives_number(c, name, call))
+    if (is_graph_operand(call, 0) || is_graph_operand(call, 1) || gives_integer(c, name, call))
         return OPERATION_NODE;
     return are_known(c, call, false) ? OPERATION_KNOWN : OPERATION_OF_CLASSES;
 }
@@ -99,7 +103,7 @@ static bool is_equality(const char *name)
     return !strcmp(name, "eq") || !strcmp(name, "ne");
 }
 
-/* An operator of containers, for which a function in Python is stepped. */
+/* Execute an operator of lists or tuples by stepping through a polyfill. */
 static enum ended operate_by_polyfill(struct capture *c, struct watched *w, const char *name,
                                       const struct call *call)
 {
@@ -112,16 +116,16 @@ static enum ended operate_by_polyfill(struct capture *c, struct watched *w, cons
     if (!strcmp(name, "contains"))
         return step_polyfill(c, w, "_contains", call);
     if (is_equality(name) && Py_TYPE(first) == Py_TYPE(call->args[1]))
-        return known_bool(c, w, step_polyfill(c, w, "_eq", call), name[0] == 'n');
+        return finish_truth(c, w, step_polyfill(c, w, "_eq", call), name[0] == 'n');
     return ENDED_BEFORE;
 }
 
-/* A special method of the operands' classes, tried in CPython's order. */
+/* Step through a special method of an operand's class. Methods are tried in CPython's order. */
 static enum ended operate_by_class(struct capture *c, struct watched *w, const char *name,
                                    const struct call *call)
 {
     const bool two = call->count == 2, in_place = two && name[0] == 'i';
-    const char *plain = name + in_place; /* iadd: add */
+    const char *plain = name + in_place; /* "add" for "iadd" */
     struct operands operands;
     struct call swapped = *call;
     enum ended ended = ENDED_BEFORE;
@@ -133,7 +137,7 @@ static enum ended operate_by_class(struct capture *c, struct watched *w, const c
     swapped.args = operands.values;
     swapped.shadows = operands.of;
     swapped.reflected = true;
-    if (!in_place && overloads(call->args[1], call->args[0], name))
+    if (!in_place && comes_first_reflected(call->args[1], call->args[0], name))
         ended = operate_special(c, w, name, &swapped);
     if (!is_decided(c, ended))
         ended = operate_special(c, w, name, call);
@@ -177,15 +181,15 @@ static enum ended operate_call(struct capture *c, struct watched *w, const char 
 static enum ended operate_binary(struct capture *c, struct watched *w, uint32_t which)
 {
     struct operands operands;
-    struct call call = top_call(w, binary_names[which], 2, &operands);
+    struct call call = describe_top_call(w, binary_names[which], 2, &operands);
 
-    if (are_numbers(c, &call)) /* which are changed in place by the plain operator */
+    if (are_numbers(c, &call)) /* integers have no in-place operators: `n += 1` is add(n, 1) */
         call.callable = operator_named(binary_names[which % BINARY_OPERATORS]);
     return operate_call(c, w, binary_names[which], &call);
 }
 
-/* Does the next instruction branch by the result, or take its truth? */
-static bool decides_next(const struct watched *w)
+/* Does the next instruction branch on the result, or convert it to a bool? */
+static bool is_truth_used_next(const struct watched *w)
 {
     const int next = w->next < w->units ? w->bytes[2 * w->next] : CACHE;
 
@@ -194,8 +198,8 @@ static bool decides_next(const struct watched *w)
     return compat_ops[next].jumps;
 }
 
-/* A comparison of numbers that vary: a guard that it gives the same at each hit. False: there is
- * none. */
+/* Guard that a comparison of integers which are inputs gives RESULT in later calls too. Returns
+ * false if no such guard is possible. */
 static bool guard_comparison(struct capture *c, const struct call *call, PyObject *result)
 {
     OWNED PyObject *expression = expression_of(c, call);
@@ -204,15 +208,16 @@ static bool guard_comparison(struct capture *c, const struct call *call, PyObjec
     return guard && !c->foreign && !guard_on(c, c->locals, "COMPARISON", guard);
 }
 
-static enum ended compare(struct capture *c, struct watched *w, struct compat_action action)
+static enum ended execute_comparison(struct capture *c, struct watched *w,
+                                     struct compat_action action)
 {
     static const char *const names[] = {"lt", "le", "eq", "ne", "gt", "ge"};
     const char *name = names[action.arg];
     struct operands operands;
-    const struct call call = top_call(w, name, 2, &operands);
+    const struct call call = describe_top_call(w, name, 2, &operands);
     enum ended ended;
 
-    if (decides_next(w) && are_numbers(c, &call)) {
+    if (is_truth_used_next(w) && are_numbers(c, &call)) {
         OWNED PyObject *result = run_call(&call);
 
         if (result && guard_comparison(c, &call, result))
@@ -223,16 +228,17 @@ static enum ended compare(struct capture *c, struct watched *w, struct compat_ac
     return ended;
 }
 
-/* Behind operations that give back one of their arguments: that. */
-static struct shadow *object_of(struct shadow *shadow)
+/* If SHADOW is the result of an in-place operation, return the shadow of the operand that it
+ * returned. */
+static struct shadow *skip_in_place_results(struct shadow *shadow)
 {
     while (shadow && shadow->kind == SHADOW_NODE && shadow->node.same)
         shadow = shadow->node.same;
     return shadow;
 }
 
-/* Is there only one object of NUMBER's value? */
-static bool is_small(PyObject *number)
+/* Is NUMBER one of the small integers of which CPython has a single object? */
+static bool is_cached_integer(PyObject *number)
 {
     int large;
     const long value = PyLong_AsLongAndOverflow(number, &large);
@@ -240,18 +246,19 @@ static bool is_small(PyObject *number)
     return !large && value >= -5 && value <= 256;
 }
 
-/* None, a bool, or small numbers: two that are equal are one object. */
-static bool is_singleton(PyObject *a, PyObject *b)
+/* Are A and B None, bools or small integers, so that they are one object if they are equal? */
+static bool are_singletons(PyObject *a, PyObject *b)
 {
     if (a == Py_None || b == Py_None || PyBool_Check(a) || PyBool_Check(b))
         return true;
     if (!PyLong_CheckExact(a) || !PyLong_CheckExact(b))
         return false;
-    return is_small(a) && is_small(b);
+    return is_cached_integer(a) && is_cached_integer(b);
 }
 
-/* Do the shadows alone tell whether they are one object? */
-static bool is_identity_sure(PyObject *b, const struct shadow *of_a, const struct shadow *of_b)
+/* Do the shadows alone tell whether A and B are the same object? */
+static bool is_identity_in_shadows(PyObject *b, const struct shadow *of_a,
+                                   const struct shadow *of_b)
 {
     if (b == polyfill("end"))
         return true;
@@ -262,21 +269,21 @@ static bool is_identity_sure(PyObject *b, const struct shadow *of_a, const struc
     return of_b && (of_a->kind == SHADOW_OBJECT || of_b->kind == SHADOW_OBJECT);
 }
 
-/* Can guards on both values settle whether they are one object? Adds the guards. */
-static bool guard_values(struct capture *c, PyObject *a, PyObject *b, struct shadow *of_a,
-                         struct shadow *of_b)
+/* Can guards on the values of A and B ensure that `A is B` stays as it is? Adds the guards. */
+static bool guard_for_identity(struct capture *c, PyObject *a, PyObject *b, struct shadow *of_a,
+                               struct shadow *of_b)
 {
     if (!value_type_known(c, a, of_a) || !value_type_known(c, b, of_b))
         return false;
     if (Py_TYPE(a) != Py_TYPE(b))
         return true;
-    if (!is_singleton(a, b) && (value_is_simple(a) || is_graph(a, of_a)))
+    if (!are_singletons(a, b) && (value_is_simple(a) || is_graph(a, of_a)))
         return false;
     return value_known(c, a, of_a) && value_known(c, b, of_b);
 }
 
-/* Both values come from sources: add a guard that they are, or are not, one object. False: no such
- * guard is possible. */
+/* Guard that A and B, which were read from two sources, are the same object, or are not. Returns
+ * false if no such guard is possible. */
 static bool guard_identity(struct capture *c, PyObject *a, PyObject *b, struct shadow *of_a,
                            struct shadow *of_b)
 {
@@ -288,15 +295,16 @@ static bool guard_identity(struct capture *c, PyObject *a, PyObject *b, struct s
     return path && !guard_on(c, of_a, a == b ? "ALIASING" : "NO_ALIASING", path);
 }
 
-/* Are the two on top one object? */
-static enum ended is_same(struct capture *c, struct watched *w, bool negated)
+/* Execute `a is b` or, if NEGATED, `a is not b`, for the top two values. */
+static enum ended compare_identity(struct capture *c, struct watched *w, bool negated)
 {
     PyObject *a = stack_value(w, 1), *b = stack_value(w, 0);
-    struct shadow *of_a = object_of(stack_shadow(w, 1)), *of_b = object_of(stack_shadow(w, 0));
-    bool is_sure = is_identity_sure(b, of_a, of_b);
+    struct shadow *of_a = skip_in_place_results(stack_shadow(w, 1)),
+                  *of_b = skip_in_place_results(stack_shadow(w, 0));
+    bool is_sure = is_identity_in_shadows(b, of_a, of_b);
 
     if (!is_sure)
-        is_sure = guard_values(c, a, b, of_a, of_b);
+        is_sure = guard_for_identity(c, a, b, of_a, of_b);
     if (!is_sure)
         is_sure = guard_identity(c, a, b, of_a, of_b);
     PyErr_Clear();
@@ -306,7 +314,7 @@ static enum ended is_same(struct capture *c, struct watched *w, bool negated)
     return known_result(c, w, 2, PyBool_FromLong((a == b) != negated));
 }
 
-/* Is it known, or guarded, whether DICT has ITEM, a known key, as a key? */
+/* Is it known whether DICT has the key ITEM? Adds guards. ITEM is known. */
 static bool is_key_known(struct capture *c, PyObject *dict, struct shadow *of, PyObject *item)
 {
     const char *kind;
@@ -324,7 +332,7 @@ static bool is_key_known(struct capture *c, PyObject *dict, struct shadow *of, P
     return true;
 }
 
-static enum ended contains(struct capture *c, struct watched *w)
+static enum ended execute_contains(struct capture *c, struct watched *w)
 {
     PyObject *container = stack_value(w, 0), *item = stack_value(w, 1);
     struct shadow *of = stack_shadow(w, 0), *of_item = stack_shadow(w, 1);
@@ -345,8 +353,8 @@ static enum ended contains(struct capture *c, struct watched *w)
     return operate_call(c, w, "contains", &call);
 }
 
-/* VALUE as !s, !r or !a of an f-string converts it: a new reference. */
-static PyObject *converted(PyObject *value, uint32_t how)
+/* Convert VALUE as !s, !r or !a in an f-string does: a new reference. */
+static PyObject *convert_for_format(PyObject *value, uint32_t how)
 {
     enum { CONVERT_NOT, CONVERT_STR, CONVERT_REPR, CONVERT_ASCII };
 
@@ -362,17 +370,17 @@ static PyObject *converted(PyObject *value, uint32_t how)
     }
 }
 
-static enum ended format(struct capture *c, struct watched *w, struct compat_action action)
+static enum ended execute_format(struct capture *c, struct watched *w, struct compat_action action)
 {
     const bool has_format = action.flag;
     struct operands operands;
-    const struct call call = top_call(w, "format", has_format ? 2 : 1, &operands);
+    const struct call call = describe_top_call(w, "format", has_format ? 2 : 1, &operands);
     OWNED PyObject *text = NULL;
     PyObject *result;
 
     if (!are_known(c, &call, false))
         return unknown_operand(c, &call, "the text");
-    text = converted(operands.values[0], action.arg);
+    text = convert_for_format(operands.values[0], action.arg);
     if (!text)
         return ENDED_RAISED;
     result = PyObject_Format(text, has_format ? operands.values[1] : NULL);
@@ -399,7 +407,7 @@ enum ended to_bool(struct capture *c, struct watched *w)
     int is;
 
     if (is_decided(c, ended))
-        return known_bool(c, w, ended, false);
+        return finish_truth(c, w, ended, false);
     if (is_graph(value, of))
         return break_at(c, "data", "whether a %.100s is true decides what runs", type);
     if (!is_truth_known(c, value, of))
@@ -411,7 +419,7 @@ enum ended to_bool(struct capture *c, struct watched *w)
 static enum ended operate_unary(struct capture *c, struct watched *w, const char *name)
 {
     struct operands operands;
-    const struct call call = top_call(w, name, 1, &operands);
+    const struct call call = describe_top_call(w, name, 1, &operands);
 
     return operate_call(c, w, name, &call);
 }
@@ -419,7 +427,7 @@ static enum ended operate_unary(struct capture *c, struct watched *w, const char
 static enum ended get_iterator(struct capture *c, struct watched *w)
 {
     struct operands operands;
-    const struct call call = top_call(w, "iter", 1, &operands);
+    const struct call call = describe_top_call(w, "iter", 1, &operands);
     enum ended ended = call_iter(c, w, &call);
 
     if (COMPAT_ABOVE_ITERATOR && is_done(ended))
@@ -443,15 +451,15 @@ enum ended operate(struct capture *c, struct watched *w, struct compat_action ac
     case TO_BOOL:
         return to_bool(c, w);
     case UNARY_NOT:
-        return known_bool(c, w, to_bool(c, w), true);
+        return finish_truth(c, w, to_bool(c, w), true);
     case COMPARE_OP:
-        return compare(c, w, action);
+        return execute_comparison(c, w, action);
     case IS_OP:
-        return is_same(c, w, action.arg);
+        return compare_identity(c, w, action.arg);
     case CONTAINS_OP:
-        return known_bool(c, w, contains(c, w), action.arg);
+        return finish_truth(c, w, execute_contains(c, w), action.arg);
     case FORMAT_VALUE:
-        return format(c, w, action);
+        return execute_format(c, w, action);
     default:
         return build(c, w, action);
     }

@@ -1,17 +1,18 @@
-/* capture/src/step.c -- one instruction after the other, in the frame that CPython made. See
- * capture.h.
+/* capture/src/step.c -- execute one instruction after the other, in the frame that CPython made.
+ * See capture.h.
  *
- * Before each instruction the shadows of the stack are copied: if the graph breaks there, the code
- * made for it must leave the stack as it was then. */
+ * Before each instruction the shadows of the stack are copied. If the graph breaks at the
+ * instruction, the compiled code must leave the stack as it was then. */
 #include "capture.h"
 
 enum { MOST_JUMPS = 40000, MOST_NODES = 40000 };
 
 /* ---- variables ---- */
 
-/* The capture keeps each value that was read. Is OBJECT (NULL: any of c->mortal) alive only by that
- * and by MORE references? Without us CPython would release it now, and run its finalizer. */
-static bool dies(const struct capture *c, PyObject *object, Py_ssize_t more)
+/* Is OBJECT kept alive only by the references of the capture and MORE others? The capture holds a
+ * reference to each value that was read; without it CPython would release OBJECT now and run its
+ * finalizer. NULL stands for any object of c->mortal. */
+static bool would_have_died(const struct capture *c, PyObject *object, Py_ssize_t more)
 {
     for (Py_ssize_t i = 0; i < c->mortal->count; i++) {
         const struct shadow *one = c->mortal->items[i];
@@ -34,12 +35,12 @@ static const char *variable_name(const struct watched *w, uint32_t variable)
     return PyUnicode_AsUTF8(PyTuple_GET_ITEM(w->code->co_localsplusnames, variable));
 }
 
-static enum ended unbound(struct capture *c, const struct watched *w, uint32_t variable)
+static enum ended break_at_unbound(struct capture *c, const struct watched *w, uint32_t variable)
 {
     return break_at(c, "instruction", "variable %.100s has no value", variable_name(w, variable));
 }
 
-/* Has a resume function got the variable's value as an argument that may stand for no value? */
+/* Is the variable an argument of a resume function whose value may be the marker for "unbound"? */
 static bool may_be_unbound(struct capture *c, const struct watched *w, uint32_t variable)
 {
     struct shadow *of = w->shadow[variable];
@@ -51,13 +52,13 @@ static bool may_be_unbound(struct capture *c, const struct watched *w, uint32_t 
     return !value_type_known(c, compat_local(w->frame, (int)variable), of);
 }
 
-static enum ended may_load(struct capture *c, const struct watched *w, uint32_t variable)
+static enum ended check_load(struct capture *c, const struct watched *w, uint32_t variable)
 {
     if (!compat_local(w->frame, (int)variable)) {
-        /* nothing is kept of a call that raises */
+        /* a call that raises is not compiled: discard the capture */
         if (!w->outer && !code_handles(w->code, w->bytes, w->unit))
             c->failed = true;
-        return unbound(c, w, variable);
+        return break_at_unbound(c, w, variable);
     }
     if (may_be_unbound(c, w, variable))
         return break_at(c, "value", "variable %.100s may have no value",
@@ -67,7 +68,7 @@ static enum ended may_load(struct capture *c, const struct watched *w, uint32_t 
 
 static enum ended load_fast(struct capture *c, struct watched *w, uint32_t variable)
 {
-    enum ended ended = may_load(c, w, variable);
+    enum ended ended = check_load(c, w, variable);
     PyObject *value = compat_local(w->frame, (int)variable);
 
     if (value != w->put[variable])
@@ -77,7 +78,8 @@ static enum ended load_fast(struct capture *c, struct watched *w, uint32_t varia
     return ended;
 }
 
-static void store(struct watched *w, uint32_t variable, PyObject *value, struct shadow *shadow)
+static void set_variable(struct watched *w, uint32_t variable, PyObject *value,
+                         struct shadow *shadow)
 {
     PyObject *old = compat_take_local(w->frame, (int)variable);
 
@@ -87,8 +89,8 @@ static void store(struct watched *w, uint32_t variable, PyObject *value, struct 
     Py_XDECREF(old);
 }
 
-/* Pop the top of the stack: the reference is the caller's. */
-static PyObject *pop(struct watched *w, struct shadow **shadow)
+/* Pop the value on top of the stack: a new reference. */
+static PyObject *pop_value(struct watched *w, struct shadow **shadow)
 {
     int at;
 
@@ -99,13 +101,13 @@ static PyObject *pop(struct watched *w, struct shadow **shadow)
     return compat_take_local(w->frame, at);
 }
 
-static enum ended may_store(struct capture *c, const struct watched *w, uint32_t variable)
+static enum ended check_store(struct capture *c, const struct watched *w, uint32_t variable)
 {
     PyObject *old = compat_local(w->frame, (int)variable);
 
     if (!old)
         return ENDED_NOT;
-    if (dies(c, old, 1))
+    if (would_have_died(c, old, 1))
         return break_at_death(c);
     if (c->mortal->count && Py_REFCNT(old) == 1 && !value_dies_quietly(old))
         return break_at_death(c);
@@ -114,20 +116,21 @@ static enum ended may_store(struct capture *c, const struct watched *w, uint32_t
 
 static enum ended store_fast(struct capture *c, struct watched *w, uint32_t variable)
 {
-    enum ended ended = may_store(c, w, variable);
+    enum ended ended = check_store(c, w, variable);
     struct shadow *shadow;
     PyObject *value;
 
     if (ended)
         return ended;
-    value = pop(w, &shadow);
-    store(w, variable, value, shadow);
+    value = pop_value(w, &shadow);
+    set_variable(w, variable, value, shadow);
     return ENDED_NOT;
 }
 
-/* May both halves of a double instruction run? What the first stores the second may load. */
-static enum ended may_do_two(struct capture *c, const struct watched *w, const unsigned char *half,
-                             const uint32_t *variable)
+/* Can both halves of a double instruction such as STORE_FAST_LOAD_FAST run? The second half may
+ * load the variable that the first one stores. */
+static enum ended check_double_instruction(struct capture *c, const struct watched *w,
+                                           const unsigned char *half, const uint32_t *variable)
 {
     enum ended ended = ENDED_NOT;
 
@@ -135,18 +138,18 @@ static enum ended may_do_two(struct capture *c, const struct watched *w, const u
         const bool is_stored_first = i && half[0] == STORE_FAST && variable[0] == variable[1];
 
         if (half[i] == STORE_FAST)
-            ended = may_store(c, w, variable[i]);
+            ended = check_store(c, w, variable[i]);
         else if (!is_stored_first)
-            ended = may_load(c, w, variable[i]);
+            ended = check_load(c, w, variable[i]);
     }
     return ended;
 }
 
-static enum ended two(struct capture *c, struct watched *w, uint32_t arg)
+static enum ended double_instruction(struct capture *c, struct watched *w, uint32_t arg)
 {
     const unsigned char *half = compat_ops[w->op].half;
     const uint32_t variable[2] = {arg >> 4, arg & 15};
-    enum ended ended = may_do_two(c, w, half, variable);
+    enum ended ended = check_double_instruction(c, w, half, variable);
 
     for (int i = 0; i < 2 && !ended; i++) {
         if (half[i] == STORE_FAST)
@@ -159,7 +162,8 @@ static enum ended two(struct capture *c, struct watched *w, uint32_t arg)
 
 /* ---- cells ---- */
 
-/* The shadow of CELL, which contains CONTENT. OUTSIDE: another function has made it. */
+/* Make the shadow of CELL, whose content has the shadow CONTENT. OUTSIDE: another function made the
+ * cell. */
 static struct shadow *cell_shadow(struct capture *c, struct shadow *content, PyObject *cell,
                                   struct shadow *source, bool outside)
 {
@@ -188,7 +192,7 @@ static enum ended make_cell(struct capture *c, struct watched *w, uint32_t varia
     return ENDED_NOT;
 }
 
-/* The shadow of CELL, free variable I, called NAME, of the function that is captured. */
+/* Make the shadow of CELL, which is free variable I of the captured function and is called NAME. */
 static struct shadow *own_free_cell(struct capture *c, int i, PyObject *name, PyObject *cell)
 {
     PyObject *value = compat_cell_content(cell);
@@ -202,7 +206,8 @@ static struct shadow *own_free_cell(struct capture *c, int i, PyObject *name, Py
     return cell_shadow(c, content, cell, source, true);
 }
 
-/* The shadow of CELL, free variable I of a function that was read at OF. */
+/* Make the shadow of CELL, which is free variable I of a function that was read. OF is the
+ * function's source. */
 static struct shadow *read_free_cell(struct capture *c, struct shadow *of, int i, PyObject *cell)
 {
     OWNED PyObject *number = PyLong_FromLong(i);
@@ -218,8 +223,8 @@ static struct shadow *read_free_cell(struct capture *c, struct shadow *of, int i
     return cell_shadow(c, content, cell, source, true);
 }
 
-static struct shadow *free_cell(struct capture *c, struct watched *w, int i, PyObject *name,
-                                PyObject *cell)
+static struct shadow *shadow_of_free_cell(struct capture *c, struct watched *w, int i,
+                                          PyObject *name, PyObject *cell)
 {
     struct shadow *of = w->function;
 
@@ -232,7 +237,7 @@ static struct shadow *free_cell(struct capture *c, struct watched *w, int i, PyO
     return cell_shadow(c, NULL, cell, NULL, true);
 }
 
-static enum ended copy_free(struct capture *c, struct watched *w, int count)
+static enum ended copy_free_vars(struct capture *c, struct watched *w, int count)
 {
     PyObject *closure = compat_function(w->frame)->func_closure;
     const int first = w->variables - count;
@@ -243,12 +248,13 @@ static enum ended copy_free(struct capture *c, struct watched *w, int count)
         PyObject *cell = PyTuple_GET_ITEM(closure, i);
         PyObject *name = PyTuple_GET_ITEM(w->code->co_localsplusnames, first + i);
 
-        store(w, (uint32_t)(first + i), Py_NewRef(cell), free_cell(c, w, i, name, cell));
+        set_variable(w, (uint32_t)(first + i), Py_NewRef(cell),
+                     shadow_of_free_cell(c, w, i, name, cell));
     }
     return ENDED_NOT;
 }
 
-/* The shadow of the content of OF's cell, which an effect may have changed. NULL: unknown. */
+/* Return the shadow of the content of cell OF, as effects have left it; NULL if it is unknown. */
 static struct shadow *cell_content(struct capture *c, struct shadow *of)
 {
     struct shadow *source, *changed;
@@ -269,7 +275,8 @@ static struct shadow *cell_content(struct capture *c, struct shadow *of)
 
 enum { DEFAULTS = 1, KEYWORDS = 2, CLOSURE = 8 };
 
-/* Has the program's code set the cell of OF, whose CONTENT was known, to VALUE? */
+/* Fail the capture if code of the program has set the cell. VALUE is the content now, CONTENT the
+ * shadow of the content that is expected. */
 static void check_cell(struct capture *c, const struct shadow *of, const struct shadow *content,
                        PyObject *value)
 {
@@ -286,7 +293,7 @@ static enum ended load_deref(struct capture *c, struct watched *w, uint32_t vari
     struct shadow *content;
 
     if (!value)
-        return unbound(c, w, variable);
+        return break_at_unbound(c, w, variable);
     content = cell_content(c, of);
     if (content)
         check_cell(c, of, content, value);
@@ -302,7 +309,7 @@ static enum ended store_deref(struct capture *c, struct watched *w, uint32_t var
     PyObject *old, *value;
 
     if (!cell || !PyCell_Check(cell))
-        return unbound(c, w, variable);
+        return break_at_unbound(c, w, variable);
     old = compat_cell_content(cell);
     content = old ? cell_content(c, of) : NULL;
     if (content)
@@ -313,9 +320,9 @@ static enum ended store_deref(struct capture *c, struct watched *w, uint32_t var
     if (!is_kind(of, SHADOW_CELL) || of->cell.is_outside || !shadow_change(c, of))
         return break_at(c, "mutation", "variable %.100s of another function is set",
                         variable_name(w, variable));
-    if (old && dies(c, old, 1))
+    if (old && would_have_died(c, old, 1))
         return break_at_death(c);
-    value = pop(w, &shadow);
+    value = pop_value(w, &shadow);
     of->items[0] = shadow;
     of->value = value;
     PyCell_SET(cell, value);
@@ -323,12 +330,13 @@ static enum ended store_deref(struct capture *c, struct watched *w, uint32_t var
     return ENDED_NOT;
 }
 
-/* Give FUNCTION its part WHAT, which is on top. */
-static void take_part(struct watched *w, PyFunctionObject *function, struct shadow *shadow,
-                      uint32_t what)
+/* Pop a part of FUNCTION from the stack: its defaults, keyword defaults or closure, as WHAT
+ * says. */
+static void set_function_part(struct watched *w, PyFunctionObject *function, struct shadow *shadow,
+                              uint32_t what)
 {
     struct shadow *of;
-    PyObject *part = pop(w, &of);
+    PyObject *part = pop_value(w, &of);
 
     switch (what) {
     case DEFAULTS:
@@ -348,7 +356,7 @@ static void take_part(struct watched *w, PyFunctionObject *function, struct shad
     }
 }
 
-/* A function of the code on top, with the parts below it. */
+/* Execute MAKE_FUNCTION: the code object is on top of the stack, the function's parts lie below. */
 static enum ended make_function(struct capture *c, struct watched *w, struct compat_action action)
 {
     const unsigned understood = CLOSURE | KEYWORDS | DEFAULTS;
@@ -358,7 +366,7 @@ static enum ended make_function(struct capture *c, struct watched *w, struct com
 
     if (makes)
         shadow = shadow_new(c, SHADOW_FUNCTION, 0);
-    else /* SET_FUNCTION_ATTRIBUTE: one part more */
+    else /* SET_FUNCTION_ATTRIBUTE adds one part to a function */
         shadow = stack_shadow(w, 0);
     if (!is_kind(shadow, SHADOW_FUNCTION) || action.arg & ~understood)
         return break_at(c, "instruction", "a function is made that has annotations");
@@ -374,14 +382,15 @@ static enum ended make_function(struct capture *c, struct watched *w, struct com
     stack_drop(w, 1);
     for (uint32_t what = CLOSURE; what; what >>= 1)
         if (action.arg & what)
-            take_part(w, (PyFunctionObject *)made, shadow, what);
+            set_function_part(w, (PyFunctionObject *)made, shadow, what);
     stack_push(w, made, shadow);
     return ENDED_NOT;
 }
 
 /* ---- globals, jumps, with ---- */
 
-/* The builtin NAME, which is no global: guarded. A new reference, or NULL; its source in SHADOW. */
+/* Read the builtin NAME, and guard that no global hides it. Returns a new reference, or NULL;
+ * *SHADOW is the builtin's source. */
 static PyObject *read_builtin(struct capture *c, struct watched *w, PyObject *name,
                               struct shadow **shadow)
 {
@@ -427,7 +436,7 @@ static enum ended load_global(struct capture *c, struct watched *w, PyObject *na
     return push_callable(w, null, Py_NewRef(value), shadow);
 }
 
-static void swap(struct watched *w, int count)
+static void swap_on_stack(struct watched *w, int count)
 {
     const int a = w->variables + w->depth - 1;
     const int b = w->variables + w->depth - count;
@@ -451,7 +460,7 @@ static enum ended jump(struct capture *c, struct watched *w, uint32_t to)
     return ENDED_NOT;
 }
 
-/* Is it known whether VALUE is None? */
+/* Is it known whether VALUE is None? Adds guards. */
 static bool is_none_known(struct capture *c, PyObject *value, struct shadow *shadow)
 {
     if (value == Py_None)
@@ -480,20 +489,21 @@ static enum ended jump_if(struct capture *c, struct watched *w, struct compat_ac
         is = stack_value(w, 0) == Py_True;
     }
     if (is == wanted && jump(c, w, action.arg) && !ended)
-        return ENDED_BEFORE; /* with the bool: what gave it does not run again */
+        return ENDED_BEFORE; /* leave the bool on the stack: the truth test must not run twice */
     stack_drop(w, 1);
-    if (is == wanted && action.op == JUMP_IF_FALSE_OR_POP) /* keeps the value when it jumps */
+    /* this instruction keeps the value if it jumps */
+    if (is == wanted && action.op == JUMP_IF_FALSE_OR_POP)
         stack_push(w, Py_NewRef(value), shadow);
     return ended;
 }
 
-/* Is it a method in Python of the program's class? */
+/* Is it a method that is written in Python? */
 static bool is_python_method(PyObject *method)
 {
     return method && PyFunction_Check(method);
 }
 
-/* Step __enter__ of MANAGER, below its __exit__, which is on top. */
+/* Step through __enter__ of MANAGER, the object on the stack below its __exit__. */
 static enum ended step_enter(struct capture *c, struct watched *w, struct operands *manager,
                              PyObject *enter)
 {
@@ -502,14 +512,15 @@ static enum ended step_enter(struct capture *c, struct watched *w, struct operan
     struct shadow *of_class = class_source(c, manager->values[0], manager->of[0]);
     enum ended ended;
 
-    swap(w, 2);
+    swap_on_stack(w, 2);
     ended = step_method(c, w, &call, enter, of_class, "__enter__");
     if (ended == ENDED_BEFORE)
-        swap(w, 2);
+        swap_on_stack(w, 2);
     return ended;
 }
 
-/* Replace the context manager on top by its __exit__, and the result of its __enter__. */
+/* Execute BEFORE_WITH: replace the context manager on top by its __exit__ and the result of its
+ * __enter__. */
 static enum ended begin_with(struct capture *c, struct watched *w)
 {
     struct operands manager = {{stack_value(w, 0)}, {stack_shadow(w, 0)}};
@@ -524,7 +535,8 @@ static enum ended begin_with(struct capture *c, struct watched *w)
         const struct shadow *of = stack_shadow(w, 0);
         enum ended ended = ENDED_BEFORE;
 
-        if (is_kind(of, SHADOW_METHOD) && of->value == exit) /* of the class, not its own */
+        /* the class's method, not an attribute of the manager itself */
+        if (is_kind(of, SHADOW_METHOD) && of->value == exit)
             ended = step_enter(c, w, &manager, enter);
         if (ended != ENDED_BEFORE)
             return ended;
@@ -539,10 +551,10 @@ static enum ended delete_fast(struct capture *c, struct watched *w, uint32_t var
     enum ended ended;
 
     if (!compat_local(w->frame, (int)variable))
-        return unbound(c, w, variable);
-    ended = may_store(c, w, variable);
+        return break_at_unbound(c, w, variable);
+    ended = check_store(c, w, variable);
     if (!ended)
-        store(w, variable, NULL, NULL);
+        set_variable(w, variable, NULL, NULL);
     return ended;
 }
 
@@ -564,36 +576,37 @@ static enum ended load_const(struct capture *c, struct watched *w, uint32_t numb
     return ENDED_NOT;
 }
 
-static enum ended not_followed(struct capture *c)
+static enum ended break_at_unknown_instruction(struct capture *c)
 {
     return break_at(c, "instruction", "an instruction that is not followed");
 }
 
-/* CPython does not look for it among the globals. */
+/* CPython looks for __build_class__ among the builtins only, so a global of this name would be
+ * wrong. */
 static enum ended load_build_class(struct capture *c, struct watched *w)
 {
     PyObject *name = word_of("__build_class__");
 
     if (PyDict_Contains(w->frame->f_globals, name))
-        return not_followed(c);
+        return break_at_unknown_instruction(c);
     return load_global(c, w, name, false);
 }
 
 static enum ended store_global(struct capture *c, struct watched *w, PyObject *name)
 {
     if (!w->globals || !PyDict_CheckExact(w->frame->f_globals))
-        return not_followed(c);
+        return break_at_unknown_instruction(c);
     return set_in_dict(c, w, 1, w->globals, name, stack_value(w, 0), stack_shadow(w, 0));
 }
 
 static enum ended import_from(struct capture *c, struct watched *w, PyObject *name)
 {
     if (!PyModule_CheckExact(stack_value(w, 0)))
-        return not_followed(c);
+        return break_at_unknown_instruction(c);
     return read_attribute(c, w, 0, stack_value(w, 0), stack_shadow(w, 0), name, false);
 }
 
-/* At the end of the iterator, jump to unit END. */
+/* Execute FOR_ITER. If the iterator has ended, jump to END. */
 static enum ended for_iter(struct capture *c, struct watched *w, uint32_t end)
 {
     PyObject *iterator = stack_value(w, COMPAT_ABOVE_ITERATOR);
@@ -613,7 +626,8 @@ static enum ended return_const(struct capture *c, struct watched *w, uint32_t nu
     return c->returned_shadow ? ENDED_RETURN : no_memory_at(c);
 }
 
-static enum ended step(struct capture *c, struct watched *w, struct compat_action action)
+static enum ended execute_instruction(struct capture *c, struct watched *w,
+                                      struct compat_action action)
 {
     PyObject *const names = w->code->co_names;
     const uint32_t arg = action.arg;
@@ -632,7 +646,7 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case STORE_FAST:
         return store_fast(c, w, arg);
     case LOAD_FAST_LOAD_FAST:
-        return two(c, w, arg);
+        return double_instruction(c, w, arg);
     case DELETE_FAST:
         return delete_fast(c, w, arg);
     case LOAD_FAST_AND_CLEAR:
@@ -646,7 +660,7 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     case MAKE_CELL:
         return make_cell(c, w, arg);
     case COPY_FREE_VARS:
-        return copy_free(c, w, (int)arg);
+        return copy_free_vars(c, w, (int)arg);
     case LOAD_GLOBAL:
         return load_global(c, w, name, action.flag);
     case LOAD_BUILD_CLASS:
@@ -677,7 +691,7 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
         return ENDED_NOT;
     case SWAP:
         if (arg > 1)
-            swap(w, (int)arg);
+            swap_on_stack(w, (int)arg);
         return ENDED_NOT;
     case UNPACK_SEQUENCE:
         return unpack(c, w, (Py_ssize_t)arg, -1);
@@ -712,7 +726,7 @@ static enum ended step(struct capture *c, struct watched *w, struct compat_actio
     }
 }
 
-/* Has code of the program's set a variable of W's frame (f_locals)? */
+/* Has code of the program set a variable of W's frame, e.g. through f_locals? */
 static bool variables_changed(const struct watched *w)
 {
     for (int i = 0; i < w->variables; i++)
@@ -736,7 +750,8 @@ static struct compat_action next_action(struct watched *w)
     return compat_action(w->op, arg, unit);
 }
 
-/* Keep the stack as it is: if the instruction breaks after all, the graph gives what was there. */
+/* Copy the shadows of the stack. If the graph breaks at the instruction, it must produce these
+ * values. */
 static void keep_stack(struct watched *w)
 {
     struct shadow **stack = w->shadow + w->variables;
@@ -754,29 +769,31 @@ static enum ended step_if_possible(struct capture *c, struct watched *w,
     if (c->failed || PyList_GET_SIZE(c->nodes) > MOST_NODES)
         return break_at(c, "limit", "a graph of more than %d operations", MOST_NODES);
     c->make_bool = false;
-    ended = step(c, w, action);
+    ended = execute_instruction(c, w, action);
     if (make_bool && ended == ENDED_BEFORE)
         c->make_bool = true;
     return ended;
 }
 
-/* Execute the instruction at w->next, with what a break needs. */
+/* Execute the instruction at w->next, so that the graph can break there. */
 static enum ended step_one(struct capture *c, struct watched *w, struct compat_action action)
 {
     const struct attempt before = attempt_begin(c);
     enum ended ended;
 
     compat_step_at(w->frame, w->unit);
-    if (compat_is_traced(c->ts)) /* CPython calls trace functions at each line */
+    /* stop capturing: only CPython calls trace functions at each line */
+    if (compat_is_traced(c->ts))
         c->failed = true;
-    if (!w->outer && c->mortal->count) /* its changes can be undone */
+    /* from here on, changes of shadows are saved so that they can be undone */
+    if (!w->outer && c->mortal->count)
         w->serial = ++c->serial;
     keep_stack(w);
     ended = step_if_possible(c, w, action);
-    /* CPython executes the instruction itself at each hit */
+    /* in later calls CPython executes this instruction itself, with its effects */
     if (ended == ENDED_RAISED || ended == ENDED_BEFORE)
         c->effects->count = before.effects;
-    if (!ended && !w->outer && dies(c, NULL, 0)) {
+    if (!ended && !w->outer && would_have_died(c, NULL, 0)) {
         attempt_undo(c, &before);
         break_at_death(c);
         return ENDED_BEHIND;
@@ -784,7 +801,7 @@ static enum ended step_one(struct capture *c, struct watched *w, struct compat_a
     return ended;
 }
 
-/* Note where and why W has ended. */
+/* Note where and why the function of W has ended. */
 static void note_end(struct capture *c, struct watched *w, enum ended ended)
 {
     PyObject *raised = ended == ENDED_RAISED ? PyErr_Occurred() : NULL;
@@ -847,7 +864,7 @@ int watched_open(struct capture *c, struct watched *w, compat_frame *frame)
     w->held = PyCode_GetCode(code);
     w->shadow = calloc(variables + 2 * stack + 2, sizeof *w->shadow);
     w->put = calloc(variables + 1, sizeof *w->put);
-    /* CPython raises at the recursion limit */
+    /* at the recursion limit CPython must raise */
     if (!w->held || !w->shadow || !w->put || compat_recursion_remaining(c->ts) <= 0) {
         watched_free(w);
         PyErr_Clear();
@@ -868,17 +885,17 @@ void watched_close(struct capture *c, struct watched *w)
     watched_free(w);
 }
 
-/* The unit at which CPython goes on in W's frame. */
+/* Return the unit at which CPython must continue the frame of W. */
 static int32_t unit_to_go_on(const struct watched *w, enum ended ended)
 {
     switch (ended) {
-    case ENDED_RAISED: /* the handler is looked for one unit before that */
+    case ENDED_RAISED: /* CPython looks for a handler of the instruction before this unit */
         return w->unit + 1;
     case ENDED_BEHIND:
         return w->next;
     case ENDED_BEFORE:
         return w->group;
-    default: /* it has yet to return, or yield */
+    default: /* CPython executes the return or yield */
         return w->unit;
     }
 }
@@ -906,7 +923,7 @@ int hand_over(struct capture *c, struct watched *w, enum ended ended,
     return 0;
 }
 
-/* The globals of W's function. */
+/* Find the globals of W's function: set w->globals to their source. */
 static void find_globals(struct capture *c, struct watched *w)
 {
     if (w->frame->f_globals == c->globals->value)
@@ -917,9 +934,9 @@ static void find_globals(struct capture *c, struct watched *w)
         w->globals = source_attribute(c, w->function, "__globals__", w->frame->f_globals);
 }
 
-/* Give the cells of a generator that is resumed the first time their shadows, as its instructions
- * did that ran when it was made. */
-static bool take_cells(struct capture *c, struct watched *w)
+/* Make shadows for the cells of a generator that is resumed for the first time. Its MAKE_CELL and
+ * COPY_FREE_VARS instructions ran when it was made, before capture stepped through its frame. */
+static bool make_cell_shadows(struct capture *c, struct watched *w)
 {
     for (int32_t unit = 0; unit < w->next; unit++) {
         const int op = w->bytes[2 * unit];
@@ -930,15 +947,15 @@ static bool take_cells(struct capture *c, struct watched *w)
         if (op == MAKE_CELL)
             w->shadow[arg] =
                 cell_shadow(c, w->shadow[arg], compat_local(w->frame, arg), NULL, false);
-        if (op == COPY_FREE_VARS && copy_free(c, w, arg))
+        if (op == COPY_FREE_VARS && copy_free_vars(c, w, arg))
             return false;
     }
     return true;
 }
 
-/* Give W, the frame of the generator OF, the shadows of its variables and its stack. It is resumed
- * with None, or what it is sent. */
-static bool take_up(struct capture *c, struct watched *w, struct shadow *of)
+/* Prepare W, the frame of generator OF, to be resumed with None or the value of send(): restore the
+ * shadows of its variables and stack. */
+static bool resume_generator(struct capture *c, struct watched *w, struct shadow *of)
 {
     const struct call *sent = c->sent;
     PyObject *value = sent ? sent->args[0] : Py_None;
@@ -951,7 +968,7 @@ static bool take_up(struct capture *c, struct watched *w, struct shadow *of)
     memcpy(w->shadow, of->items, sizeof *w->shadow * (size_t)of->count);
     w->shadow[count - 1] = sent ? sent->shadows[0] : shadow_const(c, Py_None);
     c->sent = NULL;
-    if (!of->generator.has_begun && !take_cells(c, w))
+    if (!of->generator.has_begun && !make_cell_shadows(c, w))
         return false;
     of->generator.has_begun = true;
     return w->depth > 0 && compat_local(w->frame, count - 1) == value;
@@ -973,7 +990,8 @@ PyObject *capture_go_on(PyThreadState *ts, compat_frame *frame, int throws)
     return result;
 }
 
-/* The generator that FRAME, which is resumed, is of, or NULL. */
+/* Return the generator to which FRAME, which is being resumed, belongs; NULL if capture knows
+ * none. */
 static struct shadow *find_generator(const struct capture *c, compat_frame *frame)
 {
     if (!compat_is_resumed(frame))
@@ -994,7 +1012,7 @@ bool capture_awaits(struct capture *c, compat_frame *frame)
     return is_awaited;
 }
 
-/* Has FRAME the arguments of the operation that has called it? */
+/* Does FRAME have the arguments of the operation that called it? */
 static bool has_awaited_arguments(const struct capture *c, compat_frame *frame)
 {
     const struct call *call = c->awaited_call;
@@ -1009,8 +1027,8 @@ static bool has_awaited_arguments(const struct capture *c, compat_frame *frame)
     return true;
 }
 
-/* Open W for FRAME, which is GENERATOR's or, with NULL, the awaited function's. False: it cannot be
- * stepped. */
+/* Open W for FRAME, a frame of GENERATOR or, if that is NULL, of the function that capture expects.
+ * Returns false if capture cannot step through the frame. */
 static bool open_inner(struct capture *c, PyThreadState *ts, struct watched *w, compat_frame *frame,
                        struct shadow *generator)
 {
@@ -1023,7 +1041,7 @@ static bool open_inner(struct capture *c, PyThreadState *ts, struct watched *w, 
     return !watched_open(c, w, frame);
 }
 
-/* Step W from the start of the awaited function. */
+/* Step through W, a frame of the function that capture expects. */
 static enum ended watch_function(struct capture *c, struct watched *w)
 {
     c->entered = true;
@@ -1033,16 +1051,16 @@ static enum ended watch_function(struct capture *c, struct watched *w)
     return watch(c, w);
 }
 
-/* Step W from where the generator OF was left. */
+/* Step through W from where the generator OF was left. */
 static enum ended watch_generator(struct capture *c, struct watched *w, struct shadow *of)
 {
-    if (take_up(c, w, of))
+    if (resume_generator(c, w, of))
         return watch(c, w);
     w->group = w->next;
     return break_at(c, "call", "a generator that is not known");
 }
 
-/* The generator OF has given an item, or has returned, or is lost. */
+/* The generator OF has given an item, has returned, or could not be stepped. Keep its state. */
 static void leave_generator(struct capture *c, const struct watched *w, struct shadow *of,
                             enum ended ended)
 {
@@ -1056,7 +1074,7 @@ static void leave_generator(struct capture *c, const struct watched *w, struct s
         memcpy(of->items, w->shadow, sizeof *w->shadow * (size_t)of->count);
 }
 
-/* The function of W has returned: dispose of its frame. Returns its result. */
+/* The function of W has returned: release its frame. Returns its result, a new reference. */
 static PyObject *leave_function(struct capture *c, PyThreadState *ts, struct watched *w)
 {
     compat_frame *frame = w->frame;
@@ -1070,12 +1088,12 @@ static PyObject *leave_function(struct capture *c, PyThreadState *ts, struct wat
     compat_go_on(frame, 0, w->variables);
     watched_close(c, w);
     compat_dispose(ts, frame);
-    c->entered = true; /* its own calls have set these */
+    c->entered = true; /* calls inside the function have changed these two */
     c->inner_broke = false;
     return result;
 }
 
-/* Is W about to raise StopIteration, which it does not handle itself? */
+/* Is W about to execute `raise StopIteration`, outside of any `try`? */
 static bool is_raising_stop(struct capture *c, const struct watched *w)
 {
     if (w->op != RAISE_VARARGS || !w->depth || stack_value(w, 0) != PyExc_StopIteration)
