@@ -1,14 +1,15 @@
-"""The code that runs in place of a function that was captured.
+"""Assemble the compiled code that runs in place of a captured function.
 
 Runs in: the traced process.
 
-    MAKE_CELL, COPY_FREE_VARS, RESUME    as the function begins
-    the call of the plan                 with the variables that it needs
-    UNPACK_SEQUENCE, STORE_FAST ...      variables and stack as they are at the break
-    the instruction at the break         with what handles its exceptions; it may jump
-    leave                                where it goes on: a resume function (resume.py)
+    MAKE_CELL, COPY_FREE_VARS, RESUME    as in the function
+    a call of the plan                   with the variables that the plan needs
+    UNPACK_SEQUENCE, STORE_FAST ...      set variables and stack to their state at the graph break
+    the instruction at the break         with its exception handlers; it may jump
+    leave                                continue in a resume function (resume.py)
 
-It is the function's own bytecode, with the rest put in; what is not reached is left out.
+The compiled code is the function's own bytecode with instructions inserted. Instructions that can
+no longer be reached are left out. A *step* below is an index into the function's instructions.
 """
 
 from inspect import CO_VARARGS, CO_VARKEYWORDS
@@ -31,12 +32,15 @@ _JUMP_IF_TRUE = next(
 
 
 class _Assembly:
-    """Makes the code. RECORD has the items that finish() in capture.py lists, and MADE is its Plan.
+    """Assembles the compiled code. RECORD has the items that finish() in capture.py lists; MADE is
+    its Plan.
 
-    RECORD also has: unit, the instruction at the break; group, where this instruction, or the call
-    that it belongs to, begins; begun: the code is a resume function, and its variables and stack
-    are in place; handled: a handler in the code would see an exception of the graph; make_bool: the
-    result of a comparison, on top of the stack, must still become a bool.
+    RECORD also has:
+        unit       the instruction at the break
+        group      the first instruction of the call to which `unit` belongs, else `unit`
+        begun      the code is a resume function, and has restored its variables and stack
+        handled    a handler in the code would catch an exception of the graph
+        make_bool  the result of a comparison, on top of the stack, must still become a bool
     """
 
     def __init__(self, record, made):
@@ -47,25 +51,26 @@ class _Assembly:
         while last + 1 < count and units[last] != units[last + 1] <= record["unit"]:
             last += 1
         if self.ops[last] == _TO_BOOL and last + 1 < count and self.jumps[last + 1] >= 0:
-            last += 1  # the jump that has its bool
+            last += 1  # include the jump that uses the bool of TO_BOOL
         self.last, self.constants, self.splits, self.parts = last, list(self.code.co_consts), {}, []
 
-    # ---- where it leaves ----
+    # ---- where the code leaves ----
 
     def in_loop(self):
-        """Does what follows the break come there again?"""
+        """Can the program reach the break again from the code after the break?"""
         if not self.record["break"] or self.plan.slots is None:
             return False
         return any(0 <= to <= self.broken for to in self.jumps[self.broken :])
 
     def leaves(self, step):
-        """Does the code leave the function at STEP?
+        """Does the code leave for a resume function at STEP?
 
-        It does behind the instruction at the break, and where that instruction jumps to. If a
-        handler would see what the graph raises, only places outside of those count. Without a
-        split there, the rest runs where it is. It never leaves before the break: only a graph
-        that raised comes there, and a resume function that left where it begins would call itself
-        for ever."""
+        Normally it leaves after the instruction at the break, and where that instruction jumps to.
+        If a handler would catch the exception, the code leaves only outside of this handler's
+        range. It stays if the function cannot be split at STEP. It never leaves before the break:
+        only a call whose graph raised gets there, and a resume function that left at its own start
+        would call itself for ever.
+        """
         if step <= max(self.begun, self.broken):
             return False
         if self.record["handled"]:
@@ -85,7 +90,7 @@ class _Assembly:
         return step in self.splits
 
     def reach(self):
-        """The steps that are reached from the beginning, and from the break."""
+        """Return the steps that can be reached from the start of the code and from the break."""
         reached, record = set(), self.record
         queue = (
             [0] + [self.broken] * (self.plan.slots is not None) + [self.begun + 1] * self.plan.again
@@ -103,14 +108,14 @@ class _Assembly:
             ]
         return reached
 
-    # ---- what is put in ----
+    # ---- inserted instructions ----
 
     def put(self, op, arg=0, to=-1):
-        """Its place in the source is that of what was kept last."""
+        """Append instruction OP. It has the source position of the last step that was kept."""
         self.parts.append((_opcodes.get(op, op), arg, to, self.unit))
 
     def put_variable(self, op, variable):
-        """LOAD, STORE or DELETE of VARIABLE of the code as it was."""
+        """Append the LOAD, STORE or DELETE (OP) of variable VARIABLE of the original code."""
         cell = (
             variable >= self.code.co_nlocals
             or self.code.co_varnames[variable] in self.code.co_cellvars
@@ -118,7 +123,7 @@ class _Assembly:
         self.put(op + ("_DEREF" if cell else "_FAST"), self.moved[variable])
 
     def put_call(self, constant, arguments=()):
-        """ARGUMENTS are those of a Plan."""
+        """Append a call of CONSTANT. ARGUMENTS has the form of Plan.arguments."""
         self.constants.append(constant)
         for op in _native._call[:2]:
             self.put(op, len(self.constants) - 1 if op == _opcodes["LOAD_CONST"] else 0)
@@ -133,7 +138,8 @@ class _Assembly:
             self.put(op, len(arguments))
 
     def variable_of(self, name):
-        """The variable that guards read: in a resume function the last one, a free variable."""
+        """Return the index of variable NAME as guards read it: the argument of this name, else the
+        last variable. In a resume function a local and a free variable may have the same name."""
         first, code = self.variables.index(name), self.code
         arguments = (
             code.co_argcount
@@ -148,7 +154,7 @@ class _Assembly:
         )
 
     def put_prologue(self, aside):
-        """What comes behind RESUME. ASIDE is a step that the code does not have."""
+        """Append the instructions after RESUME. ASIDE is a label that no step of the code has."""
         record, plan, slots, link = (
             self.record,
             self.plan,
@@ -181,7 +187,8 @@ class _Assembly:
                 self.put_variable("STORE", variable)
             for variable in plan.deletes:
                 self.put_variable("DELETE", variable)
-            if len(filled) < len(slots):  # what is not NULL lies there, in its order
+            # the stack holds only the values: insert the NULLs between them
+            if len(filled) < len(slots):
                 for slot in reversed(filled):
                     self.put("STORE_FAST", self.where[slot])
                 for slot, has in enumerate(slots):
@@ -206,8 +213,9 @@ class _Assembly:
         code, record, reached = self.code, self.record, self.reach()
         depths = [len(self.plan.slots or ())] + [len(split.stack) for split in self.splits.values()]
         temporaries = [TEMPORARY % slot for slot in range(max(depths))]
-        # A resume function has some as arguments, which are unbound once it has begun. Others are
-        # in use: they are the program's own, or this is a prefix, called as a function.
+        # A resume function has some of these names as arguments; they are unbound once it has
+        # begun. A name that is in use otherwise belongs to the program, or the code is a prefix
+        # that is called as a function.
         arguments = code.co_argcount + code.co_kwonlyargcount if record["begun"] else 0
         if not set(temporaries).isdisjoint(code.co_varnames[arguments:]):
             raise Unknown(
@@ -231,7 +239,7 @@ class _Assembly:
                 step,
                 self.units[self.begun],
             ):
-                self.parts.pop()  # over nothing
+                self.parts.pop()  # a jump to the next instruction
             self.unit = self.units[step]
             self.parts.append(~step)
             if step in self.splits:
@@ -256,12 +264,15 @@ class _Assembly:
 
 
 def finish(function, every, record):
-    """The code for RECORD: (GuardedCode, values of the first run); or a str, why there is none.
+    """Make the compiled code for RECORD.
 
-    FUNCTION(RECORD) returns (callable, GuardTree). EVERY: the program has not asked for it.
+    Returns (GuardedCode, values of the first run), or a str: why there is no code. FUNCTION(RECORD)
+    returns (callable, GuardTree). EVERY is True if the program has not asked for a capture (`run
+    --capture`): then an exception of FUNCTION only means that there is no code.
     """
     try:
-        if record["break"]:  # with its line and the user's stack, outermost first
+        # add the line, and the user's call stack with the outermost frame first
+        if record["break"]:
             *broken, places = record["break"]
             stack = [
                 (code.co_filename, line_of(code, unit) or -1, code.co_name)

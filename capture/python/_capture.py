@@ -1,4 +1,4 @@
-"""The guards of a capture, from the record that C makes (capture/src/).
+"""Make the guards of a capture from the record that C makes (capture/src/).
 
 Runs in: the traced process.
 """
@@ -13,7 +13,8 @@ from .guards import Guard, GuardTree, Source, attribute
 
 
 def source_of(path):
-    """The Source of PATH: (path of its parent or None, step, key), of source_path() in value.c."""
+    """Return the Source for PATH: (path of its parent or None, step, key), as source_path() in
+    value.c makes it."""
     before, step, key = path
     if before is not None:
         return attribute(source_of(before), key) if step == "." else source_of(before)[key]
@@ -27,11 +28,13 @@ def source_of(path):
 
 
 def _sizes(record, path, value):
-    """The dimensions of VALUE whose size may be any from 2 on: it differed between compiles.
+    """Return the dimensions of VALUE that have no guard on their size, because it differed between
+    compiles.
 
-    A size of 0 or 1 is guarded: a backend may compile something else where an array is broadcast.
+    Such a size may be anything from 2 on. A size of 0 or 1 always has a guard: a backend may
+    compile other code where an array is broadcast.
     """
-    dynamic = record["dynamic"]  # None: when they have changed
+    dynamic = record["dynamic"]  # None: a size becomes dynamic when it has changed
     shape = getattr(value, "shape", None)
     if dynamic is False or not isinstance(shape, tuple):
         return None
@@ -47,7 +50,8 @@ def _sizes(record, path, value):
 
 
 def _has_shape(value):
-    """Has an array a dtype and a shape to guard? One that a program registered may have none."""
+    """Has the array VALUE a dtype and a shape for a guard? An array of a registered class may have
+    none."""
     try:
         return hasattr(value, "dtype") and hasattr(value, "shape") or memoryview(value) is not None
     except TypeError:
@@ -58,7 +62,8 @@ _SIGNS = {**BINARY, **UNARY}
 
 
 def _text(number, paths):
-    """The text of NUMBER, of expression_of() in node.c. Appends paths of its inputs to PATHS."""
+    """Write NUMBER, which expression_of() in node.c made, as Python source. Appends the paths of
+    its inputs to PATHS."""
     if not isinstance(number, tuple):
         return text(number)
     if len(number) == 1:
@@ -72,7 +77,7 @@ def _text(number, paths):
 
 
 def _numbered(number, paths):
-    """NUMBER with each path replaced by its index in PATHS."""
+    """Copy NUMBER, with each path replaced by its index in PATHS."""
     if not isinstance(number, tuple):
         return number
     return (
@@ -83,7 +88,7 @@ def _numbered(number, paths):
 
 
 def _comparison(comparison, result):
-    """A guard that numbers compare as they did, and are ints."""
+    """Make a guard: the inputs of COMPARISON are integers, and it gives RESULT again."""
     paths = []
     shown = _text(comparison, paths)[1:-1]
     return _guards.LAMBDA(
@@ -94,7 +99,7 @@ def _comparison(comparison, result):
 
 
 def guards_of(record):
-    """The GuardTree of RECORD."""
+    """Return the GuardTree of RECORD."""
     made = []
     for kind, path, value in record["guards"]:
         source = source_of(path)

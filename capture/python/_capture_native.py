@@ -1,10 +1,10 @@
-"""Finds capture's C extension, `_dyntrace_capture`, and attaches it to the shim's.
+"""Find capture's C extension `_dyntrace_capture` and attach it to the shim.
 
     from ._capture_native import native
 
-Runs in: the traced process. `dyntrace run --capture` has loaded it already; else it is loaded when
-dyntrace.capture is imported, that is for dyntrace.compile and its kin. It lies beside `_dyntrace`.
-Everything else works without it.
+Runs in: the traced process. The extension lies beside `_dyntrace`. `dyntrace run --capture` loads
+it at the start. Otherwise it is loaded when dyntrace.capture is imported, for example by a use of
+dyntrace.compile. Everything else works without it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _load():
-    shim = _native.native._shim  # raises where there is no shim: in a sub-interpreter
+    shim = _native.native._shim  # raises in a sub-interpreter, which has no shim
     module = sys.modules.get("_dyntrace_capture")
     if not module:
         module = _native.load(

@@ -1,11 +1,11 @@
-"""The function of a graph, whose frames look like the program's.
+"""Make the function of a graph so that its frames look like the program's.
 
 Runs in: the traced process.
 
-An operation of a graph may look at the frames that call it (warnings do, for file, line, module and
-stacklevel). It must find the frames that it had when it was captured. So the function has
-the file and the lines of the captured function, and operations of a function that was stepped run
-in an inner function, with that one's file, lines and globals:
+An operation of a graph may look at the frames that call it. Warnings do, for file, line, module and
+stacklevel. The operation must find the frames that it had during the capture. So the function has
+the file and the lines of the captured function. Operations that ran in an inner call get an inner
+function, with the file, lines and globals of the function that was called:
 
     def forward(a):                         lines of f()
         mul = a * 2
@@ -15,26 +15,26 @@ in an inner function, with that one's file, lines and globals:
         (div,) = part(mul)
         return div
 
-capture/src/plan.c hides the captured function's own frame meanwhile, and lends the function
-its globals.
+While the function runs, capture/src/plan.c hides the frame of the captured function and lends its
+globals to this function.
 """
 
 from array import array
 from itertools import groupby, islice
 from types import FunctionType
 
-EARLY, LAST = -1, 1 << 30  # numbers of statements before the first node, and behind the last
-_NO_COLUMNS = 13 << 3 | 0x80  # an entry of a table of lines that has no columns
+EARLY, LAST = -1, 1 << 30  # numbers of the statements before the first node, and after the last
+_NO_COLUMNS = 13 << 3 | 0x80  # an entry of a line table (co_linetable) without columns
 
 
 def line_of(code, unit):
-    """The line of the instruction at UNIT, or None: code without a table of lines."""
+    """Return the line of the instruction at UNIT; None if CODE has no line table."""
     return next(islice(code.co_positions(), unit, None), (None,))[0]
 
 
 class Frame:
-    """Where a node was made: CODE at UNIT. GLOBALS: the name that stands for the globals; None:
-    they are the captured function's."""
+    """A place where a node was made: CODE at UNIT. GLOBALS is the name of the variable that holds
+    the globals, or None for the captured function's own."""
 
     __slots__ = "code", "unit", "globals"
 
@@ -46,9 +46,12 @@ class Frame:
 
 
 class Statement:
-    """A line of the function. NUMBER: of the node that it runs, or of the one before which it runs.
-    FRAMES: from the captured function to where the node was made; of other statements: (). GIVES:
-    the name that it sets, or None. USES: names."""
+    """A line of the generated function.
+
+    NUMBER is the number of the node that the line runs, or of the next node. FRAMES is the call
+    stack where the node was made, from the captured function inwards; () for lines without a node.
+    GIVES is the name that the line sets, or None. USES are the names that it reads.
+    """
 
     __slots__ = "text", "number", "frames", "gives", "uses"
 
@@ -58,15 +61,15 @@ class Statement:
 
 
 class _Group:
-    """Statements behind one another that the frame above ran itself (CALL is None), or that one
-    call of its has run: CALL is (where it called, where the first was made)."""
+    """Consecutive statements of one frame. CALL is None for a statement that the frame ran itself.
+    For statements of one inner call, CALL is (frame of the call, frame of the first statement)."""
 
     def __init__(self, call, statement):
         self.call, self.statements = call, [statement]
         self.uses = statement.uses
 
     def takes(self, call, statement):
-        """Does STATEMENT, which CALL has run, belong to it?"""
+        """Add STATEMENT if the same inner call, CALL, ran it. Returns whether it did."""
         same = call and self.call and self.call[0].is_at(call[0])
         if not same or self.call[1].code is not call[1].code:
             return False
@@ -76,18 +79,24 @@ class _Group:
 
 
 class Framed:
-    """.function: the function of STATEMENTS, with PARAMETERS, which returns RESULT, a text with the
-    names KEPT. SCOPE: what other names stand for. NAMES gives new ones. CODE: the captured
-    function's. WHAT: how a trace calls the function."""
+    """The generated function, in the attribute `function`.
+
+    The function has PARAMETERS, runs STATEMENTS, and returns the expression RESULT, which uses the
+    names KEPT. SCOPE maps other names to their values; NAMES makes new names. CODE is the captured
+    function's code. WHAT is the function's name in tracebacks.
+    """
 
     def __init__(self, code, what, parameters, statements, result, kept, scope, names, globals):
         self.what, self.names, self.lines = what, names, []
-        # by line of the source: the number of its statement, and its line
+        # indexed by the line of the generated source: number of the statement, and line of the
+        # program
         self.numbers, self.at = array("l", [EARLY]), array("l", [code.co_firstlineno])
-        self.of = {"forward": code}  # by name: whose file an inner function has
-        self.tables = {}  # by id of a code object: its table of lines as Python made it
+        # by name of a generated function: the code object whose file name it gets
+        self.of = {"forward": code}
+        # by id of a code object: its line table and first line before replaced() changed them
+        self.tables = {}
         self.make, self.is_foreign = names.name("function"), False
-        self.known = {}  # by id of a code object: the line of each unit
+        self.known = {}  # by id of a code object: the line of each code unit
         own = (self.line(one.frames[0]) for one in statements if one.frames)
         first = next(own, code.co_firstlineno)
         body = self.body(statements, 0, first, frozenset(kept))
@@ -102,16 +111,17 @@ class Framed:
         self.put(1, "return forward", EARLY, first)
         made = {}
         exec(compile("\n".join(self.lines), "<%s>" % what, "exec"), made)
-        # taken out: with its globals, it would be garbage that only a collection frees
+        # remove it from its own globals, which would be a reference cycle
         function = made.pop("outer")(*scope.values())
         code = self.replaced(function.__code__)
         self.function = FunctionType(code, globals, "forward", None, function.__closure__)
         del self.lines, self.names, self.of, self.known
 
-    # ---- the source ----
+    # ---- the generated source ----
 
     def line(self, frame):
-        """The line of FRAME. By a table: looking for each from the start is quadratic."""
+        """Return the line of FRAME. Keeps a list per code object, since co_positions() can only be
+        read from the start."""
         lines = self.known.get(id(frame.code))
         if lines is None:
             lines = self.known[id(frame.code)] = [at for at, *_ in frame.code.co_positions()]
@@ -123,8 +133,11 @@ class Framed:
         self.at.append(line)
 
     def body(self, statements, level, line, kept):
-        """Rows (depth, text, number, line) of STATEMENTS, which frame LEVEL and what it called have
-        run. KEPT: names that are needed behind them."""
+        """Return rows (depth, text, number, line) for STATEMENTS.
+
+        LEVEL is the depth in the call stack of the frame that ran STATEMENTS itself or by its
+        calls. KEPT are names that are needed later.
+        """
         rows, groups = [], []
         for one in statements:
             call = one.frames[level : level + 2] if len(one.frames) > level + 1 else None
@@ -144,7 +157,8 @@ class Framed:
         return rows
 
     def part(self, group, level, line, needed):
-        """The rows of GROUP, a call in LINE. NEEDED: names behind it."""
+        """Return the rows for GROUP, an inner call from line LINE. NEEDED are the names that are
+        used later."""
         statements, inner = group.statements, group.call[1]
         name, first, last = self.names.name("part"), statements[0].number, statements[-1].number
         given = {one.gives for one in statements if one.gives}
@@ -171,10 +185,10 @@ class Framed:
         rows.append((0, "".join(one + " = " for one in dead) + "None", first, line))
         return rows
 
-    # ---- the code ----
+    # ---- the code object ----
 
     def replaced(self, code):
-        """CODE with the file and the lines that it is to have."""
+        """Copy CODE with the file name and the lines of the program."""
         lines = [self.at[at or 1] for at, *_ in code.co_positions()]
         constants = [
             self.replaced(one) if isinstance(one, type(code)) else one for one in code.co_consts
@@ -193,15 +207,19 @@ class Framed:
         return made
 
     def number_at(self, frame, offset):
-        """The number of the statement that FRAME has come to at OFFSET; None: it is not of ours."""
+        """Return the number of the statement that FRAME runs at OFFSET; None if FRAME belongs to
+        other code."""
         table = self.tables.get(id(frame.f_code))
         if table is None:
             return None
         return self.numbers[line_of(frame.f_code.replace(**table), offset // 2) or 1]
 
     def reached(self, trace):
-        """(number, names and values, traceback behind) of where TRACE, an exception's, which begins
-        in this function, has come to; or None."""
+        """Find out how far the function came before the exception with traceback TRACE.
+
+        Returns (statement number, variables by name, rest of the traceback); None if TRACE does not
+        begin in this function.
+        """
         number, known = None, {}
         while trace:
             now = self.number_at(trace.tb_frame, trace.tb_lasti)
@@ -214,7 +232,7 @@ class Framed:
 
 
 def _line_table(lines):
-    """co_linetable for the LINES of each code unit, which has no columns; the first is
+    """Encode a co_linetable without columns. LINES has the line of each code unit; the first is
     co_firstlineno."""
     table, before = bytearray(), lines[0]
     for line, group in groupby(lines):

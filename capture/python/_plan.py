@@ -1,18 +1,18 @@
-"""What runs a graph and makes again what is behind it: the function of a plan (capture/src/plan.c).
+"""The function of a plan: run a graph and make the values after it (capture/src/plan.c).
 
 Runs in: the traced process.
 
     def forward(a, b):
-        weight = a.weight                           what is read, as the guards have just done
-        sin = np_sin(weight)                        the graph; or a call of what the backend made
+        weight = a.weight                       read a value, as the guards did just before
+        sin = np_sin(weight)                    run the graph, or call the backend's function
         add = sin + b
-        made = [add, b]                             what is made again
-        made_1 = setattr(a, 'last', add)            what is changed that was there before, in order:
-                                                    before the operations that came behind it
-        return (made, ...)                          the variables, then the stack from its top;
-                                                    or the result
+        made = [add, b]                         make a value
+        made_1 = setattr(a, 'last', add)        repeat an effect; effects keep their order, and come
+                                                before operations that came after them
+        return (made, ...)                      the variables, then the stack from its top; or the
+                                                function's result
 
-Its frames look like the program's: _framed.py.
+_framed.py makes the frames of this function look like the program's.
 """
 
 import functools
@@ -25,28 +25,36 @@ from ._native import native
 from .graph import Node, _Source, _uses
 from .resume import _variables
 
-_EARLY, _LATE, _LAST = range(3)  # before the graph runs; behind it; once something has been changed
+_EARLY, _LATE, _LAST = range(3)  # before the graph; after the graph; after an effect
 _HERE = (lambda: get()).__code__  # noqa: F821
-_NO_COLUMNS = b"\xef\0"  # of a table of lines: the next eight units are in the line of those before
+# a line table entry without columns: the next eight code units are on the same line
+_NO_COLUMNS = b"\xef\0"
 
 
 class Unknown(Exception):
-    """What cannot be made again, in words."""
+    """A value that the plan cannot make again. The text says which value."""
 
 
 class Plan:
-    """What a plan's function has to do. RECORD is that of finish() in capture.py, and has besides
+    """The contents of a plan's function, from RECORD.
 
-    taken: parts (told() in plan.c) of the inputs of the graph. effects: parts.
-    returned: the part of the result, or False: unknown.
-    state: of variables, stack and cells; None: it returns, and its variables die quietly.
-    places: of each node ((code, unit, part of the globals or True: the function's own, name of the
-    module), ...) from the innermost frame outwards.
-    again: where the graph raises, the plan returns itself, and the function's own code runs.
+    RECORD has the items that finish() in capture.py lists, and these from C. A *part* is a tuple
+    that make_part() in plan.c makes: it describes how to make a value.
+        taken     the parts of the graph's inputs
+        effects   the parts of the effects, in order
+        returned  the part of the result, or False if the result is unknown
+        state     (variables, stack, cells) as plan_state() makes it; None if the function
+                  returns and the death of its variables cannot be observed
+        places    the call stack of each node, innermost frame first: (code, unit, globals,
+                  name of the module). `globals` is a part, or True for the function's own
+        again     if the graph raises, the plan returns itself, and the original code runs
 
-    A Plan has arguments: names of variables, numbers of variables whose cell is meant, None for the
-    globals. stores, deletes: numbers of variables. slots: which slots of the stack have a value, or
-    None. outputs: nodes of the graph.
+    Attributes of a Plan for the assembler:
+        arguments        what the compiled code passes: a variable (by name), the cell of a
+                         variable (by number), or the globals (None)
+        stores, deletes  numbers of the variables that the compiled code sets and deletes
+        slots            for each stack slot whether it has a value; None if the function returns
+        outputs          the nodes whose results are needed after the graph
     """
 
     def __init__(self, record):
@@ -96,7 +104,7 @@ class Plan:
     # ---- nodes ----
 
     def node(self, target, args, op="made"):
-        """A node that gives TARGET(*ARGS); without a target, ARGS."""
+        """Add a node for TARGET(*ARGS). Without a TARGET the node's value is ARGS."""
         node, uses = Node(op, None, target, args, {}), []
         _uses(args, uses)
         when = (
@@ -116,7 +124,7 @@ class Plan:
         return node
 
     def of(self, part):
-        """The node that gives PART."""
+        """Return the node that makes the value which PART describes."""
         if not part:
             raise Unknown
         if id(part) not in self.made:
@@ -150,7 +158,7 @@ class Plan:
         if what in ("source", "method"):
             return self.node(operator.getitem if step == "[" else getattr, (self.of(parent), thing))
         if what == "own":
-            if native._link(self.code):  # a resume function's are another's
+            if native._link(self.code):  # in a resume function another function made the cells
                 raise Unknown
             return self.argument(number)
         items = tuple(map(self.of, items))
@@ -174,11 +182,11 @@ class Plan:
                 self.node(setattr, (made, "__kwdefaults__", self.of(named)))
         return made
 
-    # ---- the function ----
+    # ---- the plan's function ----
 
     def write(self, plan, run, module, placeholders, nodes):
-        """PLAN gets its function, for RUN, what the backend has made of NODES; None: they are part
-        of it, as MODULE has written them."""
+        """Write the function of PLAN. RUN is the function that the backend made of NODES; if RUN is
+        None, the statements of MODULE become part of the plan's function."""
         self.name, self.module, self.inline, source = plan.name, module, run is None, _Source()
         source.names.used.update(node.name for node in placeholders + nodes)
         if self.inline and nodes:
@@ -201,7 +209,7 @@ class Plan:
             graph = []
         if self.inline and not self.again:
             ordered = early + self.merged(source, graph, behind)
-        else:  # the graph may be left, or is the backend's: all that is changed comes behind it
+        else:  # the graph may be abandoned, or is the backend's: effects come after it
             behind = [self.statement(source, node, len(nodes)) for node in behind]
             ordered = early + graph + behind
         kept = []
@@ -226,9 +234,9 @@ class Plan:
         return Statement(_line(source, node), number, (), node.name, {used.name for used in uses})
 
     def call_of(self, run, source, placeholders):
-        """The statement that calls what the backend made."""
+        """Return the statement that calls the backend's function and checks its result."""
         count = len(self.outputs)
-        # not a method: the function would keep itself alive until a collection
+        # no bound method, since that would be a reference cycle with the function
         checked = functools.partial(_checked, self.name, count)
         scope = dict(run=run, checked=checked, type=type, tuple=tuple, len=len)
         words = {name: source.of_global(value, name) for name, value in scope.items()}
@@ -247,7 +255,8 @@ class Plan:
         return Statement(text, 0, (), None, inputs)
 
     def merged(self, source, graph, behind):
-        """The statements of GRAPH with those for the nodes BEHIND it, each as soon as it may be."""
+        """Merge the statements of GRAPH with those for the nodes BEHIND, each as early as its
+        operands and the order of effects allow."""
         ready, made = {one.gives: number + 1 for number, one in enumerate(graph)}, []
         before = 0
         for node in behind:
@@ -269,18 +278,20 @@ class Plan:
         return found
 
     def frames(self, number):
-        """Where node NUMBER was made, from the captured function on."""
+        """Return the call stack where node NUMBER was made, from the captured function inwards."""
         found = []
         for code, unit, globals, name in reversed(self.places[number]):
             found.append(Frame(code, unit, None if globals is True else self.of(globals).name))
         return found
 
-    # ---- it has raised ----
+    # ---- exceptions ----
 
     def raised(self, trace, frame):
-        """What the exception's traceback is to be, whose own is TRACE, for FRAME, which has called
-        the plan, and how many of its frames were made here; or True: the function's own code is to
-        run from its beginning."""
+        """Correct the traceback TRACE of an exception that the plan's function raised.
+
+        FRAME called the plan. Returns (new traceback, number of its frames that were made here). Or
+        returns True: then the function's original code must run from its beginning.
+        """
         number, known, trace = (trace and self.framed.reached(trace)) or (self.count, {}, trace)
         if 0 <= number < self.count or (number < 0 and self.count):
             if self.again:
@@ -294,14 +305,17 @@ class Plan:
         else:
             place = self.places[max(number, 0)]
         for code, unit, *rest in place[:-1]:
-            trace = _told(code, unit, trace)
+            trace = _with_frame(code, unit, trace)
         code, unit, *rest = place[-1]
         line = line_of(code, unit) or code.co_firstlineno
         return TracebackType(trace, frame, -1, line), len(place)
 
     def reached_by_backend(self, trace, known):
-        """(number, names and values) of where the module's own function has come to, which what the
-        backend made has called; or None."""
+        """Find out how far module.forward came, which the backend's function called.
+
+        Returns (statement number, variables by name); the number is None if the backend did not
+        call it.
+        """
         while trace:
             found = self.module.framed and self.module.framed.reached(trace)
             if found:
@@ -310,7 +324,8 @@ class Plan:
         return None, known
 
     def change(self, reached, known):
-        """What has been changed before the graph came to node REACHED, where KNOWN was, by name."""
+        """Make the effects that come before node REACHED. KNOWN are the graph's values so far, by
+        name."""
         source, lines, names = _Source(), [], set(known)
         source.names.used.update(known, (node.name for part in self.parts for node in part))
         for node in self.parts[_LATE] + self.parts[_LAST]:
@@ -323,8 +338,8 @@ class Plan:
 
 
 def _checked(name, count, given):
-    """GIVEN, what the backend's function for the graph NAME gave, if it may be in place of a tuple
-    of COUNT values."""
+    """Check GIVEN, which the backend's function for graph NAME returned instead of a tuple. A list
+    of COUNT values is accepted."""
     if type(given) is not list or len(given) != count:
         text = (
             "the backend's function for %s gave a %s, not the %d values that the graph gives: "
@@ -338,8 +353,9 @@ def _line(source, node):
     return "%s = %s" % (node.name, source.node(node))
 
 
-def _told(code, unit, trace):
-    """TRACE, below a frame of CODE at UNIT, whose function has returned: nothing records it."""
+def _with_frame(code, unit, trace):
+    """Put a frame in front of traceback TRACE, as if CODE at UNIT had called it. CODE's function
+    has returned, so the frame is a new one, of a function that nothing records."""
     line = line_of(code, unit) or code.co_firstlineno
     here = _HERE.replace(
         co_name=code.co_name,

@@ -1,15 +1,15 @@
-"""Python functions for builtins that iterate or call functions, and tables about functions.
+"""Polyfills: Python functions that do what a builtin does; and tables about builtins and array
+functions.
 
 Runs in: the traced process.
 
-While a call is watched, a capture steps into `_sum` instead of calling sum(): a C function cannot
-be stepped (step_polyfill() in capture/src/inline.c). Each function does exactly what the builtin
-does, exceptions included. Tracebacks and sys._getframe() skip these functions. They use no globals:
-what they need is the default of a parameter for which no caller has an argument (the tables say how
-many arguments a call may have).
+A capture cannot step through a C function such as sum(). It steps through `_sum` instead
+(step_polyfill() in capture/src/inline.c). A polyfill does exactly what the builtin does, and raises
+the same exceptions. Tracebacks and sys._getframe() skip polyfills. A polyfill uses no globals. What
+it needs is the default of an extra parameter; no call has an argument for this parameter, since the
+tables limit the arguments of a call.
 
-The tables at the end say what C has to know of builtins, of methods, and of numpy's and torch's
-functions by their names.
+The tables at the end tell C, by name, what builtins, methods, and functions of numpy and torch do.
 """
 
 import abc
@@ -26,11 +26,11 @@ class End:
     pass
 
 
-end = End()  # in place of an item: the iterator has come to its end. No program gets it
+end = End()  # stands for an item when an iterator has ended; the program never gets it
 
 
 def order(keys, reverse):
-    """The numbers of KEYS, sorted by them as list.sort() does."""
+    """Return the order in which list.sort() would put KEYS, as a list of indices."""
     return sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse)
 
 
@@ -41,7 +41,7 @@ def _sum(iterable, /, start=0, type=type, int=int, float=float, bool=bool, total
             kind = type(item)
             if (
                 kind is int or kind is float or kind is bool
-            ):  # their sum is rounded in a way of its own
+            ):  # sum() rounds such numbers in its own way
                 numbers.append(item)
                 continue
             start = total(numbers, start)
@@ -122,9 +122,11 @@ def _extend(items, iterable):
 
 
 def _unpack(iterable, before, behind, whole, len=len, list=list, error=ValueError):
-    """The values for BEFORE targets; with BEHIND not None, for a starred target and BEHIND more.
+    """Unpack ITERABLE into a list of values, one for each target.
 
-    WHOLE: ITERABLE is a list or tuple.
+    BEHIND None: `a, b = iterable`, with BEFORE targets. Otherwise `a, *b, c = iterable`, with
+    BEFORE targets before the starred one and BEHIND targets after it. WHOLE: ITERABLE is a list or
+    tuple.
     """
     items = list(iterable) if whole else []
     for item in () if whole else iterable:
@@ -144,7 +146,7 @@ def _unpack(iterable, before, behind, whole, len=len, list=list, error=ValueErro
     )
 
 
-# ---- the next item of map(), filter() and zip(), from the iterators that they have, or `end` ----
+# ---- the next item of map(), filter() and zip(), or `end`; ITERATORS are their iterators ----
 
 
 def _next_map(function, iterators, next=next, end=end):
@@ -154,7 +156,7 @@ def _next_map(function, iterators, next=next, end=end):
         if item is end:
             return end
         items.append(item)
-    return (*items,) if function is None else function(*(*items,))  # of zip(), of map()
+    return (*items,) if function is None else function(*(*items,))  # zip(), map()
 
 
 def _next_filter(function, iterators, end=end):
@@ -205,7 +207,7 @@ def _dict(items=(), /):
     return made
 
 
-# ---- objects that are made again behind the graph, and calls of them ----
+# ---- objects that a plan makes again, and calls of such objects ----
 
 ABCMeta, EnumType, enum_value, enum_name = (
     abc.ABCMeta,
@@ -219,7 +221,8 @@ partial, itemgetter, methodcaller, fspath = (
     operator.methodcaller,
     os.fspath,
 )
-# Classes of iterators that only move items: iterating over capsules shows where each comes from.
+# Iterator classes that only move items. Run over capsules, such an iterator shows where each item
+# comes from.
 moving = (
     itertools.chain,
     itertools.count,
@@ -265,15 +268,18 @@ def _methodcaller(name, item, /, getattr=getattr):
     return getattr(item, name)()
 
 
-# A call of such an object is one of a function here, with what the object was made of first.
+# By class of such an object: the polyfill for a call of the object. It gets the arguments with
+# which the object was made, then those of the call.
 called = {partial: "_partial", itemgetter: "_itemgetter", methodcaller: "_methodcaller"}
-partial_parts = "func", "args", "keywords"  # what a partial was made of
+partial_parts = "func", "args", "keywords"  # the arguments with which a partial was made
 
 
-# ---- tables: numpy's and torch's functions, by name ----
+# ---- tables: functions of numpy and torch, by name ----
 
-# The shape of the result follows from the shapes of the arguments: always (elementwise; with three
-# arguments of_three); if all but the first are known (shaped); if all are known (made_of_shape).
+# The shape of the result follows from the shapes of the arguments:
+# always (`elementwise`; `of_three` with three arguments);
+# if only the first argument is an array (`shaped`);
+# if no argument is an array (`made_of_shape`).
 elementwise = frozenset("""
     abs absolute fabs add sub subtract mul multiply div divide true_divide floor_divide
     remainder mod fmod pow power float_power exp exp2 expm1 log log2 log10 log1p sqrt rsqrt
@@ -297,29 +303,29 @@ shaped = frozenset("""
     """.split())
 of_three = frozenset(["where"])
 made_of_shape = frozenset("zeros ones empty full rand randn arange linspace eye".split())
-# Functions that only look at shapes and types.
+# Functions whose result depends only on shapes and types.
 fact = frozenset("""
     size dim ndim numel nelement stride ndimension shape is_floating_point is_complex
     is_tensor is_contiguous element_size result_type promote_types can_cast iscomplexobj
     isrealobj issubdtype
     """.split())
-# Attributes of arrays that tell shape and type; those of them that tell no size; and attributes
-# that are arrays.
+# `fact_attribute`: attributes of arrays that depend only on shape and type. `sizeless`: those of
+# them that do not depend on a size. `same_shape`: attributes that are arrays.
 fact_attribute = frozenset("""
     shape size ndim dtype device itemsize nbytes strides requires_grad is_cuda layout
     is_sparse is_quantized is_meta
     """.split())
 sizeless = frozenset("dtype device ndim requires_grad is_cuda".split())
 same_shape = frozenset("T mT real imag data H mH".split())
-# Methods of arrays whose result depends on the data, or that do more than give a result.
+# Methods of arrays whose result depends on the data, or that do more than compute a result.
 data = frozenset("item tolist tobytes tofile dump dumps backward register_hook".split())
-# Keywords that change nothing but the result.
+# Keyword arguments that influence nothing but the result.
 harmless = frozenset("dim axis keepdim keepdims dtype device".split())
-# Functions that change an argument, or the state of a generator of random numbers.
+# Functions that change an argument, or the state of a random number generator.
 impure = frozenset("requires_grad_ rand randn rand_like randn_like dropout".split())
-# torch warns: of some sizes, or of a copy (warns); without a dimension (of_dimension); of these
-# attributes of an array that has not two dimensions (turned); of padding by a text (padded); of a
-# mask of uint8 (masks); of complex numbers that it makes real (casts).
+# Where torch warns: `warns` for some sizes or a copy; `of_dimension` without a dimension; `turned`,
+# an attribute, for arrays that are not two-dimensional; `padded` with a string as padding; `masks`
+# for a uint8 mask; `casts` if complex numbers become real.
 warns = frozenset("std var asarray array tensor as_tensor from_numpy".split())
 of_dimension = frozenset("softmax log_softmax".split())
 turned = frozenset("T H".split())
@@ -329,15 +335,17 @@ casts = frozenset("float double half bfloat16 int long to type type_as view_as".
 
 # ---- tables: builtins, operators and methods ----
 
-# Builtins that C calls at once if their arguments are known; and those that take arrays.
+# `pure`: builtins that C simply calls if all arguments are known. `on_arrays`: builtins that accept
+# arrays.
 pure = frozenset("""
     range int float bool str abs min max sum round divmod pow ord chr repr complex slice all
     any bin hex oct sorted
     """.split())
 on_arrays = frozenset("abs pow round divmod sum".split())
-# Functions of operator, and methods, that only move items of a list, tuple or dict. First "=": that
-# is only read; "+": no item is released; "-": one may be. Then a letter for each further argument:
-# k: a known value; e: an item; s: a list, tuple or dict of items.
+# Methods, and functions of `operator`, that only move items of a list, tuple or dict. The first
+# character is for the container: "=" it does not change; "+" it changes but releases no item; "-"
+# it may release items. Then comes a letter for each further argument: k a known value; e an item; s
+# a list, tuple or dict of items.
 moves = {
     "list": {
         "append": "+e",
@@ -373,8 +381,8 @@ moves = {
         "dict": "=",
     },
 }
-# Builtins for which a function here, `_NAME`, is stepped: the least and the most positional
-# arguments, the keywords, and what the arguments must be (takes_arguments() in known.c).
+# Builtins with a polyfill `_NAME`: least and most positional arguments, keywords, and what the
+# arguments must be (fits_needs() in known.c).
 instead = {
     "list": (1, 1, (), "no array"),
     "tuple": (1, 1, (), "no array"),
@@ -391,7 +399,7 @@ instead = {
     "reduce": (2, 3, (), ""),
     "bool": (1, 1, (), ""),
 }
-# Builtins that C does (enum builtin in known.c): the least and the most arguments.
+# Builtins that C handles itself (enum builtin in known.c): least and most arguments.
 builtins = {
     "len": (1, 1),
     "super": (0, 2),
@@ -407,7 +415,8 @@ builtins = {
     "next": (1, 2),
     "getattr": (2, 3),
 }
-# The argument over which a function here iterates. CPython raises a text of its own if it cannot.
+# By polyfill: the index of the argument that it iterates over. If that argument is not iterable,
+# CPython's error message differs from a `for` loop's.
 iterated = {"_unpack": 0, "_extend": 1, "_reduce": 1}
-# Functions of operator that compare identities.
+# Functions of `operator` that compare identities.
 identity = frozenset("is_ is_not is_none is_not_none".split())

@@ -1,8 +1,8 @@
-"""dyntrace.compile and what goes with it: functions captured as graphs of operations on arrays.
+"""dyntrace.compile and related functions: capture functions as graphs of array operations.
 
 Runs in: the traced process. capture/README.md has the rules. C watches a call and makes a record of
-it (see finish()). Here the record becomes a graph module, which goes to the backend, and facts of
-the trace.
+it, which finish() takes. finish() makes a graph module of the record, gives the module to the
+backend, and reports graph, break and bytecode to the trace.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 import time
 import types
 
-from . import _assemble  # which C looks for
+from . import _assemble  # C looks for this module
 from . import _notes as notes
 from ._capture import guards_of, source_of
 from ._capture_native import native as captures
@@ -51,7 +51,8 @@ _names = itertools.count()
 
 
 class GraphBreak(RuntimeError):
-    """Raised with fullgraph=True. The message says what could not be captured, and where."""
+    """Raised if fullgraph=True and the graph breaks. The message says what could not be captured,
+    and where."""
 
 
 def register_array(kind: _Class) -> _Class:
@@ -69,7 +70,8 @@ def register_array(kind: _Class) -> _Class:
 
 
 class Compiled(functools.partial):
-    """FN, called under a Capture; or, with None, under no callback."""
+    """A function that calls `fn` with CALLBACK as the callback; with None, with no callback at
+    all."""
 
     fn = property(lambda self: self.args[0], doc="The function as it was given.")
     callback = property(lambda self: self.args[1], doc="Under which it is called.")
@@ -184,7 +186,7 @@ def explain(fn: Callable[_P, object], *, dynamic: bool | None = None) -> Callabl
         explanation = Explanation()
         backend = (
             lambda module, example_inputs: module
-        )  # one of its own: entries of others do not fit
+        )  # a backend of its own, so that no cache entry of another backend is used
         capture = captures.Capture(
             (functools.partial(finish, backend, explanation, False), backend, dynamic, False, False)
         )
@@ -232,14 +234,20 @@ def _wrapped(fn, callback, what):
 
 
 def finish(backend, explanation, fullgraph, record):
-    """Give a capture to the backend: (callable or None: the graph as it is, GuardTree).
+    """Give a captured graph to the backend. Returns (callable, GuardTree); None as callable: the
+    graph as it is.
 
-    C calls it at the end of each capture, within the compile. BACKEND: a function, or a name.
-    EXPLANATION gets the capture too; or None. RECORD has
-    code; nodes; inputs: the values of the placeholders; guards: (kind, path, value);
-    break: None or (kind, reason, offset, line, stack); resume: the splits that go on;
-    modified: the code that runs instead; plan: the constant in it that runs the graph;
-    began: as time.monotonic_ns() has it.
+    C calls this at the end of each capture, during the compile. BACKEND is a function or a name.
+    EXPLANATION is an Explanation that gets the capture, or None. RECORD has:
+        code      the captured code object
+        nodes     the nodes of the graph
+        inputs    the values of the placeholders
+        guards    (kind, path, value) of each guard
+        break     None, or (kind, reason, offset, line, stack)
+        resume    where the compiled code leaves for resume functions
+        modified  the compiled code
+        plan      the constant of the compiled code that runs the graph
+        began     when the capture began, by time.monotonic_ns()
     """
     broken, nodes = record["break"], record["nodes"]
     if fullgraph and broken:
@@ -302,7 +310,7 @@ def _input(value):
 
 
 class _Shown:
-    """A constant of made code, as it is listed."""
+    """Stands for a constant of the compiled code in a listing: its repr is WORD."""
 
     def __init__(self, word):
         self.word = word
@@ -312,8 +320,12 @@ class _Shown:
 
 
 def _shown(constant):
-    """CONSTANT as a listing shows it: a plan by the name of its graph, the call that leaves for a
-    resume function by that function's name, the call with which that begins as "restore"."""
+    """Return CONSTANT as a listing shows it.
+
+    A plan is shown as the name of its graph. The function that leaves for a resume function is
+    shown as the resume function's name, and the function that a resume function calls first as
+    "restore".
+    """
     if type(constant) is type(captures._globals):
         return _Shown(constant.name)
     if type(constant) is not types.BuiltinFunctionType or constant.__name__ not in (
@@ -332,7 +344,7 @@ def _bytecode(code):
             if code
             else ""
         )
-    except Exception as error:  # code without a line table
+    except Exception as error:  # e.g. code without a line table
         return "cannot be shown: %r" % error
 
 
@@ -342,7 +354,7 @@ _SCOPES = {"L": "local", "G": "global", "B": "builtin"}
 
 
 def _guard(guard):
-    """A guard as a line: local 'a' TENSOR_MATCH."""
+    """Write GUARD as a line, e.g. " - local 'a' TENSOR_MATCH"."""
     kind, path = guard[0], steps(source_of(guard[1]))
     if len(path) == 1:
         return " - %s %s" % (path[0][2], kind)
@@ -376,7 +388,7 @@ class Explanation:
         self.result: Any = None
 
     def add(self, record: dict[str, Any], module: GraphModule | None) -> None:
-        """Add a capture: what C recorded, and its graph."""
+        """Add a capture: RECORD is what C recorded, MODULE its graph."""
         self.captures.append(
             (record["code"], module, record["modified"], record["guards"], record["break"])
         )
@@ -388,17 +400,17 @@ class Explanation:
 
     @property
     def graph_count(self) -> int:
-        """How many graphs were captured."""
+        """The number of captured graphs."""
         return len(self.graphs)
 
     @property
     def graph_break_count(self) -> int:
-        """How often a graph broke."""
+        """The number of graph breaks."""
         return len(self.breaks)
 
     @property
     def op_count(self) -> int:
-        """How many operations the graphs have."""
+        """The number of operations in all graphs."""
         return sum(
             node.op.startswith("call") for module in self.graphs for node in module.graph.nodes
         )

@@ -1,6 +1,6 @@
-"""Graphs of dyntrace.compile, as a backend gets them: nodes, and a module that runs them.
+"""Graphs as a backend of dyntrace.compile gets them: nodes, and a module that runs them.
 
-Runs in: the traced process. Names of things and of nodes are those of torch.fx.
+Runs in: the traced process. Classes, attributes and nodes have the names that torch.fx gives them.
 
     def backend(module, example_inputs):
         module.print_tabular()
@@ -8,9 +8,9 @@ Runs in: the traced process. Names of things and of nodes are those of torch.fx.
             print(node.op, node.name, node.target, node.args, node.kwargs)
         return module.forward
 
-The nodes are written as the source of one function, module.code, which Python compiles: running a
-graph costs what its operations cost, and making it takes time and memory in proportion to them. A
-value is released after its last use.
+The nodes are written as the source of one function, `module.code`, which Python compiles. So
+running a graph costs what its operations cost, and making it takes time and memory in proportion to
+the number of nodes. A value is released after its last use.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ BINARY = {
 UNARY = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
 _PLAIN = frozenset(
     (bool, int, float, str, bytes, type(None), type(Ellipsis))
-)  # a repr of these is source
+)  # types whose repr() is Python source
 _SPLIT = re.compile(r"([a-zA-Z_0-9]*?)(?:_(\d+))?$")
 _TAKEN = frozenset(keyword.kwlist) | frozenset(vars(builtins))
 
@@ -97,7 +97,7 @@ _TAKEN = frozenset(keyword.kwlist) | frozenset(vars(builtins))
 
 
 class _Names:
-    """Gives each candidate a name of its own: add, add_1, add_2."""
+    """Makes names unique: add, add_1, add_2."""
 
     def __init__(self):
         self.used, self.counts = set(), {}
@@ -123,7 +123,7 @@ class _Names:
 
 
 def _candidate(target):
-    """What a node that calls TARGET would be called."""
+    """Suggest a name for a node that calls TARGET."""
     word = target if isinstance(target, str) else getattr(target, "__name__", None)
     if not isinstance(word, str):
         word = type(target).__name__
@@ -133,7 +133,8 @@ def _candidate(target):
 
 
 def _argument(text):
-    """The name of the placeholder for the guard source TEXT: self_weight for L['self'].weight."""
+    """Return the name of the placeholder for guard source TEXT: self_weight for
+    L['self'].weight."""
     word = re.sub(r"_?\W+", "_", re.sub(r"^\W+", "", text[1:], flags=re.ASCII), flags=re.ASCII)[
         :79
     ].rstrip("_")
@@ -141,7 +142,8 @@ def _argument(text):
 
 
 def name_nodes(nodes):
-    """Give every node of NODES a name of its own. A placeholder's is made of the one it has."""
+    """Give each node of NODES a unique name. That of a placeholder is made from its guard
+    source."""
     names, known = _Names(), {}
     for node in nodes:
         if node.op == "placeholder":
@@ -152,18 +154,19 @@ def name_nodes(nodes):
         node.name = names.name(candidate)
 
 
-# ---- source ----------------------------------------------------------------
+# ---- Python source ----
 
 
 class _Source:
-    """Writes the function of a graph. `.globals`: what its names stand for."""
+    """Writes the source of a graph's function. `globals` maps names in the source to their
+    values."""
 
     def __init__(self):
         self.globals, self.names, self.known = {}, _Names(), {}
         self.names.used.update(_TAKEN)
 
     def of_global(self, value, candidate):
-        """The name of VALUE, by identity."""
+        """Return the name of the global for VALUE. Values are told apart by identity."""
         name = self.known.get(id(value))
         if name is None:
             name = self.known[id(value)] = self.names.name(candidate)
@@ -174,7 +177,8 @@ class _Source:
         kind = type(value)
         if kind is Node:
             return value.name
-        if kind is int and value.bit_length() > 2000:  # Python may refuse to write it
+        # Python may refuse to write it: too many digits
+        if kind is int and value.bit_length() > 2000:
             return self.of_global(value, "_constant")
         if kind in _PLAIN:
             text = repr(value)
@@ -206,9 +210,9 @@ class _Source:
         return "%s(%s)" % (function, ", ".join(words))
 
     def node(self, node):
-        """The expression for NODE."""
+        """Return the expression for NODE."""
         target, args, kwargs = node.target, node.args, node.kwargs
-        if node.op == "made" and target is None:  # one of a plan's, as the next
+        if node.op == "made" and target is None:  # a node of a plan that makes a value
             return self.written(args)
         if target is operator.call:
             return self.called(self.written(args[0]), args[1:], kwargs)
@@ -243,7 +247,7 @@ class _Source:
 
 
 def _uses(value, found):
-    """Put the nodes in VALUE into the list FOUND."""
+    """Append the nodes that occur in VALUE to the list FOUND."""
     kind = type(value)
     if kind is Node:
         found.append(value)
@@ -258,8 +262,8 @@ def _uses(value, found):
 
 
 def _write(nodes):
-    """(statements, result, globals) of the function that runs NODES: of each node that is called
-    (text, node, names that it uses)."""
+    """Write the function that runs NODES. Returns (statements, result, source). A statement is
+    (text, node, names that it uses); `result` is the expression of the outputs."""
     source, last = _Source(), {}
     source.names.used.update(node.name for node in nodes)
     uses = {}
@@ -321,7 +325,7 @@ def row(node):
 def _text(value):
     try:
         return str(value)
-    except Exception as error:  # of the program's own, or a number that is too long
+    except Exception as error:  # the program's __str__ raised, or the integer has too many digits
         return "(cannot be shown: %s)" % type(error).__name__
 
 
@@ -333,7 +337,8 @@ def table(rows):
 
 
 def _globals_like(name):
-    """Globals for warnings: the name of module NAME, and its registry of those that it had."""
+    """Make globals with which warnings act as in module NAME: the module's name and its warning
+    registry."""
     module = sys.modules.get(name) if isinstance(name, str) else None
     globals = {"__name__": name}
     if type(module) is types.ModuleType:
@@ -373,7 +378,8 @@ class GraphModule:
         self.file = "<eval_with_key>.%d" % GraphModule._count
 
     def statements(self, frames: Callable[[int], Any]) -> list[Any]:
-        """The lines of the function but the last. FRAMES(number) says where a node was made."""
+        """Return the lines of the function except the last. FRAMES(number) returns the call stack
+        of a node."""
         return [
             Statement(text, number, frames(number), node.name, uses)
             for number, (text, node, uses) in enumerate(_write(self.graph.nodes)[0])
@@ -381,7 +387,7 @@ class GraphModule:
 
     @functools.cached_property
     def forward(self) -> Callable[..., tuple[Any, ...]]:
-        """The function of the source, which is compiled at its first use."""
+        """The function of `code`. It is compiled at its first use."""
         scope = dict(self.scope)
         if self._places:
             self._own = self._framed(scope)
@@ -391,7 +397,7 @@ class GraphModule:
         return self._own
 
     def _framed(self, scope):
-        """The function, whose frames are those of the places."""
+        """Make the function so that its frames look like those of the captured call."""
         names, like = self._names, {}
 
         def globals_at(module):
@@ -424,7 +430,7 @@ class GraphModule:
         return self.framed.function
 
     def is_as_written(self, run: object) -> bool:
-        """Is RUN this graph, which nobody has given another function?"""
+        """Is RUN the graph's own function, unchanged by the backend?"""
         forward = self.__dict__.get("forward")
         own = forward is self._own
         return own and (run is self or (forward is not None and run is forward))

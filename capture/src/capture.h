@@ -292,7 +292,7 @@ struct capture {
         struct {
             PyObject *nodes; /* the nodes of the graph, without placeholders */
             PyObject *inputs, *placeholders, *guards;
-            /* for each node, the call stack where it was made: see place_of_node() */
+            /* for each node, the call stack where it was made: see call_stack_of_node() */
             PyObject *places;
         };
     };
