@@ -213,9 +213,9 @@ class _Assembly:
         code, record, reached = self.code, self.record, self.reach()
         depths = [len(self.plan.slots or ())] + [len(split.stack) for split in self.splits.values()]
         temporaries = [TEMPORARY % slot for slot in range(max(depths))]
-        # A resume function has some of these names as arguments; they are unbound once it has
-        # begun. A name that is in use otherwise belongs to the program, or the code is a prefix
-        # that is called as a function.
+        # The code may have variables with these names only if it is a resume function: they are
+        # arguments, which are unbound once it has begun. Otherwise the program uses the names, or
+        # the code is a prefix that is called as a function.
         arguments = code.co_argcount + code.co_kwonlyargcount if record["begun"] else 0
         if not set(temporaries).isdisjoint(code.co_varnames[arguments:]):
             raise Unknown(

@@ -275,7 +275,8 @@ bool lacks_attribute(struct capture *c, PyObject *owner, struct shadow *of, PyOb
 }
 
 /* Each function below returns the shadow of an attribute and sets READ->value. It returns NULL if
- * the attribute cannot be followed; if the graph must break, the reason has been set in C. */
+ * the attribute cannot be followed; if the graph must break for a special reason, c->kind is set
+ * then. */
 
 static struct shadow *break_because(struct capture *c, const struct attribute_read *read,
                                     const char *format)
@@ -642,7 +643,7 @@ static struct shadow *read_object_or_class(struct capture *c, PyObject *owner, s
         read.descriptor = in_class;
         shadow = read_class_attribute(c, &read);
     }
-    /* OWNER may be a class too: a class of torch or an enumeration, with a metaclass of its own */
+    /* a class with a metaclass of its own, e.g. an enumeration, is looked up like an object too */
     if (!read.value && !Py_IS_TYPE(owner, &PyType_Type)) {
         read.descriptor = descriptor;
         shadow = read_object_attribute(c, &read);

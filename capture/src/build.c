@@ -303,7 +303,7 @@ static struct shadow *mirror_shadow(struct capture *c, PyObject *mirror)
     return made;
 }
 
-/* Is OF an iterator of itertools with a mirror at the same position? */
+/* Is OF an iterator of itertools that has a mirror, and have both given equally many items? */
 static bool has_mirror(const struct shadow *of)
 {
     if (!is_kind(of, SHADOW_ITERATOR) || of->iterator.how != ITERATES_MIRROR)
@@ -472,7 +472,7 @@ struct moving {
     PyObject *given;                  /* owned: the result of the call with the mirrors, or NULL */
 };
 
-/* May the first argument be changed, if the call changes it? */
+/* If the call changes its first argument: is this change allowed now? */
 static bool may_change_first_argument(struct capture *c, const struct moving *moving)
 {
     PyObject *self = moving->call->args[0];
@@ -612,8 +612,8 @@ static bool has_key_twice(struct capture *c, PyObject *dict, PyObject *from, str
     return false;
 }
 
-/* Add the value on top of the stack, or its items, to the container that lies BELOW slots below.
- * METHOD is the container's method that does this. */
+/* Add the value on top of the stack, or its items, to the container that lies BELOW slots deeper.
+ * METHOD is the method of the container that adds it. */
 static enum ended add_top_to(struct capture *c, struct watched *w, int below, const char *method)
 {
     PyObject *container = stack_value(w, below);
@@ -956,7 +956,7 @@ static enum ended execute_subscript(struct capture *c, struct watched *w, int op
         ended = dispatch_subscript(c, w, what, names[what], &call);
     }
     if (what != SUBSCRIPT_GET && is_done(ended))
-        stack_drop(w, 1); /* a None: the result of a call, or the last operand */
+        stack_drop(w, 1); /* drop the None that a call returned, or the last operand */
     return ended;
 }
 

@@ -24,8 +24,8 @@ static bool is_package(PyObject *name)
     return is;
 }
 
-/* Has OBJECT an array among its attributes? An object without a __dict__ gets none: the program
- * could see it. */
+/* Has OBJECT an array among its attributes? Does not create the object's __dict__ where CPython has
+ * not done so yet, since the program could notice. */
 static bool object_has_array(PyObject *object)
 {
     PyObject **values = compat_inline_values(object);
@@ -63,7 +63,7 @@ static bool closure_has_array(PyObject *closure)
     return false;
 }
 
-/* Is VALUE, a global, an array, a function of numpy or torch, or one of these modules? */
+/* Is the global VALUE an array, a function of numpy or torch, or one of these two modules? */
 static bool is_array_global(PyObject *value)
 {
     if (PyModule_CheckExact(value))
@@ -211,8 +211,8 @@ static PyObject *reason_text(const char *reason)
     return PyUnicode_DecodeUTF8(reason, (Py_ssize_t)strlen(reason), "replace");
 }
 
-/* Must a later call find ONE, which was read from OF but has no guard yet? If it were missing, the
- * function would raise or take another path. */
+/* Does a later call depend on ONE being there? ONE was read from OF and has no guard yet. Without
+ * ONE the function would raise, or take another path. */
 static bool needs_presence(const struct shadow *one, const struct shadow *of)
 {
     if (one->kind != SHADOW_SOURCE || one->source.guarded || !one->value)

@@ -8,6 +8,7 @@
  *
  * Beside each slot of the frame capture keeps a shadow: a record of where the slot's value comes
  * from. A value is *known* if it is a constant, or if guards ensure that it is the same in later
+ * calls. A function with the remark "adds guards" adds those that keep its answer true in later
  * calls. At an instruction that capture cannot handle the graph breaks. CPython then continues, in
  * the same frame or in code that dyntrace._assemble makes.
  *
@@ -84,8 +85,8 @@ enum varying {
     VARIES_SHAPE,
 };
 
-/* A value that was read from outside the function. For `x.size[0]` the value's parent is the source
- * of `x.size`, `step` is '[' and `key` is 0. The four roots (locals, globals, builtins,
+/* A value that was read from outside the function. For `x.shape[0]` the value's parent is the
+ * source of `x.shape`, `step` is '[' and `key` is 0. The four roots (locals, globals, builtins,
  * sys.modules) have no parent and no key. */
 struct source {
     /* child: first in the list of sources with this parent, linked by `next` */
@@ -123,7 +124,8 @@ struct node {
     unsigned char steps; /* number of operands in `expression` */
     bool is_number;      /* the result is an integer, calculated from the integers `items` */
     bool fixed;          /* the shape follows from the shapes of the graph's inputs */
-    /* the number of items, and their shapes, follow from the shapes of the graph's inputs */
+    /* if the result is a tuple: the number and shapes of its items follow from the inputs'
+     * shapes */
     bool counted;
 };
 
@@ -138,7 +140,7 @@ struct method {
 enum iteration {
     ITERATES_ITEMS,     /* iterates forwards over a container, an array or a view of a dict */
     ITERATES_BACKWARDS, /* reversed() of a tuple or list */
-    /* an iterator of itertools. `mirror` is its copy over capsules: see build.c */
+    /* an iterator of itertools. `mirror` is a second one, over capsules: see build.c */
     ITERATES_MIRROR,
     ITERATES_ZIP, /* zip(). `keys` are its iterators, `items` the shadows of these iterators */
     /* enumerate(). keys[0] is its iterator, items[0] the shadow of this iterator */
@@ -165,7 +167,7 @@ struct iterator {
 struct generator {
     struct shadow *function;
     struct shadow *given; /* the shadow of the item that it gave last */
-    bool has_begun;       /* the frame's cells have shadows */
+    bool has_begun;       /* it has been resumed before, so its cells have shadows */
     bool lost;            /* capture could not step through it, so its state is unknown */
 };
 
@@ -196,8 +198,7 @@ struct shadow {
     bool frozen; /* a container that must not change any more */
     /* in a container: number of running iterators of itertools that have a mirror of the items */
     uint32_t mirrors;
-    /* serial: grows with each shadow made. kept: serial of the last frame for which undo has a
-     * copy */
+    /* serial: orders shadows by age. kept: serial of the last frame for which undo has a copy */
     uint32_t serial, kept;
     PyObject *value; /* borrowed from the arena: the object; NULL if only the kind is known */
     /* borrowed from the arena: the result of plan_part(); NULL before the first call */
@@ -209,8 +210,8 @@ struct shadow {
     /* borrowed from the arena: the keys of a dict, or the names of an object's attributes */
     PyObject **keys;
     Py_ssize_t count, room;
-    /* By kind. SHADOW_CHANGED, and a list that was read and then changed, use `source` too. It is
-     * all zero in constants and other containers. */
+    /* The fields of each kind. SHADOW_CHANGED, and a list that was read and then changed, use
+     * `source` too. It is all zero in constants and other containers. */
     union {
         struct source source;
         struct node node;
@@ -586,7 +587,7 @@ struct shadow *value_part(struct capture *c, PyObject *value, struct shadow *of,
 struct shadow *value_item(struct capture *c, PyObject *value, struct shadow *shadow, Py_ssize_t i);
 /* a set with known items, made by the watched call? */
 bool is_set(PyObject *value, const struct shadow *of);
-/* are the items known? Their order is not */
+/* are the items of the set known? Their order may be unknown */
 bool set_known(struct capture *c, PyObject *value, struct shadow *of);
 /* Make a node; steals ARGS and KEYWORDS (which may be NULL). Returns NULL with an exception. */
 PyObject *node_new(PyObject *op, PyObject *name, PyObject *target, PyObject *args,

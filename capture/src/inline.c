@@ -8,8 +8,8 @@
 
 enum { MOST_INLINES = 24 };
 
-/* Return the shadow of FUNCTION's __defaults__ or, with KEYWORD, __kwdefaults__. ALL is its value.
- * NULL if unknown. */
+/* Return the shadow of FUNCTION's __defaults__ or, with KEYWORD, __kwdefaults__. ALL is the value
+ * of this attribute. Returns NULL if the shadow is unknown. */
 static struct shadow *defaults_of(struct capture *c, struct shadow *of, PyObject *all, bool keyword)
 {
     if (!of)
@@ -186,7 +186,8 @@ static int count_callers(const struct watched *w)
     return depth;
 }
 
-/* Prepare C for the frame that CALL is about to begin: the frame of CODE. */
+/* Note in the capture that CALL is about to begin a frame of CODE, through which capture can
+ * step. */
 static void expect_frame(struct capture *c, struct watched *w, const struct call *call,
                          PyCodeObject *code, struct shadow *of, struct shadow **shadows, int count)
 {
@@ -269,7 +270,8 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
     return ENDED_BEHIND;
 }
 
-/* Guard the globals and builtins of FUNCTION, if no other guard covers more than its code. */
+/* Guard the globals and builtins of FUNCTION, a function of which so far only the code is
+ * guarded. */
 static bool guard_scope(struct capture *c, PyFunctionObject *function, struct shadow *of)
 {
     const struct {

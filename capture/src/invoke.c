@@ -68,7 +68,8 @@ static enum ended run_entry(struct capture *c, struct watched *w, const struct c
 
 /* ---- bound methods that were read ---- */
 
-/* Return the shadow of a bound method of an array, written in C. Guards its name. */
+/* Return the shadow of a bound method of an array, written in C. Adds a guard on the method's
+ * name. */
 static struct shadow *bound_c_shadow(struct capture *c, PyObject *callable, struct shadow *of,
                                      struct shadow *of_self)
 {
@@ -81,7 +82,7 @@ static struct shadow *bound_c_shadow(struct capture *c, PyObject *callable, stru
     return method_of(c, of_self, name, NULL, NULL, NULL);
 }
 
-/* Return the shadow of a bound method written in Python. Its function becomes a source. */
+/* Return the shadow of a bound method written in Python. The method's function becomes a source. */
 static struct shadow *bound_python_shadow(struct capture *c, PyObject *callable, struct shadow *of,
                                           struct shadow *of_self)
 {
@@ -298,7 +299,7 @@ enum ended invoke(struct capture *c, struct watched *w, int count, PyObject *nam
     }
     call.callable = first;
     call.of = stack_shadow(w, base);
-    if (second) { /* an unbound method, whose `self` is the next value */
+    if (second) { /* `first` is an unbound method, `second` its `self` */
         call = with_self(&call, second, stack_shadow(w, base - 1));
         call.bound = false;
     }

@@ -206,9 +206,9 @@ static struct shadow *shadow_of_given(struct capture *c, struct shadow *of, PyOb
     return shadow_of_given_item(c, of, iterator, item);
 }
 
-/* The iterator OF has ended. Containers that it mirrored may change again. zip() may have taken
- * items from some of its iterators only: the position of these is unknown if CPython does not tell
- * it. */
+/* The iterator OF has ended. Containers that it mirrored may change again. A zip() may have taken a
+ * last item from only some of its iterators, so positions that capture counts itself are unknown
+ * from now on. */
 static void iterator_forget_position(struct capture *c, struct shadow *of)
 {
     c->failed |= !shadow_change(c, of);
@@ -278,7 +278,8 @@ static enum giver classify_giver(PyObject *iterator, const struct shadow *of)
     return GIVER_UNKNOWN;
 }
 
-/* The iterator has ended: push polyfill("end") in place of an item. C keeps the StopIteration. */
+/* The iterator has ended: push polyfill("end") in place of an item. c->raised keeps the
+ * StopIteration. */
 static enum ended push_end(struct capture *c, struct watched *w, int slots)
 {
     struct tracer_exception raised = tracer_exception_aside();

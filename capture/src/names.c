@@ -15,7 +15,8 @@ PyObject *word_of(const char *name)
     if (words && word)
         is_kept = !PySet_Add(words, word);
     PyErr_Clear();
-    return is_kept ? word : Py_None; /* a lookup of None finds nothing */
+    /* without memory return None, which is the name of nothing */
+    return is_kept ? word : Py_None;
 }
 
 PyObject *module_has(PyObject **module, const char *which, const char *name)

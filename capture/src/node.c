@@ -170,8 +170,8 @@ enum ended may_operate(struct capture *c, bool pure)
     return ENDED_NOT;
 }
 
-/* Is VALUE an array, or a non-empty tuple or list of arrays? Notes in C if operations on an array
- * may run code of the program. */
+/* Is VALUE an array, or a non-empty tuple or list of arrays? Sets c->foreign if operations on an
+ * array may run code of the program. */
 static bool note_arrays(struct capture *c, PyObject *value)
 {
     const bool several = PyTuple_Check(value) || PyList_CheckExact(value);
@@ -333,7 +333,7 @@ static bool make_operation(struct capture *c, const struct call *call, bool size
             i++;
     made->counted = made->fixed;
     PyErr_Clear();
-    /* code of the program must not run before an effect that it could see */
+    /* code of the program could notice that effects come after the graph */
     if (i == call->count && made->args && !c->failed && !(c->foreign && c->effects->count))
         return true;
     Py_CLEAR(made->args);
@@ -394,8 +394,8 @@ static bool warns_of_attribute(PyObject *value, PyObject *name)
     return is;
 }
 
-/* Can CALL of NAME give a result and still warn, judged by its arguments, which are tensors of
- * torch? */
+/* May CALL of NAME warn although it gives a result, judging by its arguments? These are tensors of
+ * torch. */
 static bool torch_warns(const struct call *call, const char *name)
 {
     const bool masks = is_in(name, "masks"), casts = is_in(name, "casts");
@@ -560,8 +560,8 @@ static bool are_names_harmless(const struct call *call)
     return true;
 }
 
-/* Does a call of function or method NAME only compute a result, whatever its arguments are? A
- * warning would be more than that. */
+/* Does a call of function or method NAME only compute a result, without even a warning, whatever
+ * its arguments are? */
 static bool is_pure_call(const struct call *call, const char *name)
 {
     if (!keeps_shape(name, 3, false, false) || is_in(name, "impure") ||

@@ -157,7 +157,7 @@ PyObject *plan_part(struct capture *c, struct shadow *shadow)
     if (!shadow->told && shadow->origin)
         return plan_part(c, shadow->origin);
     if (!shadow->told && !Py_EnterRecursiveCall(" while a graph is made")) {
-        shadow->told = Py_None; /* for a container that contains itself */
+        shadow->told = Py_None; /* the answer for a container that contains itself */
         made = make_part(c, shadow);
         if (made)
             shadow->told = capture_keep(c, made);
@@ -253,7 +253,7 @@ PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *
         OWNED PyObject *own = Py_BuildValue("(sCi)", "own", 0, i);
         PyObject *cell = Py_None;
 
-        /* the plan takes a cell that the function made from the running frame */
+        /* while the frame runs, the plan gets the function's own cells from it */
         if (is_own_cell(shadow) && !shadow->told)
             shadow->told = capture_keep(c, own);
         if (!w->resumed && is_cell(w, i))

@@ -581,8 +581,8 @@ static enum ended break_at_unknown_instruction(struct capture *c)
     return break_at(c, "instruction", "an instruction that is not followed");
 }
 
-/* CPython looks for __build_class__ among the builtins only, so a global of this name would be
- * wrong. */
+/* Execute LOAD_BUILD_CLASS. CPython takes __build_class__ from the builtins, even if there is a
+ * global of this name; load_global() would take the global, so break the graph then. */
 static enum ended load_build_class(struct capture *c, struct watched *w)
 {
     PyObject *name = word_of("__build_class__");
@@ -750,8 +750,8 @@ static struct compat_action next_action(struct watched *w)
     return compat_action(w->op, arg, unit);
 }
 
-/* Copy the shadows of the stack. If the graph breaks at the instruction, it must produce these
- * values. */
+/* Copy the shadows of the stack. If the graph breaks at the instruction, the compiled code must
+ * produce these values. */
 static void keep_stack(struct watched *w)
 {
     struct shadow **stack = w->shadow + w->variables;
@@ -1088,7 +1088,7 @@ static PyObject *leave_function(struct capture *c, PyThreadState *ts, struct wat
     compat_go_on(frame, 0, w->variables);
     watched_close(c, w);
     compat_dispose(ts, frame);
-    c->entered = true; /* calls inside the function have changed these two */
+    c->entered = true; /* calls inside the function have changed these two fields */
     c->inner_broke = false;
     return result;
 }

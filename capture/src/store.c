@@ -89,8 +89,8 @@ static enum ended break_at_attribute_set(struct capture *c)
     return break_at(c, "mutation", "an attribute is set");
 }
 
-/* Is a simple value replaced that the class itself holds, under a name that does not begin with
- * `_`? */
+/* Does the assignment replace a simple value by another one in the class's own __dict__? Names that
+ * begin with `_` are excluded. */
 static bool is_plain_class_value(const struct attribute_set *set)
 {
     PyTypeObject *type = (PyTypeObject *)set->owner;
@@ -211,8 +211,8 @@ static enum ended set_attribute_of_made(struct capture *c, struct watched *w,
     return ENDED_NOT;
 }
 
-/* Can the attribute have no value, because the slot is empty or the class finds no such
- * attribute? */
+/* The attribute was not found. Is it really absent? Not if a descriptor or a __getattr__ of the
+ * program may provide it. */
 static bool is_absent(const struct attribute_set *set)
 {
     if (set->descriptor)

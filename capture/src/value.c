@@ -749,7 +749,8 @@ static void guard_type(struct capture *c, PyObject *value, struct shadow *shadow
 
     if (value_is_array(value))
         guard_on(c, shadow, "TENSOR_MATCH", value);
-    else if (is_nested(value)) /* without its cells, which have guards of their own */
+    /* guard the code only: the function's cells get guards when they are read */
+    else if (is_nested(value))
         guard_on(c, shadow, "CLOSURE_MATCH", value);
     else
         guard_on(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(value));
@@ -992,7 +993,7 @@ static PyObject *placeholder_of(struct capture *c, struct shadow *source)
         c->failed = true;
         return NULL;
     }
-    capture_holds(c, source->value); /* the list of inputs holds this reference */
+    capture_holds(c, source->value); /* c->inputs now holds a reference to the value */
     if (!source->source.varies && value_is_foreign(source->value))
         c->foreign = true;
     source->source.placeholder = capture_keep(c, node);
@@ -1133,7 +1134,8 @@ struct shadow *iterator_shadow(struct capture *c, enum iteration how, PyObject *
 /* Guard the type of OWNER: a plan reads the method from OWNER again, and must find the same one. */
 static void guard_owner(struct capture *c, struct shadow *owner)
 {
-    if (value_is_array(owner->value)) /* with the guard that an input of the graph has anyway */
+    /* an array gets the guard that it needs as an input of the graph anyway */
+    if (value_is_array(owner->value))
         value_type_known(c, owner->value, owner);
     else if (!owner->source.guarded)
         guard_on(c, owner, "TYPE_MATCH", (PyObject *)Py_TYPE(owner->value));
