@@ -76,23 +76,23 @@ def _text(number, paths):
     )
 
 
-def _numbered(number, paths):
+def _with_path_indices(number, paths):
     """Copy NUMBER, with each path replaced by its index in PATHS."""
     if not isinstance(number, tuple):
         return number
     return (
         (paths.index(number[0]),)
         if len(number) == 1
-        else (number[0], *(_numbered(one, paths) for one in number[1:]))
+        else (number[0], *(_with_path_indices(one, paths) for one in number[1:]))
     )
 
 
-def _comparison(comparison, result):
+def _comparison_guard(comparison, result):
     """Make a guard: the inputs of COMPARISON are integers, and it gives RESULT again."""
     paths = []
     shown = _text(comparison, paths)[1:-1]
     return _guards.LAMBDA(
-        native._check((_numbered(comparison, paths), result)),
+        native._check((_with_path_indices(comparison, paths), result)),
         shown if result else "not (%s)" % shown,
         *map(source_of, paths),
     )
@@ -112,7 +112,7 @@ def guards_of(record):
         elif kind == "NO_ALIASING":
             made.append(_guards.NO_ALIASING([source, source_of(value)]))
         elif kind == "COMPARISON":
-            made.append(_comparison(*value))
+            made.append(_comparison_guard(*value))
         elif kind == "ALIASING":
             made.append(
                 _guards.LAMBDA(

@@ -237,7 +237,7 @@ class Plan:
         """Return the statement that calls the backend's function and checks its result."""
         count = len(self.outputs)
         # no bound method, since that would be a reference cycle with the function
-        checked = functools.partial(_checked, self.name, count)
+        checked = functools.partial(_check_result, self.name, count)
         scope = dict(run=run, checked=checked, type=type, tuple=tuple, len=len)
         words = {name: source.of_global(value, name) for name, value in scope.items()}
         inputs = [node.name for node in placeholders]
@@ -337,7 +337,7 @@ class Plan:
         exec("\n".join(lines), {**source.globals, **known})
 
 
-def _checked(name, count, given):
+def _check_result(name, count, given):
     """Check GIVEN, which the backend's function for graph NAME returned instead of a tuple. A list
     of COUNT values is accepted."""
     if type(given) is not list or len(given) != count:

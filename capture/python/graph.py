@@ -122,7 +122,7 @@ class _Names:
         return candidate
 
 
-def _candidate(target):
+def _suggest_name(target):
     """Suggest a name for a node that calls TARGET."""
     word = target if isinstance(target, str) else getattr(target, "__name__", None)
     if not isinstance(word, str):
@@ -132,7 +132,7 @@ def _candidate(target):
     return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", word).lower()
 
 
-def _argument(text):
+def _placeholder_name(text):
     """Return the name of the placeholder for guard source TEXT: self_weight for
     L['self'].weight."""
     word = re.sub(r"_?\W+", "_", re.sub(r"^\W+", "", text[1:], flags=re.ASCII), flags=re.ASCII)[
@@ -147,10 +147,10 @@ def name_nodes(nodes):
     names, known = _Names(), {}
     for node in nodes:
         if node.op == "placeholder":
-            node.name = node.target = _argument(node.name)
+            node.name = node.target = _placeholder_name(node.name)
         candidate = node.name or known.get(id(node.target))
         if candidate is None:
-            candidate = known[id(node.target)] = _candidate(node.target)
+            candidate = known[id(node.target)] = _suggest_name(node.target)
         node.name = names.name(candidate)
 
 
@@ -243,7 +243,7 @@ class _Source:
             if module in ("builtins", None) or not isinstance(module, str)
             else module.lstrip("_") + "_"
         )
-        return self.called(self.of_global(target, module + _candidate(target)), args, kwargs)
+        return self.called(self.of_global(target, module + _suggest_name(target)), args, kwargs)
 
 
 def _uses(value, found):
@@ -261,7 +261,7 @@ def _uses(value, found):
         _uses((value.start, value.stop, value.step), found)
 
 
-def _write(nodes):
+def _write_function(nodes):
     """Write the function that runs NODES. Returns (statements, result, source). A statement is
     (text, node, names that it uses); `result` is the expression of the outputs."""
     source, last = _Source(), {}
@@ -368,7 +368,7 @@ class GraphModule:
     def __init__(self, nodes: Iterable[Node], name: str = "graph", places: Any = None) -> None:
         self.graph, self.name, self._places = Graph(nodes), name, places
         self._own = self.framed = None
-        written, self._result, source = _write(self.graph.nodes)
+        written, self._result, source = _write_function(self.graph.nodes)
         self._inputs = [node.name for node in self.graph.nodes if node.op == "placeholder"]
         lines = ["def forward(%s):" % ", ".join(self._inputs)]
         lines += ["    " + text for text, *_ in written]
@@ -382,7 +382,7 @@ class GraphModule:
         of a node."""
         return [
             Statement(text, number, frames(number), node.name, uses)
-            for number, (text, node, uses) in enumerate(_write(self.graph.nodes)[0])
+            for number, (text, node, uses) in enumerate(_write_function(self.graph.nodes)[0])
         ]
 
     @functools.cached_property

@@ -492,7 +492,7 @@ static struct shadow *read_method(struct capture *c, struct attribute_read *read
 }
 
 /* Read a value from the object itself, or from its class. */
-static struct shadow *read_found(struct capture *c, struct attribute_read *read)
+static struct shadow *read_own_or_class_value(struct capture *c, struct attribute_read *read)
 {
     struct shadow *of = read->of;
     struct shadow *own;
@@ -556,7 +556,7 @@ static struct shadow *read_object_attribute(struct capture *c, struct attribute_
         return read_method(c, read);
     case ORIGIN_INSTANCE:
     case ORIGIN_CLASS:
-        return read_found(c, read);
+        return read_own_or_class_value(c, read);
     case ORIGIN_CLASS_METHOD:
         return read_class_method(c, read, class_source(c, read->owner, read->of));
     case ORIGIN_OWN_CLASS:
@@ -718,7 +718,7 @@ enum ended read_attribute(struct capture *c, struct watched *w, int slots, PyObj
 /* ---- imports ---- */
 
 /* Does MODULE have all names in the tuple FROM, as `from module import a, b` needs? */
-static bool has_all(PyObject *module, PyObject *from)
+static bool has_all_names(PyObject *module, PyObject *from)
 {
     PyObject *dict = PyModule_GetDict(module);
 
@@ -746,7 +746,7 @@ static PyObject *find_imported_module(struct capture *c, PyObject *name, PyObjec
     if (!*of || !value_known(c, module, *of))
         return NULL;
     if (from != Py_None)
-        return has_all(module, from) ? module : NULL;
+        return has_all_names(module, from) ? module : NULL;
     dot = PyUnicode_FindChar(name, '.', 0, PyUnicode_GET_LENGTH(name), 1);
     if (dot < 0)
         return module;

@@ -13,7 +13,8 @@ enum {
 
 /* Make a tuple of the top COUNT values: a new reference. *OF is its shadow. Returns NULL if there
  * is no memory. */
-static PyObject *tuple_of(struct capture *c, const struct watched *w, int count, struct shadow **of)
+static PyObject *make_tuple_of_top(struct capture *c, const struct watched *w, int count,
+                                   struct shadow **of)
 {
     PyObject *made = PyTuple_New(count);
 
@@ -34,7 +35,7 @@ static PyObject *tuple_of(struct capture *c, const struct watched *w, int count,
 static enum ended build_sequence(struct capture *c, struct watched *w, int count, bool list)
 {
     struct shadow *of;
-    PyObject *made = tuple_of(c, w, count, &of);
+    PyObject *made = make_tuple_of_top(c, w, count, &of);
 
     if (made && list) {
         of->kind = SHADOW_LIST;
@@ -45,7 +46,7 @@ static enum ended build_sequence(struct capture *c, struct watched *w, int count
 
 /* Return a tuple of the keys of DICT, in order; NULL if DICT was not read or has more than
  * MOST_KEYS. */
-static PyObject *read_keys(struct capture *c, PyObject *dict, struct shadow *of)
+static PyObject *keys_of_read_dict(struct capture *c, PyObject *dict, struct shadow *of)
 {
     if (!is_source(of) || c->foreign || of->source.changed)
         return NULL;
@@ -61,7 +62,7 @@ struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of)
 
     if (is_kind(of, SHADOW_DICT))
         return PyDict_GET_SIZE(dict) == of->count ? of : NULL;
-    keys = read_keys(c, dict, of);
+    keys = keys_of_read_dict(c, dict, of);
     if (keys)
         made = shadow_new(c, SHADOW_DICT, 0);
     if (!made) {
@@ -88,7 +89,7 @@ struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of)
 
 /* May KEY be a key of a dict with known items? 1 and True are equal and so the same key; to avoid
  * this case only strings, integers and tuples of simple values are allowed. */
-static bool is_key(struct capture *c, PyObject *key, struct shadow *shadow)
+static bool can_be_key(struct capture *c, PyObject *key, struct shadow *shadow)
 {
     const bool is_tuple = PyTuple_Check(key) && value_is_plain(key);
 
@@ -128,7 +129,7 @@ static enum ended build_dict(struct capture *c, struct watched *w, int count, bo
 
         if (keyed)
             key = PyTuple_GET_ITEM(key, i);
-        if (!is_key(c, key, stack_shadow(w, key_from_top)))
+        if (!can_be_key(c, key, stack_shadow(w, key_from_top)))
             return break_at(c, "container",
                             "a dict whose keys are not words or numbers that are known");
         if (set_new_dict_item(c, made, shadow, key, value, stack_shadow(w, from_top)))
@@ -139,9 +140,10 @@ static enum ended build_dict(struct capture *c, struct watched *w, int count, bo
 
 /* Make a slice of the top COUNT values: a new reference. Returns NULL if a bound is unknown, or
  * there is no memory. */
-static PyObject *slice_of(struct capture *c, const struct watched *w, int count, struct shadow **of)
+static PyObject *make_slice_of_top(struct capture *c, const struct watched *w, int count,
+                                   struct shadow **of)
 {
-    OWNED PyObject *bounds = tuple_of(c, w, count, of);
+    OWNED PyObject *bounds = make_tuple_of_top(c, w, count, of);
     PyObject *step = NULL;
 
     for (int i = 0; bounds && i < count; i++)
@@ -164,7 +166,7 @@ static PyObject *slice_of(struct capture *c, const struct watched *w, int count,
 static enum ended build_set_or_string(struct capture *c, struct watched *w, int count, bool set)
 {
     struct shadow *of, *made;
-    OWNED PyObject *parts = tuple_of(c, w, count, &of);
+    OWNED PyObject *parts = make_tuple_of_top(c, w, count, &of);
     OWNED PyObject *empty = PyUnicode_FromString("");
     const struct call call = {.args = &parts, .shadows = &of, .count = 1};
 
@@ -263,10 +265,10 @@ static PyObject *mirror_of(struct capture *c, PyObject *value, struct shadow *of
     }
 }
 
-static struct shadow *mirror_shadow(struct capture *c, PyObject *mirror);
+static struct shadow *shadow_from_mirror(struct capture *c, PyObject *mirror);
 
 /* Make the items and keys of the shadow OF those of MIRROR. */
-static void mirror_take(struct capture *c, struct shadow *of, PyObject *mirror)
+static void take_items_of_mirror(struct capture *c, struct shadow *of, PyObject *mirror)
 {
     PyObject *key, *item;
     Py_ssize_t at = 0;
@@ -274,15 +276,15 @@ static void mirror_take(struct capture *c, struct shadow *of, PyObject *mirror)
     of->count = 0;
     if (PyDict_CheckExact(mirror)) {
         while (PyDict_Next(mirror, &at, &key, &item))
-            shadow_add(c, of, key, mirror_shadow(c, item));
+            shadow_add(c, of, key, shadow_from_mirror(c, item));
         return;
     }
     for (; at < PySequence_Fast_GET_SIZE(mirror); at++)
-        shadow_add(c, of, NULL, mirror_shadow(c, PySequence_Fast_GET_ITEM(mirror, at)));
+        shadow_add(c, of, NULL, shadow_from_mirror(c, PySequence_Fast_GET_ITEM(mirror, at)));
 }
 
 /* Make the shadow of a value from the value's MIRROR. */
-static struct shadow *mirror_shadow(struct capture *c, PyObject *mirror)
+static struct shadow *shadow_from_mirror(struct capture *c, PyObject *mirror)
 {
     enum shadow_kind kind;
     struct shadow *made;
@@ -299,7 +301,7 @@ static struct shadow *mirror_shadow(struct capture *c, PyObject *mirror)
         return shadow_const(c, mirror);
     made = shadow_new(c, kind, 0);
     if (made)
-        mirror_take(c, made, mirror);
+        take_items_of_mirror(c, made, mirror);
     return made;
 }
 
@@ -386,7 +388,7 @@ struct shadow *mirror_next(struct capture *c, struct shadow *of)
     if (is_in_step)
         item = Py_TYPE(mirror)->tp_iternext(mirror);
     PyErr_Clear();
-    return item ? mirror_shadow(c, item) : NULL;
+    return item ? shadow_from_mirror(c, item) : NULL;
 }
 
 /* Make the shadow of VALUE, a view of a dict such as d.items(). OF is the shadow of the dict, which
@@ -401,7 +403,7 @@ static struct shadow *view_shadow(struct capture *c, struct shadow *of, PyObject
     if (!shadows || !values || !shadow_change(c, of))
         return NULL;
     of->frozen = true;
-    return iterator_shadow(c, ITERATES_ITEMS, values, mirror_shadow(c, shadows));
+    return iterator_shadow(c, ITERATES_ITEMS, values, shadow_from_mirror(c, shadows));
 }
 
 /* Look up NAME, a method of SELF or a function of operator, in the table `moves` of
@@ -524,18 +526,19 @@ static bool run_on_mirrors(struct capture *c, struct moving *moving)
 
 /* Return the shadow of VALUE, the result of the call. Moves the items of the first argument's
  * shadow. */
-static struct shadow *moved_shadow(struct capture *c, struct moving *moving, PyObject *value)
+static struct shadow *shadow_of_move_result(struct capture *c, struct moving *moving,
+                                            PyObject *value)
 {
     struct shadow *of = moving->call->shadows[0];
     PyObject *given = moving->given;
 
     if (moving->changes)
-        mirror_take(c, of, moving->mirrors[0]);
+        take_items_of_mirror(c, of, moving->mirrors[0]);
     if (given == moving->mirrors[0])
         return of;
     if (PyDictViewSet_Check(given) || PyDictValues_Check(given))
         return view_shadow(c, of, given, value);
-    return mirror_shadow(c, given);
+    return shadow_from_mirror(c, given);
 }
 
 static void free_mirrors(struct moving *moving)
@@ -560,7 +563,7 @@ static enum ended move_items(struct capture *c, struct watched *w, struct moving
         return ENDED_BEFORE;
     value = run_call(call);
     if (moving->given && value)
-        shadow = moved_shadow(c, moving, value);
+        shadow = shadow_of_move_result(c, moving, value);
     return stack_result(c, w, call->slots, value, shadow);
 }
 
@@ -660,7 +663,7 @@ static enum ended list_to_tuple(struct capture *c, struct watched *w)
 static enum ended build_slice(struct capture *c, struct watched *w, int count)
 {
     struct shadow *of;
-    PyObject *made = slice_of(c, w, count, &of);
+    PyObject *made = make_slice_of_top(c, w, count, &of);
 
     return made ? stack_result(c, w, count, made, of) : ENDED_BEFORE;
 }
@@ -855,7 +858,7 @@ static enum ended set_item(struct capture *c, struct watched *w, const struct ca
     struct shadow *of = call->shadows[0], *of_value = call->shadows[2];
     const bool is_list = PyList_CheckExact(container);
 
-    if (!of || !of_value || !is_key(c, key, call->shadows[1]) ||
+    if (!of || !of_value || !can_be_key(c, key, call->shadows[1]) ||
         (is_list && !PyLong_CheckExact(key)))
         return break_at(
             c, "container",
@@ -891,7 +894,7 @@ static bool is_graph_subscript(enum subscript what, const struct operands *opera
 }
 
 /* Does the operation only move items? It does if KEY is a slice, or if it deletes. */
-static bool moves_subscript(enum subscript what, PyObject *container, PyObject *key)
+static bool is_moving_subscript(enum subscript what, PyObject *container, PyObject *key)
 {
     if (what == SUBSCRIPT_DELETE)
         return true;
@@ -908,7 +911,7 @@ static enum ended dispatch_subscript(struct capture *c, struct watched *w, enum 
 
     if (is_decided(c, ended))
         return ended;
-    if (moves_subscript(what, container, key))
+    if (is_moving_subscript(what, container, key))
         ended = move(c, w, name, call);
     if (is_decided(c, ended))
         return ended;
@@ -934,7 +937,7 @@ static enum ended execute_subscript(struct capture *c, struct watched *w, int op
     const int at = sliced ? 2 : 1, slots = at + 1 + sets;
     struct operands operands = {{stack_value(w, at), stack_value(w, 0)},
                                 {stack_shadow(w, at), stack_shadow(w, 0)}};
-    OWNED PyObject *slice = sliced ? slice_of(c, w, 2, &operands.of[1]) : NULL;
+    OWNED PyObject *slice = sliced ? make_slice_of_top(c, w, 2, &operands.of[1]) : NULL;
     struct call call;
     enum ended ended;
 

@@ -13,7 +13,7 @@ enum {
 
 /* ---- whether a call is watched ---- */
 
-static bool is_package(PyObject *name)
+static bool is_array_package_name(PyObject *name)
 {
     bool is;
 
@@ -67,7 +67,7 @@ static bool closure_has_array(PyObject *closure)
 static bool is_array_global(PyObject *value)
 {
     if (PyModule_CheckExact(value))
-        return is_package(PyDict_GetItemString(PyModule_GetDict(value), "__name__"));
+        return is_array_package_name(PyDict_GetItemString(PyModule_GetDict(value), "__name__"));
     return value_is_array(value) || is_array_function(value);
 }
 
@@ -450,7 +450,7 @@ static const char *find_refusal_of_code(compat_frame *frame, PyObject *callback)
     if (PyTuple_GET_ITEM(callback, CAPTURE_EVERY) == Py_True && !shim->is_users(code))
         return "";
     if (PyDict_CheckExact(frame->f_globals) &&
-        is_package(PyDict_GetItemString(frame->f_globals, "__name__")))
+        is_array_package_name(PyDict_GetItemString(frame->f_globals, "__name__")))
         return "it is numpy's or torch's own";
     return code->co_nlocalsplus > MOST_VARIABLES ? "it has too many variables" : NULL;
 }

@@ -183,7 +183,7 @@ struct shadow *made_by(struct capture *c, struct shadow *callable, int count,
 
 /* Turn SHADOW, of a list that was read, into a SHADOW_LIST with the shadows of its items. Returns
  * false if the items are unknown. */
-static bool become_list(struct capture *c, struct shadow *shadow)
+static bool turn_into_list(struct capture *c, struct shadow *shadow)
 {
     struct shadow *origin, *items;
 
@@ -212,7 +212,7 @@ bool may_change(struct capture *c, struct shadow *shadow, enum shadow_kind kind)
         return false;
     if (is_source(shadow) && kind == SHADOW_LIST && shadow->value &&
         PyList_CheckExact(shadow->value))
-        return become_list(c, shadow);
+        return turn_into_list(c, shadow);
     return shadow->kind == kind;
 }
 

@@ -204,8 +204,8 @@ static void expect_frame(struct capture *c, struct watched *w, const struct call
 
 /* Push RESULT of a function that was stepped to its end. Returns false if the graph breaks after
  * the call. */
-static bool take_result(struct capture *c, struct watched *w, const struct call *call,
-                        const PyFunctionObject *function, PyObject *result)
+static bool push_stepped_result(struct capture *c, struct watched *w, const struct call *call,
+                                const PyFunctionObject *function, PyObject *result)
 {
     struct shadow *shadow = shadow_of_result(c, w, call, result);
 
@@ -254,7 +254,8 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
     kept_function = Py_NewRef((PyObject *)function);
     result = run_call(call);
     c->awaited_code = NULL;
-    if (c->entered && !c->inner_broke && result && take_result(c, w, call, function, result))
+    if (c->entered && !c->inner_broke && result &&
+        push_stepped_result(c, w, call, function, result))
         return ENDED_NOT;
     if (may_end && !result && is_iteration_end(c, w))
         /* the end of the iterator is known, and the nodes and effects before it are kept */

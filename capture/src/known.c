@@ -533,8 +533,8 @@ static struct callee find_callee(const struct call *call)
     return callee;
 }
 
-static enum ended call_handled(struct capture *c, struct watched *w, const struct call *call,
-                               enum builtin which)
+static enum ended dispatch_builtin(struct capture *c, struct watched *w, const struct call *call,
+                                   enum builtin which)
 {
     switch (which) {
     case BUILTIN_LEN:
@@ -610,7 +610,7 @@ static bool is_moving_class(PyObject *callable)
 static enum ended call_builtin(struct capture *c, struct watched *w, const struct call *call)
 {
     const struct callee callee = find_callee(call);
-    enum ended ended = call_handled(c, w, call, callee.which);
+    enum ended ended = dispatch_builtin(c, w, call, callee.which);
 
     if (is_decided(c, ended))
         return ended;

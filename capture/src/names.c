@@ -35,7 +35,7 @@ PyObject *module_has(PyObject **module, const char *which, const char *name)
 PyObject *capture_builtins;
 
 /* Is VALUE CPython's own builtin NAME, and not a replacement by the program? */
-static bool is_cpythons(PyObject *name, PyObject *value)
+static bool is_cpython_builtin(PyObject *name, PyObject *value)
 {
     if (PyCFunction_Check(value)) {
         const char *own_name = ((PyCFunctionObject *)value)->m_ml->ml_name;
@@ -57,7 +57,8 @@ PyObject *builtins_as_cpython_made_them(void)
     Py_ssize_t at = 0;
 
     while (found && PyDict_Next(builtins, &at, &name, &value))
-        if (PyUnicode_Check(name) && is_cpythons(name, value) && PyDict_SetItem(found, name, value))
+        if (PyUnicode_Check(name) && is_cpython_builtin(name, value) &&
+            PyDict_SetItem(found, name, value))
             Py_CLEAR(found);
     return found;
 }

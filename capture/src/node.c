@@ -582,8 +582,8 @@ static bool is_pure_call(const struct call *call, const char *name)
 
 /* Return the shadow of the argument that the call returns: `self` of an in-place method such as
  * add_(), or the keyword argument `out`. NULL if RESULT is a new object. */
-static struct shadow *argument_given_back(const struct call *call, const char *name,
-                                          PyObject *result)
+static struct shadow *find_returned_argument(const struct call *call, const char *name,
+                                             PyObject *result)
 {
     const int positional = call->count - count_names(call);
 
@@ -635,14 +635,14 @@ enum ended array_call(struct capture *c, struct watched *w, const struct call *c
         operation.fixed = false;
     result = run_call(call);
     if (result)
-        operation.same = argument_given_back(call, name, result);
+        operation.same = find_returned_argument(call, name, result);
     return node_result(c, w, call->slots, &operation, result);
 }
 
 /* Execute size() of an array whose shape is the source SHAPE. Without an argument it returns the
  * shape, with one a single size. Returns ENDED_BEFORE if the argument is unknown. */
-static enum ended size_call(struct capture *c, struct watched *w, const struct call *call,
-                            struct shadow *shape)
+static enum ended execute_size(struct capture *c, struct watched *w, const struct call *call,
+                               struct shadow *shape)
 {
     const Py_ssize_t count = PyTuple_GET_SIZE(shape->value);
     struct shadow *item;
@@ -685,7 +685,7 @@ enum ended array_method(struct capture *c, struct watched *w, const struct call 
         return break_at(c, "data", "%.100s() of an array gives what depends on its data", name);
     shape = find_sized_shape(c, call, self, name);
     if (shape)
-        ended = size_call(c, w, call, shape);
+        ended = execute_size(c, w, call, shape);
     return ended != ENDED_BEFORE ? ended : array_call(c, w, &whole, name);
 }
 

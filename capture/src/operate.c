@@ -148,8 +148,8 @@ static enum ended operate_by_class(struct capture *c, struct watched *w, const c
     return ended;
 }
 
-static enum ended operate_call(struct capture *c, struct watched *w, const char *name,
-                               const struct call *call)
+static enum ended execute_operation(struct capture *c, struct watched *w, const char *name,
+                                    const struct call *call)
 {
     enum ended ended;
 
@@ -185,7 +185,7 @@ static enum ended operate_binary(struct capture *c, struct watched *w, uint32_t 
 
     if (are_numbers(c, &call)) /* integers have no in-place operators: `n += 1` is add(n, 1) */
         call.callable = operator_named(binary_names[which % BINARY_OPERATORS]);
-    return operate_call(c, w, binary_names[which], &call);
+    return execute_operation(c, w, binary_names[which], &call);
 }
 
 /* Does the next instruction branch on the result, or convert it to a bool? */
@@ -223,7 +223,7 @@ static enum ended execute_comparison(struct capture *c, struct watched *w,
         if (result && guard_comparison(c, &call, result))
             return known_result(c, w, call.slots, Py_NewRef(result));
     }
-    ended = operate_call(c, w, name, &call);
+    ended = execute_operation(c, w, name, &call);
     c->make_bool = action.flag && is_done(ended) && !PyBool_Check(stack_value(w, 0));
     return ended;
 }
@@ -350,7 +350,7 @@ static enum ended execute_contains(struct capture *c, struct watched *w)
     }
     if (is_known)
         return known_result(c, w, 2, run_call(&call));
-    return operate_call(c, w, "contains", &call);
+    return execute_operation(c, w, "contains", &call);
 }
 
 /* Convert VALUE as !s, !r or !a in an f-string does: a new reference. */
@@ -421,7 +421,7 @@ static enum ended operate_unary(struct capture *c, struct watched *w, const char
     struct operands operands;
     const struct call call = describe_top_call(w, name, 1, &operands);
 
-    return operate_call(c, w, name, &call);
+    return execute_operation(c, w, name, &call);
 }
 
 static enum ended get_iterator(struct capture *c, struct watched *w)

@@ -47,7 +47,7 @@ static bool is_plan_constant(const struct capture *c, const struct shadow *shado
     return shadow->source.parent == c->builtins || shadow->source.parent == c->modules;
 }
 
-static struct part describe(const struct capture *c, struct shadow *shadow)
+static struct part describe_shadow(const struct capture *c, struct shadow *shadow)
 {
     struct part part = {.what = kind_names[shadow->kind]};
 
@@ -132,7 +132,7 @@ static PyObject *make_part(struct capture *c, struct shadow *shadow)
 
     if (shadow->kind == SHADOW_CELL && shadow->cell.is_outside)
         return Py_NewRef(plan_part(c, shadow->cell.source));
-    part = describe(c, shadow);
+    part = describe_shadow(c, shadow);
     if (!part.what || (is_constant && !part.thing))
         return NULL;
     if (is_constant && is_builtin && shadow->source.guarded != GUARDED_VALUE &&

@@ -521,7 +521,7 @@ static enum ended step_enter(struct capture *c, struct watched *w, struct operan
 
 /* Execute BEFORE_WITH: replace the context manager on top by its __exit__ and the result of its
  * __enter__. */
-static enum ended begin_with(struct capture *c, struct watched *w)
+static enum ended execute_before_with(struct capture *c, struct watched *w)
 {
     struct operands manager = {{stack_value(w, 0)}, {stack_shadow(w, 0)}};
     PyObject *word = word_of("__exit__");
@@ -712,7 +712,7 @@ static enum ended execute_instruction(struct capture *c, struct watched *w,
     case SET_FUNCTION_ATTRIBUTE:
         return make_function(c, w, action);
     case BEFORE_WITH:
-        return begin_with(c, w);
+        return execute_before_with(c, w);
     case YIELD_VALUE:
         c->returned_shadow = stack_shadow(w, 0);
         return ENDED_YIELD;
@@ -752,7 +752,7 @@ static struct compat_action next_action(struct watched *w)
 
 /* Copy the shadows of the stack. If the graph breaks at the instruction, the compiled code must
  * produce these values. */
-static void keep_stack(struct watched *w)
+static void save_stack_shadows(struct watched *w)
 {
     struct shadow **stack = w->shadow + w->variables;
 
@@ -788,7 +788,7 @@ static enum ended step_one(struct capture *c, struct watched *w, struct compat_a
     /* from here on, changes of shadows are saved so that they can be undone */
     if (!w->outer && c->mortal->count)
         w->serial = ++c->serial;
-    keep_stack(w);
+    save_stack_shadows(w);
     ended = step_if_possible(c, w, action);
     /* in later calls CPython executes this instruction itself, with its effects */
     if (ended == ENDED_RAISED || ended == ENDED_BEFORE)
@@ -1029,8 +1029,8 @@ static bool has_awaited_arguments(const struct capture *c, compat_frame *frame)
 
 /* Open W for FRAME, a frame of GENERATOR or, if that is NULL, of the function that capture expects.
  * Returns false if capture cannot step through the frame. */
-static bool open_inner(struct capture *c, PyThreadState *ts, struct watched *w, compat_frame *frame,
-                       struct shadow *generator)
+static bool open_inner_frame(struct capture *c, PyThreadState *ts, struct watched *w,
+                             compat_frame *frame, struct shadow *generator)
 {
     if (c->failed || ts != c->ts)
         return false;
@@ -1115,7 +1115,7 @@ PyObject *capture_step(struct capture *c, PyThreadState *ts, compat_frame *frame
 
     if (!generator)
         c->awaited_code = NULL;
-    if (!open_inner(c, ts, &w, frame, generator)) {
+    if (!open_inner_frame(c, ts, &w, frame, generator)) {
         if (generator) {
             generator->generator.lost = true;
             c->inner_broke = true;

@@ -459,7 +459,7 @@ struct shadow *object_has(const struct shadow *object, PyObject *key)
 }
 
 /* Does SOURCE describe what is at STEP KEY of its parent? */
-static bool is_at(const struct shadow *source, char step, PyObject *key)
+static bool is_source_at(const struct shadow *source, char step, PyObject *key)
 {
     return source->source.step == step && is_same(source->source.key, key);
 }
@@ -467,7 +467,7 @@ static bool is_at(const struct shadow *source, char step, PyObject *key)
 struct shadow *source_changed(const struct shadow *parent, char step, PyObject *key)
 {
     for (struct shadow *one = parent->source.child; one; one = one->source.next)
-        if (one->kind == SHADOW_CHANGED && is_at(one, step, key))
+        if (one->kind == SHADOW_CHANGED && is_source_at(one, step, key))
             return one;
     return NULL;
 }
@@ -560,7 +560,7 @@ struct shadow *source_read(struct capture *c, struct shadow *parent, char step, 
     if (!may_read(c, parent, step, value))
         return NULL;
     for (; *last; last = &(*last)->source.next)
-        if (is_at(*last, step, key))
+        if (is_source_at(*last, step, key))
             return reuse_source(c, *last, value);
     one = shadow_new(c, SHADOW_SOURCE, 0);
     if (!one)
@@ -607,7 +607,7 @@ PyObject *source_path(struct capture *c, struct shadow *source)
     return source->source.path;
 }
 
-static bool is_rooted(const struct shadow *source)
+static bool has_root(const struct shadow *source)
 {
     while (source->source.key)
         source = source->source.parent;
@@ -617,7 +617,7 @@ static bool is_rooted(const struct shadow *source)
 int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObject *value)
 {
     /* a constant, or a value that was read from one, has no path */
-    PyObject *path = is_rooted(source) ? source_path(c, source) : NULL;
+    PyObject *path = has_root(source) ? source_path(c, source) : NULL;
     OWNED PyObject *guard = path ? Py_BuildValue("(sOO)", kind, path, value) : NULL;
 
     if (!guard || PyList_Append(c->guards, guard)) {
