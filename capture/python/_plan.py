@@ -27,8 +27,7 @@ from .resume import _variables
 
 _EARLY, _LATE, _LAST = range(3)  # before the graph; after the graph; after an effect
 _HERE = (lambda: get()).__code__  # noqa: F821
-# a line table entry without columns: the next eight code units are on the same line
-_NO_COLUMNS = b"\xef\0"
+_NO_COLUMNS = b"\xef\0"  # line table entry: the next eight code units, on the same line
 
 
 class Unknown(Exception):

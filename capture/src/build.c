@@ -267,7 +267,7 @@ static PyObject *mirror_of(struct capture *c, PyObject *value, struct shadow *of
 
 static struct shadow *shadow_from_mirror(struct capture *c, PyObject *mirror);
 
-/* Make the items and keys of the shadow OF those of MIRROR. */
+/* Replace the items and keys of shadow OF by those that MIRROR shows. */
 static void take_items_of_mirror(struct capture *c, struct shadow *of, PyObject *mirror)
 {
     PyObject *key, *item;

@@ -234,9 +234,9 @@ static void guard_presence_of_unused(struct capture *c, struct shadow *of)
     }
 }
 
-/* W returns. Does a variable hold a new value whose death the program may observe? Such values die
- * in the order of the variables, after all others, so the compiled code must store them in the
- * variables. */
+/* W returns. Does a variable hold a new value whose death the program may observe? CPython releases
+ * the variables in order when a function returns, so the compiled code must store such a value in
+ * its variable. */
 static bool has_dying_variable(struct capture *c, const struct watched *w)
 {
     for (int i = 0; i < w->variables; i++) {

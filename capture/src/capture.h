@@ -157,8 +157,8 @@ struct iterator {
     /* number of items given so far; counted only over results of the graph and for mirrors */
     Py_ssize_t at;
     PyObject *mirror; /* borrowed */
-    /* shared by all copies of a mirrored iterator. Its `at` counts the items taken from the
-     * mirror */
+    /* one shadow for all undo copies of this iterator; its `at` counts the items taken from
+     * `mirror` */
     struct shadow *mirrored;
 };
 
@@ -198,7 +198,8 @@ struct shadow {
     bool frozen; /* a container that must not change any more */
     /* in a container: number of running iterators of itertools that have a mirror of the items */
     uint32_t mirrors;
-    /* serial: orders shadows by age. kept: serial of the last frame for which undo has a copy */
+    /* serial: later shadows have a higher one. kept: serial of the last frame for which the undo
+     * list has a copy of this shadow */
     uint32_t serial, kept;
     PyObject *value; /* borrowed from the arena: the object; NULL if only the kind is known */
     /* borrowed from the arena: the result of plan_part(); NULL before the first call */

@@ -329,9 +329,9 @@ bool can_step(struct capture *c, PyObject *function, struct shadow *of)
     return !c->failed;
 }
 
-/* May VALUE be an argument of a polyfill? An iterator must have a shadow that knows its position.
- * ITERATED: the polyfill iterates over VALUE, so VALUE must be iterable: for other values CPython's
- * error message differs from that of a `for` loop. */
+/* May VALUE be an argument of a polyfill? The position of an iterator must be known. If the
+ * polyfill iterates over VALUE (ITERATED), VALUE must be iterable: for other values CPython's error
+ * message is not that of a `for` loop. */
 static bool can_pass_to_polyfill(PyObject *value, const struct shadow *of, bool iterated)
 {
     if (iterated && !Py_TYPE(value)->tp_iter && !PySequence_Check(value))

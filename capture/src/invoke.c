@@ -15,8 +15,8 @@ PyMethodDef graph_break_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* Return the index of W's free variable that has the name of cell variable CELL; -1 if there is
- * none. A resume function can have such a pair. */
+/* Return the index of the free variable of W with the same name as cell variable CELL; -1 if there
+ * is none. In a resume function a variable can be both. */
 static int find_free_variable(const struct watched *w, int cell)
 {
     PyObject *names = w->code->co_localsplusnames;
@@ -97,7 +97,8 @@ static struct shadow *bound_python_shadow(struct capture *c, PyObject *callable,
 }
 
 /* Return the shadow of CALLABLE, a bound method that was read at source OF; NULL if it is unknown.
- * Guards cover its function (or its name) and its object instead of the method. */
+ * Each read makes a new bound method, so guards are put on its function (or its name) and its
+ * object instead. */
 static struct shadow *bound_shadow(struct capture *c, PyObject *callable, struct shadow *of)
 {
     const bool is_c = PyCFunction_CheckExact(callable);

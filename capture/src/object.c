@@ -65,7 +65,7 @@ enum ended special(struct capture *c, struct watched *w, const char *name, const
     c->kind = NULL;
     if (!function)
         return ENDED_BEFORE;
-    /* the callable is then the operation, e.g. operator.add, and it calls the function */
+    /* if unbound, the callable is the operation, e.g. operator.add, which calls the function */
     made.operates = !call->bound;
     return step_method(c, w, &made, function, class_source(c, call->args[0], call->shadows[0]),
                        name);

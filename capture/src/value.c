@@ -499,8 +499,8 @@ void shadows_back(struct capture *c, struct undo *mark)
 
 PyObject *capture_modules;
 
-/* Is the value at STEP of PARENT out of reach for code of the program? Variables, and the items of
- * tuples in variables, are. */
+/* Is the value at STEP of PARENT safe from code of the program? A value in a variable is, and an
+ * item of a tuple in a variable. */
 static bool is_unchangeable(const struct shadow *parent, char step)
 {
     if (step == 'l')
