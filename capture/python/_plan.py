@@ -254,8 +254,8 @@ class Plan:
         return Statement(text, 0, (), None, inputs)
 
     def merged(self, source, graph, behind):
-        """Merge the statements of GRAPH with those for the nodes BEHIND, each as early as its
-        operands and the order of effects allow."""
+        """Merge the statements of GRAPH with those for the nodes BEHIND. Each of the latter comes
+        as early as its operands, and the order of effects, allow."""
         ready, made = {one.gives: number + 1 for number, one in enumerate(graph)}, []
         before = 0
         for node in behind:
@@ -337,8 +337,8 @@ class Plan:
 
 
 def _check_result(name, count, given):
-    """Check GIVEN, which the backend's function for graph NAME returned instead of a tuple. A list
-    of COUNT values is accepted."""
+    """Check GIVEN, a result of the backend's function for graph NAME that is no tuple of COUNT
+    values. Returns a list of COUNT values as it is; raises TypeError for anything else."""
     if type(given) is not list or len(given) != count:
         text = (
             "the backend's function for %s gave a %s, not the %d values that the graph gives: "

@@ -242,8 +242,8 @@ struct watched {
     int32_t units;
     int32_t unit; /* index of the current instruction, in code units */
     int32_t next; /* index of the next instruction, in code units */
-    /* index of the first instruction of the current call (CPython 3.11: KW_NAMES, PRECALL, CALL);
-     * equal to `unit` for other instructions */
+    /* index of the first instruction of the current call, where CPython uses several (KW_NAMES,
+     * PRECALL, CALL); otherwise equal to `unit` */
     int32_t group;
     int op;
     int variables;
@@ -350,8 +350,8 @@ struct capture {
     struct shadow *awaited_function;
     PyCodeObject *awaited_code;
     Py_ssize_t awaited_count;
-    /* set if an operation such as `a + b` calls the function: the operands that the frame must
-     * have */
+    /* if an operation such as `a + b` calls the function: this operation, whose operands must be
+     * the frame's arguments; NULL for a plain call */
     const struct call *awaited_call;
     /* the address of the object that the function returned, only for comparison */
     PyObject *stepped;

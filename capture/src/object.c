@@ -315,9 +315,9 @@ enum ended call_super(struct capture *c, struct watched *w, const struct call *c
     return made ? stack_result(c, w, call->slots, run_call(call), made) : ENDED_BEFORE;
 }
 
-/* Does NEXT, the class at index AT of MRO, find attribute NAME in the same place as super() does?
- * super() searches MRO from AT on. NEXT does if it has the attribute itself, or if its own MRO is
- * the rest of MRO. */
+/* super() searches MRO from index AT on. Does the lookup of NAME in NEXT, the class at AT, give the
+ * same attribute? It does if NEXT itself has the attribute, or if NEXT's own MRO is the rest of
+ * MRO. */
 static bool finds_as_super(PyTypeObject *next, PyObject *name, PyObject *mro, Py_ssize_t at)
 {
     const bool is_programs_class = next->tp_flags & Py_TPFLAGS_HEAPTYPE;
