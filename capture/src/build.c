@@ -567,8 +567,8 @@ static enum ended move_items(struct capture *c, struct watched *w, struct moving
     return stack_result(c, w, call->slots, value, shadow);
 }
 
-/* Do the number and kind of arguments fit TAKES, an entry of the table `moves`? Keyword arguments
- * fit dict.update(), whose entry has an 's' for them. */
+/* Do the arguments fit TAKES, an entry of the table `moves`? Keyword arguments fit an 's' after the
+ * first character: they are items for dict.update(). */
 static bool fits_moves_entry(const struct call *call, const char *takes)
 {
     const int named = count_names(call);
@@ -615,8 +615,8 @@ static bool has_key_twice(struct capture *c, PyObject *dict, PyObject *from, str
     return false;
 }
 
-/* Add the value on top of the stack, or its items, to the container that lies BELOW slots deeper.
- * METHOD is the method of the container that adds it. */
+/* Add the value on top of the stack (append, add) or its items (extend, update) to the container
+ * that lies BELOW slots deeper. METHOD is the name of the container's method. */
 static enum ended add_top_to(struct capture *c, struct watched *w, int below, const char *method)
 {
     PyObject *container = stack_value(w, below);

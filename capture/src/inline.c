@@ -263,7 +263,7 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
     attempt_undo(c, &attempt);
     if (!c->inner_broke)
         break_at(c, "call", "a call that did not begin as it was expected to");
-    /* an exception of a polyfill counts as the builtin's own, so the capture will be discarded */
+    /* an exception of a polyfill counts as raised by the instruction: see raises_to_caller() */
     c->inner_broke = result || !compat_hides(code);
     if (!result)
         return ENDED_RAISED;
