@@ -1,11 +1,11 @@
 /* trace/alike.c -- texts with process-specific parts replaced by `*`. See trace/alike.h.
  *
- * One pass over the words of the text: letters, digits and `_`. A number is replaced if the text
- * before it says so ("cuda:", "device="), or if it can only be an address; a name, if torch made
- * it.
+ * The text is read once, word by word; a word is letters, digits and `_`. A number is replaced if
+ * the text before it shows that the number belongs to a process ("cuda:", "device="), or if the
+ * number can only be an address. A name is replaced if torch generated it.
  *
- * torch has three ways to make a name (torch/_dynamo: unique_id, install_global_by_id, and id()
- * in guards.py):
+ * torch generates names in three ways (torch/_dynamo: unique_id, install_global_by_id, and id() in
+ * guards.py):
  *
  *     __builtins_dict___20   __compiled_fn_4_<uuid>     a counter of the process
  *     ___unnamed_scope_140222591751072_c7               the object's id, the compile's number
@@ -21,9 +21,14 @@
 
 #include "lib/list.h"
 
-/* ID_DIGITS: of a decimal id where one is expected; static types of a program that is not PIE have
- * as few. ADDRESS_DIGITS: of a hexadecimal address, if nothing before it says that it is one.
- * ITEMS_MOST: larger sets are left as they are. PARTS_MOST: text_differing compares no more. */
+/* ID_DIGITS: the fewest digits of an object's id in decimal, where the text compares ids. The ids
+ * of static types can be this short in a program that is not position independent.
+ *
+ * ADDRESS_DIGITS: the fewest digits of a hexadecimal number that is taken for an address when the
+ * text before the number does not say so.
+ *
+ * ITEMS_MOST: a larger set is copied unsorted. PARTS_MOST: text_differing does not split a text
+ * that has more parts. */
 enum {
     ID_DIGITS = 7,
     ADDRESS_DIGITS = 6,
@@ -32,8 +37,8 @@ enum {
     PARTS_MOST = 64,
 };
 
-/* Where 64-bit Linux puts programs, heaps and libraries: a decimal number of that size is an
- * id(). */
+/* 64-bit Linux puts programs, heaps and libraries between these addresses. A decimal number between
+ * them is taken for an id(). */
 #define ADDRESS_LEAST UINT64_C(0x550000000000)
 #define ADDRESS_MOST UINT64_C(0xffffffffffff)
 
@@ -42,9 +47,9 @@ typedef LIST(char) text_list;
 struct reader {
     const char *text, *at; /* borrowed */
     text_list out;
-    /* this line of the text calls a function that compares ids: long numbers after it are ids */
+    /* the current line calls a function that compares ids, so long numbers in the line are ids */
     bool ids;
-    bool version; /* ... or a dict's version, which counts changes of all dicts of the process */
+    bool version; /* the current line compares a dict's version, a process-wide counter */
 };
 
 static bool is_word(char c)
@@ -60,7 +65,7 @@ static bool are_digits(const char *text, size_t count)
     return count > 0;
 }
 
-/* Does the text read so far end in WORDS? */
+/* Does the text before the reader's position end in WORDS? */
 static bool is_after(const struct reader *reader, const char *words)
 {
     size_t length = strlen(words);
@@ -79,7 +84,7 @@ static void write_star(struct reader *reader)
     *list_add(&reader->out) = '*';
 }
 
-/* Is the word NAME of LENGTH in LIST, " one two three "? */
+/* Is NAME (LENGTH bytes) one of the words of LIST, which looks like " one two three "? */
 static bool is_listed(const char *list, const char *name, size_t length)
 {
     const char *at = list;
@@ -94,7 +99,8 @@ static bool is_listed(const char *list, const char *name, size_t length)
     return false;
 }
 
-/* Length of the word in LIST (" one two three ") that NAME begins with; 0: none. */
+/* Return the length of the word in LIST (" one two three ") that NAME begins with, or 0 if NAME
+ * begins with none of the words. */
 static size_t listed_start(const char *list, const char *name)
 {
     const char *at = list;
@@ -108,7 +114,7 @@ static size_t listed_start(const char *list, const char *name)
     return 0;
 }
 
-/* The beginning of the word that ends at END. */
+/* Return where the word that ends at END begins. */
 static const char *word_begin(const struct reader *reader, const char *end)
 {
     while (end > reader->text && is_word(end[-1]))
@@ -118,8 +124,8 @@ static const char *word_begin(const struct reader *reader, const char *end)
 
 /* ---- numbers ----------------------------------------------------------------- */
 
-/* Names of device types as torch prints them: c10/core/DeviceType.cpp, and what backends call
- * privateuseone. */
+/* Names of device types as torch prints them: those of c10/core/DeviceType.cpp, and the names that
+ * vendors give to the type "privateuseone". */
 static const char devices[] = " cpu cuda hip xpu mps hpu mtia maia xla ipu ve lazy ort meta vulkan "
                               "opencl dml fpga mkldnn ideep npu musa mlu gcu sdaa spyre tpu "
                               "neuron rbln cann openreg privateuseone dipu ";
@@ -132,7 +138,7 @@ static const char *const before_number[] = {
     "<eval_with_key>.",
 };
 
-/* Is the place after "cuda:"? */
+/* Is the reader's position right after "cuda:" or another device name? */
 static bool is_after_device_name(const struct reader *reader)
 {
     const char *end = reader->at - 1;
@@ -144,7 +150,7 @@ static bool is_after_device_name(const struct reader *reader)
     return is_listed(devices, begin, (size_t)(end - begin));
 }
 
-/* Is the place after "device('cuda', " or "device(type='cuda', index="? */
+/* Is the reader's position right after "device('cuda', " or "device(type='cuda', index="? */
 static bool is_in_device_call(const struct reader *reader)
 {
     struct reader at = *reader;
@@ -162,7 +168,7 @@ static bool is_in_device_call(const struct reader *reader)
     return is_after(&at, "device(") || is_after(&at, "device(type=");
 }
 
-/* Is the number here that of a device or a stream? */
+/* Is the number at the reader's position a device or stream number? */
 static bool is_device_number(const struct reader *reader)
 {
     if (is_after_device_name(reader) || is_in_device_call(reader))
@@ -173,7 +179,8 @@ static bool is_device_number(const struct reader *reader)
     return is_after(reader, ", actual ") && strstr(reader->text, "device index mismatch");
 }
 
-/* Is the decimal number of DIGITS here an object's id or a process counter? */
+/* Is the decimal number at the reader's position, DIGITS long, an object's id or a counter of the
+ * process? */
 static bool is_id(const struct reader *reader, size_t digits)
 {
     uint64_t value = UINT64_MAX;
@@ -198,7 +205,8 @@ static bool is_address(const struct reader *reader, const char *word, size_t len
     return digits >= ADDRESS_DIGITS || is_after(reader, "at ") || is_after(reader, "id=");
 }
 
-/* Length of a uuid here, with `-` or `_` between its parts; 0: no uuid. */
+/* Return the length of the uuid that TEXT begins with, or 0 if TEXT begins with none. The parts of
+ * a uuid are separated by `-` or `_`. */
 static size_t uuid_length(const char *text)
 {
     static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
@@ -213,7 +221,8 @@ static size_t uuid_length(const char *text)
     return is_word(text[i]) ? 0 : i;
 }
 
-/* Is WORD (LENGTH bytes, begins with a digit) process-specific? */
+/* Does WORD (LENGTH bytes, begins with a digit) differ between processes, so that a `*`
+ * hides it? */
 static bool is_hidden(const struct reader *reader, const char *word, size_t length)
 {
     if (is_address(reader, word, length))
@@ -234,13 +243,14 @@ static void read_number(struct reader *reader, size_t length)
 
 /* ---- names -------------------------------------------------------------------- */
 
-/* Prefixes of names that torch ends with a counter or an id. */
+/* Prefixes of names that torch ends with a counter or an object's id. */
 static const char counted[] =
     " __builtins_dict__ __compiled_fn __resume_at ___context_manager __comprehension "
     "__gen_rand_values __warnings_warn_wrapper __flattened_ __optimizer __dtensor_spec "
     "___check_metadata ___check_opaque_guard_fn ___unnamed_scope torch_obj __mangled ";
 
-/* The start of NAME's final digits after BEFORE; LENGTH: no final digits. */
+/* Return where the digits at the end of NAME begin. Returns LENGTH if NAME does not end in digits,
+ * or if the character before the digits is not BEFORE. */
 static size_t last_number(const char *name, size_t length, char before)
 {
     size_t begin = length;
@@ -252,18 +262,20 @@ static size_t last_number(const char *name, size_t length, char before)
     return begin;
 }
 
-/* Does the process number NAME, which ends in `_` and the digits from NUMBER to LENGTH? */
+/* Do the digits at the end of NAME differ between processes? NAME ends in `_` and digits, which
+ * begin at NUMBER and end at LENGTH. */
 static bool is_numbered(const struct reader *reader, const char *name, size_t number, size_t length)
 {
     bool is_global = is_after(reader, "G['") || is_after(reader, "G[\"");
     struct reader end = {.text = reader->text, .at = name + number};
 
     if (is_global && !strncmp(name, "__", 2) && strncmp(name, "__import_", 9) != 0)
-        return true; /* no program uses such a name; a later torch may */
+        return true; /* no program names a global like this; a later torch may */
     return listed_start(counted, name) || is_id(&end, length - number);
 }
 
-/* "___unnamed_scope_140222591751072_c7": where the id begins; LENGTH: the name has no such end. */
+/* Return where the id begins in a name such as "___unnamed_scope_140222591751072_c7". Returns
+ * LENGTH if NAME does not end in an id and `_c` with a number. */
 static size_t id_before_compile(const char *name, size_t length)
 {
     size_t compile = last_number(name, length, 'c');
@@ -276,7 +288,8 @@ static size_t id_before_compile(const char *name, size_t length)
     return end - id >= ID_DIGITS ? id : length;
 }
 
-/* Rewrite the name of LENGTH here: "__builtins_dict___20" becomes "__builtins_dict___*". */
+/* Write the name at the reader's position, LENGTH bytes long, with its process-specific digits
+ * replaced: "__builtins_dict___20" becomes "__builtins_dict___*". */
 static void read_name(struct reader *reader, size_t length)
 {
     const char *name = reader->at;
@@ -295,7 +308,8 @@ static void read_name(struct reader *reader, size_t length)
     reader->at += length;
 }
 
-/* "__compiled_fn_4_<uuid>": the start of the uuid; LENGTH: none. */
+/* Return where the uuid begins in a name such as "__compiled_fn_4_<uuid>", or LENGTH if NAME does
+ * not end in a uuid. */
 static size_t name_uuid(const char *name, size_t length)
 {
     size_t begin = length - UUID_LENGTH;
@@ -361,7 +375,8 @@ static int item_compare(const void *one, const void *other)
     return a->length > b->length ? 1 : -1;
 }
 
-/* The place after the string at AT, which begins with a quote, or the text's end. */
+/* Return the place after the string literal at AT, which begins with a quote. Returns the end of
+ * the text if the literal is not closed. */
 static const char *string_end(const char *at)
 {
     char quote = *at++;
@@ -372,8 +387,8 @@ static const char *string_end(const char *at)
     return *at ? at + 1 : at;
 }
 
-/* Read the set after the `{` before TEXT. Returns its length up to `}`; 0: not a set, or it
- * contains brackets. */
+/* Split TEXT, which follows a `{`, into the items of a set. Returns the number of bytes before the
+ * closing `}`. Returns 0 if TEXT is not a set, or if the set contains brackets. */
 static size_t set_read(const char *text, struct set *set)
 {
     const char *at = text;
@@ -395,7 +410,7 @@ static size_t set_read(const char *text, struct set *set)
     return 0;
 }
 
-/* Write SET's items, sorted, over their LENGTH bytes at TO. */
+/* Write the items of SET, sorted, to the LENGTH bytes at TO, where they stood unsorted. */
 static void set_write(struct set *set, char *to, size_t length)
 {
     text_list sorted = {0};
@@ -411,8 +426,8 @@ static void set_write(struct set *set, char *to, size_t length)
     list_free(&sorted);
 }
 
-/* Sort the items of each set in TEXT. Their order differs between processes, because strings are
- * hashed with a secret. */
+/* Sort the items of each set in TEXT. Processes order the items of an equal set differently,
+ * because each process hashes strings with its own secret. */
 static void sets_sort(char *text)
 {
     struct set set;
@@ -442,7 +457,7 @@ char *text_alike(const char *text)
     return reader.out.at;
 }
 
-/* ---- what differs of two ------------------------------------------------------- */
+/* ---- the parts of a text that differ from another text --------------------------- */
 
 struct parts {
     const char *begin[PARTS_MOST];
@@ -450,8 +465,8 @@ struct parts {
     int count;
 };
 
-/* TEXT "f(a, [b, c], d)" in parts, "f(a", " [b, c]", " d)": at commas in no brackets, or in
- * the outermost. */
+/* Split TEXT at its commas, except those inside two or more brackets: "f(a, [b, c], d)" becomes
+ * "f(a", " [b, c]" and " d)". */
 static struct parts parts_of(const char *text)
 {
     struct parts parts = {.begin[0] = text};
@@ -477,7 +492,7 @@ static struct parts parts_of(const char *text)
     return parts;
 }
 
-/* The number of brackets that PART opens and does not close. */
+/* Return how many more brackets PART opens than it closes. */
 static int brackets_open(const char *part, size_t length)
 {
     int open = 0;
@@ -491,8 +506,8 @@ static int brackets_open(const char *part, size_t length)
     return open;
 }
 
-/* The PART of LENGTH without blanks before it, without "f(" before the first, and without the ")"
- * after the last. */
+/* Append PART (LENGTH bytes) to OUT, without blanks before it. The first part of "f(a, b)" is
+ * appended without the "f(", the last part without the ")". */
 static void part_write(text_list *out, const char *part, size_t length)
 {
     size_t blanks = strspn(part, " ");
@@ -514,8 +529,8 @@ static void part_write(text_list *out, const char *part, size_t length)
     memcpy(list_add_many(out, length), part, length);
 }
 
-/* Is TEXT a call, "check_tensor(...)", or a dictionary of settings, "... against {...}"? Parts of
- * other texts mean nothing alone, for example the "2" of "L['t'] == (1, 2)". */
+/* Is TEXT a call, "check_tensor(...)", or a dictionary of settings, "... against {...}"? A part of
+ * any other text means nothing alone, for example the "2" of "L['t'] == (1, 2)". */
 static bool has_parts(const char *text)
 {
     const char *bracket = text + strcspn(text, "({");

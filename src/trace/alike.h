@@ -1,8 +1,9 @@
 /* trace/alike.h -- texts with process-specific parts replaced by `*`.
  *
- * Two ranks of a job that do the same still write different guards: objects have other addresses,
- * the tensor is on the next GPU, and torch numbers its globals by a counter of the process.
- * text_alike replaces each of these by `*`, so that texts with the same meaning are equal:
+ * Two ranks of a job that run the same program still write different guards: their objects have
+ * other addresses, their tensors are on other GPUs, and torch numbers its globals by a counter of
+ * the process. text_alike replaces each of these by `*`, so that texts with the same meaning are
+ * equal:
  *
  *     ___check_obj_id(G['__builtins_dict___20']['len'], 140222591751072), type=<class 'x'>
  *     ___check_obj_id(G['__builtins_dict___*']['len'], *), type=<class 'x'>
@@ -14,13 +15,14 @@
 #ifndef DYNTRACE_ALIKE_H
 #define DYNTRACE_ALIKE_H
 
-/* TEXT with a `*` for each address, object id, uuid, number of a device, and counter in a name
- * of torch's. Other numbers stay: a size, a line, a value of the program's. The caller frees it. */
+/* Copy TEXT with a `*` for each address, object id, uuid, device number, and counter in a name that
+ * torch generated. Other numbers are copied: a size, a line, a value of the program. The caller
+ * frees the copy. */
 char *text_alike(const char *text);
 
-/* The parts of TEXT that differ from OTHER's parts at the same places: "size=[8, 4]" of
- * "check_tensor(L['x'], ..., size=[8, 4], stride=[4, 1])". All of TEXT if the texts are not
- * similar. Both come from text_alike. The caller frees the result. */
+/* Return the parts of TEXT that differ from the parts of OTHER at the same places: "size=[8, 4]" of
+ * "check_tensor(L['x'], ..., size=[8, 4], stride=[4, 1])". Returns all of TEXT if the texts are not
+ * similar. Both texts come from text_alike. The caller frees the result. */
 char *text_differing(const char *text, const char *other);
 
 #endif

@@ -13,9 +13,9 @@
 
 enum {
     DIGITS_LEAST = 4,
-    DIGITS_MOST = 17, /* tell any two doubles apart */
+    DIGITS_MOST = 17, /* 17 significant digits print any two different doubles differently */
     NUMBERS_MOST = 128,
-    NUMBER_BYTES = 40, /* in a text */
+    NUMBER_BYTES = 40, /* longer numbers are copied unchanged */
     ROUNDED_BYTES = 320,
 };
 
@@ -29,8 +29,8 @@ static bool is_name(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Length of the floating-point number at AT (digits with a point or an exponent); 0: none, for
- * example an integer, a version (1.2.3) or part of a name. */
+/* Return the length of the floating-point number at AT: digits with a point or an exponent. Returns
+ * 0 if AT is at anything else, for example an integer, a version (1.2.3) or part of a name. */
 static size_t number_bytes(const char *text, const char *at)
 {
     const char *end = at;
@@ -76,8 +76,8 @@ static int number_order(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-/* The number of digits that keeps all NUMBERS different. Rounding keeps their order, so only
- * neighbours are compared. */
+/* Return the number of significant digits at which all NUMBERS still print differently. Sorts
+ * NUMBERS: rounding keeps the order, so only neighbours are compared. */
 static int digits_for(struct numbers *numbers)
 {
     int digits = DIGITS_LEAST;

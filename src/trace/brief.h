@@ -2,9 +2,10 @@
 #ifndef DYNTRACE_BRIEF_H
 #define DYNTRACE_BRIEF_H
 
-/* TEXT with each floating-point number in it rounded to four significant digits, or more where two
- * different numbers in TEXT and BESIDE would become equal: "0.3706, 0.25" of "0.3705904774487397,
- * 0.25". Other text is copied. BESIDE may be NULL. NULL for NULL; the caller frees it. */
+/* Copy TEXT with each floating-point number rounded to four significant digits:
+ * "0.3705904774487397, 0.25" becomes "0.3706, 0.25". More digits are kept where two different
+ * numbers of TEXT and BESIDE would print the same. BESIDE may be NULL. Returns NULL for NULL; the
+ * caller frees the copy. */
 char *brief_of(const char *text, const char *beside);
 
 #endif

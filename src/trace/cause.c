@@ -29,8 +29,9 @@ char *cause_about(const struct cause *cause)
 
 enum { HEAD_BYTES = 120 };
 
-/* Copy the text before the value ("size[0] = ", "dtype ") to HEAD; returns its length. 0: the texts
- * are values only. */
+/* If the expected and the actual value begin with the aspect, such as "size[0] = " or "dtype ",
+ * copy this beginning to HEAD and return its length. Otherwise return 0: the texts are
+ * values only. */
 static size_t part_head(const struct cause *cause, char head[HEAD_BYTES])
 {
     size_t length;
@@ -72,16 +73,17 @@ const char *cause_seen(const struct cause *cause)
     const char *seen = value_in(cause, cause->actual);
     size_t length = cause->source ? strlen(cause->source) : 0;
 
-    /* A guard that is an expression saw "L['x'].size()[0] = 8". */
+    /* A guard that is an expression has the actual value "L['x'].size()[0] = 8". */
     if (seen && length && !strncmp(seen, cause->source, length) &&
         !strncmp(seen + length, " = ", 3) && seen[length + 3])
         seen += length + 3;
     return seen;
 }
 
-/* ---- the words of every page ----------------------------------------------- */
+/* ---- words for a cause that all pages share ------------------------------------ */
 
-/* Does the cause's ASPECT apply to ABOUT as a whole, without CALL in its text? */
+/* Is CAUSE about ASPECT of its whole source, as "length" is about `len(x)`? False if ABOUT, the
+ * source's text, already begins with CALL ("len("). */
 static bool is_of(const struct cause *cause, const char *part, const char *about,
                   const char *aspect, const char *call)
 {
@@ -107,8 +109,9 @@ char *cause_called(const struct cause *cause)
 
 static const char equals[] = " == ";
 
-/* VALUE is an expression as "L['n'] == 6", whose name of BYTES, SOURCE, is printed already. An
- * expression with more in it, "L['n'] == f(L['n']) and L['n'] > 1", is none. */
+/* Is VALUE an equation such as "L['n'] == 6", whose left side is SOURCE (BYTES long)? The page has
+ * printed the source already. An expression that names the source twice, "L['n'] == f(L['n']) and
+ * L['n'] > 1", is not an equation. */
 static bool is_equation(const char *value, const char *source, size_t bytes)
 {
     bool begins =
@@ -117,7 +120,8 @@ static bool is_equation(const char *value, const char *source, size_t bytes)
     return begins && !strstr(value + bytes, source);
 }
 
-/* VALUE, which has BESIDE it, as a page prints it; the caller frees it. */
+/* Return VALUE, the expected or actual value of CAUSE, as a page prints it. BESIDE is the other of
+ * the two values: the shortened VALUE stays different from BESIDE. The caller frees the text. */
 static char *value_print(const struct cause *cause, const char *value, const char *beside)
 {
     size_t bytes = cause->source ? strlen(cause->source) : 0;
@@ -176,7 +180,7 @@ int cause_base(const char *source)
     size_t bytes = strlen(source);
 
     if ((!strncmp(source, "len(", 4) || !strncmp(source, "type(", 5)) && source[bytes - 1] == ')')
-        return (int)bytes; /* short enough unchanged */
+        return (int)bytes; /* "len(x)" and "type(x)" are kept whole */
     for (size_t i = 0; dot && i < sizeof asked / sizeof *asked; i++) {
         const char *rest = dot + strlen(asked[i]);
         if (!strncmp(dot, asked[i], strlen(asked[i])) && !rest[strspn(rest, "[]0123456789-")])

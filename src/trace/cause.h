@@ -5,50 +5,57 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct cause {                                    /* texts are borrowed, or NULL */
-    int64_t compile_id, cache_entry_id, guard_id; /* 0: not known */
+struct cause {                                    /* each text is borrowed, or NULL if not known */
+    int64_t compile_id, cache_entry_id, guard_id; /* each id is 0 if not known */
     const char *older_entry, *kind, *source, *aspect, *expected, *actual, *text;
-    int64_t dimension;      /* -1: none */
+    int64_t dimension;      /* -1 if the cause is not about one dimension */
     const char *user_stack; /* the program's line that needs the guard: trace/user_stack.h */
-    const char *how;        /* "observed" when it happened, or "rechecked" afterwards */
-    bool decided;           /* the first guard of that entry that did not hold */
+    /* "observed" if the guard failed in a lookup, "rechecked" if it was evaluated again
+     * afterwards */
+    const char *how;
+    bool decided; /* the first guard of the older entry that failed */
     /* the guard's only failure: dropping the guard and fixing the cause are equivalent */
     bool whole;
 };
 
-/* The subject of a cause: its source, else its kind; a name for torch's global flags. The caller
- * frees it. */
+/* Return the subject of a cause: its source, or its kind if no source is known. For torch's global
+ * flags return the flags that changed. The caller frees the text. */
 char *cause_about(const struct cause *cause);
 
-/* The part of the source, such as "size[0]", if the texts name one. The caller frees it; NULL: the
- * whole source. The expected and actual values of that part are borrowed ("16" of "size[0] = 16");
- * NULL: not known. */
+/* cause_part: return the part of the source that the expected and actual values name, such as
+ * "size[0]", or NULL if they name none. The caller frees the text.
+ *
+ * cause_wanted, cause_seen: return the expected and the actual value of this part, such as "16" of
+ * "size[0] = 16", or NULL if not known. Borrowed. */
 char *cause_part(const struct cause *cause);
 const char *cause_wanted(const struct cause *cause);
 const char *cause_seen(const struct cause *cause);
 
-/* ---- the words of every page: why, report, HTML, TUI, check, replay ---- */
+/* ---- words for a cause, for why, report, HTML, TUI, check and replay ---- */
 
-/* The subject of a cause as the program's own expression: "len(x)", "self.kv.size". The caller
- * frees it. */
+/* Return the subject of a cause as an expression of the program: "len(x)", "self.kv.size". The
+ * caller frees the text. */
 char *cause_called(const struct cause *cause);
 
-/* The expected and the actual value, shortened but distinguishable. The caller frees them; NULL:
- * not known. */
+/* Return the expected and the actual value, each shortened so that they stay distinguishable, or
+ * NULL if not known. The caller frees the text. */
 char *cause_expected(const struct cause *cause);
 char *cause_actual(const struct cause *cause);
 
-/* "n: expected 6, actual 7". The caller frees it; NULL: neither value is known. */
+/* Return a sentence such as "n: expected 6, actual 7", or NULL if neither value is known. The
+ * caller frees the text. */
 char *cause_sentence(const struct cause *cause);
 
-/* Length of SOURCE without the tested property: that of L['x'] in L['x'].size()[0]. */
+/* Return the length of SOURCE without the tested property: for "L['x'].size()[0]" the length of
+ * "L['x']". */
 int cause_base(const char *source);
 
-/* The setting of `replay --what-if` that spares a cause: "dynamic=L['x'][0]" where a size or number
- * changed, else "drop_guard=12". The caller frees it; NULL: none does. */
+/* Return the setting of `replay --what-if` without which CAUSE would not have forced a recompile:
+ * "dynamic=L['x'][0]" if a size or number changed, otherwise "drop_guard=12". Returns NULL if no
+ * setting avoids the cause. The caller frees the text. */
 char *cause_setting(const struct cause *cause);
 
-/* Is TEXT a number? */
+/* Is TEXT a decimal number? Texts such as "0x10" and "nan" are not. */
 bool cause_number(const char *text);
 
 #endif

@@ -7,7 +7,8 @@
 
 enum { TICK_ROWS = 1 << 15 };
 
-/* Count a call of a thread without a row; its process is found by its code, at the end. */
+/* The process of a thread that has no row. counts_read replaces it by the process of the call's
+ * code object. */
 static const int64_t NO_PROCESS = INT64_MIN;
 
 struct count *counts_find(const struct counts *counts, int64_t code_id, int64_t process_id)
@@ -32,7 +33,7 @@ struct count *counts_of(const struct counts *counts, int64_t code_id, int64_t th
     return counts_find(counts, code_id, process_of(counts, thread_id));
 }
 
-/* The same, made if need be. */
+/* Like counts_of, but create the count if there is none. */
 static struct count *count_make(struct counts *counts, int64_t code_id, int64_t thread_id)
 {
     int64_t process_id = process_of(counts, thread_id),
@@ -53,7 +54,7 @@ static struct count *count_make(struct counts *counts, int64_t code_id, int64_t 
     return count;
 }
 
-/* The record for its calls with OUTCOME; created if missing. */
+/* Return the record of COUNT's calls with OUTCOME. The record is created if there is none. */
 static struct count_decided *decided_make(struct counts *counts, struct count *count,
                                           enum outcome outcome)
 {
@@ -86,7 +87,7 @@ void counts_tick(struct counts *counts, int64_t lookup_id)
         progress_tick(counts->progress, lookup_id, counts->last_id);
 }
 
-/* A call: a lookup, or a call without one, with lookup_id 0. */
+/* Count one call, a row of `lookup`. A call without a lookup has lookup_id 0. */
 static bool call_count(void *context, const int64_t *values, unsigned nulls)
 {
     const struct row_lookup *l = (const void *)values;
@@ -97,7 +98,7 @@ static bool call_count(void *context, const int64_t *values, unsigned nulls)
     struct count_decided *decided;
     struct count *count;
 
-    if (id && outcome == OUTCOME_SKIP) /* its frame's row decides whether it counts */
+    if (id && outcome == OUTCOME_SKIP) /* a row of skipped_calls counts this call, or none does */
         return true;
     counts_tick(counts, id);
     count = count_make(counts, code_id, thread_id);
@@ -118,7 +119,8 @@ static bool call_count(void *context, const int64_t *values, unsigned nulls)
     return true;
 }
 
-/* CODE_ID was compiled, or the compiler looked at it: no process turned it away. */
+/* Note that the function CODE_ID was compiled or examined by the compiler, so no process skipped it
+ * unread. */
 static void looked_at(struct counts *counts, int64_t code_id)
 {
     int64_t *first = map_get(&counts->by_code, code_id);

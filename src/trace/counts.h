@@ -5,11 +5,13 @@
  *         for (size_t i = 0; i < counts.all.count; i++)   ... counts.all.at[i]
  *     counts_free(&counts);
  *
- * `check` and `report` take their shares from here. The definitions are those of the views `calls`
- * and `shares` (schemas/views.sql): a call belongs to its thread's process, and counts in shares if
- * compiled code was wanted and the compiler did not skip its function unread. Reads lookups once,
- * in order of id, several times faster than a GROUP BY that sorts; then the calls of given-up
- * functions. */
+ * `check` and `report` take their shares (hits, misses, ...) from here. The definitions are those
+ * of the views `calls` and `shares` (schemas/views.sql): a call belongs to its thread's process. A
+ * call counts in shares if compiled code was wanted and the compiler did not skip the function
+ * unread.
+ *
+ * counts_read reads the lookups once, in order of id, which is several times faster than a sorting
+ * GROUP BY. Then it reads the calls of functions that the compiler has given up. */
 #ifndef DYNTRACE_COUNTS_H
 #define DYNTRACE_COUNTS_H
 
@@ -19,22 +21,23 @@
 
 struct db;
 
-/* The calls of a code object in a process. A job with many ranks has hundreds of thousands of these
- * records. */
+/* The calls of one code object in one process. A job with many ranks has hundreds of thousands of
+ * these records. */
 struct count {
     int64_t code_id, process_id;
-    int64_t seen;     /* calls, including the warm-up */
-    int64_t warm_id;  /* lookups with greater ids are after the warm-up */
-    int64_t warm_ns;  /* calls that began then or later; INT64_MAX: none */
-    unsigned next;    /* index + 1 of the same code in another process; 0: none */
-    unsigned decided; /* index + 1 of its first record in counts->decided */
-    bool turned_away; /* the compiler skipped the function unread: view turned_away */
+    int64_t seen;    /* calls, including the warm-up */
+    int64_t warm_id; /* lookups with greater ids are after the warm-up */
+    /* calls that begin at this time or later are after the warm-up; INT64_MAX if none is */
+    int64_t warm_ns;
+    unsigned next;    /* index + 1 of the record of the same code object in another process, or 0 */
+    unsigned decided; /* index + 1 of this record's first outcome in counts->decided, or 0 */
+    bool turned_away; /* the compiler skipped the function unread (view turned_away) */
 };
 
 /* Calls with one outcome, after the warm-up. */
 struct count_decided {
     int64_t calls, time_ns;
-    unsigned next; /* index + 1 of its next outcome; 0: none */
+    unsigned next; /* index + 1 of the next outcome of the same struct count, or 0 */
     enum outcome outcome;
 };
 
@@ -44,38 +47,40 @@ struct counted_call {
 };
 
 struct counts {
-    int64_t warmup; /* the first calls of a function in a process that do not count */
+    int64_t warmup; /* how many first calls of each function in each process are left out */
     void (*each)(
         void *context,
-        const struct counted_call *call); /* called for each call after the warm-up; or NULL */
+        const struct counted_call *call); /* called for each call after the warm-up, or NULL */
     void *context;
     LIST(struct count) all;
     LIST(struct count_decided) decided;
-    struct map by_code, threads; /* code_id -> the first of all.at[] + 1; thread_id -> process_id */
+    /* by_code: code_id to index + 1 in `all`; threads: thread_id to process_id */
+    struct map by_code, threads;
     int64_t rows, last_id;
     struct progress *progress; /* borrowed */
 };
 
-/* False: the error has been reported. */
+/* Count all calls of the trace DB. Returns false on error, which has been reported. */
 bool counts_read(struct counts *counts, struct db *db, struct progress *progress);
 void counts_free(struct counts *counts);
 
-/* Calls of a count with OUTCOME; 0 if there are none. */
+/* The calls of a struct count by outcome, and the sum of their times. */
 struct count_calls {
     int64_t calls[OUTCOMES], times_ns[OUTCOMES];
 };
 struct count_calls counts_calls(const struct counts *counts, const struct count *count);
 
-/* Count a lookup that was read. */
+/* Count one row as read, for the progress bar. */
 void counts_tick(struct counts *counts, int64_t lookup_id);
 
-/* The counts of CODE_ID in PROCESS_ID; NULL: none. */
+/* Return the count of CODE_ID in PROCESS_ID, or NULL if there were no such calls. Borrowed. */
 struct count *counts_find(const struct counts *counts, int64_t code_id, int64_t process_id);
 
-/* The counts of a thread's process. */
+/* Like counts_find, for the process of THREAD_ID. */
 struct count *counts_of(const struct counts *counts, int64_t code_id, int64_t thread_id);
 
-/* Sums of CALLS by outcome: all, those that count in shares, misses, those that ran as Python. */
+/* Sums of CALLS by outcome. `all`: every call. `asked`: calls that count in shares, because
+ * compiled code was wanted. `python`: calls that ran as Python. */
 struct call_sums {
     int64_t all, asked, hits, missed, python;
 };

@@ -8,21 +8,22 @@
 #include "trace/db.h"
 
 enum {
-    SCHEMA_ROOT = 1,    /* the page at which the table of tables begins */
-    SCHEMA_COLUMNS = 5, /* type, name, tbl_name, rootpage, sql */
+    SCHEMA_ROOT = 1,    /* the number of the page at which sqlite_schema begins */
+    SCHEMA_COLUMNS = 5, /* the columns type, name, tbl_name, rootpage and sql */
     TABLES_MOST = 1000,
-    RANGES_MOST = 8, /* ranges of pages in a sentence */
+    RANGES_MOST = 8, /* ranges of page numbers that a sentence lists */
     COLUMNS_MOST = 64,
     TRACE_PAGE = 4096,
     PAGES_SAMPLED = 1000,
-    LOOKED_AT = 512, /* bytes read to recognise a file of another kind */
+    LOOKED_AT = 512, /* bytes read to recognise other kinds of file */
 };
 
 #define add(list, ...) (*list_add(list) = say_print(__VA_ARGS__))
 
 /* ---- the file as a whole --------------------------------------------------- */
 
-/* The kind of a file, not a database, that begins with the LENGTH bytes at HEAD. */
+/* Describe the kind of a file that is not a database. HEAD is the first LENGTH bytes of
+ * the file. */
 static const char *other_kind(const unsigned char *head, size_t length)
 {
     static const struct {
@@ -61,8 +62,8 @@ static const char *other_kind(const unsigned char *head, size_t length)
     return "not an SQLite database";
 }
 
-/* The number of pages that begin like SQLite's, at traces' page size, if at least half do; else 0.
- */
+/* Return how many pages of the file begin like a page of an SQLite database. Assumes the page size
+ * of traces. Returns 0 if fewer than half of the pages do. */
 static uint32_t pages_like(const struct damage *damage)
 {
     int64_t pages = damage->pages.bytes / TRACE_PAGE;
@@ -95,7 +96,7 @@ static void kind_look(struct damage *damage)
         add(&damage->faults, "begins as %s", other_kind(head, got > 0 ? (size_t)got : 0));
 }
 
-/* Are there pages that are neither in the file nor in its log? */
+/* Is any page of the database missing from both the file and its write-ahead log? */
 static bool is_cut(struct damage *damage)
 {
     const struct pages *pages = &damage->pages;
@@ -169,9 +170,9 @@ bool damage_open(struct damage *damage, const char *path)
     return true;
 }
 
-/* ---- its tables ------------------------------------------------------------ */
+/* ---- damage in its tables ------------------------------------------------------ */
 
-/* A row of sqlite_schema that has a tree: a table or an index. Owned. */
+/* A row of sqlite_schema: a table or an index, with its b-tree. The texts are owned. */
 struct entry {
     char *type, *name, *sql;
     uint32_t root;
@@ -179,7 +180,8 @@ struct entry {
 };
 struct entries {
     LIST(struct entry) list;
-    struct damage *damage; /* receives a sentence for each definition that is no SQL; or NULL */
+    /* where a sentence is added for each definition that is not SQL, or NULL */
+    struct damage *damage;
 };
 
 static char *text_of(const struct record_value *value)
@@ -194,7 +196,7 @@ static int page_compare(const void *one, const void *other)
     return (a > b) - (a < b);
 }
 
-/* "3, 20-22": the numbers of PAGES, which get sorted. The caller frees it. */
+/* Format PAGES as "3, 20-22". Sorts PAGES. The caller frees the text. */
 static char *pages_text(uint32_t *pages, size_t count)
 {
     LIST(char) text = {0};
@@ -219,8 +221,9 @@ static char *pages_text(uint32_t *pages, size_t count)
     return text.at;
 }
 
-/* Add a sentence if the definition of a table or view is no SQL, so that SQLite refuses the whole
- * file. An overwritten overflow page has no other mark: any bytes may stand in one. */
+/* Add a sentence if the definition of a table or view, a row of sqlite_schema, is not SQL. SQLite
+ * refuses the whole file then. Nothing else shows that an overflow page of this row was
+ * overwritten, because an overflow page may hold any bytes. */
 static void definition_look(struct damage *damage, const struct record_value *values)
 {
     char *type = text_of(&values[0]);
@@ -263,7 +266,7 @@ static void schema_row(void *context, int64_t rowid, const unsigned char *payloa
     entry->root = (uint32_t)values[3].integer;
 }
 
-/* Add a sentence about a tree that is damaged. */
+/* Add a sentence to DAMAGE if pages of TREE cannot be read. */
 static void tree_say(struct damage *damage, const char *type, const char *name, struct tree *tree)
 {
     char *numbers;
@@ -279,7 +282,7 @@ static void tree_say(struct damage *damage, const char *type, const char *name, 
     free(numbers);
 }
 
-/* Read the file's list of tables and indexes; SAY: add a sentence if parts are unreadable. */
+/* Read the file's list of tables and indexes. If SAY, add a sentence for each unreadable part. */
 static struct entries schema_read(struct damage *damage, bool say)
 {
     struct entries entries = {.damage = say ? damage : NULL};
@@ -331,14 +334,14 @@ void damage_find(struct damage *damage)
     entries_free(&entries);
 }
 
-/* ---- what can be read ------------------------------------------------------ */
+/* ---- copying the rows that can be read ----------------------------------------- */
 
 /* A table of the new trace that receives rows. */
 struct target {
     struct db *db;     /* borrowed */
-    struct query *put; /* owned */
+    struct query *put; /* owned: inserts a row */
     int columns;
-    int key; /* the column that is the rowid; -1: none */
+    int key; /* the column that is the rowid, or -1 if none is */
     bool has_rowid;
     int64_t rows;
 };
@@ -373,7 +376,7 @@ static void salvage_row(void *context, int64_t rowid, const unsigned char *paylo
     target->rows++;
 }
 
-/* The words of SQL without comments and blanks. The caller frees it. */
+/* Copy SQL without comments and white space. The caller frees the copy. */
 static char *sql_words(const char *sql)
 {
     LIST(char) words = {0};
@@ -390,8 +393,8 @@ static char *sql_words(const char *sql)
     return words.at;
 }
 
-/* Does the new trace have ENTRY's table with the same SQL except comments, and so the same order of
- * columns? */
+/* Does the new trace DB have ENTRY's table with the same definition, comments apart? If so, the
+ * columns have the same order. */
 static bool is_ours(struct db *db, const struct entry *entry)
 {
     struct query *query =
@@ -410,7 +413,7 @@ static bool is_ours(struct db *db, const struct entry *entry)
     return same;
 }
 
-/* Prepare TARGET for the rows of ENTRY. False: not one of our tables, or it has other columns. */
+/* Prepare TARGET for the rows of ENTRY. Returns false if the new trace cannot take these rows. */
 static bool target_open(struct target *target, struct db *db, const struct entry *entry)
 {
     struct query *columns;

@@ -20,28 +20,30 @@
 #include "trace/trust.h"
 
 enum {
-    BUSY_MS = 5000,          /* a live recorder commits many times a second */
-    PROGRESS_STEPS = 200000, /* virtual machine steps between two calls: some ms */
+    BUSY_MS = 5000, /* a live recorder commits many times a second */
+    /* steps of SQLite's virtual machine between two calls of progress(): some milliseconds */
+    PROGRESS_STEPS = 200000,
     EACH_COLUMNS = 16,
-    IDLE_MOST = 64, /* kept prepared statements; merging uses 25 */
-    /* bytes of a text or blob; the longest of a recorder's are some MB of listing */
+    IDLE_MOST = 64, /* prepared statements kept for the next trace; merging uses 25 */
+    /* bytes of a text or blob; the longest in a recording are listings of some MB */
     VALUE_MOST = 16 << 20,
-    TEXT_SHOWN = 64 << 10, /* bytes of them that query_text returns */
+    TEXT_SHOWN = 64 << 10, /* bytes of a longer text that query_text returns */
 };
 
-static atomic_bool damage_said; /* since db_retry, for any connection */
+/* damage has been reported since the last db_retry, whichever trace it was in */
+static atomic_bool damage_said;
 
 struct db {
     sqlite3 *handle; /* owned */
     atomic_bool interrupted;
-    char *path; /* owned: the file */
-    char *name; /* owned: its name; NULL: that of its file */
+    char *path; /* owned: the path of the file */
+    char *name; /* owned: the name in messages, or NULL to use the path */
     void (*progress)(void *context);
     void *progress_context;
-    struct functions *functions; /* owned: with the connection */
+    struct functions *functions; /* owned: our SQL functions of this connection */
     bool error, views;
-    /* owned: the trusted schema when one of many traces is read (db_open_each), so that the next
-     * trace can take its place */
+    /* owned: the schema, checked, of a trace opened by db_open_each; else NULL. The connection can
+     * switch to another trace with an equal schema. */
     char *schema;
     LIST(sqlite3_stmt *) idle; /* owned: prepared statements of earlier traces, for reuse */
 };
@@ -50,13 +52,13 @@ struct query {
     struct db *db;           /* borrowed */
     sqlite3_stmt *statement; /* owned */
     bool failed;
-    struct arena cuts; /* long texts of this row, cut */
+    struct arena cuts; /* owned: the shortened copies of this row's long texts */
 };
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* The authorizer: allow only reading. A read-only connection alone would still let ATTACH and
- * VACUUM INTO create files. */
+/* The authorizer: allow only reading. A read-only connection alone would still allow ATTACH and
+ * VACUUM INTO, which create files. */
 static int authorize(void *unused, int action, const char *first, const char *second,
                      const char *database, const char *trigger)
 {
@@ -70,7 +72,7 @@ static int authorize(void *unused, int action, const char *first, const char *se
     return action == SQLITE_ATTACH || action == SQLITE_DETACH ? SQLITE_DENY : SQLITE_OK;
 }
 
-/* The authorizer while trials are added. */
+/* The authorizer while trials are added: allow writing to their two tables only. */
 static int authorize_trials(void *unused, int action, const char *first, const char *second,
                             const char *database, const char *trigger)
 {
@@ -83,7 +85,8 @@ static int authorize_trials(void *unused, int action, const char *first, const c
     return authorize(unused, action, first, second, database, trigger);
 }
 
-/* SQLite's limits for hostile files: far above a trace's needs, far below the machine's memory. */
+/* Set SQLite's limits for a file from a stranger: far above a trace's needs, far below the
+ * machine's memory. */
 static void harden(sqlite3 *handle)
 {
     static const int off[] = {
@@ -116,7 +119,7 @@ void db_damage_words(const char *words)
     damage_words = words;
 }
 
-/* Words for an SQLite error, where ours are clearer. Borrowed. */
+/* Return the message for an SQLite error: our own where SQLite's would be unclear. Borrowed. */
 static const char *error_words(sqlite3 *handle, int status)
 {
     const char *over = bounds_time_over();
@@ -144,7 +147,8 @@ static const char *error_words(sqlite3 *handle, int status)
     }
 }
 
-/* SQLite calls this every few milliseconds of a query. */
+/* SQLite calls this function every few milliseconds of a query. A result other than 0 stops the
+ * query. */
 static int progress(void *context)
 {
     struct db *db = context;
@@ -169,7 +173,8 @@ char *db_absolute(const char *path)
     return stat(path, &st) == 0 && !st.st_nlink ? strdup(path) : realpath(path, NULL);
 }
 
-/* Open URI, as harmless as can be. VFS: NULL is SQLite's own. SQLite's status. */
+/* Open URI with our limits and SQL functions. VFS names the file system layer, or is NULL for
+ * SQLite's own. Returns SQLite's status. */
 static int connect(struct db *db, const char *uri, int flags, const char *vfs)
 {
     int status;
@@ -183,15 +188,16 @@ static int connect(struct db *db, const char *uri, int flags, const char *vfs)
     return status;
 }
 
-/* How a trace is opened. */
+/* How a trace is opened; the values can be combined. */
 enum how {
-    VIEWS = 1,  /* with the views of ours, for SQL that reads more than tables */
-    EACH = 2,   /* as one of many */
-    QUIET = 4,  /* no message about files that are not traces */
-    TRIALS = 8, /* trials can be added */
+    VIEWS = 1,  /* add the views of schemas/views.sql, for SQL that reads more than tables */
+    EACH = 2,   /* one of many traces, read one after the other */
+    QUIET = 4,  /* print no message for a file that is not a trace */
+    TRIALS = 8, /* open for writing, so that trials can be added */
 };
 
-/* The connection of the last closed of many traces, one with views and one without. Owned. */
+/* The connection of the last trace that was opened with EACH and closed: [0] without views, [1]
+ * with views. Owned. */
 static _Atomic(struct db *) kept[2];
 
 static void handle_close(struct db *db)
@@ -207,8 +213,8 @@ static void handle_close(struct db *db)
     db->handle = NULL;
 }
 
-/* Switch DB's kept connection to the file ABSOLUTE. False: the schema differs, so the connection
- * cannot be used. */
+/* Switch the connection that DB has kept to the file ABSOLUTE. Returns false if the file's schema
+ * is another one; the connection has been closed then. */
 static bool file_take(struct db *db, const char *absolute)
 {
     int status = SQLITE_OK;
@@ -226,7 +232,7 @@ static bool file_take(struct db *db, const char *absolute)
     return same;
 }
 
-/* Connect DB to the file ABSOLUTE. SQLite's status. */
+/* Connect DB to the file ABSOLUTE. Returns SQLite's status. */
 static int file_connect(struct db *db, const char *absolute, enum how how)
 {
     struct path_facts facts = path_look(absolute);
@@ -238,13 +244,14 @@ static int file_connect(struct db *db, const char *absolute, enum how how)
     if (status == SQLITE_OK)
         status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", NULL,
                               NULL, NULL);
-    /* the system caches more, and each sorter takes the same amount; a single pass in order needs
-     * less */
+    /* The page cache is small because the system caches the file too, and each sorter takes as much
+     * memory as the page cache. Tables without views are read in order, which needs even less. */
     if (status == SQLITE_OK)
         status = sqlite3_exec(
             db->handle, how & VIEWS ? "PRAGMA cache_size = -16384" : "PRAGMA cache_size = -4096",
             NULL, NULL, NULL);
-    if (status == SQLITE_OK && how & EACH) /* locks are taken once, not for each query */
+    /* hold one lock throughout instead of one for each query */
+    if (status == SQLITE_OK && how & EACH)
         status = sqlite3_exec(db->handle, "BEGIN", NULL, NULL, NULL);
     if (each)
         db->schema = trust_schema(db->handle, &status);
@@ -252,7 +259,8 @@ static int file_connect(struct db *db, const char *absolute, enum how how)
     return status;
 }
 
-/* Make DB a reader of its file. Returns NULL, or the reason why not, which the caller frees. */
+/* Open DB's file for reading. Returns NULL, or the reason why the file cannot be read, which the
+ * caller frees. */
 static char *open_file(struct db *db, enum how how)
 {
     int status = SQLITE_OK;
@@ -262,9 +270,9 @@ static char *open_file(struct db *db, enum how how)
 
     if (stat(db->path, &st) != 0)
         return say_print("%s", strerror(errno));
-    if (!S_ISREG(st.st_mode)) /* a FIFO would wait forever */
+    if (!S_ISREG(st.st_mode)) /* opening a FIFO would wait forever */
         return say_print("%s", S_ISDIR(st.st_mode) ? "is a directory" : "not a regular file");
-    if (!st.st_size) /* SQLite would delete a log beside it */
+    if (!st.st_size) /* SQLite would delete a write-ahead log beside an empty file */
         return say_print("is empty: it has no bytes, so it is not a dyntrace trace");
     if (access(db->path, R_OK) != 0 || !(absolute = db_absolute(db->path)))
         return say_print("%s", strerror(errno));
@@ -287,7 +295,8 @@ static char *open_file(struct db *db, enum how how)
     return why;
 }
 
-/* Open PATH. NULL when it is no trace that can be read, which has been reported. */
+/* Open the trace at PATH. Returns NULL if PATH is not a readable trace, which has been reported
+ * unless HOW has QUIET. */
 static struct db *open_path(const char *path, enum how how)
 {
     struct db *db = how & EACH ? atomic_exchange(&kept[!!(how & VIEWS)], NULL) : NULL;
@@ -309,7 +318,8 @@ static struct db *open_path(const char *path, enum how how)
     return NULL;
 }
 
-/* The time of the last change of the trace at PATH; for a live trace, of its log. */
+/* Return when the trace at PATH was last changed. A live trace changes its write-ahead log, so the
+ * log counts too. */
 static int64_t changed_ns(const char *path)
 {
     char *log = say_print("%s-wal", path);
@@ -326,7 +336,8 @@ static int64_t changed_ns(const char *path)
     return changed;
 }
 
-/* The newest *.db here that is a trace; other files are skipped silently. */
+/* Open the newest trace among the *.db files of this directory. Other files are skipped
+ * silently. */
 static struct db *find_newest(void)
 {
     struct db *db = NULL;
@@ -397,7 +408,7 @@ struct db *db_scratch(const char *what, const char *script)
 {
     struct db *db = db_new(what);
 
-    /* in memory up to the size of its cache, then in a file without a name */
+    /* The database is in memory up to the size of its cache, then in a file without a name. */
     connect(db, "", SQLITE_OPEN_READWRITE, NULL);
     db_run(db, script);
     return db;
@@ -464,7 +475,7 @@ struct lines *db_lines(struct db *db)
 
 /* ---- queries ------------------------------------------------------------- */
 
-/* Offer NEAR the names that STATEMENT, one of schemas/sql.sql, lists for SQL. */
+/* Offer to NEAR each name that is known in SQL. STATEMENT of schemas/sql.sql lists the names. */
 static void offer_names(struct db *db, struct near *near, const char *statement, const char *sql)
 {
     sqlite3_stmt *names;
@@ -477,8 +488,8 @@ static void offer_names(struct db *db, struct near *near, const char *statement,
     sqlite3_finalize(names);
 }
 
-/* Report that SQL cannot be prepared: SQLite's MESSAGE, and the names that are like an unknown
- * one. */
+/* Report that SQL cannot be prepared. Prints SQLite's MESSAGE, and the names nearest to the one
+ * that SQLite does not know. */
 static void say_unprepared(struct db *db, const char *message, const char *sql)
 {
     static const struct {
@@ -494,7 +505,7 @@ static void say_unprepared(struct db *db, const char *message, const char *sql)
         size_t length = strlen(unknown[i].begins);
         if (!strncmp(said, unknown[i].begins, length)) {
             const char *name = said + length;
-            const char *dot = strrchr(name, '.'); /* "p.name": a table's other name stands before */
+            const char *dot = strrchr(name, '.'); /* in "p.name", `p` is the alias of a table */
             near = near_begin(dot ? dot + 1 : name);
             offer_names(db, &near, unknown[i].names, sql);
         }
@@ -503,14 +514,15 @@ static void say_unprepared(struct db *db, const char *message, const char *sql)
     free(said);
 }
 
-/* Report SQLite's error for a query; SQL: its text if it was not prepared, else NULL. */
+/* Report SQLite's error for a query. SQL is the query's text if preparing it failed, otherwise
+ * NULL. */
 static void query_error(struct db *db, const char *sql)
 {
     int status = sqlite3_errcode(db->handle);
     bool damage = status == SQLITE_CORRUPT || status == SQLITE_NOTADB || status == SQLITE_TOOBIG;
 
     db->error = true;
-    /* one report for the many queries of an answer */
+    /* a damaged file fails many queries of one command: report it once */
     if (damage && !say_diverted() && atomic_exchange(&damage_said, true))
         return;
     if (status == SQLITE_ERROR && sql)
@@ -519,7 +531,7 @@ static void query_error(struct db *db, const char *sql)
         say_error("%s: %s", db_path(db), error_words(db->handle, status));
 }
 
-/* A prepared statement kept from an earlier trace, or NULL. */
+/* Take the prepared statement of SQL that an earlier trace left. Returns NULL if there is none. */
 static sqlite3_stmt *idle_take(struct db *db, const char *sql)
 {
     for (size_t i = 0; i < db->idle.count; i++) {
@@ -706,7 +718,7 @@ double query_real(struct query *query, int column)
 
 const char *query_whole(struct query *query, int column, size_t *bytes)
 {
-    /* The pointer before the length: asking for text may convert the value. */
+    /* Read the pointer before the length: asking for text may convert the value. */
     const void *text = sqlite3_column_type(query->statement, column) == SQLITE_BLOB
                            ? sqlite3_column_blob(query->statement, column)
                            : sqlite3_column_text(query->statement, column);
@@ -723,7 +735,8 @@ const char *query_text(struct query *query, int column, size_t *bytes)
     int kept = TEXT_SHOWN;
 
     if (all > TEXT_SHOWN) {
-        while (kept > TEXT_SHOWN - 4 && (text[kept] & 0xc0) == 0x80) /* not inside of a character */
+        /* cut before a UTF-8 character, not inside it */
+        while (kept > TEXT_SHOWN - 4 && (text[kept] & 0xc0) == 0x80)
             kept--;
         text = arena_print(&query->cuts, "%.*s… (cut: %zu bytes)", kept, text, all);
         all = strlen(text);
@@ -740,7 +753,7 @@ char *query_copy(struct query *query, int column)
 
 void db_temporary(struct db *db, const char *script)
 {
-    free(db->schema); /* no other trace gets its tables */
+    free(db->schema); /* no other trace may reuse a connection that has temporary tables */
     db->schema = NULL;
     sqlite3_set_authorizer(db->handle, NULL, NULL);
     sqlite3_exec(db->handle, "PRAGMA query_only = OFF", NULL, NULL, NULL);
@@ -827,7 +840,7 @@ int64_t db_meta_integer(struct db *db, const char *key, int64_t otherwise)
     return otherwise;
 }
 
-/* ---- a trace that is made ------------------------------------------------ */
+/* ---- writing a new trace --------------------------------------------------- */
 
 struct db *db_make(const char *path)
 {
@@ -837,14 +850,15 @@ struct db *db_make(const char *path)
 
     if (connect(db, uri, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
         query_error(db, NULL);
-    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL); /* which wants a journal */
+    /* defensive mode would keep the journal on */
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);
     db_run(
         db,
         "PRAGMA main.journal_mode = OFF; PRAGMA main.synchronous = OFF; PRAGMA main.locking_mode = "
         "EXCLUSIVE;PRAGMA temp_store = FILE; PRAGMA cache_size = -32768; BEGIN");
     db_run(db, schema_trace_sql);
     db_run(db, schema_views_sql);
-    /* quicker made at the end */
+    /* An index is made faster after all rows are there. */
     db_run(db, "DROP INDEX lookup_code; DROP INDEX guard_check_lookup; COMMIT");
     free(absolute);
     free(uri);

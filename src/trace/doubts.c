@@ -38,7 +38,7 @@ const char *doubts_frames(struct db *db)
     return NULL;
 }
 
-/* The current row of doubts/left_out, in words. */
+/* Describe the current row of statement doubts/left_out. The caller frees the text. */
 static char *left_out_words(struct query *query, bool user)
 {
     char functions[TABLE_HUMAN];
@@ -66,7 +66,7 @@ char *doubts_left_out(struct db *db)
     char *words = NULL;
     bool user;
 
-    /* an older trace does not say */
+    /* A trace of an older version does not count what was left out. */
     if (!db_integer(db, 0, schema_statement("doubts/has_left_out")))
         return NULL;
     user = db_integer(db, 0, schema_statement("doubts/user"));

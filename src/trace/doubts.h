@@ -9,32 +9,35 @@ struct db;
 struct json;
 
 struct doubts {
-    bool recording; /* it is still being recorded, or was interrupted */
-    int64_t lost;   /* events that are missing */
+    bool recording; /* the trace is still being recorded, or the recording was interrupted */
+    int64_t lost;   /* the number of lost events */
 };
 
-/* Warn on stderr that DB is still being recorded (with SO_FAR, the effect on the answer) and that
- * it lost events (with MISSING). NULL: no such warning. */
+/* Warn on stderr if DB is still being recorded, and if DB lost events. SO_FAR and MISSING say what
+ * each means for the answer; NULL suppresses the warning. Returns both facts. */
 struct doubts doubts_say(struct db *db, const char *so_far, const char *missing);
 
-/* In words, which frames DB has, when that is not every one; or NULL. */
+/* Return a text about which frames DB has, or NULL if it has all of them. */
 const char *doubts_frames(struct db *db);
 
-/* A text about the frames that options left out of DB: "14.5 k functions (2.26 M frames) by
- * --frames user, ...". The caller frees it. NULL: none, or not known. */
+/* Return a text about the frames that options left out of DB: "14.5 k functions (2.26 M frames) by
+ * --frames user, ...". Returns NULL if none was left out, or if this is not known. The caller frees
+ * the text. */
 char *doubts_left_out(struct db *db);
 
-/* In words, what DB keeps of values, when that is not all; or NULL. */
+/* Return a text about which values DB keeps, or NULL if it keeps all of them. */
 const char *doubts_values(struct db *db);
 
-/* A text about the settings of `run --set` and those without effect: owned; or NULL. */
+/* Return a text about the settings of `run --set` in DB, including those that had no effect.
+ * Returns NULL if there are none. The caller frees the text. */
 char *doubts_settings(struct db *db);
-/* Say that on stderr, for answers that have no place of their own for it. */
+/* Print doubts_settings on stderr, for answers whose page has no place for it. */
 void doubts_say_settings(struct db *db);
-/* The same as a member `settings`, a list, where there are any. */
+/* Write the settings as a list named `settings` to JSON. Nothing is written if there are none. */
 void doubts_json_settings(struct db *db, struct json *json);
 
-/* Print on stderr that DB has trials, which are not part of the recording, and the best one. */
+/* Print on stderr that DB holds trials, and the best of them. Trials are not part of the
+ * recording. */
 void doubts_say_trials(struct db *db);
 
 #endif

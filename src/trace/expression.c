@@ -1,8 +1,9 @@
 /* trace/expression.c -- guard sources as the program's own expressions. See trace/expression.h.
  *
- * A reader copies the text and rewrites each source in it: a variable (L['x'], G['x']) or a helper
- * of torch's around one (___from_numpy(L['x'])), then its attributes and items. The texts come from
- * traced programs. A malformed text is copied unchanged. */
+ * A reader copies the text and rewrites each guard source in it. A source begins with a variable
+ * (L['x'], G['x']) or with a helper function of torch around one (___from_numpy(L['x']));
+ * attributes and items follow. The texts come from traced programs, so a malformed text is copied
+ * unchanged. */
 #include "trace/expression.h"
 
 #include <ctype.h>
@@ -13,13 +14,13 @@
 
 #include "lib/list.h"
 
-enum { DEPTH_MOST = 40, ARGUMENTS_MOST = 3, BRACKETS_MOST = 4000 /* bytes */ };
+enum { DEPTH_MOST = 40, ARGUMENTS_MOST = 3, BRACKETS_MOST = 4000 /* bytes between two brackets */ };
 
 typedef LIST(char) text_list;
 
 struct reader {
     const char *at, *end;
-    text_list out; /* without a NUL */
+    text_list out; /* without the final NUL */
     int depth;     /* nesting of arguments and indices */
 };
 
@@ -34,7 +35,7 @@ static void out_text(text_list *out, const char *text)
     out_add(out, text, strlen(text));
 }
 
-/* Does OUT end with TEXT from byte FROM on? */
+/* Does OUT, from byte FROM on, end with TEXT? */
 static bool out_ends(const text_list *out, size_t from, const char *text)
 {
     size_t bytes = strlen(text);
@@ -65,7 +66,7 @@ static bool is_number(const char *text, size_t bytes)
     return bytes > 0;
 }
 
-/* READER is at TEXT. */
+/* Does READER's remaining text begin with TEXT? */
 static bool is_at(const struct reader *reader, const char *text)
 {
     size_t bytes = strlen(text);
@@ -73,7 +74,8 @@ static bool is_at(const struct reader *reader, const char *text)
     return (size_t)(reader->end - reader->at) >= bytes && !memcmp(reader->at, text, bytes);
 }
 
-/* The end of the string literal that begins at AT, before END; NULL: it has none. */
+/* Return the place after the string literal that begins at AT. Returns NULL if the literal is not
+ * closed before END. */
 static const char *literal_end(const char *at, const char *end)
 {
     char quote = *at;
@@ -92,7 +94,8 @@ struct part {
     size_t bytes;
 };
 
-/* The name in a literal such as 'x'; empty: not a literal, or it has escapes. */
+/* Return the name inside a string literal such as 'x'. The result is empty if LITERAL is no string
+ * literal or has escapes. */
 static struct part name_in(struct part literal)
 {
     bool is_quoted =
@@ -104,9 +107,9 @@ static struct part name_in(struct part literal)
     return (struct part){literal.text + 1, literal.bytes - 2};
 }
 
-/* Read the parts between commas, up to the bracket that closes the one before AT; nested brackets
- * belong to their part. Returns the place after the bracket; NULL: not closed, or too many parts.
- */
+/* Read the parts between commas, up to the closing bracket; the opening bracket is just before AT.
+ * A comma inside nested brackets does not separate parts. Returns the place after the closing
+ * bracket, or NULL if there is none or there are too many parts. */
 static const char *parts_read(const char *at, const char *end, struct part parts[ARGUMENTS_MOST],
                               int *count)
 {
@@ -144,7 +147,7 @@ static const char *parts_read(const char *at, const char *end, struct part parts
 
 static void text_rewrite(struct reader *reader);
 
-/* Append PART, a piece of READER's text, rewritten, to the output. */
+/* Rewrite PART, a piece of READER's text, and append it to the output. */
 static void part_rewrite(struct reader *reader, struct part part)
 {
     struct reader inner = {part.text, part.text + part.bytes, reader->out, reader->depth + 1};
@@ -158,7 +161,8 @@ static void part_rewrite(struct reader *reader, struct part part)
 
 /* ---- the beginning of a source -------------------------------------------------- */
 
-/* A local variable. Variables that torch adds have names that a program cannot have. */
+/* Write the local variable NAME. A variable that torch or CPython adds has a name that no program
+ * uses; a description is written instead. */
 static void local_write(text_list *out, struct part name)
 {
     static const char stack[] = "___stack";
@@ -167,7 +171,7 @@ static void local_write(text_list *out, struct part name)
                     is_number(name.text + bytes, name.bytes - bytes);
 
     if (name.bytes == 2 && !memcmp(name.text, ".0", 2)) {
-        out_text(out, "(the iterable)"); /* of a comprehension */
+        out_text(out, "(the iterable)"); /* the argument `.0` of a comprehension */
     } else if (is_stack) {
         out_text(out, "(value ");
         out_add(out, name.text + bytes, name.bytes - bytes);
@@ -177,7 +181,7 @@ static void local_write(text_list *out, struct part name)
     }
 }
 
-/* A global variable: __import_torch_dot_nn is the module torch.nn. */
+/* Write the global variable NAME. __import_torch_dot_nn is written as the module torch.nn. */
 static void global_write(text_list *out, struct part name)
 {
     static const char import[] = "__import_", dot[] = "_dot_";
@@ -196,7 +200,7 @@ static void global_write(text_list *out, struct part name)
     }
 }
 
-/* Rewrite L['x'] or G['x']; false: READER is not at one. */
+/* Rewrite L['x'] or G['x']. Returns false if READER is not at such a variable. */
 static bool variable_read(struct reader *reader)
 {
     static const char builtins[] = "__builtins_dict__", key[] = "__dict_key";
@@ -217,7 +221,8 @@ static bool variable_read(struct reader *reader)
         return false;
     if (is_global && name.bytes > sizeof key && !memcmp(name.text, key, sizeof key - 1)) {
         bool is_called = reader->end - behind >= 2 && !memcmp(behind, "()", 2);
-        out_text(&reader->out, "<a parameter>"); /* a key of an optimizer's state */
+        /* a global in which torch keeps a key of an optimizer's state */
+        out_text(&reader->out, "<a parameter>");
         reader->at = behind + (is_called ? 2 : 0);
         return true;
     }
@@ -241,8 +246,8 @@ static bool variable_read(struct reader *reader)
     return true;
 }
 
-/* Functions that torch reads values with. In a form $1 and $2 are the arguments, and $n is the name
- * in the last one, which has to be a literal. */
+/* Functions by which torch reads values in guards. In `form`, $1 and $2 stand for the arguments. $n
+ * stands for the name in the last argument, which must be a string literal. */
 static const struct helper {
     const char *call;
     int arguments;
@@ -268,13 +273,13 @@ static const struct helper {
     {"___dict_contains(", 2, "$1 in $2"},
     {"___get_torch_function_mode_stack_at(", 1, "torch function mode $1"},
     {"__import__(", 1, "$n"},
-    {"dict(", 1, "$1"}, /* around a __dict__ only */
+    {"dict(", 1, "$1"}, /* rewritten only if the argument ends in .__dict__ */
     {"type(", 1, "type($1)"},
     {"len(", 1, "len($1)"},
 };
 
-/* The name that FORM needs, from the last argument. Dotted names are allowed where a module is
- * imported. */
+/* Return the name for $n, from the last argument. A helper with one argument imports a module, so
+ * the name may have dots. The result is empty if there is no such name. */
 static struct part name_for(const struct helper *helper, const struct part *parts)
 {
     struct part name = name_in(parts[helper->arguments - 1]);
@@ -298,7 +303,7 @@ static void helper_write(struct reader *reader, const struct helper *helper,
     }
 }
 
-/* Rewrite a call of a helper; false: READER is not at a known one. */
+/* Rewrite a call of a helper. Returns false if READER is not at a known helper. */
 static bool helper_read(struct reader *reader)
 {
     static const char dict[] = ".__dict__";
@@ -331,8 +336,9 @@ static bool helper_read(struct reader *reader)
 
 /* ---- attributes and items ------------------------------------------------------- */
 
-/* An item of a dict in which Python or torch keeps attributes: self._modules['a'] is self.a, and
- * self.layers._modules['0'] is self.layers[0]. The source begins at byte FROM of the output. */
+/* Rewrite the item NAME of a dict in which Python or torch keeps attributes: self._modules['a']
+ * becomes self.a, and self.layers._modules['0'] becomes self.layers[0]. The source begins at byte
+ * FROM of the output. Returns false if the output does not end in such a dict. */
 static bool attribute_fold(struct reader *reader, size_t from, struct part name)
 {
     static const char *const dicts[] = {".__dict__", "._modules", "._parameters", "._buffers"};
@@ -352,7 +358,8 @@ static bool attribute_fold(struct reader *reader, size_t from, struct part name)
     return false;
 }
 
-/* Rewrite the item [KEY] of the source that begins at byte FROM; false: none. */
+/* Rewrite the item [KEY] of the source that begins at byte FROM of the output. Returns false if no
+ * item follows. */
 static bool item_read(struct reader *reader, size_t from)
 {
     struct part parts[ARGUMENTS_MOST];
@@ -373,7 +380,8 @@ static bool item_read(struct reader *reader, size_t from)
     return true;
 }
 
-/* x.size()[0] is x.size(0), and so is a stride; false: READER is not at one. */
+/* Rewrite x.size()[0] as x.size(0), and x.stride()[0] as x.stride(0). Returns false if READER is
+ * not at such an item. */
 static bool size_read(struct reader *reader)
 {
     static const char *const calls[] = {".size()[", ".stride()["};
@@ -386,7 +394,7 @@ static bool size_read(struct reader *reader)
             at++;
         if (at == number || at == reader->end || *at != ']')
             return false;
-        out_add(&reader->out, calls[i], strlen(calls[i]) - 2); /* with the "(" */
+        out_add(&reader->out, calls[i], strlen(calls[i]) - 2); /* up to and including the "(" */
         out_add(&reader->out, number, (size_t)(at - number));
         *list_add(&reader->out) = ')';
         reader->at = at + 1;
@@ -395,14 +403,14 @@ static bool size_read(struct reader *reader)
     return false;
 }
 
-/* Rewrite one attribute, item or call of the source that begins at byte FROM; false: the source
- * ends here. */
+/* Rewrite one attribute, item or call of the source that begins at byte FROM of the output. Returns
+ * false if the source ends here. */
 static bool suffix_read(struct reader *reader, size_t from)
 {
     static const char proxy[] = ".get_base()", negative[] = ".__neg__()";
     const char *at = reader->at + 1;
 
-    if (is_at(reader, proxy)) { /* the same object for the program */
+    if (is_at(reader, proxy)) { /* the base is the same object to the program */
         reader->at += sizeof proxy - 1;
         return true;
     }
@@ -435,7 +443,7 @@ static bool source_read(struct reader *reader)
     return true;
 }
 
-/* Copy one character, literal or word that does not begin a source. */
+/* Copy one character, string literal or word that does not begin a source. */
 static void plain_copy(struct reader *reader)
 {
     const char *begin = reader->at, *end;

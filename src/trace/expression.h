@@ -9,8 +9,8 @@
  *     G['__builtins_dict___20']['len']              len
  *     L['n'] == 6 and L['m'] <= 8                   n == 6 and m <= 8
  *
- * Every page that shows a source uses this function. Settings (`dynamic=L['x'][0]`), JSON and what
- * is compared keep the compiler's text. */
+ * Every page that shows a source uses expression_of. Settings (`dynamic=L['x'][0]`), JSON and
+ * comparisons use the compiler's text. */
 #ifndef DYNTRACE_EXPRESSION_H
 #define DYNTRACE_EXPRESSION_H
 
