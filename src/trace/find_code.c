@@ -18,8 +18,9 @@
 #include "trace/traces.h"
 
 enum {
-    LISTED = 40,        /* functions in a list of several, */
-    LISTED_COLUMNS = 6, /* with the first columns of find/functions and find/worst; the others: */
+    LISTED = 40, /* functions listed when a name fits several */
+    /* columns shown of find/functions and find/worst; the columns below are not shown */
+    LISTED_COLUMNS = 6,
     COMPILES = LISTED_COLUMNS,
     QUALNAME,
     KIND,
@@ -30,12 +31,13 @@ enum {
     PROCESSES,
     IS_LABEL,
     FUNCTIONS,
-    IDS_MOST = 1 << 14 /* bytes of a list of ids */
+    IDS_MOST = 1 << 14 /* bytes of a list of code ids */
 };
 
-/* ---- one, several -------------------------------------------------------- */
+/* ---- one function, or a list of several ------------------------------------- */
 
-/* The current row of find/functions. Whole texts: ids are SQL, and JSON holds names whole. */
+/* Read the function in the current row of find/functions. Ids and names are read whole: the ids
+ * become part of SQL, and JSON prints the names. */
 static struct found_code found_read(struct query *query, const char *name)
 {
     struct found_code found = {
@@ -126,7 +128,7 @@ void found_json(struct json *json, const struct found_code *found)
     json_end(json);
 }
 
-/* The current row of QUERY, of COUNT, and those that follow. */
+/* Print a list of functions: the current row of QUERY and the rows after it, COUNT in all. */
 static void list_print(struct query *query, int64_t count, const char *name, const char *heading,
                        FILE *out, bool json)
 {
@@ -162,9 +164,9 @@ static void list_print(struct query *query, int64_t count, const char *name, con
     }
 }
 
-/* ---- none: the nearest names --------------------------------------------- */
+/* ---- no function: the nearest names ----------------------------------------- */
 
-/* Offer the names of all functions. */
+/* Offer the names of all functions to NEAR. */
 static void offer_functions(struct db *db, struct near *near)
 {
     db_rows(query, db, schema_statement("find/names"))
@@ -173,7 +175,7 @@ static void offer_functions(struct db *db, struct near *near)
     }
 }
 
-/* Is NAME an existing file and meant as one, such as a trace whose name does not end in ".db"? */
+/* Is NAME an existing file? The user may have meant a trace whose name does not end in ".db". */
 static bool is_file(const char *name)
 {
     struct stat status;
@@ -181,7 +183,8 @@ static bool is_file(const char *name)
     return stat(name, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* Report that NAME was not found, where it is instead, or the most similar name. */
+/* Report that no function is called NAME. The message names the compiled function that contains
+ * NAME's code, if torch has inlined NAME, or the most similar names. */
 static void none_say(struct db *db, const char *name)
 {
     const char *last = strrchr(name, '.') ? strrchr(name, '.') + 1 : name;
@@ -207,7 +210,8 @@ static void none_say(struct db *db, const char *name)
             help = "; `dyntrace sql compiles` lists them";
         else if (!*help && strrchr(name, ':'))
             help = "; FILE:LINE names one by its line";
-        if (!db_failed(db)) /* which has been reported: it may be there */
+        /* after an error, which has been reported, the function may exist all the same */
+        if (!db_failed(db))
             say_error("%.200s: no %s in %s%s%s%s", name,
                       is_label ? "compile or cache entry has this label" : "such function",
                       db_path(db), help, left_out ? "; left out: " : "", left_out ? left_out : "");
@@ -265,7 +269,7 @@ bool find_operands(const char *command, int count, char **given, const char **na
                   command);
         return false;
     }
-    /* the order of the other commands */
+    /* the traces come first and the function last, as in other commands */
     turned = count > 1 && traces_named(given[0]) && !traces_named(given[count - 1]);
     for (int i = turned ? 0 : 1; !here && i < count - turned; i++)
         if (i > 1 && !traces_named(given[i]) && access(given[i], F_OK) != 0) {
@@ -286,7 +290,7 @@ bool find_name_fits(const char *command, const char *name, char *const *files)
 
     if (!in_place || db_is_here())
         return true;
-    db = db_open(name); /* which reports why it is no trace */
+    db = db_open(name); /* db_open reports why the file is not a trace */
     if (db)
         say_error("%.200s: a trace whose name does not end in .db is named after a function: "
                   "`dyntrace %s FUNC %.200s`",

@@ -5,8 +5,9 @@
  *     ... "SELECT ... WHERE code_id IN (" f.ids ")"
  *     found_code_free(&f);
  *
- * Code objects with the same file, qualified name, first line and kind are one function: in several
- * processes, or defined again. */
+ * One function can have several code objects, because several processes run it or because one
+ * process defines it several times. Code objects with the same file, qualified name, first line and
+ * kind are one function. */
 #ifndef DYNTRACE_FIND_CODE_H
 #define DYNTRACE_FIND_CODE_H
 
@@ -21,59 +22,66 @@ struct json;
 struct query;
 
 struct found_code {
-    char *qualname, *filename, *kind; /* owned, "?" when not known */
+    char *qualname, *filename, *kind; /* owned; "?" if not known */
     int64_t first_line;
-    char *ids;            /* owned: code ids for an SQL list, "3, 7" */
-    int64_t code_objects; /* all code objects, including those that IDS has no room for */
+    char *ids; /* owned: the code ids as an SQL list, "3, 7" */
+    /* the number of code objects, including those that did not fit into IDS */
+    int64_t code_objects;
     int64_t processes;
     int64_t compiles;
-    char *label; /* owned: the compile that was named, "0/1", or NULL */
+    char *label; /* owned: the label "0/1" if the user named a compile, otherwise NULL */
 };
 
 enum find_result { FIND_ONE, FIND_SEVERAL, FIND_NONE, FIND_LISTED };
 
-/* Find NAME (NULL: the functions most worth explaining): a qualified name, its last part,
- * FILE:LINE, a GLOB, or a compile's label such as 0/1.
+/* Find the function that NAME names. NAME is a qualified name, the last part of one, FILE:LINE, a
+ * GLOB pattern, or the label of a compile such as 0/1. If NAME is NULL, list the functions most
+ * worth explaining.
  *
- *   FIND_ONE      FOUND is filled; the caller ends it with found_code_free
- *   FIND_SEVERAL  several matched and have been listed on OUT with their counts
- *   FIND_LISTED   the same without a NAME
- *   FIND_NONE     reported on stderr; db_failed() tells whether an error may have hidden it */
+ *    FIND_ONE      FOUND is filled; the caller frees it with found_code_free
+ *    FIND_SEVERAL  several functions fit and have been listed on OUT, with their counts
+ *    FIND_LISTED   NAME is NULL, and the functions have been listed on OUT
+ *    FIND_NONE     no function fits, which has been reported on stderr. db_failed() tells
+ *                  whether an error may be the reason */
 enum find_result find_code(struct db *db, const char *name, struct found_code *found, FILE *out,
                            bool json);
 void found_code_free(struct found_code *found);
 
-/* Its ids as a parameter of QUERY: a JSON array. */
+/* Bind the code ids of FOUND to a parameter of QUERY, as a JSON array. */
 void find_bind(struct query *query, int parameter, const struct found_code *found);
 
-/* The code objects of a function by which its frames are known, where those of one function in
- * several processes count as one. */
+/* The code objects of a function, prepared for looking up frames. */
 struct found_ids {
     LIST(int64_t) codes; /* sorted */
-    struct map same;     /* code_id -> the first code object of its function; without those */
+    /* code_id to the first code object of the same function, for every code object in the trace
+     * that is not itself the first */
+    struct map same;
 };
 
 struct found_ids found_ids_read(struct db *db, const struct found_code *found);
 bool found_ids_has(const struct found_ids *ids, int64_t code_id);
 void found_ids_free(struct found_ids *ids);
 
-/* FOUND as the member "function". */
+/* Write FOUND to JSON as the member "function". */
 void found_json(struct json *json, const struct found_code *found);
 
 /* Divide GIVEN, the operands of `why` or `show`, into a function's name and traces. The name comes
  * first or last; *NAME is NULL if every operand is an existing file. *FILES ends with a NULL and
- * may reuse GIVEN's array. False on an error, which has been reported under the name COMMAND. */
+ * may use GIVEN's array. Returns false on an error, which has been reported as COMMAND's. */
 bool find_operands(const char *command, int count, char **given, const char **name, char ***files);
 
-/* False, after saying why, as COMMAND: NAME is a file, FILES are none, and no trace is here that
- * could have a function of that name. */
+/* Check that NAME is not by mistake a file, as in `dyntrace why my.trace`. Returns false if NAME is
+ * an existing file, no FILES are given, and the current directory has no trace. This has been
+ * reported as COMMAND's error. */
 bool find_name_fits(const char *command, const char *name, char *const *files);
 
-/* Open the traces that FILES name, or the newest one, for an answer about decisions: one snapshot,
- * so that the facts agree while the recording goes on. NULL: the error has been reported. */
+/* Open the traces that FILES name, or the newest trace here if there are none. All queries see one
+ * snapshot, so that figures agree while the recording continues. Returns NULL on error, which has
+ * been reported. */
 struct db *find_open(char *const *files);
 
-/* The exit status of an answer: 0, 1 when several functions were listed, 2 when it failed. */
+/* Return the exit status for RESULT: 0 for an answer, 1 if several functions were listed, 2 on
+ * failure. */
 int find_status(struct db *db, enum find_result result);
 
 #endif

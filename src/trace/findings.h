@@ -1,7 +1,7 @@
 /* trace/findings.h -- what to look at first in a trace: one line of time, and three findings.
  *
- * The views run_times and findings (schemas/views.sql) have them, schemas/findings.sql the words.
- */
+ * The figures come from the views run_times and findings (schemas/views.sql), the text from
+ * schemas/findings.sql. */
 #ifndef DYNTRACE_FINDINGS_H
 #define DYNTRACE_FINDINGS_H
 
@@ -12,11 +12,11 @@
 struct db;
 struct json;
 
-/* Print them; the commands that they name ask about FILE, or about the newest trace if it is NULL.
- */
+/* Print the line of time and the findings. The text advises commands such as `dyntrace why f FILE`;
+ * FILE is NULL for the newest trace, which commands read by default. */
 void findings_print(struct db *db, FILE *out, enum template_way way, const char *file);
 
-/* The same as the members "time" and "findings", all of these. */
+/* Write the time as the member "time" and all findings as the member "findings". */
 void findings_json(struct db *db, struct json *json);
 
 #endif

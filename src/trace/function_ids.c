@@ -63,7 +63,7 @@ static void code_add(struct function_ids *ids, sqlite3_stmt *row)
     *place = (int64_t)ids->functions.count;
 }
 
-/* Read the code objects after the last one read. Returns 0 or an SQLite error. */
+/* Read the code objects that were added since the last call. Returns 0 or an SQLite error. */
 static int codes_read(struct function_ids *ids, sqlite3 *handle)
 {
     static const char sql[] = "SELECT code_id, filename, qualname, first_line FROM code "
@@ -82,7 +82,7 @@ static int codes_read(struct function_ids *ids, sqlite3 *handle)
     return status == SQLITE_DONE ? SQLITE_OK : status;
 }
 
-/* Does the code object exist, in memory or in the trace? */
+/* Does the trace have the code object CODE_ID? */
 static bool code_exists(sqlite3 *handle, int64_t code_id)
 {
     sqlite3_stmt *row = NULL;
@@ -106,7 +106,8 @@ int function_ids_find(struct function_ids *ids, sqlite3 *handle, int64_t code_id
         status = codes_read(ids, handle);
     if (!known)
         known = map_get(&ids->codes, code_id);
-    if (!known && status == SQLITE_OK && code_exists(handle, code_id)) { /* it came late */
+    /* a live trace stored the row after rows with greater ids */
+    if (!known && status == SQLITE_OK && code_exists(handle, code_id)) {
         function_ids_free(ids);
         status = codes_read(ids, handle);
         known = map_get(&ids->codes, code_id);

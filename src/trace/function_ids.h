@@ -1,9 +1,9 @@
 /* trace/function_ids.h -- the function of a code object, as defined by the view `functions`.
  *
- * That view numbers functions by sorting all code objects, anew in each statement that groups by
- * function_id. Connections of ours look the number up here instead: trace/trust.c puts the SQL
- * function function_of(code_id) into our own copy of the view. Code objects are read once; an
- * unknown id causes newer ones to be read. */
+ * The view `functions` computes function_id by sorting all code objects, once for each statement
+ * that groups by function_id. Our own connections look function_id up here instead: trace/trust.c
+ * puts the SQL function function_of(code_id) into our copy of the view. Code objects are read once;
+ * newer ones are read when an unknown id is looked up. */
 #ifndef DYNTRACE_FUNCTION_IDS_H
 #define DYNTRACE_FUNCTION_IDS_H
 
@@ -14,29 +14,29 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-/* The view's expression for it, and its replacement in our copy. */
+/* How the view computes function_id, and what replaces this expression in our copy. */
 #define FUNCTION_ID_VIEW "MIN(code_id) OVER (PARTITION BY filename, qualname, first_line)"
 #define FUNCTION_ID_OURS "function_of(code_id)"
 
-/* A function: texts are NULL where the trace has none. */
+/* A function. A text is NULL if it is NULL in the trace. */
 struct function_id {
-    const char *filename, *qualname; /* of the arena */
+    const char *filename, *qualname; /* borrowed from the arena */
     int64_t first_line;
-    bool is_lined;       /* it has a first line */
-    int64_t function_id; /* the smallest code_id */
-    size_t before;       /* 1 + the index of another one with its hash; 0: none */
+    bool is_lined;       /* first_line is not NULL in the trace */
+    int64_t function_id; /* the smallest code_id of the function's code objects */
+    size_t before;       /* 1 + the index of another function with the same hash, or 0 */
 };
 
-/* Empty when it is zero. */
+/* Zeroed memory is an empty one. */
 struct function_ids {
-    struct map codes;  /* code_id -> function_id */
-    struct map hashes; /* -> 1 + an index of `functions` */
+    struct map codes;  /* code_id to function_id */
+    struct map hashes; /* hash to 1 + an index of `functions` */
     LIST(struct function_id) functions;
     struct arena texts;
-    int64_t last; /* code objects up to this one were read */
+    int64_t last; /* the greatest code_id read so far */
 };
 
-/* Store the function of CODE_ID in *FOUND, 0 if there is no such code object. Returns 0 or an
+/* Store the function_id of CODE_ID in *FOUND, or 0 if there is no such code object. Returns 0 or an
  * SQLite error. */
 int function_ids_find(struct function_ids *ids, struct sqlite3 *handle, int64_t code_id,
                       int64_t *found);

@@ -21,11 +21,12 @@ enum { TEXT_MOST = 16384, CAUSE_ARGUMENTS = 7 };
 struct functions {
     sqlite3 *handle; /* borrowed */
     struct lines lines;
-    bool is_known; /* whether lines may be read */
+    bool is_known; /* `lines.until_ns` has been set */
     struct function_ids ids;
 };
 
-/* When the recording began, where it was made on this machine: then its source files are here. */
+/* The start of the recording. There is no row unless all of it was recorded on this machine,
+ * because only then are the program's source files here. */
 static const char began_here[] =
     "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'started_unix_ns' "
     "AND (SELECT COUNT(*) > 0 AND MIN(host) = ?1 AND MAX(host) = ?1 FROM ("
@@ -50,7 +51,8 @@ struct lines *functions_lines(struct functions *functions)
     return &functions->lines;
 }
 
-/* An argument's text; NULL for NULL. Cut if longer than any guard. */
+/* Return an argument's text. Returns NULL for NULL, and for a text that is longer than any
+ * guard. */
 static const char *text_of(sqlite3_value *value)
 {
     const char *text = (const char *)sqlite3_value_text(value);
@@ -120,7 +122,7 @@ static void actual(sqlite3_context *context, int count, sqlite3_value **values)
     result(context, cause_actual(&cause));
 }
 
-/* The actual value as recorded, for lists of values, which are shortened together. */
+/* The actual value as recorded. A list of such values is shortened as a whole later. */
 static void seen(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct cause cause = cause_of(values);
@@ -151,7 +153,8 @@ static void stack_path(sqlite3_context *context, int count, sqlite3_value **valu
     result(context, user_stack_path(text_of(values[0])));
 }
 
-/* A part of torch's reason: what, why, or a hint; NULL: not in it. */
+/* One part of torch's reason: 'what', 'why' or 'hint'. NULL if the reason does not have
+ * this part. */
 static void reason_part(sqlite3_context *context, int count, sqlite3_value **values)
 {
     const char *part = text_of(values[1]);
@@ -170,13 +173,13 @@ static void reason_part(sqlite3_context *context, int count, sqlite3_value **val
         sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
 }
 
-/* "the rest of f after line 12" of the name of a resume function; NULL for another one. */
+/* "the rest of f after line 12" for the name of a resume function; NULL for other names. */
 static void resume_words(sqlite3_context *context, int count, sqlite3_value **values)
 {
     result(context, torch_rest_words(text_of(values[0]), SIZE_MAX - 1));
 }
 
-/* In our view `functions`, so not for top-level SQL alone. */
+/* Our view `functions` calls this function, so it cannot be restricted to top-level SQL. */
 static void function_of(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct functions *functions = sqlite3_user_data(context);

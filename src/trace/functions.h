@@ -1,23 +1,24 @@
 /* trace/functions.h -- SQL functions for the statements in schemas/: words for a trace's values.
  *
- * With them all pages print the same words for the same fact:
+ * All pages use them, so the same fact has the same words everywhere:
  *
  *     as_written(source)             trace/expression.h: "self.kv.size"
  *     brief(value, beside)           trace/brief.h: "0.3706"
- *     cause_name(CAUSE) the subject of a cause: "len(x)"
- *     cause_expected(CAUSE)          "6", cut short where the actual value differs all the same
+ *     cause_name(CAUSE)              the subject of a cause: "len(x)"
+ *     cause_expected(CAUSE)          "6", shortened but different from the actual value
  *     cause_actual(CAUSE)            "7"
- *     cause_seen(CAUSE)              "7.000000123": whole, for a list that brief() then cuts
- *     cause_words(CAUSE)             all of it: "n: expected 6, actual 7"; NULL: no value is known
+ *     cause_seen(CAUSE)              "7.000000123": not shortened, for a list that brief() shortens
+ *     cause_words(CAUSE)             "n: expected 6, actual 7"; NULL if no value is known
  *     needed_by(stack, text, function)
  *                                    the line of the program: "if n in d, a/b.py:8"
  *     stack_path(stack)              "train (a.py:25) -> timer (a.py:12)"
- *     reason_part(reason, part)      'what', 'why' or 'hint' of torch's reason; NULL: it has none
- *     resume_words(qualname)         "the rest of f after line 12"; NULL: no resume function
+ *     reason_part(reason, part)      'what', 'why' or 'hint' of torch's reason; NULL if it has none
+ *     resume_words(qualname)         "the rest of f after line 12"; NULL if not a resume function
  *     function_of(code_id)           functions.function_id (trace/function_ids.h)
  *
- * CAUSE: kind, source, aspect, dimension, expected, actual, text of recompile_cause. They can be
- * called by our SQL and by SQL that a user types, not by views in a trace. */
+ * CAUSE stands for the columns kind, source, aspect, dimension, expected, actual and text of
+ * recompile_cause. Our SQL and SQL that a user types can call these functions. Views in a trace
+ * cannot. */
 #ifndef DYNTRACE_FUNCTIONS_H
 #define DYNTRACE_FUNCTIONS_H
 
@@ -25,13 +26,13 @@ struct functions;
 struct lines;
 struct sqlite3;
 
-/* Add them to a connection; owned by the caller, which frees them after it is closed. */
+/* Add the functions to the connection HANDLE. The caller frees the result after closing HANDLE. */
 struct functions *functions_add(struct sqlite3 *handle);
 
-/* The connection reads another file now. */
+/* Forget what was read from the previous file, because the connection reads another file now. */
 void functions_forget(struct functions *functions);
 
-/* Lines of the source that was recorded. Borrowed. */
+/* Return the source lines of the recorded program. Borrowed. */
 struct lines *functions_lines(struct functions *functions);
 
 void functions_free(struct functions *functions);

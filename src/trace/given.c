@@ -1,4 +1,4 @@
-/* trace/given.c -- what each of several traces says of itself. See trace/given.h. */
+/* trace/given.c -- metadata of several traces. See trace/given.h. */
 #include "trace/given.h"
 
 #include <inttypes.h>
@@ -9,8 +9,10 @@
 #include "trace/db.h"
 
 struct reader {
-    struct db *given;                            /* owned by the caller */
-    struct query *key, *process, *twice, *trace; /* owned */
+    struct db *given; /* owned by the caller */
+    /* owned: insert a row of metadata, of a process and of a trace; `twice` finds a process that
+     * another trace has too */
+    struct query *key, *process, *twice, *trace;
 };
 
 bool given_ended(struct db *db)
@@ -24,8 +26,8 @@ bool given_ended(struct db *db)
     return ended;
 }
 
-/* DB's start, by the traces' common clock if they have one; 0: not in the trace, which has been
- * reported. */
+/* Return when DB began, by the common clock of the traces if they have one. Returns 0 if the trace
+ * does not tell, which has been reported. */
 static int64_t began_ns(struct db *db)
 {
     int64_t began = db_meta_integer(db, "started_unix_ns", 0),
@@ -40,7 +42,8 @@ static int64_t began_ns(struct db *db)
     return 0;
 }
 
-/* False: another trace has one of its processes, which has been reported. */
+/* Read the processes of DB, which is trace NUMBER. Returns false if another trace has one of them,
+ * which has been reported. */
 static bool processes_read(struct reader *reader, struct db *db, int64_t number, int64_t began)
 {
     bool apart;
@@ -60,7 +63,8 @@ static bool processes_read(struct reader *reader, struct db *db, int64_t number,
     return apart;
 }
 
-/* Read the metadata of trace NUMBER. False: it is left out, which has been reported. */
+/* Read the metadata of the trace at PATH, which is trace NUMBER. Returns false if the trace must be
+ * left out, which has been reported. */
 static bool trace_read(struct reader *reader, const char *path, int64_t number)
 {
     struct db *db = db_open_each(path, false);

@@ -1,10 +1,12 @@
 /* trace/given.h -- metadata of several traces, and which of them do not belong together.
  *
- * Before several traces are answered as one, the metadata and processes of each are read. A trace
- * is left out, with a line that names it, if it cannot be read, is still being recorded, has no
- * start time, shares a process (host, pid, start) with another trace, which would count twice,
- * belongs to another job than most, or holds a rank that was started again later. The data of the
- * rest are kept in a private database: schemas/given.sql. */
+ * Before a command answers for several traces as one, the metadata and processes of each trace are
+ * read. A trace is left out, with a message that names it, for one of these reasons: it cannot be
+ * read; it is still being recorded; it has no start time; another trace has one of its processes
+ * (the same host, pid and start), which would count twice; it belongs to another job than most
+ * traces; or its rank was started again later, and another trace has the later start.
+ *
+ * The metadata of the remaining traces are kept in a private database: schemas/given.sql. */
 #ifndef DYNTRACE_GIVEN_H
 #define DYNTRACE_GIVEN_H
 
@@ -13,11 +15,12 @@
 
 struct db;
 
-/* Read the *COUNT files at PATHS (each owned); those left out are freed and removed from PATHS.
- * NULL: no database could be made, which has been reported. The caller ends it with db_close. */
+/* Read the *COUNT files at PATHS, each of which is owned. Traces that are left out are freed and
+ * removed from PATHS. Returns NULL if the database could not be made, which has been reported. The
+ * caller closes the result with db_close. */
 struct db *given_read(char **paths, size_t *count);
 
-/* False if DB is still being recorded, which has been reported. */
+/* Is the recording of DB complete? Returns false otherwise, which has been reported. */
 bool given_ended(struct db *db);
 
 #endif

@@ -1,11 +1,11 @@
 /* trace/lines.h -- single lines of the traced program's source.
  *
- * A line is read from its file only if it is certainly the one that ran: the file is on the machine
- * that recorded, and neither it nor its name has changed since the recording began. Otherwise there
- * is no text, and pages print only file and line number.
+ * A line is read from its file only if it is certainly the line that ran: the file is on the
+ * machine that recorded, and neither the file nor its name has changed since the recording began.
+ * Otherwise there is no text, and pages print only file and line number.
  *
  * The file names come from the trace, which may be a stranger's. Only Python files are read, so
- * that a report made from it cannot contain a line of a private key. */
+ * that a report made from the trace cannot contain a line of a private key. */
 #ifndef DYNTRACE_LINES_H
 #define DYNTRACE_LINES_H
 
@@ -16,15 +16,17 @@
 enum { LINES_FILES = 8 };
 
 struct lines {
-    int64_t until_ns; /* wall clock: the latest change of a file that is read; 0: read none */
+    /* wall clock: files that changed later are not read; 0 if no file may be read */
+    int64_t until_ns;
     struct {
-        char *path; /* owned; NULL: free */
+        char *path; /* owned; NULL if this place is unused */
         struct source source;
     } files[LINES_FILES];
-    unsigned next; /* the place that is used again */
+    unsigned next; /* the place that the next file takes */
 };
 
-/* LINE of the file PATH, without its indentation; borrowed until the next call. NULL: not known. */
+/* Return line LINE of the file PATH without its indentation. Borrowed until the next call. Returns
+ * NULL if the line is not known for certain. */
 const char *lines_text(struct lines *lines, const char *path, int64_t line);
 
 void lines_free(struct lines *lines);

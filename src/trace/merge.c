@@ -1,4 +1,4 @@
-/* trace/merge.c -- many traces as one. See trace/merge.h. */
+/* trace/merge.c -- merges many traces into one. See trace/merge.h. */
 #include "trace/merge.h"
 
 #include <inttypes.h>
@@ -9,33 +9,34 @@
 #include "tables.h"
 #include "trace/db.h"
 
-enum { SQL_MOST = 2000 /* a table has 18 columns at most */ };
+enum { SQL_MOST = 2000 /* enough: a table has 18 columns at most */ };
 
 struct merge {
     struct db *out;                 /* owned */
-    struct query *puts[ROW_TABLES]; /* owned: insert a row */
-    char *gets[ROW_TABLES];         /* owned: the statement that reads a table */
+    struct query *puts[ROW_TABLES]; /* owned: the statements that insert a row, by table */
+    char *gets[ROW_TABLES];         /* owned: the SQL that reads a table, by table */
     enum merge_frames frames;
-    int64_t base[ROW_IDS]; /* added to ids of the trace being copied */
+    int64_t base[ROW_IDS]; /* added to the ids of the trace being copied */
     int64_t top[ROW_IDS];  /* the greatest id written so far */
     int64_t rows[ROW_TABLES],
-        kept[ROW_TABLES];  /* rows written so far; and before the trace being copied */
-    struct map signatures; /* signature ids of the trace being copied -> ids of their texts here */
-    int64_t started_ns;    /* start of the earliest trace */
-    int64_t shift_ns;      /* added to times of the trace being copied */
-    /* of the trace being copied, a row of merge/traces. Borrowed */
+        kept[ROW_TABLES]; /* rows written so far; `kept`: rows written before the current trace */
+    /* signature id of the trace being copied to the id of the same text in the merged trace */
+    struct map signatures;
+    int64_t started_ns; /* start of the earliest trace */
+    int64_t shift_ns;   /* added to the times of the trace being copied */
+    /* borrowed: the row of merge/traces about the trace being copied */
     struct query *said;
     struct progress progress;
 };
 
-/* Statements to read a table and to write a row of it. */
+/* Prepare the statements that read rows of TABLE and write them. */
 static void table_prepare(struct merge *merge, enum row_table table)
 {
     const struct row_table_facts *facts = &row_tables[table];
     bool some = table == TABLE_frame && merge->frames != MERGE_FRAMES;
     char names[SQL_MOST] = "", marks[100] = "", *put;
 
-    /* a rowid is given anew */
+    /* rowids are not copied: new rows get new ones */
     for (int i = 0; facts->columns[i].name && facts->columns[i].id != ID_ROW; i++) {
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
                  facts->columns[i].name);
@@ -48,13 +49,13 @@ static void table_prepare(struct merge *merge, enum row_table table)
     free(put);
 }
 
-/* Bind the columns of FROM's row to TO, a statement that inserts them, with ids and times shifted.
- * False: an id or a time is invalid. */
+/* Bind the columns of FROM's row to TO, which inserts them. Ids and times are shifted. Returns
+ * false if an id or a time is invalid. */
 static bool row_bind(struct merge *merge, enum row_table table, struct query *from,
                      struct query *to)
 {
     const struct row_column *columns = row_tables[table].columns;
-    /* its parent is not there */
+    /* the frame's parent may not be copied */
     bool orphan = table == TABLE_frame && merge->frames != MERGE_FRAMES;
 
     for (int i = 0; columns[i].name && columns[i].id != ID_ROW; i++) {
@@ -89,7 +90,8 @@ static bool row_bind(struct merge *merge, enum row_table table, struct query *fr
     return true;
 }
 
-/* False: SOURCE cannot be copied, which has been reported, or nothing can be written. */
+/* Copy the rows of TABLE from SOURCE. Returns false if SOURCE cannot be copied, which has been
+ * reported, or if writing failed. */
 static bool table_copy(struct merge *merge, struct db *source, enum row_table table)
 {
     struct query *from = db_query(source, merge->gets[table]), *to = merge->puts[table];
@@ -110,7 +112,7 @@ static bool table_copy(struct merge *merge, struct db *source, enum row_table ta
     return fits && !db_failed(source);
 }
 
-/* Each text is stored once. */
+/* Copy the texts of signatures. Each text is stored once, whichever traces have it. */
 static bool signatures_copy(struct merge *merge, struct db *source)
 {
     struct query *from = db_query(
@@ -133,7 +135,8 @@ static bool signatures_copy(struct merge *merge, struct db *source)
     return !db_failed(source) && !db_failed(merge->out);
 }
 
-/* Delete the rows copied from a trace that is left out after all. The file has no journal. */
+/* Delete the rows copied so far from a trace that turns out to be invalid. The file has no journal,
+ * so ROLLBACK is not possible. */
 static void trace_undo(struct merge *merge)
 {
     char sql[200];
@@ -141,8 +144,8 @@ static void trace_undo(struct merge *merge)
     memcpy(merge->top, merge->base, sizeof merge->top);
     for (int i = 0; i < ROW_TABLES; i++) {
         const struct row_column *first = &row_tables[i].columns[0];
-        /* the other tables have no id of their own; their rowids have no gaps, so the number of
-         * rows kept is the last rowid to keep */
+        /* Tables without an id of their own have rowids without gaps, so the number of rows kept is
+         * the last rowid to keep. */
         bool by_id = first->holds == ROW_KEY || i == TABLE_graph_node;
         if (i != TABLE_signature)
             snprintf(sql, sizeof sql, "DELETE FROM %s WHERE %s > %" PRId64, row_tables[i].name,
@@ -154,7 +157,8 @@ static void trace_undo(struct merge *merge)
     memcpy(merge->rows, merge->kept, sizeof merge->rows);
 }
 
-/* ROW: a trace, of merge/traces. False: it was left out, or nothing can be written (db_failed). */
+/* Copy the trace that ROW of merge/traces describes. Returns false if the trace was left out, or if
+ * writing failed (db_failed). */
 static bool trace_copy(struct merge *merge, struct query *row)
 {
     struct db *source = db_open_each(query_text(row, 0, NULL), false);
@@ -175,7 +179,7 @@ static bool trace_copy(struct merge *merge, struct query *row)
     return fits;
 }
 
-/* The number of traces copied; the others are removed from GIVEN. */
+/* Copy the traces of GIVEN and return how many were copied. The others are removed from GIVEN. */
 static size_t traces_copy(struct merge *merge, struct db *given)
 {
     int64_t count = db_integer(given, 0, "SELECT COUNT(*) FROM trace"), done = 0;
@@ -203,7 +207,7 @@ static size_t traces_copy(struct merge *merge, struct db *given)
     return (size_t)count;
 }
 
-/* Copy the rows of statement NAME on FROM into OUT's meta. */
+/* Copy the rows of statement NAME of FROM into OUT's table `meta`. */
 static void meta_put(struct db *out, struct db *from, const char *name)
 {
     struct query *put = db_query(out, "INSERT OR REPLACE INTO meta VALUES (?1, ?2)");

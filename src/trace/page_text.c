@@ -11,13 +11,13 @@ static bool is_word(const struct template_line *line, const char *word)
     return !strcmp(line->word, word);
 }
 
-/* BLOCK is a part of a line. */
+/* Is BLOCK part of a line? Such a block prints no end of line. */
 static bool is_part(const struct template_block *block)
 {
     return block_word(block, "+") && !block_word(block, "|");
 }
 
-/* Print TEXT with fields of ROW. IS_END: it ends its line. */
+/* Print TEXT with the fields of ROW. IS_END: print the end of the line too. */
 static void line_print(struct page_text *page, struct arena *arena, const struct row *row,
                        const char *text, bool is_end)
 {
@@ -33,8 +33,8 @@ static void line_print(struct page_text *page, struct arena *arena, const struct
     }
 }
 
-/* The text of the field in TEXT line by line, at most MOST lines. QUERY has all of it; NULL: ROW
- * has. */
+/* Print the field in TEXT line by line, at most MOST lines of it. The whole text is read from
+ * QUERY, or from ROW if QUERY is NULL. */
 static void text_print(struct page_text *page, struct query *query, const struct row *row,
                        const char *text, long most)
 {
@@ -48,8 +48,8 @@ static void text_print(struct page_text *page, struct query *query, const struct
     prose_lines(page->out, whole, indent, page->way == TEMPLATE_WHOLE ? -1 : most);
 }
 
-/* Print the rows of another statement. TEXT has the statement's name and the column of ROW with the
- * id: "show/guards {compile_id}". */
+/* Print the rows of another statement. TEXT is the statement's name and the column of ROW that has
+ * the id: "show/guards {compile_id}". */
 static void nested_print(struct page_text *page, struct arena *arena, const struct row *row,
                          const char *text)
 {
@@ -84,7 +84,8 @@ static void row_lines(struct page_text *page, struct arena *arena,
     }
 }
 
-/* The lines WORD of BLOCK, "none" or "more", that are for row NUMBER. False: there is none. */
+/* Print the lines of BLOCK that replace rows. WORD is "none", or "more" for the lines about row
+ * NUMBER. Returns false if BLOCK has no such line. */
 static bool instead_print(struct page_text *page, struct arena *arena,
                           const struct template_block *block, const struct row *row,
                           const char *word, int64_t number)
@@ -109,7 +110,7 @@ static bool instead_print(struct page_text *page, struct arena *arena,
     return any;
 }
 
-/* Row NUMBER of BLOCK. False: it and those after it are left out. */
+/* Print row NUMBER of BLOCK. Returns false if this row and all later ones are left out. */
 static bool row_put(struct page_text *page, struct arena *arena, const struct template_block *block,
                     struct query *query, const struct row *row, int64_t number)
 {
@@ -145,7 +146,7 @@ int64_t page_text_print(struct page_text *page, const char *name, int64_t id)
     struct template template = {0};
     const struct template_block *block;
     struct query *query;
-    struct arena arena = {0}; /* of a row */
+    struct arena arena = {0}; /* texts of the current row */
     int64_t number = 0;
     size_t most = page->way == TEMPLATE_WHOLE ? SIZE_MAX - 1 : VALUE_LONG;
     int columns;

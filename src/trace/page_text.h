@@ -1,22 +1,22 @@
 /* trace/page_text.h -- pages of commands: the rows of statements, printed by their templates.
  *
- * A statement of schemas/ has the lines of its rows above it (trace/template.h). For each row come,
- * in the order in which they stand there:
+ * Above each statement of schemas/ are the lines that print its rows (trace/template.h). For each
+ * row the lines are printed in the order of the file:
  *
  *     --# heading         before the first row
- *     --| line            a line; left out where all of it stands in brackets and is NULL
+ *     --| line            a line; left out if all its text is in brackets and no bracket is printed
  *     --+ words           the same without the end of the line, which the next --| prints
- *     --text N  {column}  a longer text, at most N lines of it, set in as far as the brace is
+ *     --text N  {column}  a longer text, at most N lines of it, indented to the column of the brace
  *     --rows NAME {id}    the rows of another statement, whose ?1 is the id
- *     --call NAME         what C prints of the row
- *     --more N line       in place of row N, which is the last, unless all is asked for
- *     --fill N            no more than N rows, unless all is asked for
- *     --none line         when there is no row
+ *     --call NAME         what C prints about the row
+ *     --more N line       replaces row N and all rows after it, unless all are asked for
+ *     --fill N            at most N rows, unless all are asked for
+ *     --none line         if there is no row
  *
- * A block with --+ and without --| is a part of a line: --# and --more do not end it. A block of
- * schemas/pages/ has no statement: C hands its rows over one by one.
+ * A block with --+ and without --| is a part of a line: --# and --more do not end the line. A block
+ * of schemas/pages/ has no statement: C passes it each row.
  *
- * docs/internals.md, "Templates", has the fields. */
+ * docs/internals.md, "Templates", describes the fields. */
 #ifndef DYNTRACE_PAGE_TEXT_H
 #define DYNTRACE_PAGE_TEXT_H
 
@@ -26,32 +26,34 @@
 
 struct db;
 
-/* All of it borrowed. */
+/* A page that is being printed. All pointers are borrowed. */
 struct page_text {
     FILE *out;
     struct db *db;
-    enum template_way way; /* TEMPLATE_WHOLE: nothing is cut or left out */
-    bool all;              /* no row is left out, but texts are cut */
-    bool is_begun;         /* a line is, and has no end yet */
+    enum template_way way; /* TEMPLATE_WHOLE if nothing is cut or left out */
+    bool all;              /* no row is left out, but long texts are cut */
+    bool is_begun;         /* part of a line has been printed, without its end */
     struct row_facts facts;
-    const void *context; /* of the functions */
-    /* Bind what all statements of the page take, but ?1; NULL: that is all. */
+    const void *context; /* passed to `bind` */
+    /* Bind the parameters after ?1 of each statement of the page. NULL if there are none. */
     void (*bind)(const void *context, struct query *query);
-    /* Print the part NAME, behind --call, of a row; ROW is NULL where C has it. */
+    /* Print the part NAME of a "--call NAME" line about the row ROW. ROW is NULL if C passed the
+     * row. */
     void (*call)(struct page_text *page, const char *name, struct query *row);
 };
 
-/* TEMPLATE_WHOLE if all is asked for; else as OUT has colours. */
+/* Return TEMPLATE_WHOLE if WHOLE, otherwise the way that fits OUT: with colours or without. */
 enum template_way page_text_way(FILE *out, bool whole);
 
-/* Print the rows of the statement NAME, "show/guards", about ID. How many lines were of rows. */
+/* Print the rows of the statement NAME, such as "show/guards", about ID. Returns the number of rows
+ * printed. */
 int64_t page_text_print(struct page_text *page, const char *name, int64_t id);
 
-/* A fact of the row that page_text_row() prints next. */
+/* Add a field to the row that page_text_row() prints next. */
 #define fact(page, name, value) fact_of(&(page)->facts, name, value)
 
-/* Print page->facts, which are none then, as row NUMBER, from 0, of the block NAME,
- * "pages/why/entry". False: it and those after it are left out. */
+/* Print page->facts as row NUMBER (from 0) of the block NAME, such as "pages/why/entry", and empty
+ * page->facts. Returns false if this row and all later ones are left out. */
 bool page_text_row(struct page_text *page, const char *name, int64_t number);
 
 #endif

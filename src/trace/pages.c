@@ -1,4 +1,4 @@
-/* trace/pages.c -- a file of SQLite's read page by page. See trace/pages.h. */
+/* trace/pages.c -- reads an SQLite file page by page. See trace/pages.h. */
 #include "trace/pages.h"
 
 #include <errno.h>
@@ -7,16 +7,16 @@
 #include <unistd.h>
 
 enum {
-    HEADER = 100,      /* bytes before the first page's tree */
-    LOG_HEADER = 32,   /* bytes of a log */
-    FRAME_HEADER = 24, /* bytes before each page in a log */
+    HEADER = 100,      /* bytes of the file's header, with which the first page begins */
+    LOG_HEADER = 32,   /* bytes of a write-ahead log's header */
+    FRAME_HEADER = 24, /* bytes before each page in a write-ahead log */
     PAGE_LEAST = 512,
     PAGE_MOST = 65536,
-    DEPTH_MOST = 30,    /* of a tree; SQLite's have 20 at most */
-    ROW_MOST = 64 << 20 /* bytes; longer rows are treated as damage */
+    DEPTH_MOST = 30,    /* levels of a tree; SQLite's trees have 20 at most */
+    ROW_MOST = 64 << 20 /* bytes of a row; a longer row is taken for damage */
 };
 
-/* The first byte of a page. */
+/* The first byte of a page tells what the page is. */
 enum page_kind { INDEX_INNER = 2, TABLE_INNER = 5, INDEX_LEAF = 10, TABLE_LEAF = 13 };
 
 static uint32_t number_at(const unsigned char *bytes, int count)
@@ -28,7 +28,8 @@ static uint32_t number_at(const unsigned char *bytes, int count)
     return value;
 }
 
-/* Read the varint at AT, 1 to 9 bytes, before END. Returns the place after it; NULL: cut off. */
+/* Read the varint (1 to 9 bytes) at AT into *VALUE. Returns the place after it, or NULL if it does
+ * not end before END. */
 static const unsigned char *varint(const unsigned char *at, const unsigned char *end,
                                    uint64_t *value)
 {
@@ -51,9 +52,10 @@ static bool read_at(int file, int64_t offset, void *to, size_t bytes)
     return pread(file, to, bytes, offset) == (ssize_t)bytes;
 }
 
-/* ---- the log --------------------------------------------------------------- */
+/* ---- the write-ahead log ----------------------------------------------------- */
 
-/* The two sums that a log has for each frame: of WORDS, which are little-endian or BIG. */
+/* Add WORDS to the two running checksums of a write-ahead log. The words are big-endian if BIG,
+ * otherwise little-endian. */
 static void sum_add(uint32_t sum[2], const unsigned char *words, size_t bytes, bool big)
 {
     for (size_t i = 0; i + 8 <= bytes; i += 8) {
@@ -110,8 +112,8 @@ static void log_read(struct pages *pages)
             break;
         }
         committed = number_at(frame + 4, 4);
-        is_of_now =
-            !memcmp(frame + 8, head + 16, 8); /* else left over from before the log was restarted */
+        /* false: a frame from before SQLite restarted the log */
+        is_of_now = !memcmp(frame + 8, head + 16, 8);
         sum_add(sum, frame, 8, big);
         sum_add(sum, frame + FRAME_HEADER, page_bytes, big);
         if (!is_of_now || !is_sum(sum, frame + 16)) {
@@ -132,7 +134,7 @@ end:
     free(frame);
 }
 
-/* ---- the file -------------------------------------------------------------- */
+/* ---- the database file ------------------------------------------------------- */
 
 static void header_read(struct pages *pages)
 {
@@ -187,7 +189,8 @@ void pages_close(struct pages *pages)
     list_free(&pages->row_pages);
 }
 
-/* Read the last version of page NUMBER. */
+/* Read the newest version of page NUMBER, from the log or the file. Returns false if it cannot be
+ * read. */
 static bool page_read(struct pages *pages, uint32_t number, unsigned char *page)
 {
     int64_t *place = map_get(&pages->logged, number);
@@ -205,7 +208,7 @@ static bool page_read(struct pages *pages, uint32_t number, unsigned char *page)
 struct visit {
     struct pages *pages;
     struct tree *tree;
-    pages_row *row; /* NULL: not wanted */
+    pages_row *row; /* NULL if the caller needs only counts */
     void *context;
 };
 
@@ -213,7 +216,7 @@ struct visit {
 struct page {
     unsigned char *bytes;
     uint32_t number;
-    size_t begin; /* offset of its header: the first page begins with the file's header */
+    size_t begin; /* offset of the page's header, which is not 0 only in the first page of a file */
     enum page_kind kind;
     uint32_t cells;
 };
@@ -223,7 +226,8 @@ static bool is_inner(const struct page *page)
     return page->kind == INDEX_INNER || page->kind == TABLE_INNER;
 }
 
-/* Is PAGE well-formed? */
+/* Read the header of PAGE, whose bytes and number are set. Returns false if the page is
+ * malformed. */
 static bool page_look(const struct pages *pages, struct page *page)
 {
     size_t header, pointers;
@@ -243,7 +247,8 @@ static bool page_look(const struct pages *pages, struct page *page)
     return true;
 }
 
-/* The part of a row of LENGTH bytes that is in its cell; the rest is in overflow pages. */
+/* Return how many bytes of a row of LENGTH bytes are in its cell. The others are in
+ * overflow pages. */
 static size_t local_length(const struct pages *pages, bool is_leaf_of_table, uint64_t length)
 {
     size_t usable = pages->page_bytes;
@@ -256,7 +261,8 @@ static size_t local_length(const struct pages *pages, bool is_leaf_of_table, uin
     return kept <= most ? kept : least;
 }
 
-/* Read the rest of a row, from page NUMBER on, to the LEFT bytes at TO. */
+/* Read the rest of a row from its overflow pages, which begin at page NUMBER, to the LEFT bytes at
+ * TO. Returns false if a page is missing. */
 static bool overflow_read(struct pages *pages, uint32_t number, unsigned char *to, size_t left)
 {
     unsigned char *page = malloc(pages->page_bytes);
@@ -279,7 +285,8 @@ static bool overflow_read(struct pages *pages, uint32_t number, unsigned char *t
     return whole;
 }
 
-/* The row in the cell at AT. False: it is damaged. */
+/* Read the row in the cell at AT and pass it to visit->row. Returns false if the cell is
+ * damaged. */
 static bool cell_read(struct visit *visit, const struct page *page, const unsigned char *at)
 {
     const unsigned char *end = page->bytes + visit->pages->page_bytes;
@@ -372,7 +379,8 @@ void pages_tree(struct pages *pages, uint32_t root, struct tree *tree, pages_row
 
 /* ---- rows ------------------------------------------------------------------ */
 
-/* The value of the kind TYPE, a number of SQLite's, at AT. Returns how many bytes it has. */
+/* Read the value at AT into *VALUE. TYPE is SQLite's number for the value's type and length.
+ * Returns the value's length, or more than LEFT if the value is invalid. */
 static size_t value_read(uint64_t type, const unsigned char *at, size_t left,
                          struct record_value *value)
 {

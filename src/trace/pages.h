@@ -12,57 +12,58 @@
 
 #include "lib/list.h"
 
-/* A file and its header's fields. */
+/* A file, and fields of its header. */
 struct pages {
-    int file, log;       /* owned; log -1: no log */
-    int64_t bytes;       /* how long the file is */
-    uint32_t page_bytes; /* 0: not in the header */
-    uint32_t said;       /* pages by the header */
+    int file, log;       /* owned; `log` is -1 if there is no write-ahead log */
+    int64_t bytes;       /* the length of the file */
+    uint32_t page_bytes; /* 0 if the header is not SQLite's */
+    uint32_t said;       /* pages of the database according to its header or its log */
     uint32_t there;      /* complete pages in the file */
-    bool is_sqlite;      /* it begins as SQLite's files do */
-    bool is_sound;       /* the header makes sense */
-    bool log_sound;      /* so does the log's */
+    bool is_sqlite;      /* the file begins as every SQLite file does */
+    bool is_sound;       /* the header's fields have possible values */
+    bool log_sound;      /* so have the fields of the log's header */
     bool log_torn;       /* the log was cut or overwritten after its used part */
     int64_t log_bytes;
-    int64_t log_used;  /* frames up to the end of the last complete commit */
-    struct map logged; /* page -> place of its last version in the log */
+    int64_t log_used;  /* bytes of the log up to the end of the last complete commit */
+    struct map logged; /* page number to the place of the page's newest version in the log */
     struct map visited;
-    LIST(uint32_t) row_pages; /* the pages that hold the row which was read last */
+    LIST(uint32_t) row_pages; /* the pages that hold the row read last */
 };
 
 /* One B-tree: a table or an index. */
 struct tree {
-    LIST(uint32_t) missing; /* pages that are missing, damaged, or also in another tree */
-    int64_t pages, rows;    /* readable ones */
+    /* pages that cannot be read, are damaged, or belong to another tree too */
+    LIST(uint32_t) missing;
+    int64_t pages, rows; /* how many can be read */
 };
 
-/* Called for each readable row. PAYLOAD, a record in SQLite's format, is borrowed until the call
- * returns. Meanwhile the row's pages are in `row_pages`. */
+/* Called for each readable row. PAYLOAD is a record in SQLite's format, borrowed until the call
+ * returns. During the call `row_pages` lists the pages of the row. */
 typedef void pages_row(void *context, int64_t rowid, const unsigned char *payload, size_t length);
 
-/* Open PATH. False: it cannot be read, and errno says why. */
+/* Open PATH. Returns false and sets errno if the file cannot be opened. */
 bool pages_open(struct pages *pages, const char *path);
 void pages_close(struct pages *pages);
 
-/* Visit the tree that begins at page ROOT, and hand each of its rows to ROW, which may be NULL.
- * The caller frees TREE->missing. */
+/* Visit the tree that begins at page ROOT, and pass each of its rows to ROW, which may be NULL. The
+ * caller frees TREE->missing. */
 void pages_tree(struct pages *pages, uint32_t root, struct tree *tree, pages_row *row,
                 void *context);
 
-/* Are these the first bytes of a page of a tree? Others may be, by chance, one in a hundred. */
+/* Are these the first bytes of a page of a tree? One in a hundred random texts looks like one. */
 bool pages_is_head(const unsigned char head[8]);
 
-/* A value of a record. */
+/* A value of a row. */
 struct record_value {
     enum { RECORD_NULL, RECORD_INTEGER, RECORD_REAL, RECORD_TEXT, RECORD_BLOB } type;
     int64_t integer;
     double real;
-    const char *text; /* borrowed from the record; of a blob as well */
+    const char *text; /* a text or a blob, borrowed from the record */
     size_t length;
 };
 
-/* Read the first MOST values of the record PAYLOAD. Returns the number of values; -1: not a record.
- */
+/* Read the first MOST values of the record PAYLOAD. Returns the number of values, or -1 if PAYLOAD
+ * is not a record. */
 int record_values(const unsigned char *payload, size_t length, struct record_value *values,
                   int most);
 

@@ -24,8 +24,8 @@ static bool has_beside(const char *absolute, const char *suffix)
     return has;
 }
 
-/* Use SQLite's own file functions: closing our descriptor of a file that SQLite has open would drop
- * its POSIX locks. */
+/* Read the facts by SQLite's own file functions. If we closed a descriptor of our own, the kernel
+ * would drop all POSIX locks that this process has on the file, SQLite's included. */
 struct path_facts path_look(const char *absolute)
 {
     struct path_facts facts = {.locks = true};
@@ -65,8 +65,9 @@ char *path_uri(const char *absolute, struct path_facts facts, bool write)
     return uri;
 }
 
-/* SQLite follows no links, and the /proc link of a file without a name does not resolve by its
- * text. All other names are free of links when SQLite gets them. */
+/* SQLite refuses to follow symbolic links. A file without a name has only a link in /proc, which
+ * points to no path, so links in /proc must be followed. All other paths have been resolved before
+ * SQLite gets them. */
 static bool is_proc(const char *path)
 {
     return !strncmp(path, "/proc/", 6);
@@ -88,7 +89,7 @@ static void proc_reach(void)
 {
     sqlite3_vfs *vfs;
 
-    /* not needed, and counting takes a fifth of the time to open a trace */
+    /* SQLite need not count its memory, which takes a fifth of the time to open a trace. */
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     vfs = sqlite3_vfs_find(NULL);
     vfs->xSetSystemCall(vfs, "open", (sqlite3_syscall_ptr)proc_open);

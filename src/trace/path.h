@@ -7,23 +7,25 @@
 #include <stdbool.h>
 
 struct path_facts {
-    /* the file can be locked: false on a network filesystem without a lock server. Files there are
+    /* The file can be locked. False on a network filesystem without a lock server: files there are
      * read and written without locks, because only finished traces, which nobody changes, are kept
-     * there */
+     * there. */
     bool locks;
-    /* the header asks for a log, but there is none: no recorder uses the file. SQLite must not
-     * create a log: that fails in a read-only directory, and litters elsewhere */
+    /* The header asks for a write-ahead log, but there is none, so no recorder uses the file.
+     * SQLite must not create a log: that fails in a read-only directory, and leaves a file
+     * elsewhere. */
     bool idle;
-    bool plain; /* it has neither log nor journal */
+    bool plain; /* the database has no write-ahead log and no journal */
 };
 struct path_facts path_look(const char *absolute);
 
-/* "file:/abs/path?mode=ro", with %NN where a byte would mean something in a URI; to WRITE it,
- * "?mode=rw"; and the parameters for FACTS. The caller frees it. */
+/* Return the URI by which SQLite opens the file ABSOLUTE: "file:/abs/path?mode=ro", or "?mode=rw"
+ * if WRITE, and the parameters that FACTS require. Bytes that mean something in a URI are written
+ * as %NN. The caller frees it. */
 char *path_uri(const char *absolute, struct path_facts facts, bool write);
 
-/* Configure SQLite to open db_absolute's paths and not to count memory, which RLIMIT_DATA limits
- * (lib/bounds.h). */
+/* Configure SQLite to open the paths that db_absolute returns, and not to count memory, which
+ * RLIMIT_DATA limits (lib/bounds.h). */
 void path_reach(void);
 
 #endif

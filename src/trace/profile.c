@@ -15,8 +15,8 @@ struct reading {
     struct progress *progress; /* borrowed */
     int64_t last_frame;
     struct found_ids ids;
-    struct map callers; /* code_id -> 1 + its place in profile->callers */
-    struct map open;    /* thread_id -> how many calls of the function are open */
+    struct map callers; /* code_id to 1 + an index of profile->callers */
+    struct map open;    /* thread_id to the number of open calls of the function */
 };
 
 static int number_order(const void *a, const void *b)
@@ -108,7 +108,7 @@ static void call_ended(void *context, struct track *track)
 
 /* ---- the second walk ----------------------------------------------------- */
 
-/* Each of the slowest calls is a root of its own: -1, -2, ... */
+/* Start a tree at each of the slowest calls. Their nodes have the code ids -1, -2, ... */
 static bool is_slowest(void *context, struct open_frame *frame)
 {
     const struct reading *reading = context;
@@ -122,7 +122,8 @@ static bool is_slowest(void *context, struct open_frame *frame)
     return false;
 }
 
-/* Follow the callee that took the most time, as long as that is half of its caller's. */
+/* Follow the callee that took the most time, as long as this is at least half of its
+ * caller's time. */
 static void path_follow(struct slow_call *call, const struct node *nodes, uint32_t at)
 {
     call->self_ns = nodes[at].self_ns;
@@ -202,7 +203,8 @@ int64_t profile_share(const struct profile *profile, double share)
     return profile->durations.at[place ? place - 1 : 0];
 }
 
-/* The next bound after NS: 1, 2, 5, 10, ...; with COARSE 1, 10, 100. */
+/* Return the next bound after NS. The bounds are 1, 2, 5, 10, 20, 50, ...; if COARSE, 1, 10, 100,
+ * ... */
 static int64_t bound_after(int64_t ns, bool coarse)
 {
     int64_t power = 1;
@@ -220,7 +222,7 @@ static int64_t bound_after(int64_t ns, bool coarse)
     return ns < 5 * power ? 5 * power : 10 * power;
 }
 
-/* The last bound that is not above NS. */
+/* Return the greatest bound that is at most NS. */
 static int64_t bound_before(int64_t ns, bool coarse)
 {
     int64_t bound = 0;
@@ -230,7 +232,8 @@ static int64_t bound_before(int64_t ns, bool coarse)
     return bound;
 }
 
-/* How many bars there are from SHORTEST to LONGEST, at most one more than there is room for. */
+/* Return how many bars are needed for durations from SHORTEST to LONGEST. Stops counting at
+ * PROFILE_BARS + 1. */
 static int bars_needed(int64_t shortest, int64_t longest, bool coarse)
 {
     int64_t from = bound_before(shortest, coarse);
@@ -327,7 +330,8 @@ static void callers_json(const struct profile *profile, struct json *json)
     json_end(json);
 }
 
-/* The duration that SHARE of the calls do not exceed; null without calls. */
+/* Write to JSON the duration that SHARE of the calls do not exceed, or null if there are
+ * no calls. */
 static void share_json(const struct profile *profile, struct json *json, const char *key,
                        double share)
 {

@@ -1,13 +1,13 @@
-/* trace/profile.h -- how long the calls of a function took, which were the slowest, who called it.
+/* trace/profile.h -- how long the calls of a function took, the slowest of them, and its callers.
  *
  *     struct profile profile = {0};
  *     profile_read(db, &code, &profile, &progress);
  *     ... profile_share(&profile, 0.95)
  *     profile_free(&profile);
  *
- * Two walks over the frames (trace/stacks.h): the first collects the durations and the callers, the
- * second what the slowest calls called. A call is a frame: of a generator or coroutine each stretch
- * between two yields is one. */
+ * The frames are read twice (trace/stacks.h): first for the durations and the callers, then for
+ * what the slowest calls called. A call is a frame; a generator or coroutine has a frame for each
+ * stretch between two yields. */
 #ifndef DYNTRACE_PROFILE_H
 #define DYNTRACE_PROFILE_H
 
@@ -19,27 +19,27 @@ struct json;
 
 enum {
     PROFILE_SLOWEST = 3,
-    PROFILE_PATH = 12, /* functions of a path */
+    PROFILE_PATH = 12, /* functions on the path below a slow call */
     PROFILE_BARS = 9,
 };
 
-/* A function on the way from a call to where its time went. */
+/* A function on the path from a slow call down to where its time went. */
 struct path_step {
     int64_t code_id, calls, total_ns, self_ns;
 };
 
 struct slow_call {
     int64_t frame_id, start_ns, ns, self_ns;
-    struct path_step path[PROFILE_PATH]; /* the first is a callee of the call */
+    struct path_step path[PROFILE_PATH]; /* the first step is a callee of the slow call */
     int steps;
 };
 
 struct caller {
-    int64_t code_id; /* 0: the bottom of a stack */
+    int64_t code_id; /* 0 if the function was at the bottom of a stack */
     int64_t calls, ns;
 };
 
-/* Calls that took FROM_NS or longer, and less than TO_NS. */
+/* The calls that took at least FROM_NS and less than TO_NS. */
 struct duration_bar {
     int64_t from_ns, to_ns, calls;
 };
@@ -48,22 +48,23 @@ struct profile {
     LIST(int64_t) durations; /* sorted */
     struct slow_call slowest[PROFILE_SLOWEST];
     int slow_count;
-    LIST(struct caller) callers; /* most time first */
+    LIST(struct caller) callers; /* by time, longest first */
 };
 
-/* Read the calls of CODE. db_failed(): the error has been reported. */
+/* Read the calls of CODE. Errors have been reported; see db_failed. */
 void profile_read(struct db *db, const struct found_code *code, struct profile *profile,
                   struct progress *progress);
 void profile_free(struct profile *profile);
 
-/* The duration that SHARE (0 to 1) of the calls do not exceed; there is at least one call. */
+/* Return the duration that SHARE (0 to 1) of the calls do not exceed. There must be at least one
+ * call. */
 int64_t profile_share(const struct profile *profile, double share);
 
-/* Fill BARS, from the shortest call to the longest; returns how many. Their bounds are 1, 2, 5, 10,
- * ... or, where those are too many, powers of ten. */
+/* Fill BARS, from the shortest call to the longest, and return how many are used. The bounds of the
+ * bars are 1, 2, 5, 10, ... ns, or powers of ten if there would be too many bars. */
 int profile_bars(const struct profile *profile, struct duration_bar bars[PROFILE_BARS]);
 
-/* All of it as the member KEY: what schemas/profile.sql prints, too. */
+/* Write the profile to JSON as the member KEY. schemas/profile.sql prints the same as text. */
 void profile_json(const struct profile *profile, struct json *json, const char *key);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "lib/say.h"
 
-enum { LINE_BYTES = 400 }; /* of a line of a text of which not all lines are shown */
+enum { LINE_BYTES = 400 }; /* bytes of a line, unless all lines are printed whole */
 
 void prose_title(FILE *out, const char *title)
 {
@@ -35,7 +35,7 @@ char *prose_ended(const char *ended)
     return name ? say_print("%s (SIG%s)", ended, name) : strdup(ended);
 }
 
-/* TEXT as it is printed; the caller frees it. */
+/* Return TEXT as prose_text prints it, or "-" if it is empty. The caller frees it. */
 static char *printed(const char *text, size_t width)
 {
     char *made = NULL;
@@ -47,7 +47,7 @@ static char *printed(const char *text, size_t width)
     return made;
 }
 
-/* Columns of a text that is safe to print: one for each rune. */
+/* Return how many columns a printable text takes: one for each character. */
 static size_t columns_of(const char *text)
 {
     size_t columns = 0;

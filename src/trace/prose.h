@@ -1,7 +1,7 @@
-/* trace/prose.h -- texts of a trace, for people.
+/* trace/prose.h -- prints texts of a trace for people.
  *
- * Text in a trace comes from traced programs and can be long and hostile: here
- * it is escaped and cut, so that one fact stays on one line. */
+ * Text in a trace comes from traced programs and can be long and hostile. Here it is escaped and
+ * cut, so that one fact stays on one line. */
 #ifndef DYNTRACE_PROSE_H
 #define DYNTRACE_PROSE_H
 
@@ -11,35 +11,36 @@
 #include <stdio.h>
 #include <string.h>
 
-/* An empty line, then TITLE in bold where there are colours. */
+/* Print an empty line, then TITLE, in bold if OUT has colours. */
 void prose_title(FILE *out, const char *title);
 
-/* TEXT escaped, cut to about WIDTH bytes with a "…" at the end. NULL is "?". */
+/* Print TEXT escaped and cut to about WIDTH bytes, with "…" at the cut. NULL is printed as "?". */
 void prose_text(FILE *out, const char *text, size_t width);
 
-/* NULL for an empty text as for none. */
+/* Return TEXT, or NULL if it is empty or NULL. */
 static inline const char *prose_filled(const char *text)
 {
     return text && *text ? text : NULL;
 }
 
-/* TEXT, or OTHERWISE where there is none. */
+/* Return TEXT, or OTHERWISE if TEXT is empty or NULL. */
 static inline const char *prose_or(const char *text, const char *otherwise)
 {
     return text && *text ? text : otherwise;
 }
 
-/* The same as prose_text, then spaces up to COLUMNS columns: cells of a table. NULL and empty are
- * "-". */
+/* Print TEXT like prose_text, as the cell of a table that is COLUMNS wide: spaces fill the rest. An
+ * empty text and NULL are printed as "-". */
 void prose_cell(FILE *out, const char *text, size_t width, size_t columns);
 
-/* TEXT as one word of a shell, in quotes where it needs them. */
+/* Print TEXT as one word of a shell command, quoted if necessary. */
 void prose_shell_word(FILE *out, const char *text);
 
-/* How many columns prose_cell() needs for TEXT. */
+/* Return how many columns prose_cell() needs for TEXT. */
 size_t prose_columns(const char *text, size_t width);
 
-/* The longest beginning of TEXT within WIDTH bytes that does not end inside a rune. */
+/* Return the length of the longest beginning of TEXT that has at most WIDTH bytes and does not end
+ * inside a UTF-8 character. */
 static inline size_t prose_cut(const char *text, size_t width)
 {
     size_t bytes = strnlen(text, width + 1);
@@ -51,11 +52,11 @@ static inline size_t prose_cut(const char *text, size_t width)
     return width;
 }
 
-/* TEXT line by line, each with INDENT spaces before it; at most LINES,
- * long ones cut, then how many were left out. -1: all of it. */
+/* Print TEXT line by line, indented by INDENT spaces. At most LINES lines are printed, long ones
+ * cut, and then how many were left out. If LINES is -1, all of TEXT is printed. */
 void prose_lines(FILE *out, const char *text, int indent, long lines);
 
-/* The last two parts of a path: enough to know a file by. Borrowed from PATH. */
+/* Return the last two parts of a path, by which people recognize a file. Borrowed from PATH. */
 static inline const char *prose_path(const char *path)
 {
     const char *end = path + strlen(path);
@@ -66,11 +67,11 @@ static inline const char *prose_path(const char *path)
     return end;
 }
 
-/* How a process ended, as the view process_tree has it, with a signal's name: "signal 9 (SIGKILL)".
- * The caller frees it. */
+/* Return how a process ended, with the signal's name: "signal 9 (SIGKILL)". ENDED is
+ * process_tree.ended. The caller frees it. */
 char *prose_ended(const char *ended);
 
-/* TEXT equals OTHER; NULL equals NULL. */
+/* Are the texts equal? NULL equals only NULL. */
 static inline bool prose_same(const char *text, const char *other)
 {
     return text && other ? !strcmp(text, other) : text == other;

@@ -1,9 +1,9 @@
-/* trace/range.h -- a part of a trace, by options: between two times, of processes, threads,
- * functions.
+/* trace/range.h -- options that select a part of a trace: times, processes, threads, functions.
  *
  * A command lists these options among its own and applies them to the opened trace.
- * schemas/range.sql computes the result: tables `part_frame` and so on, and `asked`, which is empty
- * without options. Views can replace tables. */
+ * schemas/range.sql computes the selected part: tables such as `part_frame`, and the table `asked`,
+ * which is empty if no option was given. Views of the selected rows can replace the tables of the
+ * trace. */
 #ifndef DYNTRACE_RANGE_H
 #define DYNTRACE_RANGE_H
 
@@ -11,14 +11,14 @@
 
 struct db;
 
-option_reader range_read; /* the option's name selects the field */
-option_reader range_time; /* "1.5s..2s": either may be missing */
+option_reader range_read; /* reads --process, --thread or --function */
+option_reader range_time; /* reads "1.5s..2s", where either time may be missing */
 
-/* Was any of the options given? */
+/* Was any of these options given? */
 bool range_asked(void);
 
-/* VIEWS: "range/calls" or "range/picture", created if an option was given. False if nothing
- * matches, which has been reported. */
+/* Apply the options to DB. VIEWS is "range/calls" or "range/picture", views that are created if an
+ * option was given, or NULL. Returns false if nothing matches, which has been reported. */
 bool range_apply(struct db *db, const char *views);
 
 #endif

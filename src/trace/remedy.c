@@ -13,12 +13,12 @@
 #include "trace/torch_words.h"
 #include "trace/user_stack.h"
 
-enum { WORD_BYTES = 100 }; /* of a fact within a sentence */
+enum { WORD_BYTES = 100 }; /* bytes of a fact within a sentence */
 
-/* ---- which rule ---------------------------------------------------------- */
+/* ---- which rule fits ------------------------------------------------------- */
 
-/* The parts of WORDS, with "*" between them, are in TEXT in this order. fnmatch() would take its
- * time over a long one. */
+/* Does TEXT contain the parts of WORDS, which are separated by "*", in this order? fnmatch() would
+ * be slow on a long text. */
 static bool words_in(const char *text, char *words)
 {
     for (char *part; (part = strsep(&words, "*")); text += strlen(part))
@@ -27,7 +27,7 @@ static bool words_in(const char *text, char *words)
     return true;
 }
 
-/* The beginning of TEXT is like the shell pattern. */
+/* Does the beginning of TEXT match the shell PATTERN? */
 static bool like(const char *text, char *pattern)
 {
     char head[400];
@@ -36,8 +36,8 @@ static bool like(const char *text, char *pattern)
     return !fnmatch(pattern, head, FNM_CASEFOLD);
 }
 
-/* Does FITS hold for TEXT (NULL: empty) and one of a rule's alternatives, which are separated by
- * "|"? */
+/* Does FITS hold for TEXT and one of ALTERNATIVES, which are separated by "|"? A TEXT of NULL
+ * counts as empty. */
 static bool any_of(const char *alternatives, const char *text,
                    bool (*fits)(const char *text, char *alternative))
 {
@@ -55,7 +55,7 @@ static bool has_words(const char *text, const char *words)
     return text && any_of(words, text, words_in);
 }
 
-/* No patterns: it may be anything. */
+/* Does TEXT match one of PATTERNS? If PATTERNS is NULL, the rule allows any text. */
 static bool is_like(const char *patterns, const char *text)
 {
     return !patterns || any_of(patterns, text, like);
@@ -66,9 +66,9 @@ static bool is_float(const char *number)
     return strpbrk(number, ".eEnN"); /* 1.0, 1e-05, inf, nan */
 }
 
-/* The number in TEXT of a guard that is an expression, "0.5" of "L['lr'] == 0.5"; of what it saw,
- * "L['lr'] = 0.5". TEXT itself: it has another form, as "(L['n'] % 3) == 0", which asks for more
- * than one value. */
+/* Return the number in the expected or actual value of a guard that is an expression: "0.5" of
+ * "L['lr'] == 0.5" or "L['lr'] = 0.5". Returns TEXT itself if it has another form, as "(L['n'] % 3)
+ * == 0" has, which many values fulfil. */
 static const char *after_equals(const char *text)
 {
     const char *equals = text ? strchr(text, ' ') : NULL;
@@ -80,7 +80,8 @@ static const char *after_equals(const char *text)
     return !strncmp(equals, " = ", 3) ? equals + 3 : text;
 }
 
-/* number: a value that was a number both times; integer, float: which kind of number. */
+/* Does the cause have the ASPECT that a rule asks for? "number" means that the expected and the
+ * actual value are numbers; "integer" and "float" mean numbers of this kind. */
 static bool is_aspect(const char *aspect, const struct remedy_facts *facts)
 {
     const struct cause *cause = &facts->cause;
@@ -101,7 +102,7 @@ static bool is_aspect(const char *aspect, const struct remedy_facts *facts)
     return prose_same(cause->aspect, aspect);
 }
 
-/* The case of FACTS that is called IS; NULL: they have none. */
+/* Return the case of FACTS that is called IS, or NULL if there is none. */
 static const struct remedy_case *case_of(const struct remedy_facts *facts, const char *is)
 {
     const struct remedy_case *found = is ? facts->cases : NULL;
@@ -111,8 +112,8 @@ static const struct remedy_case *case_of(const struct remedy_facts *facts, const
     return found && found->is ? found : NULL;
 }
 
-/* At most one of "1, 5, 1" is another size than 0 and 1, and one is 0 or 1: torch compiles these
- * apart, and all others can have one entry. */
+/* Do the sizes in VALUES, "1, 5, 1", contain 0 or 1, and at most one other size? torch compiles 0
+ * and 1 separately, and one entry can serve all other sizes. */
 static bool is_small(const char *values)
 {
     const char *other = NULL;
@@ -133,7 +134,7 @@ static bool is_small(const char *values)
     return small;
 }
 
-/* The innermost line of STACK is within another function than the outermost. */
+/* Is the innermost line of STACK in another function than the outermost line? */
 static bool is_inlined(const char *stack)
 {
     static const char file[] = "File \"";
@@ -177,7 +178,7 @@ static bool is_use(enum remedy_use use, const struct remedy_facts *facts)
     return found == use || (use == USE_COMPUTED && found == USE_COUNTED);
 }
 
-/* RULE is for this event. */
+/* Is RULE about the event ON, and for this compiler and version? */
 static bool is_on(const struct remedy_rule *rule, enum remedy_on on,
                   const struct remedy_facts *facts)
 {
@@ -194,7 +195,7 @@ static bool is_on(const struct remedy_rule *rule, enum remedy_on on,
     return !rule->until || facts->torch <= rule->until;
 }
 
-/* Is the rule's `said` in the expected value, the actual value or the text? */
+/* Does the expected value, the actual value or the text contain the words SAID of a rule? */
 static bool is_said(const char *said, const struct cause *cause)
 {
     if (!said)
@@ -203,7 +204,8 @@ static bool is_said(const char *said, const struct cause *cause)
            has_words(cause->text, said);
 }
 
-/* The rule's `words` are in TEXT; ^: in its first line. */
+/* Does TEXT contain WORDS? If WORDS begins with "^", does the first line of TEXT contain the rest
+ * of WORDS? */
 static bool is_worded(const char *words, const char *text)
 {
     if (!words)
@@ -249,7 +251,7 @@ static bool fits(const struct remedy_rule *rule, enum remedy_on on,
     return is_use(rule->use, facts);
 }
 
-/* FACTS are about the case that RULE asks for. */
+/* Set the members of FACTS that describe the case RULE asks for. */
 static void choose_case(const struct remedy_rule *rule, struct remedy_facts *facts)
 {
     const struct remedy_case *chosen = case_of(facts, rule->is);
@@ -260,8 +262,8 @@ static void choose_case(const struct remedy_rule *rule, struct remedy_facts *fac
 
 /* ---- sentences ----------------------------------------------------------- */
 
-/* TEXT without line ends, cut to WORD_BYTES at a rune's boundary; if uncut, without its final dot,
- * because the sentence has one. */
+/* Return TEXT on one line, cut to WORD_BYTES before a UTF-8 character. An uncut text loses its
+ * final dot, because the sentence around it has one. */
 static const char *word_of(struct arena *arena, const char *text)
 {
     size_t bytes = prose_cut(text, WORD_BYTES);
@@ -277,7 +279,7 @@ static const char *word_of(struct arena *arena, const char *text)
     return made;
 }
 
-/* Is 0 or 1 among "1, 5, 7"? */
+/* Is 0 or 1 one of VALUES, "1, 5, 7"? */
 static bool small_among(const char *values)
 {
     for (const char *at = values; at && *at; at += strcspn(at, ","), at += *at == ',') {
@@ -288,7 +290,7 @@ static bool small_among(const char *values)
     return false;
 }
 
-/* A function; a resume function as "the rest of f". */
+/* Return the function's name. A resume function is called "the rest of f after line 12". */
 static const char *function_of(struct arena *arena, const struct remedy_facts *facts)
 {
     char *function;
@@ -303,7 +305,8 @@ static const char *function_of(struct arena *arena, const struct remedy_facts *f
     return made;
 }
 
-/* " (n in d, src/net.py:12)": the innermost line of the program's stack in FACTS; else empty. */
+/* Return the innermost line of the program's stack in FACTS as " (n in d, src/net.py:12)". Returns
+ * "" if there is no stack. */
 static const char *place_of(struct arena *arena, const struct remedy_facts *facts)
 {
     struct lines none = {0};
@@ -317,7 +320,8 @@ static const char *place_of(struct arena *arena, const struct remedy_facts *fact
     return arena_print(arena, " (%s)", (char *)arena_keep(arena, line));
 }
 
-/* The source in torch's message that is marked dynamic but must not be. */
+/* Return the source that torch's message TEXT calls marked as dynamic. Returns "the size" if TEXT
+ * names none. */
 static const char *constraint_of(struct arena *arena, const char *text)
 {
     static const char before[] = "You marked ";
@@ -330,7 +334,7 @@ static const char *constraint_of(struct arena *arena, const char *text)
     return arena_print(arena, "%.*s", (int)(end - found), found);
 }
 
-/* The dict whose keys SOURCE reads: L['d'] in list(dict.keys(L['d']))[0]. */
+/* Return the dict whose keys SOURCE reads: L['d'] for list(dict.keys(L['d']))[0]. */
 static const char *dict_of(struct arena *arena, const char *source)
 {
     static const char before[] = "dict.keys(";
@@ -341,7 +345,7 @@ static const char *dict_of(struct arena *arena, const char *source)
                : source;
 }
 
-/* Torch's option for the limit that FACTS are about. */
+/* Return torch's name for the limit that FACTS are about. */
 static const char *limit_of(const struct remedy_facts *facts)
 {
     const char *text = facts->cause.text;
@@ -349,12 +353,12 @@ static const char *limit_of(const struct remedy_facts *facts)
     return torch_limit_name(facts->torch, text && strcasestr(text, "accumulated"));
 }
 
-/* The value of a name in braces. */
+/* A field of a rule's text, {name}, and its value. */
 struct word {
-    const char *name, *text; /* NULL: not known */
+    const char *name, *text; /* NULL if not known */
 };
 
-/* TEXT of a rule with its names in braces replaced by those of COUNT WORDS. */
+/* Copy TEXT of a rule with the value of each {name}. The caller frees it. */
 static char *fill(const char *text, const struct word *words, int count)
 {
     struct arena arena = {0};
@@ -374,7 +378,7 @@ static char *fill(const char *text, const struct word *words, int count)
     return made;
 }
 
-/* Rewrite the guard sources in TEXT as the program's own expressions. */
+/* Rewrite the guard sources in TEXT as the program's own expressions. Returns NULL for NULL. */
 static const char *written(struct arena *arena, const char *text)
 {
     char *expression = expression_of(text);
@@ -384,7 +388,7 @@ static const char *written(struct arena *arena, const char *text)
     return kept;
 }
 
-/* The sentence of a rule about FACTS. The caller frees it. */
+/* Return TEXT of a rule as a sentence about FACTS. The caller frees it. */
 static char *sentence(const char *text, const struct remedy_facts *facts)
 {
     struct arena arena = {0};
@@ -440,8 +444,9 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
 
 static const char from_numpy[] = "___from_numpy(";
 
-/* SOURCE as `run --set` understands it, python/dyntrace/_settings.py; NULL: it is not reached from
- * an argument or a global, or is no value but something that torch asks of one. */
+/* Return SOURCE in the form that `run --set` reads (python/dyntrace/_settings.py). Returns NULL if
+ * SOURCE does not begin at an argument or a global, or if it is a property such as a size rather
+ * than a value of the program. */
 static const char *settable(struct arena *arena, const char *source)
 {
     const char *end, *called;
@@ -461,7 +466,8 @@ static const char *settable(struct arena *arena, const char *source)
     return source;
 }
 
-/* "@f", to limit a setting to FUNCTION; empty if its name cannot be written so. */
+/* Return "@f", which limits a setting to FUNCTION f. Returns "" if the name cannot be written in a
+ * setting. */
 static const char *only_for(struct arena *arena, const char *function)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -471,8 +477,9 @@ static const char *only_for(struct arena *arena, const char *function)
     return writable && strcmp(function, "<module>") != 0 ? arena_print(arena, "@%s", function) : "";
 }
 
-/* A setting NAME for each source of DYNAMIC, settings of a what-if:
- * "dynamic=L['x'][0],dynamic=...". */
+/* Return a setting NAME=SOURCE for each source of DYNAMIC, which is a list of what-if settings:
+ * "dynamic=L['x'][0],dynamic=...". Returns NULL if DYNAMIC is not such a list or has an unusable
+ * source. */
 static const char *each_of(struct arena *arena, const char *name, const char *dynamic,
                            const char *function)
 {
@@ -494,7 +501,7 @@ static const char *each_of(struct arena *arena, const char *name, const char *dy
     return prose_filled(marks);
 }
 
-/* SETTING in single quotes as the shell reads them, if it has blanks. */
+/* Return SETTING, in single quotes for a shell if it has blanks. Takes ownership of SETTING. */
 static char *one_word(char *setting)
 {
     char *quoted = NULL;
@@ -513,7 +520,7 @@ static char *one_word(char *setting)
     return quoted;
 }
 
-/* Is NAME in braces in TEXT? */
+/* Does TEXT have the field {NAME}? */
 static bool is_named(const char *text, const char *name)
 {
     size_t bytes = strlen(name);
@@ -531,7 +538,7 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
     struct arena arena = {0};
     const char *source = prose_or(facts->cause.source, "");
     const char *base = arena_print(&arena, "%.*s", cause_base(source), source);
-    /* torch's lists of sources are for all functions */
+    /* torch's lists of sources apply to all functions */
     const bool listed = !strncmp(base, from_numpy, strlen(from_numpy));
     const char *function = only_for(&arena, listed ? NULL : facts->function);
     char *made = NULL, *whole = NULL;
@@ -568,9 +575,10 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
     return made;
 }
 
-/* ---- the answer ---------------------------------------------------------- */
+/* ---- choosing the remedy ----------------------------------------------------- */
 
-/* The part of TEXT between BEFORE and AFTER; the caller frees it. NULL: there is none. */
+/* Return the part of TEXT between BEFORE and AFTER, or NULL if there is none. The caller
+ * frees it. */
 static char *between(const char *text, const char *before, const char *after)
 {
     const char *start = text ? strstr(text, before) : NULL, *end;
@@ -582,7 +590,7 @@ static char *between(const char *text, const char *before, const char *after)
     return end ? strndup(start, (size_t)(end - start)) : NULL;
 }
 
-/* The first rule that fits from FOUND on, as remedy_for() has it. */
+/* Return the text of the first fitting rule from FOUND on, like remedy_for(). */
 static char *remedy_from(const struct remedy_rule *found, enum remedy_on on,
                          const struct remedy_facts *facts, const struct remedy_rule **rule)
 {
@@ -594,7 +602,7 @@ static char *remedy_from(const struct remedy_rule *found, enum remedy_on on,
     if (!found->name)
         return NULL;
     choose_case(found, &more);
-    if (on == ON_BREAK) { /* torch names the function */
+    if (on == ON_BREAK) { /* torch's message names the function */
         named = between(facts->cause.text, "<function ", " at 0x");
         if (!named)
             named = between(facts->cause.text, "the function `", "`");
@@ -621,7 +629,7 @@ char *remedy_next(enum remedy_on on, const struct remedy_facts *facts,
 {
     const struct remedy_rule *next = *rule;
 
-    while (next->name && !strcmp(next->name, (*rule)->name)) /* others of its kind */
+    while (next->name && !strcmp(next->name, (*rule)->name)) /* alternatives of the same rule */
         next++;
     return (*rule)->beside ? remedy_from(next, on, facts, rule) : NULL;
 }

@@ -20,39 +20,44 @@ enum remedy_on {
     ON_UNGUARDED
 };
 
-/* Something that the trace shows besides a cause or a break, which a rule can ask for with `is`. */
+/* A case that the trace shows about a cause or a break, such as many different values. A rule can
+ * ask for a case with `is`. */
 struct remedy_case {
-    const char *is;      /* "many" */
-    const char *more;    /* its subject in words, {more} in a text */
-    const char *setting; /* a what-if for it, or NULL */
+    const char *is;      /* the name of the case, such as "many" */
+    const char *more;    /* what the case is about, for {more} in a rule's text */
+    const char *setting; /* a setting of what-if that avoids the case, or NULL */
 };
 
-/* What happened. Texts are borrowed and may be NULL. */
+/* What a remedy is wanted for. Texts are borrowed and may be NULL. */
 struct remedy_facts {
-    enum outcome outcome; /* ON_OUTCOME */
-    /* ON_CAUSE; else only its text, the reason, and its source, what that is about; no dimension:
-     * -1 */
+    enum outcome outcome; /* for ON_OUTCOME */
+    /* All of it for ON_CAUSE. For other events `text` is the reason, `source` what the reason is
+     * about, and `dimension` -1. */
     struct cause cause;
-    const char *values;    /* "16, 18, 20": over the recompiles; of guards their share of a call */
-    const char *function;  /* in which */
-    const char *code;      /* what that is: "generator" */
-    const char *stack;     /* the user's, of a break */
+    /* the values over the recompiles, "16, 18, 20"; for ON_GUARDS the guards' share of a call */
+    const char *values;
+    const char *function;  /* the function in which it happened */
+    const char *code;      /* the kind of the function, such as "generator" */
+    const char *stack;     /* the program's stack at a graph break */
     const char *line_text; /* the program's line that needs the guard or breaks the graph */
-    const struct remedy_case *cases; /* of a cause by why/about; up to one without `is`, or NULL */
-    /* of the case that the rule asks for with `is`, or NULL: its facts */
+    /* the cases of the cause, from why/about; the last has no `is`; or NULL */
+    const struct remedy_case *cases;
+    /* copied from the case that the rule asks for, or NULL */
     const char *more, *setting;
     bool limited;    /* a limit was reached */
-    int64_t count;   /* calls or recompiles concerned; */
-    int64_t refused; /* and compiles that gave no code */
-    int64_t needed;  /* different inputs seen, 0 when not known */
-    int64_t line;    /* of a break; 0 not known */
-    int64_t raised;  /* a limit that is high enough for sure; 0: not known */
-    /* 213 for torch 2.13 (torch_version()), 0: the program has a compiler of its own */
+    int64_t count;   /* calls or recompiles */
+    int64_t refused; /* compiles that gave no code */
+    int64_t needed;  /* number of different inputs, or 0 if not known */
+    int64_t line;    /* line of the graph break, or 0 if not known */
+    int64_t raised;  /* a limit that is certainly high enough, or 0 if not known */
+    /* torch's version as torch_version() returns it, or 0 if the program has a compiler of
+     * its own */
     int torch;
 };
 
-/* How much to change. "now": the call fails otherwise; "normal": nothing, this is as it should be;
- * "unguarded": no remedy, but compiled code does not notice a change. */
+/* How much a remedy changes. EFFORT_NOW: the call fails without the change. EFFORT_NORMAL: no
+ * change is needed. EFFORT_UNGUARDED: there is no remedy; compiled code does not notice a change of
+ * the value. */
 enum remedy_effort {
     EFFORT_NOW,
     EFFORT_LINE,
@@ -63,21 +68,22 @@ enum remedy_effort {
     EFFORT_UNGUARDED,
 };
 
-/* Whether its effect equals that of the setting for its cause, or is less, or different. */
+/* EFFECT_SAME: the remedy has the effect of the what-if setting for its cause. EFFECT_NONE: the
+ * setting does not predict the remedy's effect. */
 enum remedy_effect { EFFECT_SAME, EFFECT_NONE };
 
 /* How a line of the program uses a number. */
 enum remedy_use {
     USE_ANY,
-    USE_COMPUTED, /* it calculates with it */
-    USE_COUNTED,  /* it changes it in place, which is to calculate as well */
-    USE_TESTED,   /* it branches on it */
-    USE_SLICED,   /* it cuts by it, or loops over a range up to it */
-    USE_PASSED,   /* it passes it as it is to a function */
+    USE_COMPUTED, /* calculates with the number */
+    USE_COUNTED,  /* changes the number in place, as `n += 1` does; counts as calculating too */
+    USE_TESTED,   /* branches on the number */
+    USE_SLICED,   /* slices by the number, or loops over a range up to it */
+    USE_PASSED,   /* passes the number unchanged to a function */
 };
 
-/* How LINE uses EXPRESSION, as the program writes it. USE_ANY: it is not in the line, or the line
- * is not known. */
+/* Return how LINE of the program uses EXPRESSION. Returns USE_ANY if EXPRESSION is not in LINE, or
+ * if LINE is empty. */
 enum remedy_use remedy_use_of(const char *line, const char *expression);
 
 struct remedy_rule {
@@ -85,7 +91,7 @@ struct remedy_rule {
     enum remedy_on on;
     enum outcome outcome;
     const char *name;
-    /* NULL: any; is: none */
+    /* Conditions of the rule; NULL allows anything. If `is` is NULL, the rule asks for no case. */
     const char *kind, *source, *aspect, *said, *reason, *words, *code, *is, *expected, *function;
     const char *stack, *line;
     enum remedy_use use;
@@ -98,37 +104,40 @@ struct remedy_rule {
         WHEN_INLINED,
         WHEN_REST
     } when;
-    int since, until; /* as remedy_facts.torch; until 0: still */
+    int since, until; /* like remedy_facts.torch; `until` is 0 if the rule has no last version */
     enum remedy_effort effort;
     enum remedy_effect effect;
-    bool proven;     /* the conditions show that it helps, not only that it may */
-    bool beside;     /* one more rule is taken after this one */
-    const char *set; /* the same without an edit, for `run --set`; NULL: it needs one */
+    bool proven; /* the conditions prove that the remedy helps */
+    bool beside; /* another fitting rule is printed beside this one */
+    /* settings for `run --set` that have the same effect, or NULL if the program must be edited */
+    const char *set;
     const char *text;
 };
 
-/* All rules; the last has no name (trace/remedy_rules.c). */
+/* Return all rules, ended by a rule without a name (trace/remedy_rules.c). */
 const struct remedy_rule *remedy_rules(void);
 
 struct db;
 
-/* Fill CASES with facts about CAUSE from the trace. IDS: the function's code ids, "3, 7". Texts
+/* Fill CASES with the cases of CAUSE in the trace. IDS are the function's code ids, "3, 7". Texts
  * live in ARENA. */
 enum { REMEDY_CASES = 16 };
 void remedy_cases_read(struct db *db, struct arena *arena, const char *ids,
                        const struct cause *cause, struct remedy_case cases[REMEDY_CASES]);
 
-/* The text of the first rule that fits FACTS; the caller frees it. NULL: no rule fits. *RULE is set
- * to the rule if RULE is not NULL. */
+/* Return the text of the first rule that fits FACTS, or NULL if no rule fits. *RULE becomes this
+ * rule, unless RULE is NULL. The caller frees the text. */
 char *remedy_for(enum remedy_on on, const struct remedy_facts *facts,
                  const struct remedy_rule **rule);
 
-/* The same for the next fitting rule that may be printed beside *RULE; NULL: none. */
+/* Like remedy_for, for the next fitting rule that may be printed beside *RULE. Returns NULL if
+ * there is none. */
 char *remedy_next(enum remedy_on on, const struct remedy_facts *facts,
                   const struct remedy_rule **rule);
 
-/* The settings of `run --set` equivalent to RULE for FACTS, separated by blanks; a setting with a
- * blank is quoted as in a shell. The caller frees it; NULL: the remedy needs an edit. */
+/* Return the settings of `run --set` that have the effect of RULE for FACTS, separated by blanks. A
+ * setting with a blank is quoted for a shell. Returns NULL if the program must be edited. The
+ * caller frees the text. */
 char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *facts);
 
 #endif

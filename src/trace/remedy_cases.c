@@ -1,4 +1,4 @@
-/* trace/remedy_cases.c -- facts about a cause from the trace, for rules that test with `is`. See
+/* trace/remedy_cases.c -- the cases of a cause, for rules that ask for one with `is`. See
  * trace/remedy.h. */
 #include "schema.h"
 #include "trace/db.h"

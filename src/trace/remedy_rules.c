@@ -1,17 +1,18 @@
-/* trace/remedy_rules.c -- the rules of src/trace/remedies.txt, read once. See trace/remedy.h.
+/* trace/remedy_rules.c -- the rules of src/trace/remedies.txt, parsed once. See trace/remedy.h.
  *
- * The file is built in (remedies_txt); its header explains how to write a rule. An unknown word
- * ends the program: tests/unit/test_remedies.c reads the whole file. */
+ * The file is built into the program (remedies_txt); its header explains how to write a rule. An
+ * unknown word aborts the program, which no user can meet, because tests/unit/test_remedies.c reads
+ * the whole file. */
 #include <ctype.h>
 #include <pthread.h>
 #include <stddef.h>
 
 #include "trace/remedy.h"
 
-extern const char remedies_txt[]; /* src/cmd/embed.sh */
+extern const char remedies_txt[]; /* made by src/cmd/embed.sh */
 
 static struct {
-    LIST(struct remedy_rule) rules; /* the last has no name */
+    LIST(struct remedy_rule) rules; /* ended by a rule without a name */
     struct arena texts;
 } book;
 static pthread_once_t book_once = PTHREAD_ONCE_INIT;
@@ -22,7 +23,7 @@ static void refuse(const char *what, const char *word)
     abort();
 }
 
-/* A word and its number. */
+/* A word of the file and the enum value that it stands for. */
 struct named {
     const char *word;
     int number;
@@ -81,7 +82,7 @@ static int number_of(const struct named *list, const char *what, const char *wor
     return list->number;
 }
 
-/* Conditions that are texts, by the member that they fill. */
+/* Conditions that are texts. Each has the name of the member that holds it. */
 #define TEXT_KEYS(X) \
     X(kind)          \
     X(source)        \
@@ -97,7 +98,7 @@ static int number_of(const struct named *list, const char *what, const char *wor
     X(line)          \
     X(set)
 
-/* "2.13" */
+/* Parse a version: 213 for "2.13". */
 static int version_of(const char *text)
 {
     char *end;
@@ -136,7 +137,7 @@ static void condition_read(struct remedy_rule *rule, const char *key, const char
         refuse("condition", key);
 }
 
-/* "kind BACKEND_*; effort line" */
+/* Parse a line of conditions: "kind BACKEND_*; effort line". */
 static void conditions_read(struct remedy_rule *rule, char *line)
 {
     while (line) {
@@ -155,8 +156,8 @@ static void conditions_read(struct remedy_rule *rule, char *line)
     }
 }
 
-/* Read the head of a rule: "[torch cause] one rank" is for torch, about a cause, and named "one
- * rank". */
+/* Parse the head of a rule: "[torch cause] one rank" is a rule for torch, about a cause, and named
+ * "one rank". */
 static void head_read(struct remedy_rule *rule, char *line)
 {
     char *event = strchr(line, ' ');

@@ -1,5 +1,6 @@
-/* trace/remedy_use.c -- how a line of the program uses a number: by the text of the line alone. See
- * trace/remedy.h. */
+/* trace/remedy_use.c -- how a line of the program uses a number. See trace/remedy.h.
+ *
+ * Only the text of the line is looked at. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,8 @@ static bool in_name(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* The last name of EXPRESSION, "size" of "self.kv.size": a function that was taken in may reach the
- * object by another way. */
+/* Return the last name of EXPRESSION, "size" of "self.kv.size". A function that torch has inlined
+ * may reach the object under another name. */
 static const char *last_name(const char *expression)
 {
     const char *dot = strrchr(expression, '.');
@@ -20,7 +21,7 @@ static const char *last_name(const char *expression)
     return dot && dot[1] && !strpbrk(dot, "[]()") ? dot + 1 : expression;
 }
 
-/* The place of NAME in LINE as a whole word; LINE + strlen(LINE): not found. */
+/* Return the place of NAME in LINE as a whole word, or the end of LINE if it is not there. */
 static const char *find_name(const char *line, const char *name)
 {
     size_t bytes = strlen(name);
@@ -35,8 +36,8 @@ static const char *find_name(const char *line, const char *name)
     return line + strlen(line);
 }
 
-/* As find_name(), with NAME's keys in the other quotes: a program may write state["step"]. NAME is
- * changed. */
+/* Like find_name(), with double quotes around the keys in NAME: a program may write state["step"].
+ * Changes NAME. */
 static const char *find_requoted(const char *line, char *name)
 {
     for (char *at = name; *at; at++)
@@ -45,7 +46,7 @@ static const char *find_requoted(const char *line, char *name)
     return find_name(line, name);
 }
 
-/* The bracket that is open at AT in LINE, after which only whole brackets follow; NULL: none. */
+/* Return the innermost bracket of LINE that is still open at AT, or NULL if there is none. */
 static const char *open_before(const char *line, const char *at)
 {
     int depth = 0;
@@ -75,7 +76,7 @@ static bool has_colon(const char *open)
     return false;
 }
 
-/* The name before OPEN, in LINE, is WORD. */
+/* Is WORD the whole name before the bracket OPEN in LINE? */
 static bool is_called(const char *line, const char *open, const char *word)
 {
     size_t bytes = strlen(word);
@@ -107,7 +108,8 @@ static bool is_tested(const char *line, const char *at)
     return otherwise && otherwise < at;
 }
 
-/* What ends at END is changed in place: "self.n += 1". */
+/* Does END, the text after an expression, begin with an operator that changes the expression in
+ * place, as in "self.n += 1"? */
 static bool is_counted(const char *end)
 {
     size_t operator_bytes;
@@ -117,8 +119,8 @@ static bool is_counted(const char *end)
     return operator_bytes && end[operator_bytes] == '=';
 }
 
-/* It is an argument of a call by itself: a comma, a bracket or the name of the argument is on each
- * side. */
+/* Is the text from START to END a whole argument of a call? The characters around it must be a
+ * bracket, a comma, or the `=` of a keyword argument. */
 static bool is_passed(const char *line, const char *start, const char *end)
 {
     const char *open = open_before(line, start);

@@ -7,18 +7,18 @@
 struct json;
 struct query;
 
-/* A table with the columns of QUERY, which stays the caller's, and before them one called EXTRA
- * unless that is NULL. */
+/* Open a table with the columns of QUERY. If EXTRA is not NULL, a column of this name comes before
+ * them. QUERY is borrowed. */
 struct table *result_open(FILE *out, enum table_format format, struct query *query,
                           const char *extra);
 
-/* The current row of QUERY as the next cells of TABLE, one for each column. */
+/* Write the current row of QUERY to TABLE, a cell for each column. */
 void result_row(struct table *table, struct query *query);
 
-/* One cell of it. */
+/* Write one column of the current row of QUERY as the next cell of TABLE. */
 void result_cell(struct table *table, struct query *query, int column);
 
-/* The same as a member of what JSON has open. */
+/* Write one column of the current row of QUERY to JSON, as the member KEY of the open object. */
 void result_member(struct json *json, const char *key, struct query *query, int column);
 
 #endif

@@ -1,4 +1,4 @@
-/* trace/scan.c -- the rows of a table that holds only numbers, from the pages of its file. See
+/* trace/scan.c -- reads tables that hold only numbers from the pages of their file. See
  * trace/scan.h. */
 #include "trace/scan.h"
 
@@ -14,26 +14,26 @@
 
 enum {
     PAGE_BYTES = 4096,
-    /* bytes read at once: a table's pages are usually adjacent */
+    /* bytes of one read; the pages of a table are usually adjacent */
     PART_BYTES = 64 * PAGE_BYTES,
     COLUMNS_MOST = 16,
     DEPTH_MOST = 20,
 };
 
 struct scan {
-    struct db *db; /* borrowed, as the others */
+    struct db *db; /* borrowed, like the other pointers except `part` */
     sqlite3_file *file;
     bool (*row)(void *context, const int64_t *values, unsigned nulls);
     void *context;
-    unsigned columns; /* of the table; the first is its key */
-    int64_t next;     /* all rows with lower keys have been handed out */
-    bool enough;      /* says ROW */
-    uint8_t *part;    /* owned: of the file */
-    int64_t part_at;  /* its index there; -1: missing */
+    unsigned columns; /* columns of the table; the first is its key */
+    int64_t next;     /* all rows with lower keys have been passed to ROW */
+    bool enough;      /* ROW has returned false */
+    uint8_t *part;    /* owned: the part of the file read last */
+    int64_t part_at;  /* offset of `part` in the file, or -1 if nothing has been read */
 };
 
-/* Page NUMBER, valid until the next read; NULL: unreadable. Bytes past the end of the file are 0.
- */
+/* Return page NUMBER, valid until the next read, or NULL if it cannot be read. Bytes past the end
+ * of the file are 0. */
 static const uint8_t *page_at(struct scan *scan, uint64_t number)
 {
     int64_t at = ((int64_t)number - 1) * PAGE_BYTES, part_at = at < 0 ? -1 : at - at % PART_BYTES;
@@ -45,7 +45,9 @@ static const uint8_t *page_at(struct scan *scan, uint64_t number)
     return scan->part_at < 0 ? NULL : scan->part + (at - part_at);
 }
 
-/* The row of the cell at P: lengths of one byte, its key, and numbers. */
+/* Read the row of the cell at P, and pass it to ROW. Returns false if ROW stops, or if the cell has
+ * an unusual form: a length or a type that takes more than one byte, or a value that is not an
+ * integer. */
 static bool row_scan(struct scan *scan, const uint8_t *p, const uint8_t *end)
 {
     const uint8_t *types;
@@ -77,7 +79,8 @@ static bool row_scan(struct scan *scan, const uint8_t *p, const uint8_t *end)
     return !scan->enough;
 }
 
-/* Hand out the rows below page NUMBER. False: an unusual form, or ROW has stopped. */
+/* Pass the rows below page NUMBER to ROW. Returns false if a page has an unusual form, or if ROW
+ * stops. */
 static bool tree_scan(struct scan *scan, uint64_t number, int depth)
 {
     const uint8_t *page = page_at(scan, number);
@@ -94,7 +97,7 @@ static bool tree_scan(struct scan *scan, uint64_t number, int depth)
     if (leaf)
         return all;
     if (db_interrupted(scan->db)) {
-        db_interrupt(scan->db); /* the statement in scan_rows */
+        db_interrupt(scan->db); /* interrupt the statement in scan_rows */
         return false;
     }
     memcpy(inner, page, sizeof inner);
@@ -107,13 +110,14 @@ static bool tree_scan(struct scan *scan, uint64_t number, int depth)
 void scan_rows(struct db *db, enum row_table table,
                bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context)
 {
-    /* A table that is not ours word for word may have other columns, one of that name in `temp`
-     * other rows. */
+    /* The table must have our own definition, because another one may have other columns. No table
+     * in `temp` may have its name, because SQL would read that table instead. */
     static const char tree[] =
         "SELECT s.rootpage FROM main.sqlite_schema s JOIN json_each(?1) o ON o.value ->> 'sql' = "
         "s.sql WHERE s.name = ?2 AND o.value ->> 'name' = s.name AND ?2 NOT IN (SELECT name FROM "
         "temp.sqlite_schema)";
-    /* in the file's header: no log has newer pages, and pages are used to their ends */
+    /* These bytes of the file's header mean: pages of PAGE_BYTES, no write-ahead log, and no bytes
+     * reserved at the end of a page. */
     static const uint8_t usual[] = {PAGE_BYTES >> 8, 0, 1, 1, 0};
     const struct row_table_facts *facts = &row_tables[table];
     struct query *query = db_query(db, tree);
@@ -131,15 +135,15 @@ void scan_rows(struct db *db, enum row_table table,
     query_bind_text(query, 1, trust_schema_made());
     query_bind_text(query, 2, facts->name);
     sqlite3_file_control(db_sqlite(db), "main", SQLITE_FCNTL_FILE_POINTER, &scan.file);
-    /* Until the statement ends nobody writes the file, and a reader's connection has no newer pages
-     * in memory. */
+    /* While the statement is open, nobody can write to the file, and a read-only connection has no
+     * newer pages in memory. */
     while (query_step(query))
         if (sqlite3_db_readonly(db_sqlite(db), "main") && page_at(&scan, 1) &&
             !memcmp(scan.part + 16, usual, sizeof usual))
             done = tree_scan(&scan, (uint64_t)query_integer(query, 0), 0) || scan.enough;
     rest = say_print("SELECT each(%s) FROM %s NOT INDEXED WHERE %s >= %" PRId64, names, facts->name,
                      facts->columns->name, scan.next);
-    if (scan.next == INT64_MIN) /* no row was handed out */
+    if (scan.next == INT64_MIN) /* no row has been passed to ROW */
         *strstr(rest, " WHERE ") = 0;
     if (!done && !query_failed(query))
         db_each(db, rest, row, context);

@@ -1,8 +1,8 @@
 /* trace/scan.h -- the rows of a table that holds only numbers, from the pages of its file.
  *
- * SQLite takes 100 ns for a row of `frame`, mostly in its virtual machine; this takes a fifth. It
- * reads only the usual form of a page (https://www.sqlite.org/fileformat2.html, "B-tree Pages").
- * From any other page on, SQLite reads the rest and reports errors. */
+ * SQLite takes 100 ns for a row of `frame`, mostly in its virtual machine; scan_rows takes a fifth
+ * of this. It reads only pages of the usual form (https://www.sqlite.org/fileformat2.html, "B-tree
+ * Pages"). If it meets another page, SQLite reads the remaining rows and reports errors. */
 #ifndef DYNTRACE_SCAN_H
 #define DYNTRACE_SCAN_H
 
@@ -12,8 +12,9 @@
 
 struct db;
 
-/* Call ROW for every row of TABLE, in order of its key, with a struct row_TABLE, in which NULL is
- * 0. NULLS has a bit for each value that is NULL. False from ROW stops, which is no error. */
+/* Call ROW for every row of TABLE, in order of its key. VALUES is a struct row_TABLE in which NULL
+ * is 0; NULLS has a bit for each value that is NULL. ROW returns false to stop early, which is no
+ * error. */
 void scan_rows(struct db *db, enum row_table table,
                bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context);
 #define row_null(nulls, table, column) \

@@ -41,8 +41,8 @@ struct source source_read(const char *path)
 {
     struct source source = {0};
     struct stat st;
-    bool file = path[0] != '<'; /* "<string>", "<frozen os>" */
-    /* a device is not opened at all: for some that alone does something */
+    bool file = path[0] != '<'; /* names such as "<string>" and "<frozen os>" are not files */
+    /* a device is not opened, because opening some devices has an effect */
     bool is_other = file && stat(path, &st) == 0 && !S_ISREG(st.st_mode);
     int fd = file && !is_other ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
 

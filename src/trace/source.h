@@ -1,6 +1,6 @@
 /* trace/source.h -- source files of the traced program.
  *
- * The names come from the trace: only regular files are read, and never more than some MB. */
+ * The names come from the trace, so only regular files of at most some MB are read. */
 #ifndef DYNTRACE_SOURCE_H
 #define DYNTRACE_SOURCE_H
 
@@ -8,12 +8,14 @@
 #include <stdint.h>
 
 struct source {
-    char *text;   /* owned: the whole file, NUL at the end; NULL: see `why` */
-    char **lines; /* owned: beginnings of lines in it, each ended by NUL */
+    /* owned: the whole file, ended by NUL; NULL if it was not read, and `why` tells why */
+    char *text;
+    char **lines; /* owned: where each line begins in `text`; each line is ended by NUL */
     size_t count;
-    char why[160];      /* why it cannot be read */
-    int64_t changed_ns; /* when it was changed last, wall clock */
-    int64_t touched_ns; /* when it, its name or its times were changed last, which none can set */
+    char why[160];      /* why the file was not read */
+    int64_t changed_ns; /* the file's modification time, wall clock */
+    /* when the file, its name or its times were last changed; programs cannot set this time */
+    int64_t touched_ns;
 };
 
 struct source source_read(const char *path);

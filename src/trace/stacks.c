@@ -1,4 +1,5 @@
-/* trace/stacks.c -- frames in order of id, and the stacks that they make. See trace/stacks.h. */
+/* trace/stacks.c -- frames in order of id, and the call stacks that they form. See
+ * trace/stacks.h. */
 #include "trace/stacks.h"
 
 #include "lib/times.h"
@@ -23,7 +24,8 @@ static uint32_t *tree_head(struct tree *tree, uint32_t parent, int64_t code_id)
     return &tree->heads[(h ^ h >> 32) % HEADS];
 }
 
-/* The node of CODE_ID called from PARENT, created if missing; PARENT if there is no room. */
+/* Return the node of CODE_ID called from PARENT. The node is created if there is none. Returns
+ * PARENT if the tree is full. */
 static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
 {
     const struct node *nodes = tree->nodes.at;
@@ -43,7 +45,7 @@ static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
     return at;
 }
 
-/* Sort by caller, then longest first. */
+/* Order nodes by caller, then by total time, longest first. */
 static int link_order(const void *a, const void *b, void *context)
 {
     const struct node *nodes = context;
@@ -61,7 +63,8 @@ void tree_link(struct tree *tree)
     uint32_t *order = malloc(((size_t)count + 1) * sizeof *order);
     struct node *nodes = tree->nodes.at;
 
-    for (uint32_t i = count; i-- > 1;) { /* callees come after their callers */
+    /* callees come after their callers in the list, so this visits callees first */
+    for (uint32_t i = count; i-- > 1;) {
         struct node *caller = &nodes[nodes[i].parent];
         nodes[i].total_ns =
             times_sum(nodes[i].total_ns, nodes[i].self_ns > 0 ? nodes[i].self_ns : 0);
@@ -82,14 +85,14 @@ void tree_link(struct tree *tree)
 /* ---- a stack per thread -------------------------------------------------- */
 
 struct walking {
-    const struct walk *walk; /* borrowed, as the others */
+    const struct walk *walk; /* borrowed, like the other pointers */
     struct stacks *stacks;
-    struct track *recent; /* of the last frame */
+    struct track *recent; /* the track of the last frame's thread */
     int64_t rows;
 };
 
-/* Give the frame on top of TRACK's stack its node, and subtract its time from its caller's own
- * time. */
+/* Find the node of the frame on top of TRACK's stack, add the frame's time to it, and subtract this
+ * time from its caller's own time. */
 static void frame_fold(const struct walk *walk, struct tree *tree, struct track *track)
 {
     struct open_frame *frame = track_top(track);
@@ -112,7 +115,7 @@ static void frame_fold(const struct walk *walk, struct tree *tree, struct track 
         tree->nodes.at[caller].self_ns = times_difference(tree->nodes.at[caller].self_ns, length);
 }
 
-/* Handle one frame. False: stop. */
+/* Handle one frame, a row of `frame`. Returns false to stop the walk. */
 static bool frame_walk(void *context, const int64_t *values, unsigned nulls)
 {
     const struct row_frame *row = (const void *)values;

@@ -1,13 +1,14 @@
-/* trace/stacks.h -- frames in order of id, and the stacks that they make.
+/* trace/stacks.h -- frames in order of id, and the call stacks that they form.
  *
- * Walks the frames with one stack of open frames for each thread:
+ * A walk reads the frames and keeps a stack of open frames for each thread:
  *
- *     a frame comes:  pop until its parent is on top (those have ended),
- *                     then push it
+ *     for each frame: pop until its parent is on top, because the popped frames have ended;
+ *                     then push the frame
  *
- * and, if that is asked for, counts time of their own in a tree of (caller's node, code), which has
- * at most STACKS_NODES of them; what does not fit is counted for its caller. A frame without an end
- * lasted until that of its thread (view thread_ends). */
+ * If walk.fold is set, the walk also adds up own times in a tree. A node stands for one code
+ * object called from one node. The tree has at most STACKS_NODES nodes; the time of a frame for
+ * which there is no room is counted for its caller. A frame without an end lasts until its thread
+ * ended (view thread_ends). */
 #ifndef DYNTRACE_STACKS_H
 #define DYNTRACE_STACKS_H
 
@@ -19,64 +20,68 @@ enum { STACKS_NODES = 2000000 };
 
 struct open_frame {
     int64_t id, code_id, start_ns, end_ns;
-    uint32_t what; /* its node, or the walker's own value */
+    uint32_t what; /* the frame's node in the tree, or a value of the caller's choice */
 };
 
 struct track {
     int64_t thread_id;
-    int64_t ended_ns; /* open frames at its end */
+    int64_t ended_ns; /* when frames without an end are taken to have ended */
     LIST(struct open_frame) stack;
-    uint32_t what; /* its node, or as above */
+    uint32_t what; /* the thread's node in the tree, or a value of the caller's choice */
 };
 
 struct node {
-    int64_t code_id; /* for a thread's root node: its thread_id */
+    int64_t code_id; /* a thread_id in the root node of a thread */
     int64_t self_ns, calls;
-    int64_t longest_ns, longest_id; /* over the node's frames */
-    uint32_t parent;                /* 0: a thread's root node */
-    uint32_t next;                  /* with the same hash */
+    int64_t longest_ns, longest_id; /* the longest frame of this node */
+    uint32_t parent;                /* 0 in the root node of a thread */
+    uint32_t next;                  /* the next node with the same hash */
 
-    /* by tree_link() */
-    int64_t total_ns;        /* including callees */
-    uint32_t child, sibling; /* its callees, longest first; 0: no more */
-    uint32_t depth;          /* 1 for a thread's root node */
-    bool open;               /* used by the viewer */
+    /* set by tree_link(): */
+    int64_t total_ns; /* time including callees */
+    /* `child`: the callee that took longest; `sibling`: the next callee of the same caller, or 0 */
+    uint32_t child, sibling;
+    uint32_t depth; /* 1 in the root node of a thread */
+    bool open;      /* unfolded on the screen */
 };
 
 struct tree {
-    /* the first node stands for all threads; callers come before their callees */
+    /* Node 0 stands for all threads. Callers come before their callees. */
     LIST(struct node) nodes;
-    uint32_t *heads; /* owned: by hash */
-    uint32_t cut;    /* frames that had no room */
+    uint32_t *heads; /* owned: the first node of each hash */
+    uint32_t cut;    /* frames for which there was no room */
 };
 
-/* Zeroed before, freed after a walk. */
+/* Zero it before a walk, and free it after the walk with stacks_free. */
 struct stacks {
-    LIST(struct track) tracks; /* one for each thread, by thread_id */
+    LIST(struct track) tracks; /* one for each thread, sorted by thread_id */
     struct tree tree;
 };
 
-/* Called during a walk, with the frame on top of TRACK's stack. */
+/* What a walk does. `push` and `pop` get the frame on top of TRACK's stack. */
 struct walk {
     void *context;
-    bool fold; /* make the tree */
-    /* a tree that merges all threads, with thread_id 0 */
+    bool fold; /* build the tree of own times */
+    /* the tree joins all threads in one root node, which has thread_id 0 */
     bool merge;
-    /* The tree has only the frames for which this returns true, and those below them; there are no
-     * nodes for threads. It may change a frame's code_id, by which the node is known. Or NULL. */
+    /* If not NULL, the tree has only the frames for which this function returns true, and the
+     * frames below them; threads have no nodes then. The function may change the frame's code_id,
+     * which becomes the node's. */
     bool (*root)(void *context, struct open_frame *frame);
-    const struct map *same; /* code_id -> the code object that it counts as; or NULL */
-    bool (*tick)(void *context, int64_t frame_id);    /* called at intervals; false: stop */
+    const struct map *same; /* code_id to the code object that replaces it; or NULL */
+    /* called now and then; returns false to stop the walk */
+    bool (*tick)(void *context, int64_t frame_id);
     void (*push)(void *context, struct track *track); /* called when a frame begins; or NULL */
     void (*pop)(void *context, struct track *track);  /* called when a frame ends; or NULL */
 };
 
-/* All frames of DB. */
+/* Walk over all frames of DB. */
 void stacks_walk(struct db *db, struct stacks *stacks, const struct walk *walk);
 void tree_link(struct tree *tree);
 void stacks_free(struct stacks *stacks);
 
-/* The end of the recording if known, else the latest start of any recorded event. */
+/* Return the end of the recording, or the latest start of any recorded event if the end is not
+ * known. */
 int64_t stacks_end(struct db *db);
 
 static inline struct open_frame *track_top(const struct track *track)

@@ -1,6 +1,4 @@
-/* trace/swap.c -- one connection for trace after trace. See trace/swap.h.
- *
- * Runs in: the viewer. */
+/* trace/swap.c -- one connection that reads trace after trace. See trace/swap.h. */
 #include "trace/swap.h"
 
 #include <pthread.h>
@@ -10,9 +8,11 @@
 
 struct swap {
     sqlite3_file base;
-    sqlite3_file *file;    /* owned: the file of SQLite's own VFS; closed between two traces */
-    sqlite3_filename name; /* owned: the path it was opened by, for all but the first */
-    bool locks;            /* as in struct path_facts */
+    /* owned: the file as SQLite's own VFS opened it; closed between two traces */
+    sqlite3_file *file;
+    /* owned: the path of the file; NULL for the first file, whose path SQLite owns */
+    sqlite3_filename name;
+    bool locks; /* as in struct path_facts */
 };
 
 static sqlite3_vfs *own; /* SQLite's default VFS */
@@ -36,7 +36,7 @@ static void file_close(struct swap *swap)
     swap->name = NULL;
 }
 
-/* ---- what SQLite asks of a file: all but its closing is handed on -------- */
+/* ---- methods of an open file: all but closing call SQLite's own -------------- */
 
 static int swap_close(sqlite3_file *file)
 {
@@ -124,14 +124,14 @@ static const sqlite3_io_methods methods = {
 
 /* ---- the VFS ------------------------------------------------------------- */
 
-/* FILE has room for our file and the original one. */
+/* Open NAME. FILE has room for a struct swap, and for a file of SQLite's own VFS. */
 static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file, int flags,
                     int *made)
 {
     struct swap *swap = (struct swap *)file;
     int status;
 
-    if (!(flags & SQLITE_OPEN_MAIN_DB) || !name) /* SQLite's temporary ones */
+    if (!(flags & SQLITE_OPEN_MAIN_DB) || !name) /* a temporary file of SQLite, or a journal */
         return own->xOpen(own, name, file, flags, made);
     *swap = (struct swap){.file = calloc(1, (size_t)own->szOsFile),
                           .locks = !sqlite3_uri_boolean(name, "nolock", 0)};
@@ -145,8 +145,8 @@ static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file,
     return status;
 }
 
-/* Hide journals: the file was opened only if it had none, and by now NAME may belong to another
- * file. */
+/* Report that no other file exists, so that SQLite looks for no journal. The trace had none when it
+ * was opened, and by now NAME may belong to another file. */
 static int vfs_access(sqlite3_vfs *vfs, const char *name, int flags, int *found)
 {
     *found = 0;
@@ -159,7 +159,7 @@ static pthread_once_t swap_once = PTHREAD_ONCE_INIT;
 static void vfs_make(void)
 {
     own = sqlite3_vfs_find(NULL);
-    /* all other methods are the original VFS's, which use only pAppData of the struct */
+    /* All other methods are those of SQLite's own VFS, which use only pAppData of the struct. */
     swap_kind = *own;
     swap_kind.zName = "dyntrace";
     swap_kind.pNext = NULL;
@@ -176,7 +176,7 @@ const char *swap_vfs(void)
     return swap_kind.zName;
 }
 
-/* ---- files --------------------------------------------------------------- */
+/* ---- exchanging the file -------------------------------------------------------- */
 
 static struct swap *swap_of(sqlite3 *handle)
 {

@@ -1,10 +1,10 @@
-/* trace/swap.h -- one connection for trace after trace: for trace/db.c.
+/* trace/swap.h -- one connection that reads trace after trace: for trace/db.c.
  *
  * SQLite parses a file's schema when it opens the file, and a statement when it is prepared. For
- * the trace of one rank that takes longer than reading it, and all traces of a job have the same
- * schema. So a connection that uses this VFS keeps schema and statements while the file below it is
- * exchanged. The caller must check that the new file's schema is the same, byte for byte: SQLite
- * compares only its number. */
+ * the trace of one rank this takes longer than reading the rows, and all traces of a job have the
+ * same schema. A connection that uses this VFS therefore keeps its schema and statements while the
+ * file below it is exchanged. The caller must check that the new file's schema is the same, byte
+ * for byte, because SQLite compares only the schema's version number. */
 #ifndef DYNTRACE_SWAP_H
 #define DYNTRACE_SWAP_H
 
@@ -12,13 +12,14 @@
 
 struct sqlite3;
 
-/* The name of the VFS, for sqlite3_open_v2. It reads as SQLite's own does. Its files are plain
- * (trace/path.h): a log or a journal belongs to a name. */
+/* Return the name of the VFS, for sqlite3_open_v2. It reads files like SQLite's own VFS. Files must
+ * be plain (trace/path.h), because a log or a journal is found by the file's name. */
 const char *swap_vfs(void);
 
-/* swap_out(): HANDLE releases its file; it must run no statement and have no transaction.
- * swap_in(): HANDLE reads the file at PATH from here on. LOCKS: this file can be locked (see struct
- * path_facts). False: the file cannot be opened. */
+/* swap_out: close the file of HANDLE, which must have no running statement and no transaction.
+ *
+ * swap_in: let HANDLE read the file at PATH from now on. LOCKS tells whether the file can be locked
+ * (struct path_facts). Returns false if the file cannot be opened. */
 void swap_out(struct sqlite3 *handle);
 bool swap_in(struct sqlite3 *handle, const char *path, bool locks);
 

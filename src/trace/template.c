@@ -13,7 +13,7 @@
 
 enum {
     BARS_MOST = 60,
-    FIELD_BYTES = 200, /* of a value, unless its field says how many */
+    FIELD_BYTES = 200, /* bytes of a value, unless its field has a number */
     HTML_BYTES = 400,
     CELL_BYTES = 65536,
 };
@@ -81,7 +81,8 @@ void spark_line(char *made, const double *heights, int width)
         made = stpcpy(made, spark_glyph(most > 0 ? heights[i] / most : 0, "·"));
 }
 
-/* "3:10,4:7" -> bars: how many there were in each of WIDTH stretches of the whole. */
+/* Write TEXT, "3:10,4:7", as a line of WIDTH small bars to MADE: 10 events in stretch 3, 7 in
+ * stretch 4. The whole time is divided into WIDTH stretches. */
 static void spark_print(char *made, const char *text, int width)
 {
     double counts[BARS_MOST] = {0}, count;
@@ -100,12 +101,12 @@ const char *bar_print(char *made, double share, int width)
 {
     char *end = made;
 
-    for (int i = 0; i < width; i++) /* what is more than nothing has one */
+    for (int i = 0; i < width; i++) /* any share above 0 gets at least one block */
         end = stpcpy(end, share * width + 0.5 >= i + 1 || (!i && share > 0) ? "█" : " ");
     return made;
 }
 
-/* What the outcome called WORD means; other words as they are. */
+/* Return what the outcome WORD means. Other words are returned unchanged. */
 static const char *outcome_meaning(const char *word)
 {
     for (int i = 0; i < OUTCOMES; i++)
@@ -114,7 +115,7 @@ static const char *outcome_meaning(const char *word)
     return word;
 }
 
-/* What is shown of TEXT. */
+/* Write TEXT to MADE in the way of FORMAT. */
 static void text_print(char *made, const char *text, enum cell_format format)
 {
     char what[TORCH_PART];
@@ -261,7 +262,7 @@ static const char *html_entity(char letter)
     }
 }
 
-/* One line of a text. */
+/* Print one LINE escaped for HTML. */
 static void html_line(FILE *out, const char *line)
 {
     char *safe = say_escape(line, strlen(line));
@@ -341,7 +342,7 @@ int word_style(const char *word)
 #define X(number, NAME, word, style) {word, STYLE_##style},
             CHECK_ROWS(X)
 #undef X
-                {"skipped", STYLE_DIM}, /* compile.outcome */
+                {"skipped", STYLE_DIM}, /* a value of compile.outcome, not an outcome of a call */
     };
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -355,7 +356,7 @@ char word_mark(const char *word)
     return STYLE_LETTERS[word_style(word)];
 }
 
-/* ---- a file -------------------------------------------------------------- */
+/* ---- reading a template file ------------------------------------------------------- */
 
 void template_open(struct template *template, const char *text)
 {
@@ -378,7 +379,7 @@ void template_open(struct template *template, const char *text)
             at[length] = 0;
             continue;
         }
-        block->sql = at; /* up to the line that ends with ';', or all that is left */
+        block->sql = at; /* the statement ends at ";" and a line end, or with the file */
         end = strstr(at, ";\n");
         if (!end)
             break;
@@ -404,7 +405,7 @@ const char *block_word(const struct template_block *block, const char *word)
     return NULL;
 }
 
-/* The value of the column NAME, which has so many BYTES, or NULL. */
+/* Return the value of the column NAME (BYTES long), or NULL if the row has no such column. */
 static const struct value *row_value(const struct row *row, const char *name, size_t bytes)
 {
     for (int i = 0; i < row->count; i++)
@@ -471,17 +472,17 @@ struct row facts_row(const struct row_facts *facts)
     return (struct row){facts->values, facts->names, facts->count};
 }
 
-/* ---- fields of a row ----------------------------------------------------- */
+/* ---- printing the fields of a row --------------------------------------------------- */
 
-/* A row, and where it is printed. */
+/* A row that is being printed, and how it is printed. */
 struct printer {
     FILE *out;
-    struct arena *arena; /* for what is printed on the way */
+    struct arena *arena; /* for intermediate texts */
     const struct row *row;
     enum template_way way;
 };
 
-/* What a terminal has for the style of a LETTER. */
+/* Return the terminal's escape sequence for the style LETTER. */
 static const char *style_escape(char letter)
 {
     switch (letter) {
@@ -503,7 +504,7 @@ static const char *style_escape(char letter)
     }
 }
 
-/* {!r}, {!name} */
+/* Print the style of a field such as {!r} or {!name}. */
 static void style_put(const struct printer *p, const char *name, size_t bytes)
 {
     const struct value *value = row_value(p->row, name, bytes);
@@ -532,14 +533,14 @@ static void sql_put(FILE *out, const struct value *value)
         fputs("NULL", out);
 }
 
-/* A field: "name:count>9~noun|other words" shows the column `name` in the format `count`, set right
- * in 9 columns, with a noun after the number; "other words" stand for NULL. */
+/* A field. "name:count>9~noun|other words" prints the column `name` in the format `count`,
+ * right-aligned in 9 columns, with a noun after the number, or "other words" for NULL. */
 struct field {
-    const struct value *value; /* NULL: no such column */
+    const struct value *value; /* NULL if there is no such column */
     enum cell_format format;
-    int width; /* the number; of texts the most bytes */
-    int right; /* columns that it is set right in */
-    int fill;  /* columns that it is filled up to */
+    int width; /* the number after the format; for a text its maximum of bytes */
+    int right; /* right-align in this many columns */
+    int fill;  /* fill with blanks up to this column */
     const char *noun, *other;
     size_t noun_bytes, other_bytes;
 };
@@ -578,7 +579,7 @@ static struct field field_read(const struct row *row, const char *at, size_t byt
     return field;
 }
 
-/* The value of FIELD in words: NULL as the field says, or "?". */
+/* Return the value of FIELD as text. For NULL return the field's own words, or "?". */
 static const char *field_words(const struct printer *p, const struct field *field)
 {
     const struct value *value = field->value;
@@ -596,7 +597,7 @@ static const char *field_words(const struct printer *p, const struct field *fiel
     return value_print(arena_take(p->arena, CELL_TEXT), value, field->format, field->width);
 }
 
-/* How many bytes of its value FIELD shows. */
+/* Return how many bytes of its value FIELD may print. */
 static size_t field_most(const struct printer *p, const struct field *field)
 {
     bool is_text = field->value && field->value->type == QUERY_TEXT;
@@ -616,7 +617,7 @@ static size_t field_most(const struct printer *p, const struct field *field)
     }
 }
 
-/* TEXT as the printer's way has it, the first MOST bytes. */
+/* Return the first MOST bytes of TEXT, escaped for the printer's target. */
 static const char *text_escaped(const struct printer *p, const char *text, size_t most)
 {
     char *made;
@@ -635,7 +636,7 @@ static const char *text_escaped(const struct printer *p, const char *text, size_
     return arena_keep(p->arena, made);
 }
 
-/* The value of FIELD as one word of a shell, which is safe to print. */
+/* Return the value of FIELD as one word of a shell, safe to print. */
 static const char *shell_word(const struct printer *p, const struct field *field)
 {
     bool is_text = field->value && field->value->type == QUERY_TEXT;
@@ -648,7 +649,7 @@ static const char *shell_word(const struct printer *p, const struct field *field
     return arena_keep(p->arena, made);
 }
 
-/* TEXT, escaped already, in at least or at most so many columns as FIELD says. */
+/* Return TEXT, which is escaped already, filled or cut to the columns that FIELD asks for. */
 static const char *field_filled(const struct printer *p, const struct field *field,
                                 const char *text)
 {
@@ -662,7 +663,8 @@ static const char *field_filled(const struct printer *p, const struct field *fie
     return arena_print(p->arena, "%s%*s", text, used < field->fill ? field->fill - used : 0, "");
 }
 
-/* The condition of BYTES at AT holds: "?name", "-name", "+name", "?name=text", "-name=text". */
+/* Does the condition at AT (BYTES long) hold? Conditions are "?name", "-name", "+name",
+ * "?name=text" and "-name=text". */
 static bool is_true(const struct printer *p, const char *at, size_t bytes)
 {
     const char *equals = memchr(at, '=', bytes);
@@ -683,7 +685,7 @@ static bool is_true(const struct printer *p, const char *at, size_t bytes)
     return is_known == (*at == '?');
 }
 
-/* What FIELD prints is escaped and cut. A shell's word is safe in a terminal. */
+/* Must the text of FIELD be escaped and cut? A shell word is escaped already. */
 static bool is_escaping(const struct printer *p, const struct field *field)
 {
     bool is_raw = p->way == TEMPLATE_PLAIN || p->way == TEMPLATE_SENTENCE;
@@ -692,7 +694,8 @@ static bool is_escaping(const struct printer *p, const struct field *field)
     return !is_raw && !is_word;
 }
 
-/* Print the field of BYTES at AT. False: it is NULL or empty and has no other words. */
+/* Print the field at AT (BYTES long). Returns false if its value is NULL or empty and the field has
+ * no words for this. */
 static bool field_put(const struct printer *p, const char *at, size_t bytes)
 {
     bool is_asked = bytes > 0 && strchr("?+-", *at);
@@ -726,7 +729,8 @@ static bool field_put(const struct printer *p, const char *at, size_t bytes)
     return known || field.other;
 }
 
-/* Of the bracket at TEXT. Those that are fields, {[} and {]}, do not count. */
+/* Return the end of the bracket that begins at TEXT, or NULL if it is not closed. The fields {[}
+ * and {]} do not count as brackets. */
 static const char *bracket_end(const char *text, const char *end)
 {
     for (int depth = 0; text < end; text++) {
@@ -741,7 +745,7 @@ static const char *bracket_end(const char *text, const char *end)
     return NULL;
 }
 
-/* TEXT up to END with its fields; *ALL becomes false where one of them is NULL. */
+/* Return TEXT up to END with its fields filled in. *ALL becomes false if a field has no value. */
 static const char *fields_print(struct arena *arena, const struct row *row, enum template_way way,
                                 const char *text, const char *end, bool *all)
 {

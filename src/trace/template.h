@@ -1,6 +1,7 @@
 /* trace/template.h -- the language of all pages: text with fields of rows, in files below schemas/.
  *
- * A file is SQL statements. Above each, lines that begin with "--" say how its rows are printed:
+ * A file consists of SQL statements. The lines above a statement begin with "--" and tell how its
+ * rows are printed:
  *
  *     --# graph breaks
  *     --|     line {line}: {reason:200}[, at {place}]
@@ -8,11 +9,11 @@
  *
  * Blocks of schemas/pages/ have no statement: C fills in the rows (struct row_facts).
  *
- * docs/internals.md, "Templates", has the words and the fields. This file reads the lines and fills
- * in the fields; tui/page.c prints the lines on the screen, trace/page_text.c elsewhere.
+ * docs/internals.md, "Templates", describes the lines and the fields. template.c parses the lines
+ * and fills in the fields; tui/page.c prints the lines on the screen, trace/page_text.c elsewhere.
  *
- * Values are text of traced programs: long, hostile. A field escapes its value for where it is
- * printed, and cuts it; nothing of a value is read as a template. */
+ * Values come from traced programs, so they can be long and hostile. A field cuts its value and
+ * escapes it for its target. No part of a value is read as a template. */
 #ifndef DYNTRACE_TEMPLATE_H
 #define DYNTRACE_TEMPLATE_H
 
@@ -24,7 +25,7 @@
 
 struct query;
 
-/* What a row is, read by a query. Texts are cut. */
+/* A value of a row that a query has read. Long texts are cut. */
 struct value {
     unsigned char type; /* enum query_type */
     union {
@@ -34,11 +35,16 @@ struct value {
     };
 };
 
-/* How it is shown, and the word for that in the files of schemas/. The first six are for texts;
- * ended is how a process ended; differ is a value that is to be told from another such one beside
- * it; words are an outcome's; phase and reason are torch's: what a phase of a compile is about,
- * what broke a graph. percent has one decimal, share three digits, rough two. shell is a text as
- * one word of a shell. */
+/* The formats of a field, and the word for each in the files of schemas/:
+ *
+ *     text to spark           for texts; the last two parts of a path; how a process ended; a value,
+ *                             shortened so that it differs from the value beside it; an outcome in
+ *                             its style; a line of small bars
+ *     words                   what an outcome means
+ *     phase, reason           what a phase of torch's compile is about; what broke torch's graph
+ *     percent, share, rough   a number with one decimal, with three digits, with two digits
+ *     shell                   a text as one word of a shell
+ *     hidden                  not printed: a column for conditions and links */
 /* clang-format off */
 #define FORMAT_ROWS(X)    \
     X(TEXT, "text") \
@@ -68,51 +74,57 @@ struct value {
 enum cell_format { FORMAT_ROWS(FORMAT_) FORMATS };
 #undef FORMAT_
 
-/* By its word, BYTES long; FORMATS: there is none. */
+/* Return the format called WORD (BYTES long), or FORMATS if there is none. */
 enum cell_format format_named(const char *word, size_t bytes);
 
-/* What a function is called: one without a name is seen, too. */
+/* Return a function's name as it is printed: '' for an empty name, so that people see it. */
 static inline const char *name_shown(const char *name)
 {
     return *name ? name : "''";
 }
 
-/* Its text is in ARENA, the first MOST bytes of it. Columns `function` have names. */
+/* Return the value of COLUMN. A text is copied to ARENA, at most MOST bytes of it. In a column
+ * called `function` an empty name is replaced (name_shown). */
 enum {
     VALUE_TEXT = 400,
     VALUE_LONG = 4000
-}; /* on the screen; elsewhere, unless all is asked for */
+}; /* VALUE_TEXT: on the screen. VALUE_LONG: elsewhere, unless all is asked for. */
 struct value value_read(struct arena *arena, struct query *query, int column, size_t most);
 
-/* MADE has room for CELL_TEXT bytes and is returned. WIDTH: how many columns a bar or a line of
- * bars has. */
+/* Write VALUE as text to MADE, which has room for CELL_TEXT bytes, and return MADE. WIDTH is the
+ * number of columns of a bar, or of a line of small bars. */
 enum { CELL_TEXT = 512 };
 const char *value_print(char *made, const struct value *value, enum cell_format format, int width);
 
-/* SHARE of 1 as a bar, into MADE, of at most WIDTH columns. A bar of a line of them, so high; NONE
- * where there is nothing. A line of them. */
+/* bar_print: write to MADE a horizontal bar of SHARE (0 to 1) of WIDTH columns.
+ *
+ * spark_glyph: return one small vertical bar of the height SHARE (0 to 1), or NONE for 0.
+ *
+ * spark_line: write to MADE a line of WIDTH small bars. The greatest of HEIGHTS has full height. */
 const char *bar_print(char *made, double share, int width);
 const char *spark_glyph(double share, const char *none);
 void spark_line(char *made, const double *heights, int width);
 
-/* Less than, equal to or greater than zero; NULL is least, numbers come before texts. */
+/* Compare two values. Returns a number less than, equal to or greater than zero. NULL comes before
+ * numbers, and numbers before texts. */
 int value_compare(const struct value *a, const struct value *b);
 
-/* TEXT escaped and cut to WIDTH bytes; NULL is "?". */
+/* Return TEXT escaped and cut to WIDTH bytes, or "?" for NULL. */
 const char *text_safe(struct arena *arena, const char *text, size_t width);
 
-/* TEXT, which may have styles marked in it, cut or filled to COLUMNS on the screen. */
+/* Return TEXT cut or filled to COLUMNS on the screen. TEXT may have styles marked in it. */
 const char *text_fit(struct arena *arena, const char *text, int columns);
 
-/* "1 call", "2 calls", "2 entries": COUNT of what the BYTES of NOUN name; BRIEFLY: "41.2 M". */
+/* Return COUNT with NOUN (BYTES long) in singular or plural: "1 call", "2 calls", "2 entries". If
+ * BRIEFLY, large numbers are shortened: "41.2 M calls". */
 const char *text_counted_as(struct arena *arena, int64_t count, bool briefly, const char *noun,
                             size_t bytes);
 
-/* TEXT between QUOTEs, which are doubled in it. */
+/* Print TEXT between two QUOTEs. A QUOTE inside TEXT is doubled. */
 void text_quote(FILE *out, const char *text, size_t bytes, char quote);
 
-/* The style of a word, an outcome or a result, and its letter in marked text; STYLE_NORMAL for
- * others. */
+/* Return the style of an outcome's or a check result's WORD, or STYLE_NORMAL for other words.
+ * word_mark returns the style's letter in marked text. */
 int word_style(const char *word);
 char word_mark(const char *word);
 
@@ -122,46 +134,48 @@ struct template_line {
 
 struct template_block {
     LIST(struct template_line) lines;
-    const char *sql; /* "" : none */
+    const char *sql; /* "" if the block has no statement */
 };
 
 struct template
 {
-    struct arena arena; /* the file, cut into the parts of the blocks */
+    struct arena arena; /* owned: a copy of the file; the blocks point into it */
     LIST(struct template_block) blocks;
 };
 
-/* The blocks of TEXT, which is copied, in an empty TEMPLATE. */
+/* Parse TEXT into the blocks of TEMPLATE, which is empty. TEXT is copied. */
 void template_open(struct template *template, const char *text);
 void template_close(struct template *template);
 
-/* What stands behind WORD; NULL: the block, which may be NULL, has no such line. */
+/* Return the rest of the first line of BLOCK that begins with WORD. Returns NULL if there is no
+ * such line, or if BLOCK is NULL. */
 const char *block_word(const struct template_block *block, const char *word);
 
-/* The row that fields are of. */
+/* A row whose columns fill in fields. */
 struct row {
     const struct value *values;
     const char *const *names;
     int count;
 };
 
-/* A row that C fills in, for lines without a statement. Names and texts are borrowed. */
+/* A row that C fills in, for blocks without a statement. Names and texts are borrowed. */
 enum { FACTS_MOST = 64 };
-#define FACT_UNKNOWN INT64_MIN /* an integer that is NULL */
+#define FACT_UNKNOWN INT64_MIN /* the integer that stands for NULL */
 struct row_facts {
     struct value values[FACTS_MOST];
     const char *names[FACTS_MOST];
     int count;
 };
 
-void fact_text(struct row_facts *facts, const char *name, const char *text); /* NULL is NULL */
+/* a TEXT of NULL is NULL */
+void fact_text(struct row_facts *facts, const char *name, const char *text);
 void fact_integer(struct row_facts *facts, const char *name, int64_t integer);
 void fact_real(struct row_facts *facts, const char *name, double real);
 
-/* For {?name}: NULL unless IS. */
+/* Set NAME to 1 or NULL, for a condition {?name}. */
 void fact_is(struct row_facts *facts, const char *name, bool is);
 
-/* The one of these that is for VALUE's type; a condition is an int in C. */
+/* Call the function above that fits the type of VALUE. The type of a comparison in C is int. */
 #define fact_of(facts, name, value) \
     _Generic((value),                   \
         bool: fact_is,                  \
@@ -173,31 +187,37 @@ void fact_is(struct row_facts *facts, const char *name, bool is);
 
 struct row facts_row(const struct row_facts *facts);
 
-/* The value of the first field of TEXT, and as an integer. NULL, false: there is none. */
+/* row_field: return the value of the first field in TEXT, or NULL if there is none.
+ *
+ * row_integer: store the integer value of the first field in TEXT. Returns false if there
+ * is none. */
 const struct value *row_field(const struct row *row, const char *text);
 bool row_integer(const struct row *row, const char *text, int64_t *integer);
 
-/* Where a line is printed: values are escaped for that, styles are what it has for them. */
+/* Where a line is printed. The target decides how values are escaped and how styles look. */
 enum template_way {
-    TEMPLATE_PLAIN,    /* as they are, without styles */
-    TEMPLATE_SENTENCE, /* as they are, and brackets are text: rules of remedies.txt */
-    TEMPLATE_MARKED,   /* on the screen: styles are marked (lib/style.h) */
-    TEMPLATE_LINES,    /* in a terminal or a file, without styles */
-    TEMPLATE_COLOUR,   /* in a terminal that has colours */
-    TEMPLATE_WHOLE,    /* as TEMPLATE_LINES, but no value is cut */
-    TEMPLATE_CELL,     /* in a cell of lib/table.h, which escapes itself */
-    TEMPLATE_HTML,     /* markup of the template stays, values have none */
-    TEMPLATE_SQL,      /* as literals; brackets are text */
+    TEMPLATE_PLAIN, /* values unescaped, no styles */
+    /* values unescaped, and brackets are plain text, for rules of remedies.txt */
+    TEMPLATE_SENTENCE,
+    TEMPLATE_MARKED, /* on the screen, with styles as marks (lib/style.h) */
+    TEMPLATE_LINES,  /* in a terminal or a file, without styles */
+    TEMPLATE_COLOUR, /* in a terminal with colours */
+    TEMPLATE_WHOLE,  /* like TEMPLATE_LINES, but no value is cut */
+    TEMPLATE_CELL,   /* in a cell of lib/table.h, which escapes the text */
+    TEMPLATE_HTML,   /* in HTML; the template may have markup, values may not */
+    TEMPLATE_SQL,    /* values as SQL literals; brackets are plain text */
 };
 
-/* TEXT for HTML: markup is spelled out, so are controls but line ends; cut to WIDTH bytes. */
+/* Print TEXT escaped for HTML and cut to WIDTH bytes. Line ends stay; other control characters are
+ * written out. */
 void html_text(FILE *out, const char *text, size_t width);
 
-/* BYTES of TEXT with fields filled in. NULL: all of it stood in brackets and is left out. */
+/* Return the first BYTES of TEXT with the fields filled in. Returns NULL if all text is in brackets
+ * and none of them is printed. */
 const char *template_print(struct arena *arena, const struct row *row, enum template_way way,
                            const char *text, size_t bytes);
 
-/* TEXT up to its "=>", with fields filled in; as template_print. */
+/* Like template_print, for TEXT up to its "=>". */
 const char *row_print(struct arena *arena, const struct row *row, const char *text,
                       enum template_way way);
 

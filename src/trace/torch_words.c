@@ -25,7 +25,7 @@ int torch_version(const char *text)
 
 const char *torch_limit_name(int version, bool ever)
 {
-    if (version < 207) /* later versions know these names as well, but do not say them */
+    if (version < 207) /* later versions still accept these names, but do not print them */
         return ever ? "accumulated_cache_size_limit" : "cache_size_limit";
     return ever ? "accumulated_recompile_limit" : "recompile_limit";
 }
@@ -78,7 +78,8 @@ static bool begins(const char *text, const char *words)
     return !strncmp(text, words, strlen(words));
 }
 
-/* LINE is LABEL and a text, which becomes PART where there is none yet. */
+/* If LINE begins with LABEL and a text follows, keep the text in PART, unless PART has one already.
+ * Returns whether LINE is such a line. */
 static bool take(char part[TORCH_PART], const char *line, const char *label)
 {
     const char *text = line + strlen(label);
@@ -90,7 +91,7 @@ static bool take(char part[TORCH_PART], const char *line, const char *label)
     return true;
 }
 
-/* Hints that torch adds everywhere and that are not about this place. */
+/* Is LINE a hint about the program? torch adds the hints listed here to most messages. */
 static bool hint_useful(const char *line)
 {
     static const char *const others[] = {"Please report",
@@ -124,7 +125,7 @@ struct torch_reason torch_reason_split(const char *reason)
         if (!what)
             snprintf(made.what, TORCH_PART, "%s", line);
         else if (made.what[what - 1] ==
-                 ':') /* "backend='mine' raised:", and the next line says what */
+                 ':') /* "backend='mine' raised:": the next line has the rest */
             snprintf(made.what + what, TORCH_PART - what, " %s", line);
         else if (!take(made.why, line, "Explanation:") &&
                  !begins(line, "Developer debug context:") &&
@@ -132,7 +133,8 @@ struct torch_reason torch_reason_split(const char *reason)
                    (!hint_useful(line) || take(made.hint, line, "Hint:"))) &&
                  !*made.why && !indented &&
                  (begins(made.what, "generic_jump") || begins(made.what, "step_unsupported")))
-            /* the cause of a break that is named after where it is */
+            /* the first line names only the instruction at which the graph broke; this line is the
+             * cause */
             snprintf(made.what, TORCH_PART, "%s", line);
     }
     free(copy);

@@ -1,7 +1,7 @@
-/* trace/torch_words.h -- the meaning of torch's names and sentences.
+/* trace/torch_words.h -- the meaning of torch's names and messages.
  *
- * Works on strings only, without the trace. The strings come from traced programs and may be
- * malformed; results are never longer than their input. */
+ * The functions work on strings only, without the trace. The strings come from traced programs and
+ * may be malformed. No result is longer than its input, apart from fixed words. */
 #ifndef DYNTRACE_TORCH_WORDS_H
 #define DYNTRACE_TORCH_WORDS_H
 
@@ -10,31 +10,35 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* 206 for "2.6.0+cpu", 213 for "2.13.1"; 0: no version. */
+/* Return a version as a number: 206 for "2.6.0+cpu", 213 for "2.13.1". Returns 0 if TEXT is not a
+ * version. */
 int torch_version(const char *text);
 
-/* Differences between torch versions, except remedies (trace/remedies.txt). VERSION is
- * torch_version()'s. */
-/* The option that limits a code object's current entries or, if EVER, all entries it ever had. */
+/* What differs between torch versions, except remedies (trace/remedies.txt). VERSION is a result of
+ * torch_version(). */
+/* Return the name of torch's limit on the entries that a code object has at a time. If EVER, return
+ * the name of the limit on all entries that it ever had. */
 const char *torch_limit_name(int version, bool ever);
 
-/* Is it a resume function? "Net.torch_dynamo_resume_in_forward_at_12" is: *FUNCTION becomes
- * "Net.forward", which the caller frees, and *LINE 12. Both may be NULL. */
+/* Is QUALNAME a resume function, such as "Net.torch_dynamo_resume_in_forward_at_12"? If so, set
+ * *FUNCTION to "Net.forward", which the caller frees, and *LINE to 12. Both pointers may
+ * be NULL. */
 bool torch_resume(const char *qualname, char **function, int64_t *line);
 
-/* "the rest of Net.forward after line 12", at most WIDTH bytes of the name; the caller frees it.
- * NULL: it is no resume function. */
+/* Return "the rest of Net.forward after line 12", with at most WIDTH bytes of the name. Returns
+ * NULL if QUALNAME is not a resume function. The caller frees the text. */
 char *torch_rest_words(const char *qualname, size_t width);
 
-/* Torch's reason for a graph break or a failure, taken apart. From 2.7 on it is written so:
+/* torch's reason for a graph break or a failure, split into parts. Since torch 2.7 a reason looks
+ * like this:
  *
  *     Failed to trace builtin operator           what
  *       Explanation: Dynamo does not ...         why
  *       Hint: Avoid calling ...                  hint: the first that says what to do
  *       Developer debug context: builtin ...
  *
- * Other reasons have only WHAT: their first line, joined with the next one if it ends in a colon.
- * Missing parts are empty; each part is one line, cut if longer. */
+ * Other reasons have only WHAT: their first line, joined with the next line if it ends in a colon.
+ * A missing part is empty. Each part is one line, cut if longer. */
 enum { TORCH_PART = 1000 };
 struct torch_reason {
     char what[TORCH_PART], why[TORCH_PART], hint[TORCH_PART];
@@ -42,7 +46,7 @@ struct torch_reason {
 
 struct torch_reason torch_reason_split(const char *reason);
 
-/* A phase of a compile in words, or NULL. */
+/* Return what a phase of a compile is about, or NULL if NAME is unknown. */
 const char *torch_phase_words(const char *name);
 
 #endif

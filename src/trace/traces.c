@@ -1,4 +1,4 @@
-/* trace/traces.c -- the words of a command line as traces. See trace/traces.h. */
+/* trace/traces.c -- the operands of a command line as traces. See trace/traces.h. */
 #include "trace/traces.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 
 enum { OTHERS_NAMED = 3, NAME_MOST = 600 };
 
-static struct traces known; /* all that were listed */
+static struct traces known; /* all traces that were listed */
 static size_t left_out;
 static struct arena names;
 
@@ -64,7 +64,8 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* A file that is neither a trace nor kept beside one by SQLite or a recorder. */
+/* Is ENTRY a file that is not a trace, and that neither SQLite nor a recorder keeps beside
+ * a trace? */
 static bool is_other(const struct dirent *entry)
 {
     static const char *const beside[] = {".db", ".db-wal", ".db-shm", ".db-journal", ".db-frames"};
@@ -170,7 +171,7 @@ struct db *traces_next(struct traces *traces)
     return NULL;
 }
 
-/* Their name for messages: "ranks/" or "a.db and 9 others". */
+/* Return the name of several traces for messages: "ranks/" or "a.db and 9 others". */
 static const char *words_name(char *const *words, size_t count)
 {
     return words[1] ? arena_print(&names, "%.*s and %zu other%s", NAME_MOST, words[0], count - 1,

@@ -72,7 +72,7 @@ const struct trial *trials_baseline(const struct trials *trials, const struct tr
 
 /* ---- counting ------------------------------------------------------------ */
 
-/* The columns from FIRST on that both count statements have. */
+/* Read the columns that both count statements have, beginning at column FIRST. */
 static struct trial_counts counts_read_from(struct query *row, int first)
 {
     return (struct trial_counts){
@@ -124,7 +124,7 @@ static void bind_known(struct query *query, int parameter, int64_t value)
         query_bind_integer(query, parameter, value);
 }
 
-/* Bind COUNTS from PARAMETER on. */
+/* Bind COUNTS to the parameters from PARAMETER on. */
 static void bind_counts(struct query *query, int parameter, const struct trial_counts *counts)
 {
     query_bind_integer(query, parameter, counts->compiles);
@@ -149,7 +149,7 @@ int64_t trials_function_id(struct db *db, const struct trial_function *function)
     return id;
 }
 
-/* The step time of ROW's function; FACT_UNKNOWN: there is none. */
+/* Return the step time of ROW's function, or FACT_UNKNOWN if there is none. */
 static int64_t step_of(const struct trial_row *row, const struct trial_figures *figures)
 {
     const struct trial_counts *counts =

@@ -5,7 +5,8 @@
  *     for (size_t i = 0; i < trials.count; i++)   ... trials.at[i]
  *     list_free(&trials);
  *
- * `try` runs the command, counts what the trace of that run says, and stores it:
+ * `try` runs the command, counts events in the trace of this run, and stores the counts in the
+ * trace that it was given:
  *
  *     struct trial_figures figures = {0};
  *     trials_count(db_of_the_run, &arena, &figures);
@@ -23,20 +24,22 @@
 
 struct db;
 
-/* A trial, oldest first. An integer that is NULL in the trace is FACT_UNKNOWN (trace/template.h):
- * all counts of a run that left no trace. */
+/* A trial. An integer that is NULL in the trace is FACT_UNKNOWN (trace/template.h): all counts are,
+ * if the run left no trace. */
 struct trial {
     int64_t trial_id;
-    int64_t batch;           /* the trial_id of its baseline */
-    const char *setting;     /* as given to --set, several separated by a blank; "": unchanged */
-    const char *error;       /* why it is no answer, or NULL */
-    const char *values_same; /* "equal", "close", "different"; NULL: not compared */
+    int64_t batch; /* the trial_id of the baseline of its batch */
+    /* as given to --set, several separated by blanks; "" for the baseline */
+    const char *setting;
+    const char *error; /* why the run does not count, for example a refused setting; or NULL */
+    const char *values_same; /* "equal", "close" or "different"; NULL if values were not compared */
     int64_t exit_code, exit_signal, output_same;
     int64_t compiles, recompiles, breaks, eager, hits, compile_ns, step_ns;
-    bool baseline;    /* the unchanged run of its batch */
-    bool works;       /* it ended, wrote and returned as the baseline did */
-    bool gain;        /* it works, and beat the baseline */
-    const char *note; /* that in words, or why it does not work; NULL: a baseline that works */
+    bool baseline; /* the unchanged run of its batch */
+    bool works;    /* ended like the baseline, with the same output and results */
+    bool gain;     /* works, and is better than the baseline */
+    /* the gain in words, or why the trial does not work; NULL for a baseline that works */
+    const char *note;
 };
 
 struct trials {
@@ -44,27 +47,28 @@ struct trials {
     size_t count, room;
 };
 
-/* Add the trials of DB to INTO, with the counts of the function that has the code ids IDS, "3, 7"
- * (find_code.h), or of whole runs for NULL. Texts live in ARENA. False on error,
- * which has been reported. */
+/* Add the trials of DB to INTO, oldest first. IDS are the code ids "3, 7" of the function
+ * (find_code.h) whose counts are read; for NULL the counts are those of the whole run. Texts live
+ * in ARENA. Returns false on error, which has been reported. */
 bool trials_read(struct db *db, struct arena *arena, const char *ids, struct trials *into);
 
-/* The baseline of TRIAL among TRIALS; NULL: it is not there. */
+/* Return the baseline of TRIAL's batch, or NULL if TRIALS does not have it. */
 const struct trial *trials_baseline(const struct trials *trials, const struct trial *trial);
 
-/* The word that names DB in a `dyntrace try` command: its path, or TRACE for several traces that
- * are read as one and have no file of their own. */
+/* Return the word that names DB in a `dyntrace try` command: its path, or TRACE for several traces,
+ * which have no file of their own. */
 const char *trials_trace(const struct db *db);
 
-/* ---- what `try` stores --------------------------------------------------- */
+/* ---- the counts that `try` stores --------------------------------------------- */
 
 struct trial_counts {
     int64_t compiles, recompiles, breaks, compile_ns, hits;
-    int64_t eager;   /* FACT_UNKNOWN: a function was given up, and its later calls were not seen */
-    int64_t step_ns; /* FACT_UNKNOWN: too few calls */
+    /* FACT_UNKNOWN if the compiler gave up a function, because its later calls were not recorded */
+    int64_t eager;
+    int64_t step_ns; /* FACT_UNKNOWN if there were too few calls */
 };
 
-/* Of a function of the trial's own trace, in whichever process. */
+/* A function in the trace of a trial. Its counts are sums over all processes. */
 struct trial_function {
     const char *filename, *qualname;
     int64_t first_line;
@@ -76,27 +80,29 @@ struct trial_figures {
     LIST(struct trial_function) functions;
 };
 
-/* Count what DB, the trace of a run, says, by the definitions of views.sql. Texts live in ARENA.
- * False on error, which has been reported. */
+/* Count events in DB, the trace of a run, as views.sql defines them. Texts live in ARENA. Returns
+ * false on error, which has been reported. */
 bool trials_count(struct db *db, struct arena *arena, struct trial_figures *figures);
 
-/* The counts of the function that FIND names; NULL: it was neither compiled nor called. */
+/* Return the counts of the function that FIND names, or NULL if it was neither compiled
+ * nor called. */
 const struct trial_counts *trials_counts_of(const struct trial_figures *figures,
                                             const struct trial_function *find);
 
-/* The function_id of FUNCTION in DB; FACT_UNKNOWN: none. */
+/* Return the function_id of FUNCTION in DB, or FACT_UNKNOWN if DB does not have the function. */
 int64_t trials_function_id(struct db *db, const struct trial_function *function);
 
-/* A trial's row without its figures. Integers may be FACT_UNKNOWN, stored as NULL; texts may be
- * NULL. */
+/* A row of `trial` without its counts. Integers may be FACT_UNKNOWN, which is stored as NULL; texts
+ * may be NULL. */
 struct trial_row {
-    int64_t batch; /* UNKNOWN: it is a baseline */
+    int64_t batch; /* FACT_UNKNOWN for a baseline */
     const char *setting, *command, *difference, *values_same, *error;
     const struct trial_function *function; /* the function that step_ns is about, or NULL */
     int64_t started_unix_ns, duration_ns, exit_code, exit_signal, output_same;
 };
 
-/* Add ROW to DB, with FIGURES unless that is NULL. Its trial_id; 0 after saying why not. */
+/* Add ROW to DB, with FIGURES unless this is NULL. Returns its trial_id, or 0 on error, which has
+ * been reported. */
 int64_t trials_store(struct db *db, const struct trial_row *row,
                      const struct trial_figures *figures);
 

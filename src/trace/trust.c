@@ -1,4 +1,4 @@
-/* trace/trust.c -- may this file be read as a trace? See trace/trust.h.
+/* trace/trust.c -- decides whether a file may be read as a trace. See trace/trust.h.
  *
  * Runs in: the viewer. */
 #include "trace/trust.h"
@@ -13,8 +13,9 @@
 #include "schema.h"
 #include "trace/function_ids.h"
 
-/* The first column of the first row of SQL, whose ?1 is TEXT and ?2 SECOND; the caller frees it.
- * NULL: none, or an error, now or before, in *STATUS. */
+/* Return the first column of the first row of SQL, with TEXT bound to ?1 and SECOND to ?2. The
+ * caller frees it. Returns NULL if there is no row, and after an error. *STATUS is the first error;
+ * if it is set already, nothing is run. */
 static char *ask(sqlite3 *handle, int *status, const char *sql, const char *text,
                  const char *second)
 {
@@ -46,18 +47,20 @@ static int64_t ask_number(sqlite3 *handle, int *status, const char *sql, int64_t
 static const char schema_words[] =
     "SELECT group_concat(words, char(10)) FROM (SELECT COALESCE(type || ' ' || name || ' ' || "
     "tbl_name, '?') || ' ' || COALESCE(sql, '') AS words FROM main.sqlite_schema ORDER BY 1)";
-/* The schema's statements, and where each is in the file. */
+/* Selects the schema's statements, and where each table is in the file. */
 static const char schema_placed[] = "SELECT group_concat(words, char(10)) FROM (SELECT quote(type) "
                                     "|| quote(name) || quote(tbl_name) || quote(rootpage) || "
                                     "quote(sql) AS words FROM main.sqlite_schema ORDER BY rowid)";
-/* Tables of ours that an older trace may lack, as a list for SQL. Readers find empty ones. */
+/* Tables of ours that an older trace may lack, as a list for SQL. Readers get empty ones
+ * instead. */
 #define YOUNGER "('trial', 'trial_function')"
 
-/* What schemas/ makes. Found once, for it takes longer than the rest of an opening. */
+/* The schema that schemas/ defines. It is computed once, because this takes longer than the rest of
+ * opening a trace. */
 static struct {
-    char *words; /* owned, like the others: schema_words' result */
-    char *json;  /* trust_schema_made */
-    char *views; /* a script that makes them in `temp` */
+    char *words; /* owned, like the others: the result of schema_words */
+    char *json;  /* the result of trust_schema_made */
+    char *views; /* a script that creates our views in `temp` */
 } made;
 static pthread_once_t made_once = PTHREAD_ONCE_INIT;
 
@@ -93,8 +96,7 @@ char *trust_schema(sqlite3 *handle, int *status)
     return ask(handle, status, schema_placed, NULL, NULL);
 }
 
-/* Is the schema of HANDLE's file ours, word for word? Then SQLite has parsed it as it parses ours.
- */
+/* Is the schema of HANDLE's file ours, word for word? If so, SQLite has parsed the same text. */
 static bool schema_is_ours(sqlite3 *handle, int *status)
 {
     char *words = ask(handle, status, schema_words, NULL, NULL);
@@ -106,7 +108,8 @@ static bool schema_is_ours(sqlite3 *handle, int *status)
     return same;
 }
 
-/* Make in `temp`, empty, our tables that are younger than HANDLE's file, which has THEIRS. */
+/* Create in `temp` each table that a newer dyntrace added and the file lacks. The tables are empty.
+ * THEIRS lists the file's tables. */
 static void younger_make(sqlite3 *handle, const char *theirs, int *status)
 {
     static const char lacking[] =
@@ -139,18 +142,18 @@ int trust_make_trials(sqlite3 *handle)
     return status;
 }
 
-/* A file's schema is a program: a view or a generated column runs whenever it is read. So a file
- * with generated columns, virtual tables, triggers, indexes on expressions, or views in place of
- * tables is refused, and so is one that lacks a table of ours. This checks SQLite's parsed schema,
- * through pragmas, because the columns of sqlite_schema may hold any text. Views are always our
- * own: they are created in `temp`, where SQLite looks first, so a file's views of the same names
- * are never used.
+/* Check the schema of HANDLE's file. Returns NULL if it may be read, or the reason why not, which
+ * the caller frees. On an error returns NULL and sets *STATUS to SQLite's error.
+ *
+ * A file's schema is a program: a view or a generated column runs whenever it is read. A file is
+ * refused if it has generated columns, virtual tables, triggers, indexes on expressions, or views
+ * in place of tables, or if it lacks a table of ours. The check uses the schema as SQLite has
+ * parsed it, through pragmas, because the columns of sqlite_schema may hold any text. Views are
+ * always our own: they are created in `temp`, where SQLite looks first, so a file's views of the
+ * same names are never used.
  *
  * A schema that is ours word for word skips these checks, which take longer than the rest of
- * opening. Without VIEWS no views are created: for readers of tables.
- *
- * NULL: HANDLE may be read. Else the reason, which the caller frees; or NULL with SQLite's error in
- * *STATUS. */
+ * opening. VIEWS is false for readers of tables, who need no views. */
 static char *schema_refused(sqlite3 *handle, bool views, int *status)
 {
     static const struct {
@@ -179,8 +182,9 @@ static char *schema_refused(sqlite3 *handle, bool views, int *status)
          "o.value ->> 'name' NOT IN " YOUNGER,
          NULL},
     };
-    /* Once, for each time makes SQLite read every view. With an argument it is SQLite's own: where
-     * the file has a table of that name, this is an error. */
+    /* The list is made once, because each time SQLite reads every view. With an argument
+     * pragma_table_list is certainly SQLite's own function: if the file has a table of this name,
+     * the call is an error. */
     static const char listed[] = "SELECT json_group_array(json_object('name', name, 'type', type))"
                                  " FROM pragma_table_list(NULL) WHERE schema = 'main'";
     bool ours = schema_is_ours(handle, status);

@@ -1,6 +1,6 @@
-/* trace/user_stack.c -- lines of the program that something is there for. See trace/user_stack.h.
+/* trace/user_stack.c -- the lines of the program that need a guard. See trace/user_stack.h.
  *
- * Stacks come from traced programs: what does not read as a place is passed over. */
+ * Stacks come from traced programs: a line that does not look like a place is ignored. */
 #include "trace/user_stack.h"
 
 #include <inttypes.h>
@@ -14,15 +14,15 @@
 #include "trace/prose.h"
 
 enum {
-    PLACES_MOST = 32, /* that are kept, the innermost */
-    PLACES_SHOWN = 8, /* of a path */
+    PLACES_MOST = 32, /* the innermost places are kept */
+    PLACES_SHOWN = 8, /* places that a printed path shows */
     CODE_BYTES = 100,
     NAME_BYTES = 80,
 };
 
 struct place {
     char *file; /* owned */
-    char *code; /* owned: its text, where the stack has it; else NULL */
+    char *code; /* owned: the text of the line if the stack has it, otherwise NULL */
     int64_t line;
     char function[NAME_BYTES];
 };
@@ -48,7 +48,8 @@ static void place_add(struct places *places, const struct place *place)
     places->at[places->count++] = *place;
 }
 
-/* A line that is no place is the code of the one before it, as Python prints tracebacks. */
+/* Keep LINE, which is not a place, as the code of the place before it: Python prints tracebacks in
+ * this way. */
 static void code_add(struct places *places, const char *line)
 {
     struct place *last = places->count ? &places->at[places->count - 1] : NULL;
@@ -84,8 +85,8 @@ static void places_free(struct places *places)
         place_free(&places->at[i]);
 }
 
-/* The end of the guard in torch's sentence, "L['n'] == 6 # if n in d: # a/b.py:8 in f": its first
- * "#" outside of literals. NULL: there is none. */
+/* Return the text after the first "#" outside of string literals: " if n in d: # a/b.py:8 in f" in
+ * torch's sentence "L['n'] == 6 # if n in d: # a/b.py:8 in f". Returns NULL if there is none. */
 static const char *comment_of(const char *said)
 {
     char quote = 0;
@@ -103,8 +104,9 @@ static const char *comment_of(const char *said)
     return NULL;
 }
 
-/* Torch joins the sentences of several guards by "; ", each with a comment: the last one from CODE
- * on that has its code and its place before END. */
+/* Return the last comment between CODE and END that has both a line of code and a place. torch
+ * joins the sentences of several guards by "; ", and each has a comment. Returns CODE if there is
+ * no other. */
 static const char *last_comment(const char *code, const char *end)
 {
     const char *found = code;
@@ -120,8 +122,8 @@ static const char *last_comment(const char *code, const char *end)
     return found;
 }
 
-/* The text of PLACE that torch's sentence quotes; the caller frees it. NULL: it quotes none, or
- * another line. */
+/* Return the line of code at PLACE that torch's sentence SAID quotes. Returns NULL if SAID quotes
+ * none, or another place. The caller frees it. */
 static char *code_said(const char *said, const struct place *place)
 {
     const char *code = said ? comment_of(said) : NULL, *at, *path;
@@ -136,7 +138,7 @@ static char *code_said(const char *said, const struct place *place)
     code = last_comment(code, at);
     for (path = at; path > code && strncmp(path - 1, "# ", 2) != 0; path--)
         continue;
-    if (path == code) /* there is no code before it */
+    if (path == code) /* the sentence has no code before the place */
         return NULL;
     path++;
     bytes = (size_t)(at - path);
@@ -148,8 +150,8 @@ static char *code_said(const char *said, const struct place *place)
     return is_file && path > code ? strndup(code, (size_t)(path - code)) : NULL;
 }
 
-/* The text of PLACE, without the colon of a compound statement; the caller frees it. NULL: not
- * known. */
+/* Return the line of code at PLACE, without the colon of a compound statement. Returns NULL if it
+ * is not known. The caller frees it. */
 static char *code_of(const struct place *place, const char *said, struct lines *lines)
 {
     char *code = place->code ? strdup(place->code) : code_said(said, place);
@@ -172,7 +174,8 @@ static char *code_of(const struct place *place, const char *said, struct lines *
     return NULL;
 }
 
-/* NAME is the last part of FUNCTION, "Net.forward" or "Net.<locals>.forward". */
+/* Is NAME the last part of FUNCTION, as "forward" is of "Net.forward" and
+ * "Net.<locals>.forward"? */
 static bool is_function(const char *name, const char *function)
 {
     const char *dot = function ? strrchr(function, '.') : NULL;
