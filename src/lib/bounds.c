@@ -1,4 +1,4 @@
-/* lib/bounds.c -- how much memory and processor time a reader of traces may take. See lib/bounds.h.
+/* lib/bounds.c -- limits on the memory and processor time of a reader of traces. See lib/bounds.h.
  *
  * Runs in: the viewer. */
 #include "lib/bounds.h"
@@ -18,17 +18,18 @@ enum {
     BASE_S = 60,
     BASE_MB = 512,
     S_PER_GB = 600,
-    SIZES = 4, /* allowed bytes of memory for each byte of a trace */
+    SIZES = 4, /* bytes of memory allowed for each byte of a trace */
     AT_END = 4,
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct map traces;   /* (device, inode) -> bytes */
-static int64_t trace_bytes; /* bytes of all traces */
+static struct map traces;   /* key: device and inode of a trace; value: its bytes */
+static int64_t trace_bytes; /* bytes of all traces together */
 enum mode { TIMED, ATTENDED, TIMELESS };
 static atomic_int mode; /* an enum mode */
 static atomic_bool armed, needed;
-static atomic_llong time_ns, since_ns; /* the limit, and the start of its count */
+/* the limit, and the processor time at which its count began */
+static atomic_llong time_ns, since_ns;
 static struct rlimit data_before;
 /* formatted beforehand, because a signal handler prints them */
 static char name[600], memory_words[300], time_words[300];
@@ -49,7 +50,7 @@ static _Noreturn void end(const char *words)
     char line[sizeof name + sizeof memory_words + 20];
 
     if (atomic_flag_test_and_set(&ending))
-        for (;;) /* another thread is ending the process */
+        for (;;) /* another thread is ending the process already */
             pause();
     for (int i = 0; i < AT_END; i++)
         if (at_end[i])
@@ -70,7 +71,8 @@ static void on_time(int unused)
 static void timer_set(void)
 {
     int64_t left = atomic_load(&time_ns) - (time_used() - atomic_load(&since_ns));
-    /* rearm every second: a signal during an interactive wait is ignored */
+    /* The signal is repeated every second, because a signal during an interactive wait is
+     * ignored. */
     struct itimerval timer = {{1, 0}, {0, 0}};
 
     if (left < 1000000)
@@ -81,7 +83,7 @@ static void timer_set(void)
     setitimer(ITIMER_PROF, &timer, NULL);
 }
 
-/* Read DYNTRACE_LIMITS. False: no limits. */
+/* Read DYNTRACE_LIMITS. Returns false if it is "off". */
 static bool limits_read(int64_t *seconds, int64_t *megabytes)
 {
     const char *text = getenv("DYNTRACE_LIMITS");
@@ -98,7 +100,7 @@ static bool limits_read(int64_t *seconds, int64_t *megabytes)
 
 static void memory_set(int64_t bytes)
 {
-#ifndef __SANITIZE_ADDRESS__ /* whose shadow is all of the address space */
+#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer's shadow memory takes all of the address space */
     struct rlimit limit = data_before;
     if (limit.rlim_max == RLIM_INFINITY || (rlim_t)bytes < limit.rlim_max)
         limit.rlim_cur = (rlim_t)bytes;
@@ -107,7 +109,7 @@ static void memory_set(int64_t bytes)
 #endif
 }
 
-/* A file's allocated size: a sparse file may claim any size. */
+/* Return the allocated size of a file, because a sparse file may claim any size. */
 static int64_t bytes_of(const struct stat *st)
 {
     int64_t blocks = (int64_t)st->st_blocks * 512;
@@ -130,7 +132,7 @@ void bounds_trace(const char *path)
     safe = say_escape(path, strnlen(path, 140));
     pthread_mutex_lock(&lock);
     known = map_put(&traces, (int64_t)(file.st_dev << 48 ^ file.st_ino));
-    trace_bytes += bytes - *known; /* a file that is opened again may have grown */
+    trace_bytes += bytes - *known; /* a trace that is opened again may have grown */
     *known = bytes;
     seconds += trace_bytes / 1000000 * S_PER_GB / 1000;
     megabytes += trace_bytes / 1000000 * SIZES;

@@ -1,4 +1,4 @@
-/* lib/json.c -- the writer of JSON, and the UTF-8 that text in it is made of. See lib/json.h.
+/* lib/json.c -- writes JSON, and decodes UTF-8. See lib/json.h.
  *
  * Runs in: the collector and the viewer. */
 #include "lib/json.h"
@@ -23,11 +23,11 @@ size_t json_rune(const unsigned char *text, size_t bytes, unsigned long *rune)
     }
     if (found < least[length] || found > 0x10ffff || (found >= 0xd800 && found <= 0xdfff))
         return 0;
-    *rune = found; /* only now: callers look at it first */
+    *rune = found; /* set it only for valid text: callers test *RUNE before the result */
     return length;
 }
 
-/* What would move a terminal's cursor or turn its text. */
+/* Would RUNE move a terminal's cursor or change the direction of its text? */
 static bool is_control(unsigned long rune)
 {
     const bool turns = rune == 0x061c || rune == 0x200e || rune == 0x200f ||
@@ -206,7 +206,7 @@ void json_real(struct json *json, const char *key, double value, int precision)
 {
     char digits[JSON_DIGITS];
 
-    if (!isfinite(value)) { /* JSON has no word for it */
+    if (!isfinite(value)) { /* JSON cannot express infinity and nan */
         json_null(json, key);
         return;
     }

@@ -1,4 +1,4 @@
-/* lib/json.h -- the writer of JSON, and the UTF-8 that text in it is made of.
+/* lib/json.h -- writes JSON, and decodes UTF-8.
  *
  * Runs in: the collector and the viewer.
  *
@@ -12,10 +12,12 @@
  *     json_string(&j, NULL, "f"), json_string(&j, NULL, NULL);
  *     json_end(&j), json_end(&j);
  *
- * Commas, blanks and escapes are the writer's. KEY is NULL in a list and at the top.
+ * The writer adds commas, blanks and escapes. KEY is NULL for an item of a list and for the
+ * outermost value.
  *
- * Text comes from traced programs. A byte that is not UTF-8 becomes \udcXX, which Python reads as
- * that byte (surrogateescape); controls are escaped: safe on a terminal. */
+ * Text comes from traced programs. A byte that is not UTF-8 is written as \udcXX, which Python
+ * reads as the same byte (surrogateescape). Control characters are escaped, so the output is safe
+ * on a terminal. */
 #ifndef DYNTRACE_JSON_H
 #define DYNTRACE_JSON_H
 
@@ -26,11 +28,11 @@
 
 enum { JSON_DEPTH = 8 }; /* nested objects and lists */
 
-/* Zeroed but for OUT. */
+/* Set OUT, and zero the rest. */
 struct json {
     FILE *out;    /* borrowed */
-    bool compact; /* no blanks */
-    bool broken;  /* the next member begins a line: json_line */
+    bool compact; /* write no blanks */
+    bool broken;  /* json_line has been called: begin the next member on a new line */
     int depth;
     struct json_level {
         char close; /* '}' or ']' */
@@ -40,50 +42,56 @@ struct json {
 
 void json_object(struct json *json, const char *key);
 void json_list(struct json *json, const char *key);
-void json_end(struct json *json); /* of the innermost open object or array */
+void json_end(struct json *json); /* End the innermost open object or list. */
 
-/* Print each member of the innermost open object or array on its own line. */
+/* Print each member of the innermost open object or list on its own line. */
 void json_lines(struct json *json);
 
 /* Start the next member or end on a new line. */
 void json_line(struct json *json);
 
-/* NULL is null. */
+/* A TEXT of NULL is written as null. */
 void json_string(struct json *json, const char *key, const char *text);
 void json_bytes(struct json *json, const char *key, const char *text, size_t bytes);
 void json_integer(struct json *json, const char *key, int64_t value);
-/* null unless KNOWN */
+/* Write VALUE, or null if it is not KNOWN. */
 void json_maybe(struct json *json, const char *key, bool known, int64_t value);
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
-/* PRECISION digits; 0: the fewest that read back as the same number. Numbers that are not finite
- * become null. */
+/* Write VALUE with PRECISION digits, or with the fewest digits that read back as the same number if
+ * PRECISION is 0. Infinity and nan are written as null. */
 void json_real(struct json *json, const char *key, double value, int precision);
-void json_hex(struct json *json, const char *key, const void *bytes, size_t count); /* a blob */
+/* Write a blob in hexadecimal. */
+void json_hex(struct json *json, const char *key, const void *bytes, size_t count);
 /* Write TEXT, which is JSON, unchanged except for control characters. */
 void json_raw(struct json *json, const char *key, const char *text, size_t bytes);
 
-/* Begin a member; the caller writes its value. */
+/* Begin a member named KEY. The caller then writes the value to OUT itself. */
 void json_key(struct json *json, const char *key);
 
-/* ---- below the writer ---------------------------------------------------- */
+/* ---- functions that the writer uses ------------------------------------------- */
 
-/* Format VALUE into MADE, which has JSON_DIGITS bytes. json_digits: the fewest digits that read
- * back as VALUE; returns MADE. json_decimal: much faster than printf; returns the length. */
+/* Format VALUE into MADE, which has JSON_DIGITS bytes.
+ *
+ * json_digits uses the fewest digits that read back as VALUE, and returns MADE. json_decimal is
+ * much faster than printf, and returns the length. */
 enum { JSON_DIGITS = 40 };
 const char *json_digits(char *made, double value);
 size_t json_decimal(char *made, int64_t value);
 
-/* Write TEXT with control characters, bidirectional overrides and invalid UTF-8 escaped: as JSON
- * does if JSON (quotes are then escaped, too), else byte by byte as \xNN. */
+/* Write TEXT with control characters, bidirectional overrides and invalid UTF-8 escaped.
+ *
+ * ESCAPE_STRING: as in a JSON string, with quotes escaped too. ESCAPE_JSON: the same, with quotes
+ * left alone. ESCAPE_BYTES: each such byte as \xNN. */
 enum json_escape { ESCAPE_STRING, ESCAPE_JSON, ESCAPE_BYTES };
 void json_escape(FILE *out, const char *text, size_t bytes, enum json_escape form);
 
-/* Length of the well-formed UTF-8 sequence at TEXT and its code point, or 0. */
+/* Decode the UTF-8 character at TEXT into *RUNE and return its length. Returns 0 if TEXT is not
+ * valid UTF-8. */
 size_t json_rune(const unsigned char *text, size_t bytes, unsigned long *rune);
 
-/* An array of the NUL-separated strings, in a malloc'ed string that the caller frees. NULL: out of
- * memory. */
+/* Return the NUL-separated STRINGS (BYTES long) as a JSON array, which the caller frees. Returns
+ * NULL if memory has run out. */
 char *json_array(const char *strings, size_t bytes);
 
 #endif

@@ -1,14 +1,14 @@
 /* lib/list.h -- growing lists, binary search, a map, and an arena.
  *
  * Runs in: the program. In the collector a failed allocation returns NULL and leaves the list
- * unchanged; in the reading commands allocations do not fail (lib/bounds.h). All of these types are
- * empty when zero, and can be used again after they are freed.
+ * unchanged; in the reading commands allocations do not fail (lib/bounds.h). Zeroed memory is an
+ * empty list, map or arena, and each of them can be used again after it was freed.
  *
  *     LIST(struct code) codes = {0};
- *     struct code *code = list_add(&codes);          zeroed, at the end; NULL: no memory
+ *     struct code *code = list_add(&codes);          zeroed, at the end; NULL if memory has run out
  *     for (size_t i = 0; i < codes.count; i++)       ... codes.at[i]
- *     struct code *code = list_find(&codes, id, 7);  by its member `id`, by which the list is
- *                                                    sorted; NULL: none
+ *     struct code *code = list_find(&codes, id, 7);  the item whose member `id` is 7, or NULL; the
+ *                                                    list is sorted by this member
  *     list_free(&codes);
  *
  * An item's address is valid until the next list_add(). This header includes stdio.h, stdlib.h,
@@ -23,25 +23,26 @@
 
 /* ---- lists --------------------------------------------------------------- */
 
-/* The type of a list. Each use is a new type, so a list that is passed to functions needs a name
- * (typedef, or a struct around it). */
+/* Define the type of a list. Each use is a new type, so a list that is passed to functions needs a
+ * name (typedef, or a struct around it). */
 #define LIST(type)            \
     struct {                  \
         type *at; /* owned */ \
         size_t count, room;   \
     }
 
-/* A new item, zeroed, at the end; NULL: no memory. */
+/* Append a zeroed item and return it. Returns NULL if memory has run out. */
 #define list_add(list)                                                                 \
     ((__typeof__((list)->at))list_more_(&(list)->at, &(list)->count, &(list)->room, 1, \
                                         sizeof *(list)->at))
 
-/* MORE of them; the first. */
+/* Append MORE zeroed items and return the first. Returns NULL if memory has run out. */
 #define list_add_many(list, more)                                                         \
     ((__typeof__((list)->at))list_more_(&(list)->at, &(list)->count, &(list)->room, more, \
                                         sizeof *(list)->at))
 
-/* Item INDEX; appends zeroed items until it exists. NULL: no memory. */
+/* Return item INDEX. Zeroed items are appended until it exists. Returns NULL if memory has
+ * run out. */
 #define list_reach(list, index)                                                   \
     ({                                                                            \
         size_t index_ = (index);                                                  \
@@ -73,11 +74,13 @@ static inline void *list_more_(void *array, size_t *count, size_t *room, size_t 
     return more ? memset(at, 0, more * size) : at;
 }
 
-/* ---- what is sorted ------------------------------------------------------ */
+/* ---- sorted lists ------------------------------------------------------------- */
 
-/* The number of items, of COUNT, before the first for which TEST fails. TEST is an expression of
- * the index, named I: size_t at = sorted_count(cache->count, i,
- *     r->lookups[cache->lookups[i]].start_ns < from_ns); */
+/* Return how many of the first COUNT items fulfil TEST, by binary search: TEST holds for the first
+ * items and for none of the others. TEST is an expression of the index, which has the name I:
+ *
+ *     size_t at = sorted_count(cache->count, i,
+ *                              r->lookups[cache->lookups[i]].start_ns < from_ns); */
 #define sorted_count(count, i, test)              \
     ({                                            \
         size_t low_ = 0, high_ = (count);         \
@@ -91,7 +94,7 @@ static inline void *list_more_(void *array, size_t *count, size_t *room, size_t 
         low_;                                     \
     })
 
-/* The first item of LIST, sorted by MEMBER, whose MEMBER is KEY; NULL: none. */
+/* Return the first item of LIST whose MEMBER is KEY, or NULL. LIST is sorted by MEMBER. */
 #define list_find(list, member, key)                                                              \
     ({                                                                                            \
         __typeof__((list)->at[0].member) key_ = (key);                                            \
@@ -99,7 +102,7 @@ static inline void *list_more_(void *array, size_t *count, size_t *room, size_t 
         found_ < (list)->count && (list)->at[found_].member == key_ ? &(list)->at[found_] : NULL; \
     })
 
-/* Does LIST, sorted numbers, contain KEY? */
+/* Does LIST, a sorted list of numbers, contain KEY? */
 #define list_has(list, key)                                                             \
     ({                                                                                  \
         __typeof__((list)->at[0]) key_ = (key);                                         \
@@ -107,7 +110,8 @@ static inline void *list_more_(void *array, size_t *count, size_t *room, size_t 
         found_ < (list)->count && (list)->at[found_] == key_;                           \
     })
 
-/* Sort LIST, which may be empty, by ORDER, a qsort() function. list_order compares two integers. */
+/* Sort LIST, which may be empty. ORDER is a comparison function as for qsort(). list_order compares
+ * two integers. */
 #define list_sort(list, order) \
     ((list)->count ? qsort((list)->at, (list)->count, sizeof *(list)->at, order) : (void)0)
 
@@ -118,7 +122,7 @@ static inline int list_order(int64_t a, int64_t b)
 
 /* ---- maps ---------------------------------------------------------------- */
 
-/* From integers to integers: ids, counts, or places in a list. */
+/* A map from integers to integers: ids, counts, or places in a list. */
 struct map_slot {
     int64_t key, value;
     bool taken;
@@ -126,10 +130,10 @@ struct map_slot {
 
 struct map {
     struct map_slot *slots; /* owned: open addressing, at most half full */
-    size_t count, room;     /* room: 0, or a power of two */
+    size_t count, room;     /* 0 or a power of two */
 };
 
-/* The slot that has KEY, or a free one for it. */
+/* Return the slot that has KEY, or a free slot for it. */
 static inline struct map_slot *map_slot_(const struct map *map, int64_t key)
 {
     size_t at = (size_t)((uint64_t)key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (map->room - 1);
@@ -139,7 +143,8 @@ static inline struct map_slot *map_slot_(const struct map *map, int64_t key)
     return &map->slots[at];
 }
 
-/* The value of KEY; NULL: none. The address is valid until the next put. */
+/* Return the address of the value of KEY, or NULL if there is none. Valid until the next
+ * map_put. */
 static inline int64_t *map_get(const struct map *map, int64_t key)
 {
     struct map_slot *slot = map->room ? map_slot_(map, key) : NULL;
@@ -147,7 +152,8 @@ static inline int64_t *map_get(const struct map *map, int64_t key)
     return slot && slot->taken ? &slot->value : NULL;
 }
 
-/* The value of KEY, inserted as 0 if new; NULL: no memory. */
+/* Return the address of the value of KEY, which is 0 if KEY is new. Returns NULL if memory has run
+ * out. */
 static inline int64_t *map_put(struct map *map, int64_t key)
 {
     struct map_slot *slot;
@@ -176,33 +182,33 @@ static inline void map_free(struct map *map)
     *map = (struct map){0};
 }
 
-/* ---- arenas: of commands that read --------------------------------------- */
+/* ---- arenas, for commands that read --------------------------------------------- */
 
 /* An arena: memory for many small things, freed together. */
 struct arena {
     LIST(void *) things; /* each owned */
 };
 
-/* Give THING to the arena. Returns THING. */
+/* Pass the ownership of THING to the arena. Returns THING. */
 static inline void *arena_keep(struct arena *arena, void *thing)
 {
     *list_add(&arena->things) = thing;
     return thing;
 }
 
-/* BYTES, zeroed. */
+/* Return zeroed memory of BYTES. */
 static inline void *arena_take(struct arena *arena, size_t bytes)
 {
     return arena_keep(arena, calloc(1, bytes));
 }
 
-/* A copy of the first BYTES of TEXT, with a NUL. */
+/* Copy the first BYTES of TEXT, followed by a NUL. */
 static inline char *arena_text(struct arena *arena, const char *text, size_t bytes)
 {
     return memcpy(arena_take(arena, bytes + 1), text, bytes);
 }
 
-/* A text formatted as by printf. */
+/* Return a new text, formatted as printf would print it. */
 #define arena_print(arena, ...) ((char *)arena_keep(arena, say_print(__VA_ARGS__)))
 
 static inline void arena_free(struct arena *arena)

@@ -1,4 +1,4 @@
-/* lib/near.c -- "did you mean". See lib/near.h.
+/* lib/near.c -- "did you mean": names like a mistyped one. See lib/near.h.
  *
  * Runs in: the command line. */
 #include "lib/near.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The costs of an edit. A letter in the other case is half a mistake. */
+/* The costs of an edit. A letter in the other case costs half as much as another letter. */
 enum { SAME = 0, OTHER_CASE = 1, EDIT = 2, LAST_PART = 1, LONGER = 1 };
 
 static int smaller(int a, int b)
@@ -23,7 +23,8 @@ static int cost_of_change(char from, char to)
     return tolower((unsigned char)from) == tolower((unsigned char)to) ? OTHER_CASE : EDIT;
 }
 
-/* The cheapest edits that make B from A: Levenshtein's distance, a row at a time. */
+/* Return the cost of the cheapest edits that turn A into B. Computes Levenshtein's distance row by
+ * row. */
 static int edits_between(const char *a, const char *b)
 {
     int row[NEAR_BYTES + 1];
@@ -33,7 +34,7 @@ static int edits_between(const char *a, const char *b)
     for (int j = 0; j <= b_length; j++)
         row[j] = j * EDIT;
     for (int i = 1; i <= a_length; i++) {
-        int corner = row[0]; /* of the row above, left of j */
+        int corner = row[0]; /* the value above row[j - 1] */
         row[0] = i * EDIT;
         for (int j = 1; j <= b_length; j++) {
             int changed = corner + cost_of_change(a[i - 1], b[j - 1]);
@@ -45,7 +46,8 @@ static int edits_between(const char *a, const char *b)
     return row[b_length];
 }
 
-/* How far TYPED is from NAME. A name that goes on after TYPED is as near as one in other case. */
+/* Return how far TYPED is from NAME. A name that TYPED begins is as near as a name with one letter
+ * in the other case. */
 static int distance_of(const char *typed, const char *name)
 {
     const char *dot = strrchr(name, '.');
@@ -73,7 +75,7 @@ static bool is_kept(const struct near *near, const char *name)
 
 void near_offer(struct near *near, const char *name)
 {
-    int worst = (int)strnlen(near->typed, NEAR_BYTES); /* half of its letters are others */
+    int worst = (int)strnlen(near->typed, NEAR_BYTES); /* half of the letters may be wrong */
     int distance = distance_of(near->typed, name);
     bool is_like = strlen(name) <= NEAR_BYTES && distance <= worst;
     int at = near->count;

@@ -3,19 +3,18 @@
  *     struct near near = near_begin("reprot");
  *     for each name that exists
  *         near_offer(&near, name);
- *     near_question(&near, "")     "; did you mean report?", or "" when nothing is like it
- */
+ *     near_question(&near, "")     "; did you mean report?", or "" if no name is like it */
 #ifndef DYNTRACE_NEAR_H
 #define DYNTRACE_NEAR_H
 
 enum {
     NEAR_KEPT = 3,    /* names that are proposed */
-    NEAR_BYTES = 200, /* of the longest name that is proposed */
+    NEAR_BYTES = 200, /* bytes of the longest name that is proposed */
 };
 
 struct near_name {
     char text[NEAR_BYTES + 1];
-    int distance; /* near_distance of it and the typed name */
+    int distance; /* the cost of the edits from the typed name */
 };
 
 struct near {
@@ -28,12 +27,12 @@ struct near {
 /* Begin to look for names like TYPED, which is borrowed until near_question. */
 struct near near_begin(const char *typed);
 
-/* Keep a copy of NAME if it is like the typed name and among the nearest. Of a dotted NAME
- * ("Net.forward") the last part may be the one that was meant. */
+/* Keep a copy of NAME if it is like the typed name and among the nearest names. The user may have
+ * meant the last part of a dotted NAME ("Net.forward"). */
 void near_offer(struct near *near, const char *name);
 
-/* "; did you mean a, b or c?", which lives as long as NEAR; or OTHERWISE when no offered name is
- * like the typed one. */
+/* Return "; did you mean a, b or c?", which lives as long as NEAR. Returns OTHERWISE if no offered
+ * name is like the typed one. */
 const char *near_question(struct near *near, const char *otherwise);
 
 #endif

@@ -1,4 +1,4 @@
-/* lib/option.c -- the one parser of command lines. See lib/option.h.
+/* lib/option.c -- parses command lines. See lib/option.h.
  *
  * Runs in: the command line. */
 #include "lib/option.h"
@@ -92,7 +92,7 @@ const char *option_duration(const struct option *option, const char *value)
     double number = strtod(value, &end);
     double unit_ns = times_unit(end, strlen(end));
     double ns = number * unit_ns;
-    bool fits = ns >= 0 && ns <= 1e19; /* nan does not */
+    bool fits = ns >= 0 && ns <= 1e19; /* false for nan */
 
     if (end == value || !unit_ns || !fits)
         return "not a time such as 500ns, 20us, 1.5ms or 2s";
@@ -125,7 +125,7 @@ const struct option *option_find(const struct option *options, const char *argum
     return NULL;
 }
 
-/* Read the option ARGV[*AT]. False on an error, which has been reported. */
+/* Read the option at ARGV[*AT]. Returns false on an error, which has been reported. */
 static bool take(const char *command, const struct option *option, const char *value, char **argv,
                  int *at)
 {
@@ -133,7 +133,7 @@ static bool take(const char *command, const struct option *option, const char *v
     int length = (int)(argument[1] == '-' ? strcspn(argument, "=") : 2);
 
     if (option->value && !value)
-        value = argv[++*at]; /* NULL: no value follows */
+        value = argv[++*at]; /* NULL if no value follows */
     if (value || !option->value)
         why = option->read(option, value);
     if (why == option_empty)
@@ -163,7 +163,7 @@ static void say_unknown(const char *command, const struct option *options, const
 int option_parse(const char *command, const struct option *options, bool stop, int argc,
                  char **argv)
 {
-    bool taken = true; /* until "--" */
+    bool taken = true; /* options are recognized: no "--" so far */
     int count = 0;
 
     for (int i = 1; i < argc; i++) {
@@ -186,16 +186,17 @@ int option_parse(const char *command, const struct option *options, bool stop, i
         asks_for_help = !strcmp(a, "--help") || !strcmp(a, "-h");
         if (dashed && !option && asks_for_help)
             return OPTION_HELP;
-        if (dashed && !option && !strpbrk(a, " \n")) { /* "-- a comment" is SQL */
+        /* an operand such as "-- a comment" is SQL */
+        if (dashed && !option && !strpbrk(a, " \n")) {
             say_unknown(command, options, a);
             return OPTION_BAD;
         }
-        if (stop) { /* the rest is the program's command line */
+        if (stop) { /* the rest is another program's command line */
             count = argc - i;
             memmove(argv, argv + i, (size_t)count * sizeof *argv);
             break;
         }
-        argv[count++] = a; /* moves it forward, never back */
+        argv[count++] = a; /* operands move forward in ARGV, never backward */
     }
     for (int i = count; i < count + 2 && i < argc; i++)
         argv[i] = NULL;

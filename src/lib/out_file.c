@@ -1,4 +1,4 @@
-/* lib/out_file.c -- a file that is there whole or not at all. See lib/out_file.h.
+/* lib/out_file.c -- an output file that is complete or absent. See lib/out_file.h.
  *
  * Runs in: the viewer. */
 #include "lib/out_file.h"
@@ -16,15 +16,16 @@
 
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
 enum { ENDING = sizeof ending / sizeof *ending };
-static char *volatile unfinished; /* borrowed: the temporary file, for on_signal */
-/* the former signal actions, restored when the file is in place */
+/* borrowed: the temporary file to remove, or NULL; read by a signal handler */
+static char *volatile unfinished;
+/* the signal actions to restore when the file is in place */
 static struct sigaction before[NSIG];
 
-/* Safe in a signal handler. */
+/* Remove the unfinished file. Safe in a signal handler. */
 static void take_away(void)
 {
     if (unfinished)
-        unlink(unfinished); /* SQLite creates no journal beside it: db_make */
+        unlink(unfinished); /* SQLite has created no journal beside it, see db_make */
 }
 
 static void on_signal(int number)
@@ -34,7 +35,7 @@ static void on_signal(int number)
     raise(number);
 }
 
-/* Mark PATH as unfinished; NULL: nothing is unfinished. */
+/* Remove PATH when a signal ends the program. If PATH is NULL, stop doing so. */
 static void watch(char *path)
 {
     struct sigaction act = {.sa_handler = on_signal}, old;
@@ -44,7 +45,7 @@ static void watch(char *path)
     for (int i = 0; i < ENDING; i++) {
         int number = ending[i];
         sigaction(number, NULL, &old);
-        /* nohup stays nohup */
+        /* nohup's SIGHUP stays ignored */
         if (path && old.sa_handler != SIG_IGN && old.sa_handler != on_signal) {
             before[number] = old;
             sigaction(number, &act, NULL);
@@ -54,7 +55,7 @@ static void watch(char *path)
     }
 }
 
-/* NULL: PATH may be written; else the reason why not. */
+/* Return NULL if PATH may be written, or the reason why not. */
 static const char *why_not_writable(const char *path, bool force)
 {
     struct stat st;
@@ -78,7 +79,7 @@ const char *out_scratch(struct arena *arena)
     for (size_t i = 0; fd < 0 && i < sizeof places / sizeof *places; i++)
         if (places[i] && *places[i] &&
             (fd = open(places[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) < 0) {
-            /* this file system has no files without a name */
+            /* O_TMPFILE is not supported here */
             char *name = say_print("%s/dyntrace-XXXXXX", places[i]);
             if ((fd = mkostemp(name, O_CLOEXEC)) >= 0)
                 unlink(name);
@@ -104,7 +105,7 @@ bool out_open(struct out_file *out, const char *path, bool force)
     }
     out->path = strdup(path);
     out->temporary = say_print("%s.XXXXXX", path);
-    watch(out->temporary); /* before the file exists: mkstemp() fills in its name first */
+    watch(out->temporary); /* before the file exists: mkstemp() fills in the name first */
     fd = mkstemp(out->temporary);
     out->file = fd < 0 ? NULL : fdopen(fd, "w");
     if (!out->file) {
@@ -116,7 +117,7 @@ bool out_open(struct out_file *out, const char *path, bool force)
     return true;
 }
 
-/* Flush FILE and check for write errors; reports an error once. */
+/* Flush FILE and check for write errors. Reports an error once. */
 static bool flush(FILE *file, const char *name)
 {
     errno = 0;
@@ -142,7 +143,7 @@ bool out_commit(struct out_file *out)
         return true;
     moved =
         renameat2(AT_FDCWD, out->temporary, AT_FDCWD, out->path, out->force ? 0 : RENAME_NOREPLACE);
-    /* the filesystem does not support this rename */
+    /* this filesystem cannot rename without replacing */
     if (moved != 0 && !out->force && (errno == EINVAL || errno == ENOSYS)) {
         moved = link(out->temporary, out->path);
         if (moved == 0)
@@ -197,7 +198,7 @@ char *state_file(const char *name)
     path = say_print("%s%s/dyntrace/%s", own ? state : home, own ? "" : "/.local/state", name);
     for (char *p = path + 1; (p = strchr(p, '/')); p++) {
         *p = 0;
-        mkdir(path, 0700); /* exists already, mostly */
+        mkdir(path, 0700); /* usually the directory exists already */
         *p = '/';
     }
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);

@@ -7,15 +7,16 @@
 
 enum {
     PAGE_SLACK =
-        8, /* bytes that put_big_endian may write, and get_signed read, beyond the last cell */
+        8, /* bytes after the last cell that put_big_endian may write and get_signed may read */
     PAGE_TABLE = 13,
-    PAGE_INDEX = 10, /* first byte of leaf pages; 8 less: interior pages */
+    /* The first byte of a leaf page. The first byte of an interior page is less by 8. */
+    PAGE_INDEX = 10,
 };
 
-/* SQLite's serial type for a number by its significant bits, and the bytes that
- * it takes: 7 bits fit in a signed byte; 0 and 1 have types of their own. */
+/* The serial type by which SQLite stores a number with so many significant bits, and the bytes that
+ * the number takes. 7 bits fit in a signed byte; 0 and 1 have serial types of their own. */
 extern const uint8_t frame_type_of_bits[65], frame_bytes_of_bits[65];
-/* Bytes of a value with a serial type below 10. */
+/* The bytes of a value by its serial type, for types below 10. */
 static const uint8_t frame_bytes_of_type[10] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
 
 static inline unsigned frame_bits(uint64_t value)
@@ -28,7 +29,7 @@ static inline unsigned frame_bytes_of(uint64_t value)
     return frame_bytes_of_bits[frame_bits(value)];
 }
 
-/* Store the low BYTES of VALUE. May write up to 8 bytes, all of them P's. */
+/* Store the low BYTES of VALUE at P. Always writes 8 bytes, so P must have room for 8. */
 static inline uint8_t *put_big_endian(uint8_t *p, uint64_t value, unsigned bytes)
 {
     uint64_t stored = __builtin_bswap64(value << (64 - 8 * bytes) % 64);
@@ -37,7 +38,7 @@ static inline uint8_t *put_big_endian(uint8_t *p, uint64_t value, unsigned bytes
     return p + bytes;
 }
 
-/* The same without writing beyond them: for full pages. */
+/* Store the low BYTES of VALUE at P and write nothing else, for full pages. */
 static inline void patch_big_endian(uint8_t *p, uint64_t value, unsigned bytes)
 {
     while (bytes--)
@@ -53,7 +54,7 @@ static inline uint64_t get_big_endian(const uint8_t *p, unsigned bytes)
     return value;
 }
 
-/* A number of 1 to 8 bytes, with its sign. May read up to 8 bytes. */
+/* Read a signed number of 1 to 8 bytes. Always reads 8 bytes. */
 static inline int64_t get_signed(const uint8_t *p, unsigned bytes)
 {
     uint64_t stored;
@@ -64,7 +65,7 @@ static inline int64_t get_signed(const uint8_t *p, unsigned bytes)
 
 static inline unsigned varint_bytes(uint64_t value)
 {
-    /* Seven bits a byte. Ids stay below 2^56, so never the 9-byte form. */
+    /* A byte holds seven bits. Ids stay below 2^56, so the 9-byte form never occurs. */
     return (unsigned)(63 - __builtin_clzll(value | 1)) / 7 + 1;
 }
 
@@ -96,7 +97,7 @@ static inline uint8_t *put_number(uint8_t *p, uint64_t value, uint8_t *type)
     return put_big_endian(p, value, frame_bytes_of_bits[bits]);
 }
 
-/* The index record for row ID of a table: (KEY, ID). */
+/* Write the record (KEY, ID) of an index, about the row ID of the table. */
 static inline uint8_t *put_key(uint8_t *cell, uint64_t key, uint64_t id)
 {
     uint8_t *p = put_number(cell + 4, key, &cell[2]);

@@ -30,7 +30,7 @@ char *say_escape(const char *text, size_t bytes)
     return made;
 }
 
-enum { LINE_MOST = 4000 }; /* bytes of a message; a name in it may be of any length */
+enum { LINE_MOST = 4000 }; /* bytes of a message, because a name in it may be of any length */
 
 static _Thread_local void (*diverted)(void *context, const char *line);
 static _Thread_local void *diverted_context;
@@ -76,7 +76,7 @@ char *say_print(const char *format, ...)
     va_start(arguments, format);
     va_copy(again, arguments);
     length = vsnprintf(NULL, 0, format, arguments);
-    /* our malloc, not libc's as in asprintf */
+    /* our own malloc, which asprintf would not use */
     if (length >= 0 && (text = malloc((size_t)length + 1)))
         vsnprintf(text, (size_t)length + 1, format, again);
     else

@@ -2,8 +2,8 @@
  *
  * Runs in: the command line (every command).
  *
- * A message is one line: "dyntrace: what: why". It is made where the facts are
- * known (path, errno, SQL); the decision to stop is the command's. */
+ * A message is one line: "dyntrace: what: why". The function that knows the facts (path, errno,
+ * SQL) prints it; the command decides whether to stop. */
 #ifndef DYNTRACE_SAY_H
 #define DYNTRACE_SAY_H
 
@@ -12,33 +12,33 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Print "dyntrace: ..." and a newline on stderr. Control bytes in the text are
- * escaped, so that a hostile name cannot drive the terminal. */
+/* Print "dyntrace: ..." and a newline on stderr. Control bytes in the text are escaped, so that a
+ * hostile name cannot control the terminal. */
 void say_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* From now on say_error() in this thread hands its line, already escaped and without "dyntrace: ",
- * to TO and prints nothing: for a full-screen program. NULL restores printing. */
+/* Make say_error() in this thread pass its line to TO instead of printing it, for a full-screen
+ * program. The line is escaped and has no "dyntrace: ". If TO is NULL, printing is restored. */
 void say_divert(void (*to)(void *context, const char *line), void *context);
 
 bool say_diverted(void);
 
-/* Write TEXT (BYTES long) to OUT with control characters, DEL, C1 controls and
- * malformed UTF-8 spelled as \xNN. Tabs and newlines are escaped too (\t, \n). */
+/* Write TEXT (BYTES long) to OUT. Control characters, DEL, C1 controls and malformed UTF-8 are
+ * written as \xNN, tabs and newlines as \t and \n. */
 void say_escaped(FILE *out, const char *text, size_t bytes);
 
-/* The same into a malloc'ed string; the caller frees it. NULL when out of memory, in the collector.
- * */
+/* Return the text that say_escaped writes; the caller frees it. Returns NULL if memory has run out,
+ * which happens only in the collector. */
 char *say_escape(const char *text, size_t bytes);
 
-/* A new string as printf would print it; the caller frees it. Never NULL in a command that reads
- * (lib/bounds.h). */
+/* Return a new text as printf would print it; the caller frees it. Never returns NULL in a command
+ * that reads traces (lib/bounds.h). */
 char *say_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* True when OUT may be coloured: a terminal, and NO_COLOR unset or empty. */
+/* May OUT be coloured? True for a terminal if NO_COLOR is unset or empty. */
 bool say_colour(FILE *out);
 
-/* A progress line on the terminal; nothing in the first second, or if stderr is not a terminal.
- * WHAT ("checking") is borrowed, and may change while it runs. */
+/* A progress line on the terminal. It appears after a second, and only if stderr is a terminal.
+ * WHAT ("checking") is borrowed and may be changed at any time. */
 struct progress {
     const char *what;
     int64_t begun_ms, drawn_ms;
@@ -46,13 +46,14 @@ struct progress {
 };
 struct progress progress_begin(const char *what);
 
-/* Show DONE of ALL; with ALL 0 (unknown), seconds. Cheap enough for every few thousand rows. */
+/* Show that DONE of ALL is done, in percent. If ALL is 0, the total is not known, and only seconds
+ * are shown. Cheap enough to be called every few thousand rows. */
 void progress_tick(struct progress *progress, int64_t done, int64_t all);
 
-/* The same of work without end, for db_on_progress. */
+/* Show the seconds only. A callback for db_on_progress. */
 void progress_spin(void *progress);
 
-/* Erase the line. May be called twice. */
+/* Erase the progress line. May be called twice. */
 void progress_end(struct progress *progress);
 
 #endif

@@ -1,8 +1,8 @@
-/* lib/style.h -- styles of text, and how text has them marked.
+/* lib/style.h -- styles of text, and the marks for them in a text.
  *
- * In marked text a style begins with the byte MARK and its letter: n(ormal) d(im) b(old) h(ead)
- * r(ed: alarm) w(arning) g(ood) a(ccent) m(atch). What comes from a trace is escaped before it is
- * put into marked text. */
+ * In marked text a style begins with the byte MARK and a letter: n(ormal) d(im) b(old) h(ead) r(ed:
+ * alarm) w(arning) g(ood) a(ccent) m(atch). Text from a trace is escaped before it is put into
+ * marked text. */
 #ifndef DYNTRACE_LIB_STYLE_H
 #define DYNTRACE_LIB_STYLE_H
 
@@ -18,10 +18,10 @@ enum style {
     STYLE_ACCENT,
     STYLE_MATCH,
     STYLES,
-    STYLE_SELECTED = 0x40, /* added to one of these */
+    STYLE_SELECTED = 0x40, /* added to one of the styles above */
 };
 
 #define MARK "\x01"
-#define STYLE_LETTERS "ndbh-rwgam" /* in the order of enum style; no text has STYLE_BAR */
+#define STYLE_LETTERS "ndbh-rwgam" /* in the order of enum style; STYLE_BAR has no letter */
 
 #endif

@@ -1,8 +1,8 @@
 /* lib/table.c -- rows printed for people and for programs. See lib/table.h.
  *
- * Aligned columns need the widest cell, but a result may be endless. So the widths come from the
- * first rows, which are kept until there are enough; later rows are printed at once, and a wider
- * number sticks out. */
+ * Aligned columns need the widest cell, but a result may be endless. The widths are therefore taken
+ * from the first rows, which are kept until there are KEPT_ROWS of them. Later rows are printed at
+ * once, and a number that is wider than its column is printed whole. */
 #include "lib/table.h"
 
 #include <inttypes.h>
@@ -24,19 +24,20 @@ enum {
     CELL_BYTES = 16 << 10, /* of any cell on a terminal */
 };
 
-enum kind { TEXT, FIGURE, NUMBER, JSON, NONE }; /* FIGURE: a text aligned like a number */
+enum kind { TEXT, FIGURE, NUMBER, JSON, NONE }; /* FIGURE: a text that is aligned like a number */
 
 struct column {
     char *name; /* owned */
-    /* columns of the widest cell so far, until the kept rows are printed */
+    /* screen columns of the widest cell among the kept rows */
     int width;
-    bool right, any; /* alignment of the first cell that is not NULL; there was one */
+    /* any: there was a cell that is not NULL; right: the first such cell is aligned right */
+    bool right, any;
 };
 
-/* TABLE_ALIGNED */
+/* A cell of a TABLE_ALIGNED. */
 struct cell {
     char *text; /* owned, safe to print */
-    int width;  /* columns on the screen */
+    int width;  /* screen columns */
     enum kind kind;
     bool alarm; /* set on a row's first cell: print the row in red */
 };
@@ -46,16 +47,16 @@ struct table {
     enum table_format format;
     int count;
     struct column *columns; /* owned */
-    int filled;             /* cells of the current row */
+    int filled;             /* cells of the current row so far */
     uint64_t rows;
     bool headless, alarm;
-    bool terminal;    /* a CSV goes to a terminal: escape it */
-    struct json json; /* TABLE_JSON, TABLE_LINES */
+    bool terminal;    /* `out` is a terminal: escape CSV too */
+    struct json json; /* for TABLE_JSON and TABLE_LINES */
 
-    /* TABLE_ALIGNED */
+    /* The members below are for TABLE_ALIGNED. */
     LIST(struct cell) cells; /* cells of the kept rows and of the current row */
-    size_t bytes;            /* in them */
-    bool colour, streaming;  /* streaming: no more rows are kept */
+    size_t bytes;            /* bytes of the texts in `cells` */
+    bool colour, streaming;  /* streaming: the kept rows have been printed */
 };
 
 bool table_wide;
@@ -93,7 +94,7 @@ void table_alarm(struct table *table)
     table->alarm = true;
 }
 
-/* ---- for people ---------------------------------------------------------- */
+/* ---- output for people ----------------------------------------------------------- */
 
 size_t text_room(const char *text, int most, int *width)
 {
@@ -172,7 +173,7 @@ static struct cell cell_make(enum kind kind, const char *text, size_t bytes)
     return cell;
 }
 
-/* Print one row in the terminal's STYLE ("31"; NULL: none). */
+/* Print one row in the terminal's STYLE, such as "31" for red, or NULL for none. */
 static void row_print(struct table *table, struct cell *cells, const char *style)
 {
     FILE *out = table->out;
@@ -268,7 +269,7 @@ static void kept_print(struct table *table)
     free(heads);
 }
 
-/* Keep a cell, or print the row that it ends when the widths are known. */
+/* Keep a cell. If it ends its row and the widths are known, print the row. */
 static void aligned_put(struct table *table, enum kind kind, const char *text, size_t bytes)
 {
     struct column *column = &table->columns[table->filled];
@@ -301,9 +302,10 @@ static void aligned_put(struct table *table, enum kind kind, const char *text, s
     }
 }
 
-/* ---- for programs -------------------------------------------------------- */
+/* ---- output for programs --------------------------------------------------------- */
 
-/* A cell of RFC 4180: in quotes where it needs them; an empty text always, as nothing is NULL. */
+/* Write a cell in the form of RFC 4180, in quotes if necessary. An empty text is always in quotes,
+ * because an empty cell without quotes is NULL. */
 static void csv_put(const struct table *table, const char *text, size_t bytes)
 {
     bool quoted = !bytes || memchr(text, '"', bytes) || memchr(text, ',', bytes) ||
@@ -313,7 +315,8 @@ static void csv_put(const struct table *table, const char *text, size_t bytes)
         putc_unlocked('"', table->out);
     if (table->format == TABLE_SAFE_CSV && bytes && memchr("=+-@\t\r", *text, 6))
         putc_unlocked('\'', table->out);
-    for (size_t run; bytes; text += run, bytes -= run) { /* up to a quote, which is doubled */
+    /* up to and including the next quote, which is written twice */
+    for (size_t run; bytes; text += run, bytes -= run) {
         const char *quote = memchr(text, '"', bytes);
         run = quote ? (size_t)(quote - text) + 1 : bytes;
         fwrite_unlocked(text, 1, run, table->out);
@@ -324,8 +327,8 @@ static void csv_put(const struct table *table, const char *text, size_t bytes)
         putc_unlocked('"', table->out);
 }
 
-/* The same with terminal escapes removed. In files and pipes, which programs read, a cell is the
- * text byte for byte. */
+/* Like csv_put, with control characters escaped for a terminal. In files and pipes, which programs
+ * read, a cell has the text byte for byte. */
 static void csv_put_escaped(const struct table *table, const char *text, size_t bytes)
 {
     char *safe = say_escape(text, bytes);
@@ -334,7 +337,7 @@ static void csv_put_escaped(const struct table *table, const char *text, size_t 
     free(safe);
 }
 
-/* TABLE_TSV and the CSVs: one cell and its separator. */
+/* Write one cell of a TABLE_TSV or a CSV format, and the separator after it. */
 static void plain_put(struct table *table, enum kind kind, const char *text, size_t bytes,
                       bool last)
 {
@@ -425,7 +428,7 @@ void table_real(struct table *table, double value)
 {
     char digits[JSON_DIGITS];
 
-    /* JSON has no word for it */
+    /* JSON cannot express infinity and nan */
     if ((table->format == TABLE_JSON || table->format == TABLE_LINES) && !isfinite(value))
         table_null(table);
     else
@@ -478,9 +481,9 @@ bool table_close(struct table *table)
 
 /* ---- figures ------------------------------------------------------------- */
 
-/* N thousandths of the first of UNITS, each a thousand of the one before, in three digits of the
- * unit that suits. Zeros at its end are left out where it is exact: 4.2 ms is that, 4.20 ms was
- * rounded. */
+/* Print N, a number of thousandths of the first of UNITS, with three digits. Each unit is a
+ * thousand times the one before, and the unit that suits is chosen. Final zeros are left out if the
+ * number is exact: "4.2 ms" is exact, "4.20 ms" was rounded. */
 static const char *human(char *made, int64_t n, const char *const *units)
 {
     int64_t one = 1000;

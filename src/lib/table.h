@@ -2,8 +2,9 @@
  *
  * Runs in: the viewer.
  *
- *     struct table *t = table_open(stdout, table_format(stdout, json), 2, (const char *[]){"pid",
- *     "name"}); for each row:
+ *     struct table *t = table_open(stdout, table_format(stdout, json), 2,
+ *                                  (const char *[]){"pid", "name"});
+ *     for each row:
  *         table_integer(t, pid);
  *         table_text(t, name, strlen(name));
  *     ok = table_close(t);
@@ -14,8 +15,8 @@
  * TABLE_SAFE_CSV and an apostrophe before a cell that a spreadsheet would read as a formula
  * TABLE_JSON      an array of one object per row TABLE_LINES     an object per row, each on a line
  *
- * Text comes from traced programs, so control characters are escaped: \xNN, \t and \n in the first
- * two, \uNNNN in JSON. CSV, which goes into files, keeps them. */
+ * Text comes from traced programs, so control characters are escaped: as \xNN, \t and \n in the
+ * first two formats, as \uNNNN in JSON. CSV keeps them, unless it is printed on a terminal. */
 #ifndef DYNTRACE_TABLE_H
 #define DYNTRACE_TABLE_H
 
@@ -26,7 +27,8 @@
 
 enum table_format { TABLE_ALIGNED, TABLE_TSV, TABLE_CSV, TABLE_SAFE_CSV, TABLE_JSON, TABLE_LINES };
 
-/* JSON when asked for, aligned on a terminal, else TSV. */
+/* Return TABLE_JSON if JSON, otherwise TABLE_ALIGNED for a terminal and TABLE_TSV for anything
+ * else. */
 enum table_format table_format(FILE *out, bool json);
 
 /* Print texts of aligned tables whole, even where a row is wider than the terminal. A command that
@@ -40,37 +42,41 @@ extern bool table_wide;
 
 struct table;
 
-/* NAMES are copied. The caller ends it with table_close. */
+/* Begin a table with COLUMNS columns called NAMES, which are copied. The caller ends it with
+ * table_close. */
 struct table *table_open(FILE *out, enum table_format format, int columns,
                          const char *const *names);
 
 /* Print no line of names. */
 void table_headless(struct table *table);
 
-/* Each call fills the next cell; the last column ends the row. TEXT is copied. */
+/* Write the next cell of the current row. The cell of the last column ends the row. TEXT
+ * is copied. */
 void table_text(struct table *table, const char *text, size_t bytes);
-void table_string(struct table *table, const char *text); /* NULL is the NULL cell */
-void table_figure(struct table *table, const char *text); /* aligned right, like numbers */
+void table_string(struct table *table, const char *text); /* a NULL text is a NULL cell */
+void table_figure(struct table *table, const char *text); /* right-aligned, like numbers */
 void table_integer(struct table *table, int64_t value);
 void table_real(struct table *table, double value);
 void table_blob(struct table *table, const void *bytes, size_t count);
 void table_null(struct table *table);
-void table_json(struct table *table, const char *json); /* is JSON already; elsewhere its text */
+/* JSON, which the JSON formats do not quote */
+void table_json(struct table *table, const char *json);
 
-/* Print the current row in red, where there are colours. */
+/* Print the current row in red if OUT has colours. */
 void table_alarm(struct table *table);
 
-/* Print the remaining rows and free the table. False: a write failed, or T is NULL. */
+/* Print the remaining rows and free the table. Returns false if a write failed, or if TABLE is
+ * NULL. */
 bool table_close(struct table *table);
 
-/* "1.25 ms", "3 min 20 s", "41.2 M": for people. MADE has room for TABLE_HUMAN bytes and is
- * returned. */
+/* Format a number for people: "1.25 ms", "3 min 20 s", "41.2 M". MADE has room for TABLE_HUMAN
+ * bytes and is returned. */
 enum { TABLE_HUMAN = 32 };
 const char *table_duration(char *made, int64_t nanoseconds);
 const char *table_count(char *made, int64_t count);
 
-/* The number of TEXT's bytes that fit into MOST screen columns; *WIDTH: the columns they take. A
- * style (byte 1 and a letter, tui/screen.h) takes none. */
+/* Return how many bytes of TEXT fit into MOST screen columns. *WIDTH becomes the number of columns
+ * that these bytes take. A style mark (lib/style.h) takes none. */
 size_t text_room(const char *text, int most, int *width);
 
 #endif

@@ -1,13 +1,13 @@
-/* lib/times.h -- sums and durations of a trace's times, which may be any number.
+/* lib/times.h -- sums and durations of a trace's times, which may be any 64-bit numbers.
  *
- * Runs in: the viewer. Units are those that a user types, too. */
+ * Runs in: the viewer. The units are those that a user types. */
 #ifndef DYNTRACE_TIMES_H
 #define DYNTRACE_TIMES_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* Nanoseconds of the unit WORD (BYTES long); 0: not a unit. */
+/* Return the nanoseconds of the unit WORD (BYTES long), or 0 if there is no such unit. */
 static inline double times_unit(const char *word, size_t bytes)
 {
     static const struct {
@@ -21,7 +21,7 @@ static inline double times_unit(const char *word, size_t bytes)
     return 0;
 }
 
-/* A + B, saturating. */
+/* Return A + B, or the nearest int64_t if the sum overflows. */
 static inline int64_t times_sum(int64_t a, int64_t b)
 {
     int64_t made;
@@ -36,7 +36,7 @@ static inline int64_t times_difference(int64_t a, int64_t b)
     return __builtin_sub_overflow(a, b, &made) ? (a < b ? INT64_MIN : INT64_MAX) : made;
 }
 
-/* END - START; 0 if END is not after START, or the difference is absurdly long. */
+/* Return END - START. Returns 0 if END is before START, or if the difference overflows. */
 static inline int64_t times_span(int64_t start, int64_t end)
 {
     int64_t made;

@@ -1,5 +1,6 @@
-/* trace/why/fields.c -- the facts of trace/why/why.h member by member: read from rows, and written
- * as JSON. */
+/* trace/why/fields.c -- reads and prints the facts of trace/why/why.h, member by member.
+ *
+ * The members are filled in from rows, passed to templates, and written as JSON. */
 #include <math.h>
 
 #include "lib/json.h"
@@ -32,7 +33,7 @@ static bool is_number(enum field_kind kind)
     }
 }
 
-/* The value of a member of this kind whose column is NULL. */
+/* Return the value of a member of KIND whose column is NULL. */
 static int64_t number_of_null(enum field_kind kind)
 {
     switch (kind) {
@@ -73,7 +74,7 @@ void why_row(struct why *why, struct query *query, const struct field *fields, v
                 field_read(why, query, column, field, (char *)item + field->offset);
 }
 
-/* ---- for templates ------------------------------------------------------- */
+/* ---- to templates ------------------------------------------------------- */
 
 static void field_fact(struct row_facts *facts, const struct field *field, const void *at)
 {
@@ -113,10 +114,10 @@ void why_facts(struct row_facts *facts, const struct field *fields, const void *
 
 /* ---- as JSON ------------------------------------------------------------- */
 
-/* Print the member at AT as an object. */
+/* Write the member at AT as an object, or as null if there is no such recompile. */
 static void parent_put(struct json *json, const char *name, const struct parent *at);
 
-/* Print the members of ITEM that FIELDS name. */
+/* Write the members of ITEM that FIELDS name. */
 static void fields_put(struct json *json, const struct field *fields, const void *item)
 {
     for (const struct field *field = fields; field->name; field++) {
@@ -197,7 +198,7 @@ void why_json(struct why *why, FILE *out)
     json_maybe(json, "raised", why->raised != UNKNOWN, why->raised);
     if (why->is_plain)
         profile_json(&why->profile, json, "durations");
-    json_object(json, "shares"); /* as check --function has them */
+    json_object(json, "shares"); /* the same shares as those of `check --function` */
     json_integer(json, "calls", why->shared.asked);
     json_integer(json, "hits", why->shared.hits);
     json_integer(json, "misses", why->shared.missed);

@@ -1,8 +1,8 @@
 /* trace/why/gather.c -- reads the facts about a function's calls. See trace/why/why.h.
  *
- * One statement of schemas/why.sql for each kind of fact; they are also what --sql prints.
- * `lookup`, `guard_check` and `frame` are long: their rows are summed up here, and --sql prints the
- * GROUP BY for it. */
+ * There is a statement of schemas/why.sql for each kind of fact, which --sql prints too. `lookup`,
+ * `guard_check` and `frame` are long tables: the code here sums up their rows, and --sql prints a
+ * GROUP BY that gives the same sums. */
 #include <inttypes.h>
 
 #include "lib/times.h"
@@ -13,19 +13,20 @@
 #include "trace/why/why.h"
 
 enum {
-    /* with more frames than this, calls without a lookup stay undecided */
+    /* If the trace has more frames, they are not read, and calls without a lookup stay
+     * undecided. */
     FRAMES_READ = 12000000,
-    /* Guards are slow from this percentage of the time in the function, this time a call, and this
-     * number of calls on. */
+    /* Guards are slow if they take this percentage of the time in the function, this many
+     * nanoseconds a call, and if there were at least this many calls. */
     SLOW_SHARE = 10,
     SLOW_NS = 1000,
     SLOW_CALLS = 10,
-    GUARDS_READ = 10000, /* failing guards; the SQL bounds the rest */
+    GUARDS_READ = 10000, /* failing guards that are kept */
 };
 
-/* ---- asking -------------------------------------------------------------- */
+/* ---- running the statements ----------------------------------------------------- */
 
-/* SQL with the ids themselves, as --sql prints it. */
+/* Return SQL as --sql prints it, with the ids themselves in place of the parameter. */
 static const char *printed_sql(struct why *why, const char *sql)
 {
     static const char ids[] = "SELECT value FROM json_each(?1)";
@@ -40,8 +41,7 @@ static const char *printed_sql(struct why *why, const char *sql)
     return why_keep(why, made);
 }
 
-/* Query the statement ROWS in place of the statement NAME, such as "why/entries", which --sql
- * prints. */
+/* Run the statement ROWS. --sql prints the statement NAME, such as "why/entries", in its place. */
 static struct query *ask_rows(struct why *why, const char *name, const char *rows)
 {
     const char *sql = schema_statement(name);
@@ -60,7 +60,7 @@ static struct query *ask(struct why *why, const char *name)
     return ask_rows(why, name, name);
 }
 
-/* Read the only row of the statement NAME into WHY. False: it has no row. */
+/* Read the only row of the statement NAME into WHY. Returns false if there is no row. */
 static bool ask_one(struct why *why, const char *name)
 {
     struct query *query = ask(why, name);
@@ -95,7 +95,7 @@ struct entry *why_entry(const struct why *why, int64_t cache_entry_id)
     return cache_entry_id ? list_find(&why->entries, cache_entry_id, cache_entry_id) : NULL;
 }
 
-/* ---- compiles ------------------------------------------------------------ */
+/* ---- compiles and their causes -------------------------------------------------- */
 
 static void gather_causes(struct why *why)
 {
@@ -114,14 +114,16 @@ static void gather_causes(struct why *why)
     }
 }
 
-/* ---- the recompile that another one follows from --------------------------------
+/* ---- recompiles that follow from another recompile ----------------------------------
  *
- * When the size of an input changes, a function is compiled again. So are its resume functions and
- * the functions behind a graph break that are compiled on their own: their recompiles follow from
- * the first. Its calls are the parents of their frames. `follows_from` names the outermost of these
- * parents that was recompiled for the same source or the same change of a value. Without stored
- * frames only the function of a resume function is known: then it names that function's last
- * compile, unless the function was called again since. */
+ * When the size of an input changes, a function is compiled again. Its resume functions, and the
+ * functions behind a graph break that are compiled on their own, are compiled again too: their
+ * recompiles follow from the function's recompile.
+ *
+ * The parents of a call's frame are its callers. `follows_from` names the outermost caller that
+ * was recompiled for the same source, or for the same change of a value. Without stored frames the
+ * callers are not known. For a resume function `follows_from` then names the last compile of the
+ * function that it belongs to, unless this function was called again in between. */
 
 /* Has COMPILE a cause with the source of OTHER, or with the same change of a value? */
 static bool is_same_change(const struct why *why, const struct compile *compile,
@@ -169,7 +171,7 @@ static void gather_parents(struct why *why)
     if (!why->causes.count)
         return;
     follow(why, "why/by-frames");
-    /* While a trace is recorded it has neither frames nor that index. */
+    /* A trace that is still being recorded has neither frames nor the index lookup_code. */
     if (db_meta_integer(why->db, "frame_count", 0) <= 0 &&
         db_integer(why->db, 0,
                    "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'lookup_code')"))
@@ -188,8 +190,8 @@ int64_t why_calls(const struct why *why, enum outcome outcome)
     return calls;
 }
 
-/* `calls` has a row for each outcome, then one for the hits of each entry. why_gather() drops the
- * rows that stay empty. */
+/* Return the row of `calls` that counts calls with OUTCOME. `calls` has a row for each outcome, and
+ * then a row for the hits of each entry. why_gather() drops rows that stay empty. */
 static struct call_class *class_of(struct why *why, enum outcome outcome, const struct entry *entry)
 {
     if (outcome == OUTCOME_HIT && entry)
@@ -266,7 +268,7 @@ static void gather_frames(struct why *why)
                   query_integer(query, 1), 0);
     query_close(query);
     for (int i = 0; i < OUTCOMES; i++) {
-        /* the others had a lookup as well */
+        /* calls with a lookup have been counted already */
         int64_t calls = sums[i].calls - why_calls(why, (enum outcome)i);
         if (calls > why->undecided)
             calls = why->undecided;
@@ -277,14 +279,15 @@ static void gather_frames(struct why *why)
     }
 }
 
-/* The inputs of calls that no entry fitted and that ran as Python. */
+/* Read the inputs of calls that no entry fitted and that ran as Python. */
 static void gather_inputs(struct why *why)
 {
     if (!why_calls(why, OUTCOME_LIMIT) && !why_calls(why, OUTCOME_RUN_ONLY))
         return;
     READ(why, inputs, "why/inputs");
     ask_one(why, "why/different");
-    if (why->unknown_inputs || doubts_values(why->db)) /* there may be more than were recorded */
+    /* some inputs were not recorded, so there may be more different inputs */
+    if (why->unknown_inputs || doubts_values(why->db))
         why->different_inputs = 0;
 }
 
@@ -299,7 +302,7 @@ static int class_order(const void *a, const void *b)
     return order ? order : list_order(x->cache_entry_id, y->cache_entry_id);
 }
 
-/* ---- guards that failed -------------------------------------------------- */
+/* ---- failing guards ---------------------------------------------------------- */
 
 static enum check_result check_result_of(const char *word)
 {
@@ -310,7 +313,7 @@ static enum check_result check_result_of(const char *word)
     return result < CHECK_RESULTS ? (enum check_result)result : CHECK_FAIL;
 }
 
-/* Errors first, then what failed most. */
+/* Order guards that raised first, then by the number of failures. */
 static int failed_more(const void *a, const void *b)
 {
     const struct failed_guard *x = a, *y = b;
@@ -325,10 +328,10 @@ static int failed_more(const void *a, const void *b)
     return order ? order : list_order(x->guard_id, y->guard_id);
 }
 
-/* Count the results of guard checks, by entry and by failed guard. */
+/* Count the results of guard checks, by entry and by failing guard. */
 static void gather_checks(struct why *why)
 {
-    /* of a guard, entry and result: one more than the place of the failed guard */
+    /* key: guard, entry and result; value: 1 + an index of why->guards */
     struct map places = {0};
     struct entry *entry = NULL;
     struct query *query;
@@ -355,7 +358,7 @@ static void gather_checks(struct why *why)
         }
         if (result == CHECK_PASS)
             continue;
-        /* A guard is one entry's, so that is part of the key only where no guard failed. */
+        /* A guard belongs to one entry, so the entry is part of the key only if no guard failed. */
         place =
             map_put(&places, (int64_t)((uint64_t)(guard_id ? guard_id : ~entry_id) * CHECK_RESULTS +
                                        result));
@@ -383,14 +386,17 @@ static void gather_checks(struct why *why)
     query_close(query);
 }
 
-/* ---- the time of guards ----------------------------------------------------------
+/* ---- the time of guards --------------------------------------------------------------
  *
- * The time of a check is that of all guards of an entry together. So the time of a kind of guard is
- * an estimate: each guard of an entry gets the same part of the entry's time. The first calls of
- * compiled code are slower than others. So the share of guards in a call is measured on the last
- * calls that hit, if frames are stored; otherwise on all calls, without compiles. Torch's own
- * evaluator does not time guards: there the time of lookups that hit is used, because such a lookup
- * does nothing but check guards. */
+ * A check has one time for all guards of an entry. The time of a kind of guard is therefore an
+ * estimate: each guard of an entry gets the same part of the entry's time.
+ *
+ * The first calls of compiled code are slower than later ones. The share of guards in a call is
+ * therefore measured on the last hits, if frames are stored. Otherwise it is measured on all
+ * calls, without the time of compiles.
+ *
+ * torch's own evaluator does not time guards. The time of lookups that hit is used instead,
+ * because such a lookup does nothing but check guards. */
 
 double why_guard_share(const struct why *why)
 {
@@ -430,7 +436,7 @@ static bool has_lookup(int64_t outcome)
     }
 }
 
-/* The time of all compiles that ended. */
+/* Return the time of all compiles that ended. */
 static int64_t compiles_ns(const struct why *why)
 {
     int64_t sum = 0;
@@ -443,7 +449,7 @@ static int64_t compiles_ns(const struct why *why)
     return sum;
 }
 
-/* Do guards take a large part of the calls, and long enough to matter? */
+/* Do guards take a large part of the calls' time, and long enough to matter? */
 static bool are_guards_slow(const struct why *why)
 {
     if (why->guard_calls < SLOW_CALLS)
@@ -479,12 +485,12 @@ static void gather_cost(struct why *why)
         gather_kinds(why);
 }
 
-/* ---- how torch compiled it -------------------------------------------------------
+/* ---- torch's part in it --------------------------------------------------------------
  *
- * Other compilers have graph breaks as well. A resume function runs the rest of a function after a
- * graph break. It has calls, compiles and guards of its own. Each break of each compile makes a new
- * code object, so the figures of a resume function are sums over the code objects with its name,
- * file and line. */
+ * Other compilers have graph breaks too. A resume function runs the rest of a function after a
+ * graph break. It has calls, compiles and guards of its own. Each break of each compile makes a
+ * new code object, so the figures of a resume function are sums over the code objects with its
+ * name, file and line. */
 
 static void gather_processes(struct why *why)
 {
@@ -498,7 +504,7 @@ static void gather_processes(struct why *why)
     query_close(query);
 }
 
-/* Of a function that no compiler had to do with: how long its calls took. */
+/* Read the durations of the calls, if no compiler had anything to do with the function. */
 static void gather_profile(struct why *why)
 {
     bool is_compiled = why->compiles.count || why->entries.count;
@@ -509,7 +515,7 @@ static void gather_profile(struct why *why)
     profile_read(why->db, &why->code, &why->profile, &why->progress);
 }
 
-/* ---- all of it ----------------------------------------------------------- */
+/* ---- reading everything ----------------------------------------------------------- */
 
 static bool has_no_lookup(const struct why *why)
 {
@@ -543,10 +549,10 @@ void why_gather(struct why *why)
     }
     READ(why, marks, "why/marks");
     gather_parents(why);
-    /* a caller that has reached its limit lets nothing new be compiled for its callees */
+    /* a caller that has reached its limit prevents compiles of its callees */
     if (why_calls(why, OUTCOME_RUN_ONLY))
         READ(why, forbidders, "why/forbidders");
-    /* A graph break may tell why: somebody disabled the function. */
+    /* A graph break of another function may tell who disabled this function. */
     if (why->torch.number && has_no_lookup(why))
         ask_one(why, "why/disabled");
     if (strstr(why->code.qualname, "<locals>"))

@@ -25,9 +25,9 @@ bool remedy_is_shown(const struct remedy *remedy)
 /* ---- measured: trials ----------------------------------------------------------------
  *
  * `dyntrace try` runs the program under settings and stores each run in the trace as a trial. A
- * trial with the setting of a remedy measures that remedy. */
+ * trial with the setting of a remedy measures this remedy. */
 
-/* The setting of REMEDY as `run --set` takes it: without the quotes of a shell. */
+/* Return the setting of REMEDY in the form that `run --set` gets from a shell: without quotes. */
 static const char *setting_as_given(struct why *why, const struct remedy *remedy)
 {
     const char *from = remedy->setting;
@@ -48,7 +48,7 @@ static const char *setting_as_given(struct why *why, const struct remedy *remedy
     return raw;
 }
 
-/* Is WORD, BYTES long, one of the words of TEXT? */
+/* Is WORD (BYTES long) one of the words of TEXT? */
 static bool has_word(const char *text, const char *word, size_t bytes)
 {
     for (size_t length; *text; text += length + strspn(text + length, " ")) {
@@ -59,7 +59,7 @@ static bool has_word(const char *text, const char *word, size_t bytes)
     return false;
 }
 
-/* Have both the same settings, in any order? */
+/* Do both texts have the same settings, in any order? */
 static bool is_same_setting(const char *one, const char *other)
 {
     if (!strcmp(one, other))
@@ -74,7 +74,7 @@ static bool is_same_setting(const char *one, const char *other)
     return true;
 }
 
-/* Why TRIAL does not work. */
+/* Return why TRIAL does not work. */
 static const char *explain_failure(struct why *why, const struct trial *trial)
 {
     struct row_facts facts = {0};
@@ -86,8 +86,9 @@ static const char *explain_failure(struct why *why, const struct trial *trial)
     return why_words(why, "pages/why/trial_failed", &facts);
 }
 
-/* Is another output the only fault of TRIAL, and has it fewer eager calls or compiles? The output
- * may contain a number that the setting is meant to change, such as a count of graphs. */
+/* Is the program's output the only thing that differs in TRIAL, and has TRIAL fewer eager calls or
+ * compiles? The output may contain a number that the setting is meant to change, such as a count of
+ * graphs. */
 static bool is_other_output(const struct trial *trial, const struct trial *baseline)
 {
     bool ended = !trial->error && !prose_same(trial->values_same, "different");
@@ -97,12 +98,12 @@ static bool is_other_output(const struct trial *trial, const struct trial *basel
         return false;
     if (trial->eager == baseline->eager)
         return trial->compiles < baseline->compiles;
-    if (baseline->eager == UNKNOWN) /* at least one */
+    if (baseline->eager == UNKNOWN) /* the baseline had at least one eager call */
         return !trial->eager;
     return trial->eager != UNKNOWN && trial->eager < baseline->eager;
 }
 
-/* What TRIAL did less often than BASELINE. */
+/* Return what TRIAL did less often than BASELINE, in words. */
 static const char *explain_gain(struct why *why, const struct trial *trial,
                                 const struct trial *baseline)
 {
@@ -115,9 +116,10 @@ static const char *explain_gain(struct why *why, const struct trial *trial,
     return why_words(why, "pages/why/spared", &facts);
 }
 
-/* Does TRIAL show that its settings are no remedy, because it ended or answered otherwise than
- * BASELINE? A trial that was stopped shows nothing, nor does one whose settings this torch does not
- * have. Where calls fail without the remedy, the program must behave otherwise with it. */
+/* Does TRIAL prove that its settings are no remedy, because the program ended differently or had
+ * other results than BASELINE? A trial that was stopped proves nothing, nor does a trial whose
+ * settings this torch does not have. If calls fail without the remedy, the program must behave
+ * differently with it, so this proves nothing either. */
 static bool is_evidence(const struct why *why, const struct trial *trial,
                         const struct trial *baseline)
 {
@@ -150,7 +152,8 @@ static void measure(struct why *why, struct remedy *remedy, const struct trial *
     remedy->measured_breaks = trial->breaks;
 }
 
-/* Was R measured, is its setting a part of TRIAL's, and did it do as much? */
+/* Was R measured, is its setting one of TRIAL's settings, and did R do at least as much as
+ * TRIAL? */
 static bool did_as_much(const struct remedy *r, const struct trial *trial)
 {
     if (!r->setting || !r->gain)
@@ -164,7 +167,7 @@ static bool did_as_much(const struct remedy *r, const struct trial *trial)
     return r->measured_compiles <= trial->compiles;
 }
 
-/* Is a part of TRIAL's settings enough? */
+/* Did one of TRIAL's settings alone do as much as all of them? */
 static bool is_needless(const struct why *why, const struct trial *trial)
 {
     for (size_t i = 0; i < why->remedies.count; i++)
@@ -173,7 +176,7 @@ static bool is_needless(const struct why *why, const struct trial *trial)
     return false;
 }
 
-/* TRIAL helped, and no remedy has its settings: add one. */
+/* Add a remedy for the settings of TRIAL if TRIAL helped. No remedy has these settings yet. */
 static void add_tried(struct why *why, const struct trial *trial, const struct trial *baseline)
 {
     const struct remedy_case cases[] = {{.is = "tried", .more = trial->setting}, {0}};
@@ -187,7 +190,8 @@ static void add_tried(struct why *why, const struct trial *trial, const struct t
     measure(why, remedy, trial, baseline);
 }
 
-/* Measure the remedies that were tried. The last trial of a remedy counts. */
+/* Measure the remedies that were tried. If a remedy was tried several times, the last
+ * trial counts. */
 static void measure_remedies(struct why *why)
 {
     struct trials trials = {0};
@@ -215,14 +219,15 @@ static void measure_remedies(struct why *why)
 
 /* ---- exact: what-ifs -----------------------------------------------------------------
  *
- * The recorded calls of the function are decided again, as `replay --what-if` does. For a cause
- * that is a size, the what-if has a dynamic dimension; for another cause with a known guard, it
- * does not check that guard; for a limit, it has a higher limit. The answer is exact where the
- * trace decides each call and the what-if does what the remedy does; else there is no answer. A
- * what-if reads all decisions of the trace, so a long trace is left to `replay`, unless the user
- * asks for it (why --what-if). */
+ * The recorded calls of the function are decided again, as `replay --what-if` does. What the
+ * what-if changes depends on the cause: a size becomes dynamic; another guard, if it is known, is
+ * not checked; a limit becomes higher.
+ *
+ * The result is exact if the trace decides each call and the what-if does what the remedy does.
+ * Otherwise there is no result. A what-if reads all decisions of the trace, so it is not run on a
+ * long trace unless the user asks for it (why --what-if). */
 
-/* Fewer eager calls; or as many, and fewer compiles. */
+/* Does R predict fewer eager calls, or as many eager calls and fewer compiles? */
 static bool is_prediction_gain(const struct remedy *r)
 {
     if (r->predicted_eager != r->eager)
@@ -268,9 +273,9 @@ static void predict(struct whatif *whatif, const bool *codes, struct remedy *rem
     whatif_knobs_free(&knobs);
 }
 
-/* ---- the order ----------------------------------------------------------------------- */
+/* ---- the order of remedies --------------------------------------------------------------- */
 
-/* A measured remedy whose eager calls were not counted comes last. */
+/* Return the eager calls with remedy R. If a measured remedy did not count them, it comes last. */
 static int64_t eager_with(const struct remedy *r)
 {
     if (r->measured_compiles == UNKNOWN)
@@ -283,7 +288,7 @@ static int64_t compiles_with(const struct remedy *r)
     return r->measured_compiles == UNKNOWN ? r->predicted_compiles : r->measured_compiles;
 }
 
-/* Order by the eager calls that are left, then by the compiles. */
+/* Order by the remaining eager calls, then by the remaining compiles. */
 static int result_order(const struct remedy *a, const struct remedy *b)
 {
     int order = list_order(eager_with(a), eager_with(b));
@@ -292,13 +297,13 @@ static int result_order(const struct remedy *a, const struct remedy *b)
 }
 
 enum remedy_rank {
-    RANK_FAILS, /* calls fail without it */
+    RANK_FAILS, /* calls fail without the remedy */
     RANK_MEASURED,
     RANK_EXACT,
     RANK_PROVEN,
     RANK_OTHER,
     RANK_PUT_OFF,
-    RANK_NO_GAIN, /* for certain */
+    RANK_NO_GAIN, /* certainly no gain */
     RANK_NORMAL,
     RANK_REJECTED,
 };
@@ -334,9 +339,10 @@ static int remedy_order(const void *a, const void *b)
     return order ? order : list_order(x->place, y->place);
 }
 
-/* ---- several at once ----------------------------------------------------------------- */
+/* ---- several settings together --------------------------------------------------------- */
 
-/* Is BEST, a combination of settings, no better than a remedy before it, or refused by one? */
+/* Is BEST, a combination of settings, no better than another remedy, or does it contain a setting
+ * that another remedy refused? */
 static bool is_best_needless(const struct why *why, const struct remedy *best)
 {
     if (!prose_same(best->status, exact) || !best->gain)
@@ -370,10 +376,10 @@ static void add_best(struct why *why, struct replay *replay, struct whatif *what
                                                      .out = nowhere},
                               &answer))
         settings = arena_print(&why->arena, "%s", answer.knobs.text ? answer.knobs.text : "");
-    /* Without calls at the limit, a higher limit helps only other functions. */
+    /* If no call reached the limit, a higher limit helps only other functions. */
     if (!why_calls(why, OUTCOME_LIMIT) && (limit = strstr(settings, "recompile_limit=")))
         limit[-(limit > settings)] = 0;
-    best = *settings ? remedy_add(why, ON_BEST, &facts, NULL) : NULL; /* at the end */
+    best = *settings ? remedy_add(why, ON_BEST, &facts, NULL) : NULL; /* remedy_add puts it last */
     if (best) {
         size_t place = (size_t)(best - why->remedies.at);
         best->place = place;
@@ -390,7 +396,7 @@ static void add_best(struct why *why, struct replay *replay, struct whatif *what
         fclose(nowhere);
 }
 
-/* ---- all of it ----------------------------------------------------------------------- */
+/* ---- computing all gains ------------------------------------------------------------------- */
 
 static void predict_remedies(struct why *why)
 {
@@ -403,7 +409,7 @@ static void predict_remedies(struct why *why)
 
     for (size_t i = 0; i < why->remedies.count; i++)
         any = any || why->remedies.at[i].what_if;
-    /* Ids count up from 1, so the largest is no less than the number of rows. */
+    /* Ids count up from 1, so the greatest is at least the number of rows. */
     lookups = any ? db_integer(why->db, 0, "SELECT MAX(lookup_id) FROM lookup") : 0;
     if (!lookups)
         return;
@@ -431,7 +437,7 @@ static void predict_remedies(struct why *why)
     replay_free(replay);
 }
 
-/* The status of a remedy without figures. */
+/* Return the status of a remedy without figures. */
 static const char *plain_status(enum remedy_effort effort)
 {
     switch (effort) {

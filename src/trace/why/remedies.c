@@ -13,7 +13,8 @@
 /* ---- remedies ------------------------------------------------------------ */
 
 enum { CAUSES_USED = 4, BREAKS_USED = 4, KEPT = 32, LIMIT_MOST = 100000 };
-enum { FRAMES_READ = 12000000 }; /* larger traces are not searched for unguarded changes */
+/* if a trace has more frames, they are not searched for unguarded changes */
+enum { FRAMES_READ = 12000000 };
 
 const char *why_words(struct why *why, const char *name, const struct row_facts *facts)
 {
@@ -27,7 +28,7 @@ const char *why_words(struct why *why, const char *name, const struct row_facts 
     return why_keep(why, made);
 }
 
-/* VALUES for a sentence. They are text of the trace, which may contain sources in torch's form. */
+/* Return VALUES for a sentence, with guard sources rewritten as the program's expressions. */
 static const char *values_of(struct why *why, const char *values)
 {
     if (values && strstr(values, "['"))
@@ -35,7 +36,8 @@ static const char *values_of(struct why *why, const char *values)
     return prose_filled(values);
 }
 
-/* The template for an event of this kind; NULL: the remedy itself describes it. */
+/* Return the template that describes an event of the kind ON, or NULL if the remedy's text
+ * describes the event. */
 static const char *because_block(enum remedy_on on, const struct remedy_facts *facts)
 {
     switch (on) {
@@ -52,7 +54,7 @@ static const char *because_block(enum remedy_on on, const struct remedy_facts *f
     }
 }
 
-/* The event that FACTS are about, in a line; NULL: the remedy itself describes it. */
+/* Return a line about the event of FACTS, or NULL if the remedy's text describes the event. */
 static const char *because_of(struct why *why, enum remedy_on on, const struct remedy_facts *facts)
 {
     const struct outcome_facts *outcome = &outcome_facts[facts->outcome];
@@ -79,7 +81,7 @@ static const char *because_of(struct why *why, enum remedy_on on, const struct r
     return why_words(why, block, &row);
 }
 
-/* Do both give the same advice about the same event? Their sources may differ. */
+/* Do both rules give the same advice about the same kind of event? The guard sources may differ. */
 static bool is_same_advice(const struct remedy_rule *one, const struct remedy_rule *other)
 {
     bool event = one->on == other->on && one->outcome == other->outcome;
@@ -87,8 +89,8 @@ static bool is_same_advice(const struct remedy_rule *one, const struct remedy_ru
     return event && !strcmp(one->name, other->name);
 }
 
-/* Add a remedy with TEXT, before the remedies that are more work. For other compilers than torch's
- * the remedies stay in the order of events. NULL: it is there already. */
+/* Add a remedy with TEXT before the remedies that are more work. Remedies for other compilers than
+ * torch stay in the order of events. Returns NULL if there is such a remedy already. */
 static struct remedy *remedy_put(struct why *why, const struct remedy_rule *rule, const char *text,
                                  const struct remedy_facts *facts)
 {
@@ -148,8 +150,8 @@ struct remedy *remedy_add(struct why *why, enum remedy_on on, const struct remed
     return remedy;
 }
 
-/* The text of the program's line at the end of STACK, where torch gave the reason SAID; NULL: not
- * known. */
+/* Return the text of the program's line at the end of STACK, or NULL if it is not known. SAID is
+ * torch's reason, which may quote the line. */
 static const char *line_of(struct why *why, const char *stack, const char *said)
 {
     struct lines *lines = db_lines(why->db);
@@ -158,8 +160,8 @@ static const char *line_of(struct why *why, const char *stack, const char *said)
     return why_keep(why, line);
 }
 
-/* The text of the program's line that needs the guard of CAUSE. Old torch knows the line of some
- * guards only: then it is the line of another guard of the same source. */
+/* Return the text of the program's line that needs the guard of CAUSE. Old versions of torch record
+ * the line of some guards only; the line of another guard of the same source is returned then. */
 static const char *line_of_cause(struct why *why, const struct cause *cause)
 {
     const char *line = line_of(why, cause->user_stack, cause->text);
@@ -175,7 +177,8 @@ static const char *line_of_cause(struct why *why, const struct cause *cause)
     return line;
 }
 
-/* The text of the line at which the compiler failed for TEXT; NULL: not known. */
+/* Return the text of the line at which the compiler failed with the reason TEXT, or NULL if it is
+ * not known. */
 static const char *line_of_failure(struct why *why, const char *text)
 {
     for (size_t i = 0; text && i < why->compiles.count; i++) {
@@ -186,8 +189,8 @@ static const char *line_of_failure(struct why *why, const char *text)
     return NULL;
 }
 
-/* Torch gave up for a reason that elsewhere makes a graph break: add the remedy for such a graph
- * break, if a rule has one. */
+/* Add the remedy for a graph break if torch gave up for a reason that breaks a graph in other
+ * places, and if a rule has such a remedy. */
 static void add_for_unsupported(struct why *why, const struct remedy_facts *facts)
 {
     static const char before[] = "Unsupported: ";
@@ -204,10 +207,10 @@ static void add_for_unsupported(struct why *why, const struct remedy_facts *fact
         remedy_add(why, ON_BREAK, &more, NULL);
 }
 
-/* A limit that is certainly high enough; 0: none. */
+/* Return a limit that is certainly high enough, or 0 if none is known. */
 static int64_t limit_raised(const struct why *why, const struct remedy_facts *facts)
 {
-    int64_t limit = why->made + facts->count; /* an entry for every call */
+    int64_t limit = why->made + facts->count; /* enough for a new entry in every call */
 
     if (facts->needed > why->made)
         limit = facts->needed;
@@ -216,7 +219,7 @@ static int64_t limit_raised(const struct why *why, const struct remedy_facts *fa
     return limit < LIMIT_MOST ? limit : LIMIT_MOST;
 }
 
-/* The setting of a what-if with that limit; NULL: none. */
+/* Return the what-if setting for the limit of FACTS, or NULL if no limit is known. */
 static const char *setting_of_limit(struct why *why, const struct remedy_facts *facts)
 {
     bool accumulated = facts->cause.text && strstr(facts->cause.text, "accumulated");
@@ -227,8 +230,8 @@ static const char *setting_of_limit(struct why *why, const struct remedy_facts *
                        accumulated ? "accumulated_limit" : "recompile_limit", facts->raised);
 }
 
-/* Was an entry hit after a newer one had been made? Then inputs come back, and more entries help.
- * Else a higher limit only postpones the problem. */
+/* Was an older entry hit after a newer entry had been made? If so, inputs come back, and more
+ * entries help. Otherwise a higher limit only postpones the problem. */
 static bool inputs_come_back(const struct why *why)
 {
     for (size_t i = 0; i < why->entries.count; i++)
@@ -240,14 +243,14 @@ static bool inputs_come_back(const struct why *why)
     return false;
 }
 
-/* Complete a remedy that raises a limit: its what-if and its worth. */
+/* Complete a remedy that raises a limit: set its what-if and its effort. */
 static void limit_made(struct why *why, struct remedy *remedy, const struct remedy_facts *facts)
 {
     remedy->what_if = setting_of_limit(why, facts);
     remedy->effort = inputs_come_back(why) ? EFFORT_LINE : EFFORT_PUT_OFF;
 }
 
-/* Did torch give the function up, for a reason that it names? */
+/* Is this an outcome of calls for which torch gave up the function and recorded a reason? */
 static bool is_given_up(enum outcome outcome)
 {
     switch (outcome) {
@@ -260,13 +263,13 @@ static bool is_given_up(enum outcome outcome)
     }
 }
 
-/* Did the call run as Python because it could get no new entry? */
+/* Did the call run as Python because no new entry could be made for it? */
 static bool needs_entries(enum outcome outcome)
 {
     return outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY;
 }
 
-/* Add a remedy for the calls that ended in OUTCOME, if any, for the reason TEXT. */
+/* Add a remedy for the calls with OUTCOME, if there are any. TEXT is the recorded reason. */
 static void add_for_outcome(struct why *why, enum outcome outcome, struct remedy_facts facts,
                             const char *text)
 {
@@ -285,7 +288,7 @@ static void add_for_outcome(struct why *why, enum outcome outcome, struct remedy
     remedy_add(why, ON_OUTCOME, &facts, outcome == OUTCOME_LIMIT ? limit_made : NULL);
 }
 
-/* Complete a remedy for a cause: its what-if, if that does what the remedy does. */
+/* Complete a remedy for a cause: set its what-if, if the what-if does what the remedy does. */
 static void cause_made(struct why *why, struct remedy *remedy, const struct remedy_facts *facts)
 {
     const char *setting = NULL;
@@ -297,7 +300,8 @@ static void cause_made(struct why *why, struct remedy *remedy, const struct reme
             setting = one->setting;
     if (!setting)
         setting = why_keep(why, cause_setting(&facts->cause));
-    /* A dropped guard removes all of its failures; this remedy may mend only one part. */
+    /* Dropping a guard removes all failures of the guard; this remedy may remove only some
+     * of them. */
     whole = facts->cause.whole || (setting && strncmp(setting, "drop_guard=", 11) != 0);
     if (remedy->effort == EFFORT_NORMAL)
         return;
@@ -307,8 +311,8 @@ static void cause_made(struct why *why, struct remedy *remedy, const struct reme
         remedy->refused = setting;
 }
 
-/* Has an earlier history the source of H, and H no values? Then the earlier one has them, and H has
- * only the condition of an expression. */
+/* Does H have no values, and an earlier history the same source? If so, the earlier history has the
+ * values, and H only has the condition of an expression. */
 static bool is_told_before(const struct why *why, const struct history *h)
 {
     const struct history *earlier = why->histories.at;
@@ -342,8 +346,9 @@ static void add_for_causes(struct why *why, const struct remedy_facts *base)
     }
 }
 
-/* Add a remedy for each reason that STATEMENT finds, with its count: a reason of calls that ended
- * in OUTCOME, or for PLAIN, of deaths of entries that were needed again. */
+/* Add a remedy for each reason that STATEMENT finds, with its count. The reasons are those of calls
+ * with OUTCOME. If OUTCOME is OUTCOME_PLAIN, they are the reasons why entries died that were needed
+ * again. */
 static void add_for_reasons(struct why *why, const struct remedy_facts *base, enum outcome outcome,
                             const char *statement)
 {
@@ -365,7 +370,8 @@ static void add_for_reasons(struct why *why, const struct remedy_facts *base, en
     query_close(query);
 }
 
-/* Add remedies for changes that compiled code does not notice. Only frames show them. */
+/* Add remedies for changes that compiled code does not notice. Such changes can be found only in
+ * stored frames. */
 static void add_for_unguarded(struct why *why, const struct remedy_facts *base)
 {
     struct query *query;
@@ -425,7 +431,8 @@ static bool is_limited(const struct why *why)
            (why->raised_reason && strstr(why->raised_reason, "LimitHit"));
 }
 
-/* Add a remedy for each guard that raised; without such guards, for all calls that failed so. */
+/* Add a remedy for each guard that raised. If no such guard was recorded, add one remedy for all
+ * calls in which a guard raised. */
 static void add_for_guard_errors(struct why *why, const struct remedy_facts *base)
 {
     struct remedy_facts facts = *base;
@@ -433,7 +440,7 @@ static void add_for_guard_errors(struct why *why, const struct remedy_facts *bas
     for (size_t i = 0; i < why->guards.count; i++) {
         const struct failed_guard *guard = &why->guards.at[i];
         if (strcmp(guard->result, check_words[CHECK_ERROR]) != 0)
-            break; /* errors are first */
+            break; /* guards that raised are first */
         facts.cause.source = guard->source;
         facts.count = guard->times;
         add_for_outcome(why, OUTCOME_GUARD_ERROR, facts, guard->expression);
@@ -442,7 +449,8 @@ static void add_for_guard_errors(struct why *why, const struct remedy_facts *bas
         add_for_outcome(why, OUTCOME_GUARD_ERROR, facts, NULL);
 }
 
-/* Add a remedy if new code objects of the function are made, each of which is compiled anew. */
+/* Add a remedy if the program creates the function again and again: each new code object is
+ * compiled anew. */
 static void add_for_new_code(struct why *why, const struct remedy_facts *base)
 {
     const struct remedy_facts facts = {

@@ -1,4 +1,4 @@
-/* trace/why/why.h -- the facts about a function for `dyntrace why`, and their conclusions.
+/* trace/why/why.h -- the facts about a function for `dyntrace why`, and what follows from them.
  *
  *     struct why why = {.db = db_open(path)};
  *     if (find_code(why.db, name, &why.code, ...) == FIND_ONE) {
@@ -9,8 +9,8 @@
  *     }
  *     why_free(&why);
  *
- * gather.c reads the facts, follow.c and remedies.c draw the conclusions, outcome.c adds the gain
- * of each remedy. cmd/why/page.c prints all of it for people, fields.c for programs. */
+ * gather.c reads the facts, follow.c and remedies.c draw conclusions, outcome.c adds the gain of
+ * each remedy. cmd/why/page.c prints everything for people, fields.c for programs. */
 #ifndef DYNTRACE_WHY_H
 #define DYNTRACE_WHY_H
 
@@ -22,26 +22,26 @@
 #include "trace/template.h"
 
 enum {
-    WHY_WIDTH = 70, /* longest value printed, in bytes */
+    WHY_WIDTH = 70, /* bytes of the longest value printed */
 };
 
-#define UNKNOWN FACT_UNKNOWN /* an integer that is NULL in the trace, where that differs from 0 */
+#define UNKNOWN FACT_UNKNOWN /* an integer that is NULL in the trace, where NULL does not mean 0 */
 
 /* ---- facts --------------------------------------------------------------- */
 
-/* A fact is a struct whose first members are a list of rows F(struct, kind, member). A member has
- * the name of its column in schemas/why.sql and of its key in JSON. JSON has no other member of the
- * struct. Texts may be NULL. */
+/* A fact is a struct. Its first members are listed in a macro, in rows F(struct, kind, member).
+ * Such a member has the name of its column in schemas/why.sql and of its key in JSON. The other
+ * members of the struct are not in JSON. Texts may be NULL. */
 enum field_kind {
-    INTEGER, /* NULL reads as 0 */
-    ID,      /* NULL reads as 0, and JSON prints 0 as null */
-    MAYBE,   /* NULL is UNKNOWN */
-    PLACE,   /* NULL is -1 */
+    INTEGER, /* NULL is read as 0 */
+    ID,      /* NULL is read as 0, and JSON prints 0 as null */
+    MAYBE,   /* NULL is read as UNKNOWN */
+    PLACE,   /* NULL is read as -1 */
     TEXT,
-    TRUTH,   /* bool */
-    OUTCOME, /* enum outcome; JSON prints its word */
-    JSON,    /* text that is JSON */
-    PARENT,  /* struct parent; JSON prints an object or null */
+    TRUTH,   /* a bool */
+    OUTCOME, /* an enum outcome; JSON prints its word */
+    JSON,    /* a text that is JSON */
+    PARENT,  /* a struct parent; JSON prints an object or null */
 };
 
 #define TYPE_INTEGER int64_t
@@ -54,11 +54,11 @@ enum field_kind {
 #define TYPE_PARENT struct parent
 #define MEMBER(type, kind, member) TYPE_##kind member;
 
-/* Calls that were decided alike; hits: that ran the same entry. */
+/* The calls with one outcome; for hits, the hits of one entry. */
 /* clang-format off */
 #define CALL_FIELDS(F)                              \
     F(call_class, OUTCOME, outcome)                 \
-    F(call_class, ID, cache_entry_id) /* of hits */ \
+    F(call_class, ID, cache_entry_id)               \
     F(call_class, TEXT, entry)                      \
     F(call_class, INTEGER, calls)                   \
     F(call_class, INTEGER, first_ns)                \
@@ -75,7 +75,7 @@ struct call_class {
     F(entry, INTEGER, code_id)                                                                     \
     F(entry, TEXT, label)                                                                          \
     F(entry, TEXT, backend)                                                                        \
-    F(entry, MAYBE, region_id) /* UNKNOWN: every region sees it */                                 \
+    F(entry, MAYBE, region_id) /* UNKNOWN if every region uses it */                               \
     F(entry, INTEGER, guards)                                                                      \
     F(entry, INTEGER, compile_id)                                                                  \
     F(entry, INTEGER, born_ns)                                                                     \
@@ -83,8 +83,8 @@ struct call_class {
     F(entry, INTEGER, hit)                                                                         \
     F(entry, ID, last_hit_ns)                                                                      \
     F(entry, INTEGER, backend_mismatches)                                                          \
-    F(entry, INTEGER, few_guards) /* hits for which only the guards that tell entries apart ran */ \
-    F(entry, MAYBE, died_ns) /* UNKNOWN: it is alive */                                            \
+    F(entry, INTEGER, few_guards) /* hits that ran only guards that tell entries apart */          \
+    F(entry, MAYBE, died_ns) /* UNKNOWN if it is alive */                                          \
     F(entry, TEXT, death_cause)
 /* clang-format on */
 struct entry {
@@ -92,11 +92,11 @@ struct entry {
     int64_t check_ns;
 };
 
-/* The recompile that caused another recompile: of a caller, or of the function before the graph
- * break. */
+/* The recompile that led to another recompile. It is a recompile of a caller, or of the function
+ * before the graph break. compile_id is 0 if it is not known. */
 /* clang-format off */
 #define PARENT_FIELDS(F)                         \
-    F(parent, ID, compile_id) /* 0: not known */ \
+    F(parent, ID, compile_id)                    \
     F(parent, TEXT, function)                    \
     F(parent, TEXT, label)                       \
     F(parent, TEXT, source)                      \
@@ -117,10 +117,10 @@ struct parent {
     F(compile, MAYBE, end_ns)                                                         \
     F(compile, TEXT, outcome)                                                         \
     F(compile, ID, cache_entry_id)                                                    \
-    F(compile, TRUTH, recompile) /* view `compiles` */                                \
+    F(compile, TRUTH, recompile) /* see view `compiles` */                            \
     F(compile, TEXT, reason)                                                          \
     F(compile, TEXT, user_stack)                                                      \
-    F(compile, MAYBE, sticky) /* 1: never compiled again; 0: may be compiled again */ \
+    F(compile, MAYBE, sticky) /* 1 if it is never compiled again, else 0 */           \
     F(compile, TEXT, inputs)                                                          \
     F(compile, PARENT, follows_from)
 /* clang-format on */
@@ -129,7 +129,7 @@ struct compile {
     size_t first_cause, causes;
 };
 
-/* The members of struct cause, trace/cause.h. */
+/* The members of struct cause in trace/cause.h. */
 /* clang-format off */
 #define CAUSE_FIELDS(F)           \
     F(cause, INTEGER, compile_id) \
@@ -149,25 +149,25 @@ struct compile {
     F(cause, TRUTH, whole)
 /* clang-format on */
 
-/* The values of a source that decided recompiles. */
+/* The values of one source that forced recompiles. */
 /* clang-format off */
 #define HISTORY_FIELDS(F)                                            \
     F(history, INTEGER, code_id)                                     \
     F(history, TEXT, kind)                                           \
     F(history, TEXT, source)                                         \
-    F(history, TEXT, aspect) /* the part of the source: "size[0]" */ \
+    F(history, TEXT, aspect) /* part of the source: "size[0]" */     \
     F(history, INTEGER, recompiles)                                  \
-    F(history, INTEGER, refused) /* attempts that made no code */    \
+    F(history, INTEGER, refused) /* compiles that gave no code */    \
     F(history, JSON, values)
 /* clang-format on */
 struct history {
     HISTORY_FIELDS(MEMBER)
-    const char *text;          /* the values in short: "16, 18" */
-    int64_t place;             /* in `causes`, of the last one that decided: */
-    const struct cause *cause; /* borrowed */
+    const char *text;          /* the values, shortened: "16, 18" */
+    int64_t place;             /* index in `causes` of the last of these causes */
+    const struct cause *cause; /* borrowed: the cause at `place` */
 };
 
-/* Guards that ended checks. */
+/* A guard that ended checks, and how often. */
 /* clang-format off */
 #define GUARD_FIELDS(F)               \
     F(failed_guard, TEXT, result)     \
@@ -183,7 +183,7 @@ struct failed_guard {
     int64_t guard_id, entry_id;
 };
 
-/* Graph breaks that are alike, and the figures of their resume function. */
+/* Graph breaks at one line for one reason, and the figures of their resume function. */
 /* clang-format off */
 #define BREAK_FIELDS(F)                     \
     F(graph_break, INTEGER, line)           \
@@ -204,20 +204,20 @@ struct graph_break {
     BREAK_FIELDS(MEMBER)
 };
 
-/* A phase of all compiles together. */
+/* A phase of compiling, summed over all compiles. */
 /* clang-format off */
 #define PHASE_FIELDS(F)                                                     \
     F(phase, TEXT, name)                                                    \
     F(phase, INTEGER, times)                                                \
     F(phase, INTEGER, total_ns)                                             \
     F(phase, INTEGER, self_ns)                                              \
-    F(phase, TRUTH, late) /* compiled on its own, as backward graphs are */
+    F(phase, TRUTH, late) /* true for a backward graph, compiled later */
 /* clang-format on */
 struct phase {
     PHASE_FIELDS(MEMBER)
 };
 
-/* From a mark on, calls are not compiled. */
+/* Calls after a mark are not compiled. */
 /* clang-format off */
 #define MARK_FIELDS(F)              \
     F(mark, INTEGER, at_ns)         \
@@ -230,7 +230,7 @@ struct mark {
     MARK_FIELDS(MEMBER)
 };
 
-/* Compiles in a rank of a distributed job. */
+/* The number of compiles in one rank of a distributed job. */
 /* clang-format off */
 #define RANK_FIELDS(F)         \
     F(rank, INTEGER, rank)     \
@@ -240,7 +240,7 @@ struct rank {
     RANK_FIELDS(MEMBER)
 };
 
-/* Inputs of calls that found no entry and ran as Python. */
+/* Inputs of calls that no entry fitted and that ran as Python. */
 /* clang-format off */
 #define INPUT_FIELDS(F)      \
     F(input, INTEGER, calls) \
@@ -250,28 +250,28 @@ struct input {
     INPUT_FIELDS(MEMBER)
 };
 
-/* A remedy's status:
+/* A remedy. Its status is one of
  *
  *     measured       a trial of the trace had this setting
  *     exact          a what-if decided each call again, from recorded facts
- *     not measured
+ *     not measured   neither
  *     normal         there is nothing to change
  *     not guarded    compiled code does not notice a change
  *
- * A remedy that is measured or exact has its figures: compiles, eager and breaks without the
- * remedy, as recorded or in the trial's baseline, and the predicted_ or measured_ ones with it.
+ * A remedy that is measured or exact has figures: compiles, eager and breaks without the remedy,
+ * as recorded or in the trial's baseline, and the predicted_ or measured_ figures with the remedy.
  * Other figures are UNKNOWN. */
 /* clang-format off */
 #define REMEDY_FIELDS(F)                                                                      \
     F(remedy, TEXT, name)                                                                     \
     F(remedy, TEXT, because) /* the evidence */                                               \
     F(remedy, TEXT, text)                                                                     \
-    F(remedy, TEXT, setting) /* of `run --set`, does the same without an edit; or NULL */     \
+    F(remedy, TEXT, setting) /* for `run --set`: the same without an edit */                  \
     F(remedy, TEXT, status)                                                                   \
     F(remedy, MAYBE, trial)                                                                   \
-    F(remedy, TEXT, trial_error) /* why the trial with this setting does not work, or NULL */ \
-    F(remedy, TRUTH, rejected) /* the trial shows that this is no remedy */                   \
-    F(remedy, TEXT, what_if) /* does exactly what the remedy does; or NULL */                 \
+    F(remedy, TEXT, trial_error) /* why the trial does not work, or NULL */                   \
+    F(remedy, TRUTH, rejected) /* the trial proves that this is no remedy */                  \
+    F(remedy, TEXT, what_if) /* with the effect of the remedy; or NULL */                     \
     F(remedy, MAYBE, compiles)                                                                \
     F(remedy, MAYBE, predicted_compiles)                                                      \
     F(remedy, MAYBE, measured_compiles)                                                       \
@@ -281,25 +281,25 @@ struct input {
     F(remedy, MAYBE, breaks)                                                                  \
     F(remedy, MAYBE, measured_breaks)                                                         \
     F(remedy, MAYBE, undecided) /* calls that the what-if cannot decide */                    \
-    F(remedy, MAYBE, unrecorded) /* calls that the trace has nothing of */                    \
-    F(remedy, MAYBE, gone) /* calls that would not be looked up any more */
+    F(remedy, MAYBE, unrecorded) /* calls that the trace does not have */                     \
+    F(remedy, MAYBE, gone) /* calls that would have no lookup any more */
 /* clang-format on */
 struct remedy {
     REMEDY_FIELDS(MEMBER)
     const struct remedy_rule *rule;
     enum remedy_effort effort;
     enum remedy_effect effect;
-    bool fails; /* calls fail without it */
+    bool fails; /* calls fail without the remedy */
     bool proven;
-    bool gain; /* measured or exact: fewer eager calls or compiles */
-    /* Rejected only because the program wrote something else: the gain of the trial; or NULL. */
+    bool gain; /* measured or exact, with fewer eager calls or compiles */
+    /* The gain of a trial that was rejected only because the program's output differed, or NULL. */
     const char *other_output;
-    /* settings against the same cause that do something else than this remedy, or NULL */
+    /* a what-if setting against the same cause whose effect is not the remedy's, or NULL */
     const char *refused;
-    size_t place; /* in the list before the figures were known */
+    size_t place; /* index in the list before the list was sorted by gain */
 };
 
-/* A caller that keeps calls from being compiled; only some calls are examined. */
+/* A caller that prevents compiles of this function. Only some calls are examined for it. */
 /* clang-format off */
 #define FORBIDDER_FIELDS(F)      \
     F(forbidder, TEXT, function) \
@@ -310,7 +310,7 @@ struct forbidder {
     FORBIDDER_FIELDS(MEMBER)
 };
 
-/* The time of all guards of a kind, as if each guard of an entry took the same time. */
+/* The estimated time of all guards of one kind, as if each guard of an entry took the same time. */
 /* clang-format off */
 #define COST_FIELDS(F)                   \
     F(guard_cost, TEXT, kind)            \
@@ -321,7 +321,7 @@ struct guard_cost {
     COST_FIELDS(MEMBER)
 };
 
-/* A question that was put to the trace. */
+/* A statement that was run on the trace, for --sql. */
 /* clang-format off */
 #define ASK_FIELDS(F)   \
     F(ask, TEXT, title) \
@@ -331,27 +331,27 @@ struct ask {
     ASK_FIELDS(MEMBER)
 };
 
-/* Of the process with the oldest version of torch. */
+/* The torch of the process with the oldest version. */
 /* clang-format off */
 #define TORCH_FIELDS(F)                                               \
     F(torch_facts, TEXT, version)                                     \
-    F(torch_facts, TEXT, mode) /* how it was watched */               \
-    F(torch_facts, TEXT, note) /* why it was not watched otherwise */
+    F(torch_facts, TEXT, mode) /* how dyntrace watched it */          \
+    F(torch_facts, TEXT, note) /* why not otherwise */
 /* clang-format on */
-/* Of all processes: the number of different versions and modes. */
+/* Sums over all processes: how many different versions and modes there are. */
 /* clang-format off */
 #define TORCHES_FIELDS(F)                                                             \
     F(torch_facts, INTEGER, versions)                                                 \
     F(torch_facts, INTEGER, modes)                                                    \
-    F(torch_facts, TRUTH, observed) /* some process was only observed from outside */
+    F(torch_facts, TRUTH, observed) /* some process ran in observe mode */
 /* clang-format on */
 struct torch_facts {
     TORCH_FIELDS(MEMBER)
     TORCHES_FIELDS(MEMBER)
-    int number; /* torch_version() of `version`; 0: no torch */
+    int number; /* torch_version() of `version`, or 0 if there was no torch */
 };
 
-/* ---- all of it ----------------------------------------------------------- */
+/* ---- everything about a function ---------------------------------------------- */
 
 /* The lists of facts: L(member of struct why, struct, its fields, key in JSON). */
 /* clang-format off */
@@ -364,42 +364,42 @@ struct torch_facts {
     L(guards, failed_guard, GUARD_FIELDS, "failed_guards")                                         \
     L(inputs, input, INPUT_FIELDS, "eager_inputs")                                                 \
     L(breaks, graph_break, BREAK_FIELDS, "graph_breaks")                                           \
-    L(phases, phase, PHASE_FIELDS, "phases") /* most expensive first */                            \
+    L(phases, phase, PHASE_FIELDS, "phases") /* by time, longest first */                          \
     L(marks, mark, MARK_FIELDS, "marks")                                                           \
     L(ranks, rank, RANK_FIELDS, "ranks")                                                           \
     L(remedies, remedy, REMEDY_FIELDS, "remedies")                                                 \
     L(asked, ask, ASK_FIELDS, "sql")                                                               \
     L(costs, guard_cost, COST_FIELDS, "guard_costs")                                               \
-    /* most expensive first; of slow guards only */                                                \
+    /* by time, longest first; filled only if guards are slow */                                   \
     L(forbidders, forbidder, FORBIDDER_FIELDS, "forbidden_by")
 /* clang-format on */
 
-/* Single facts, from statements with one row. */
+/* Facts that occur once, from statements with one row. */
 /* clang-format off */
 #define WHY_FIELDS(F)                                                                       \
-    F(why, MAYBE, all_calls) /* of the function, looked up or not */                        \
+    F(why, MAYBE, all_calls) /* calls, with or without a lookup */                          \
     F(why, MAYBE, total_ns) /* time in the function */                                      \
-    F(why, MAYBE, self_ns) /* the part of it that is not its callees' */                    \
-    F(why, MAYBE, raised) /* calls that an exception ended */                               \
-    F(why, INTEGER, skipped) /* calls after torch gave the function up */                   \
+    F(why, MAYBE, self_ns) /* time outside its callees */                                   \
+    F(why, MAYBE, raised) /* calls that raised an exception */                              \
+    F(why, INTEGER, skipped) /* calls after torch gave up the function */                   \
     F(why, TEXT, disabled_by)                                                               \
-    F(why, INTEGER, disabled_line) /* of the graph break that names this function */        \
-    F(why, TEXT, disabled_words) /* the reason of that graph break, or NULL */              \
+    F(why, INTEGER, disabled_line) /* line of the graph break that disables it */           \
+    F(why, TEXT, disabled_words) /* reason of this graph break, or NULL */                  \
     F(why, TEXT, limit_reason)                                                              \
     F(why, TEXT, raised_reason)                                                             \
-    F(why, TEXT, declined_reason) /* of compiles that made no code */                       \
-    F(why, TEXT, caches) /* results of torch's caches for its compiles, or NULL */          \
+    F(why, TEXT, declined_reason) /* of compiles that gave no code */                       \
+    F(why, TEXT, caches) /* results of torch's caches, or NULL */                           \
     F(why, MAYBE, warm_ns) /* time of the compiles that a cache served */                   \
-    F(why, MAYBE, warm_backend_ns) /* the part of it in the backend */                      \
-    F(why, MAYBE, saved_ns) /* time that the caches saved, by torch's own figure */         \
-    F(why, TEXT, self_class) /* of a generic wrapper: the class of `self` */                \
-    F(why, INTEGER, share_ns) /* lookup of a usual call that hit, or guards of all calls */ \
-    F(why, INTEGER, share_of_ns) /* all of that call; or all calls without compiles */      \
-    F(why, INTEGER, different_inputs) /* of all misses; 0: not known */                     \
+    F(why, MAYBE, warm_backend_ns) /* part of warm_ns in the backend */                     \
+    F(why, MAYBE, saved_ns) /* time that the caches saved, says torch */                    \
+    F(why, TEXT, self_class) /* class of `self` in a generic wrapper */                     \
+    F(why, INTEGER, share_ns) /* time of guards, in usual hits or in all calls */           \
+    F(why, INTEGER, share_of_ns) /* time of the same calls, without compiles */             \
+    F(why, INTEGER, different_inputs) /* among all misses; 0 if not known */                \
     F(why, INTEGER, unknown_inputs)
 /* clang-format on */
 
-/* Members that only pages print; JSON has them elsewhere. */
+/* Members that only pages print. JSON has them in other places. */
 /* clang-format off */
 #define SUM_FIELDS(F)             \
     F(why, TRUTH, missing)        \
@@ -418,77 +418,79 @@ struct torch_facts {
 struct why {
     struct db *db; /* owned */
     struct found_code code;
-    struct arena arena; /* all texts below */
+    struct arena arena; /* owns all texts below */
     struct progress progress;
 #define LIST_MEMBER(member, type, fields, key) LIST(struct type) member;
     WHY_LISTS(LIST_MEMBER)
     WHY_FIELDS(MEMBER)
     struct torch_facts torch;
     bool with_sql;
-    bool force_whatif;  /* also on a long trace */
-    bool long_trace;    /* what-ifs would take long: not answered */
-    bool share_of_hits; /* share_ns is of calls that hit */
+    bool force_whatif;  /* run what-ifs even on a long trace */
+    bool long_trace;    /* what-ifs would take too long, so they were not run */
+    bool share_of_hits; /* share_ns is about calls that hit */
     bool guards_slow;
     bool missing;                  /* the recording lost events */
-    int64_t guard_ns, guard_calls; /* time in guards over that many calls */
-    /* of the calls that count in shares, as in `check --function`: docs/answers.md */
+    int64_t guard_ns, guard_calls; /* guard_ns: the time of guards in guard_calls calls */
+    /* the calls that count in shares, like those of `check --function`: docs/answers.md */
     struct call_sums shared;
-    int64_t made;             /* compiles that made code */
-    int64_t recompiles;       /* those for a function that had code already */
+    int64_t made;             /* compiles that gave code */
+    int64_t recompiles;       /* compiles of a function that had been compiled before */
     int64_t undecided;        /* calls without a lookup whose outcome is not known */
-    int64_t checks, check_ns; /* of guards; check_ns is of timed_checks of them */
+    int64_t checks, check_ns; /* checks of guards; check_ns is the time of those in timed_checks */
     int64_t timed_checks;
-    /* of a function that no compiler had to do with; without durations: no frames are stored */
+    /* No compiler had anything to do with the function; `profile` has its calls. `profile` is empty
+     * if no frames are stored. */
     bool is_plain;
     struct profile profile;
 };
 
-/* Fill in the lists of facts; then histories and remedies; then the gain of each remedy, and their
- * order. db_failed(): the error has been reported. */
+/* why_gather reads the lists of facts. why_follow adds histories and remedies. why_whatif adds the
+ * gain of each remedy and sorts them. Errors have been reported; see db_failed. */
 void why_gather(struct why *why);
 void why_follow(struct why *why);
 void why_whatif(struct why *why);
 
-/* Frees all that WHY owns; it may be half filled. */
+/* Free all that WHY owns. WHY may be only partly filled in. */
 void why_free(struct why *why);
 
 /* Print WHY as JSON. */
 void why_json(struct why *why, FILE *out);
 
-/* How many calls had this outcome. */
+/* Return the number of calls with OUTCOME. */
 int64_t why_calls(const struct why *why, enum outcome outcome);
 
-/* The time of guards in percent of a call; -1: not known. */
+/* Return the time of guards in percent of a call, or -1 if it is not known. */
 double why_guard_share(const struct why *why);
 
-/* Do pages list REMEDY? Not if a trial rejected it, or if there is nothing to change. */
+/* Do pages list REMEDY? False if a trial rejected it, or if there is nothing to change. */
 bool remedy_is_shown(const struct remedy *remedy);
 
-/* Does REMEDY have figures that are certain? */
+/* Does REMEDY have figures, measured or exact? */
 bool remedy_has_figures(const struct remedy *remedy);
 
-/* Did COMPILE make code? */
+/* Did COMPILE give code? */
 bool compile_made(const struct compile *compile);
 
-/* Why COMPILE made no code, or NULL. Some reasons only say why the compiler was called. */
+/* Return why COMPILE gave no code, or NULL if it gave code. A reason that only says why the
+ * compiler was called is not returned. */
 const char *compile_refusal(const struct why *why, const struct compile *compile);
 
-/* Did the compiler skip or decline the function? Then a mark without a reason is the compiler's
- * own; else the program asked for it. */
+/* Did the compiler skip or decline the function? If so, a mark without a reason comes from the
+ * compiler; otherwise the program asked for it. */
 bool why_turned_away(const struct why *why);
 
-/* The entry with this id, or NULL. */
+/* Return the entry with this id, or NULL. */
 struct entry *why_entry(const struct why *why, int64_t cache_entry_id);
 
-/* An older live entry that the lookup before COMPILE did not try, because it belongs to another
- * region than the entry that COMPILE made; or NULL. */
+/* Return an older live entry that the lookup before COMPILE did not try, because it belongs to
+ * another region than the entry that COMPILE made. Returns NULL if there is none. */
 const struct entry *why_other_region(const struct why *why, const struct compile *compile);
 
-/* The source of CAUSE and the part of it, in the compiler's words: "L['x'] size[0]". Pages print
- * cause_called() instead. */
+/* Return the source of CAUSE, with the part that changed, in the compiler's words: "L['x']
+ * size[0]". Pages print cause_called() instead. */
 const char *cause_name(struct why *why, const struct cause *cause);
 
-/* ---- between the parts --------------------------------------------------- */
+/* ---- between the files of this folder ------------------------------------------- */
 
 struct field {
     const char *name;
@@ -504,8 +506,8 @@ extern const struct field parent_fields[], torch_fields[], torches_fields[], sin
 
 void histories_make(struct why *why);
 
-/* Add the remedies that the rules have for FACTS; MADE, or NULL, completes each. Returns the last
- * one that was added, or NULL. */
+/* Add the remedies that the rules have for FACTS. MADE is called to complete each, unless it is
+ * NULL. Returns the remedy added last, or NULL. */
 struct remedy *remedy_add(struct why *why, enum remedy_on on, const struct remedy_facts *facts,
                           void (*made)(struct why *why, struct remedy *remedy,
                                        const struct remedy_facts *facts));
@@ -513,13 +515,14 @@ struct remedy *remedy_add(struct why *why, enum remedy_on on, const struct remed
 /* Add the members of ITEM that FIELDS name to FACTS. */
 void why_facts(struct row_facts *facts, const struct field *fields, const void *item);
 
-/* FACTS printed by the template NAME, "pages/why/because_cause"; it lives as long as WHY. */
+/* Return the text that the template NAME, such as "pages/why/because_cause", prints for FACTS. It
+ * lives as long as WHY. */
 const char *why_words(struct why *why, const char *name, const struct row_facts *facts);
 
 /* Read the current row of QUERY into the members of ITEM that FIELDS name. */
 void why_row(struct why *why, struct query *query, const struct field *fields, void *item);
 
-/* A copy of OWNED that lives as long as WHY; OWNED is freed. NULL for NULL. */
+/* Copy OWNED and free it. The copy lives as long as WHY. Returns NULL for NULL. */
 const char *why_keep(struct why *why, char *owned);
 
 #endif
