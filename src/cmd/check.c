@@ -1,13 +1,13 @@
-/* cmd/check.c -- `dyntrace check`: does a trace keep the limits that its program set itself? For
- * CI.
+/* cmd/check.c -- `dyntrace check`: does a trace keep the limits given on the command line? For CI.
  *
- * Lookups and guard checks are many: one pass over each counts them by function and process
- * (trace/counts.h). The counts become a table, and the limits are held against it, and against
- * compiles and breaks, by schemas/check.sql.
+ * There are many lookups and guard checks, so each table is read once and counted by function and
+ * process (trace/counts.h). The counts become a table. schemas/check.sql compares this table, the
+ * compiles and the graph breaks with the limits.
  *
- * Numbers of compiles, breaks and the eager share are held against the limit for each process by
- * itself, so that a gate does not depend on how many ranks there were. When a limit is exceeded,
- * all rows that it counted are offending rows: nobody can say which row was one too many. */
+ * The number of compiles, the number of graph breaks and the eager share are compared with the
+ * limit for each process separately, so that a result does not depend on the number of ranks. If a
+ * limit is exceeded, all rows that it counted are printed, because nobody can say which row was one
+ * too many. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -31,18 +31,19 @@
 
 /* ---- limits -------------------------------------------------------------- */
 
-/* from REQUIRE on: --require-compiled */
+/* REQUIRE is the first of the limits made by --require-compiled. */
 enum { RECOMPILES, COMPILES, BREAKS, GUARDS, EAGER, REQUIRE, LIMITS = REQUIRE + 256 };
 
 enum { IDLE_NAMED = 3 };
 
 static struct limit {
     const char *words;
-    const char *statement; /* of schemas/check.sql: finds what is held against it */
-    const char *name;      /* of the option; NULL: it was not given */
-    const char *function;  /* REQUIRE: which is compiled */
-    double allowed, found; /* found: of the worst process or function */
-    int64_t rows;          /* that offend */
+    /* a statement of schemas/check.sql: finds what counts against the limit */
+    const char *statement;
+    const char *name;      /* the name of the option, or NULL if it was not given */
+    const char *function;  /* the function of a --require-compiled */
+    double allowed, found; /* found: the value of the worst process or function */
+    int64_t rows;          /* rows that exceed the limit */
     bool checked;
 } limits[LIMITS] = {
     [RECOMPILES] = {"recompiles", "check/compiles"},
@@ -53,8 +54,8 @@ static struct limit {
 };
 
 static struct {
-    LIST(char) globs;      /* of --function, a NUL behind each */
-    int64_t warmup, limit; /* limit: rows for each limit; -1: all */
+    LIST(char) globs;      /* values of --function, each followed by a NUL */
+    int64_t warmup, limit; /* limit: rows printed for each limit, or -1 for all */
     bool json, partly;
 } given = {.limit = 100};
 
@@ -135,21 +136,21 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-/* ---- what was found ------------------------------------------------------ */
+/* ---- counting the calls and guards ------------------------------------------------ */
 
-/* Time in the guards of a function's calls. */
+/* The time of guards in a function's calls. */
 struct guard_time {
-    int64_t ns, known; /* known: checks whose time is known */
+    int64_t ns, known; /* known: the number of checks whose time is known */
 };
 
 struct check {
     struct db *db; /* owned */
     struct counts counts;
-    LIST(struct guard_time) guards; /* by the index of the calls in counts */
+    LIST(struct guard_time) guards; /* index: that of the function's count in `counts` */
     struct progress progress;
 };
 
-/* One check of guards: code_id, thread_id, lookup_id, duration_ns. */
+/* Add one check of guards. VALUES: code_id, thread_id, lookup_id, duration_ns. */
 static bool guard_add(void *context, const int64_t *values, unsigned nulls)
 {
     struct check *check = context;
@@ -166,7 +167,7 @@ static bool guard_add(void *context, const int64_t *values, unsigned nulls)
     return true;
 }
 
-/* What was counted becomes the table `counted`. */
+/* Copy the counts to the table `counted`. */
 static void counts_keep(struct check *check)
 {
     struct query *put = db_query(check->db, schema_statement("check/count"));
@@ -203,8 +204,8 @@ static void counts_keep(struct check *check)
     query_close(put);
 }
 
-/* Hold the trace against LIMIT. False when it is of a function that several are called like, which
- * were listed. */
+/* Compare the trace with LIMIT. Returns false if several functions have the name that LIMIT is
+ * about; they have been listed. */
 static bool limit_check(struct check *check, struct limit *limit)
 {
     struct found_code code = {0};
@@ -233,7 +234,8 @@ static bool limit_check(struct check *check, struct limit *limit)
     return limit->checked;
 }
 
-/* Which code --function means. False after saying that it is none. */
+/* Find the code objects that --function names. Returns false if there are none, which has been
+ * reported. */
 static bool meant_read(struct check *check)
 {
     char *globs = json_array(given.globs.at, given.globs.count);
@@ -251,8 +253,8 @@ static bool meant_read(struct check *check)
     return any;
 }
 
-/* Did a compiler decide anything about what is checked? False after saying why not: a limit that
- * nothing could have exceeded is no gate. */
+/* Did a compiler decide anything in the checked part of the trace? Returns false otherwise, which
+ * has been reported: a check that cannot fail is no check. */
 static bool is_decided(struct check *check)
 {
     struct query *query = db_query(check->db, schema_statement("check/undecided"));
@@ -264,7 +266,7 @@ static bool is_decided(struct check *check)
     return !undecided && !db_failed(check->db);
 }
 
-/* Say which of several traces could have exceeded no limit: they are left out. */
+/* Report the traces, among several, in which no compiler decided anything. They are left out. */
 static void idle_say(struct check *check)
 {
     struct query *query = db_query(check->db, schema_statement("check/idle"));
@@ -281,7 +283,8 @@ static void idle_say(struct check *check)
     query_close(query);
 }
 
-/* Every limit that was given. False when one could not be checked, which has been reported. */
+/* Check every limit that was given. Returns false if a limit could not be checked, which has been
+ * reported. */
 static bool checks_run(struct check *check)
 {
     const char *of_calls = given.warmup          ? "after-warmup"
@@ -296,7 +299,7 @@ static bool checks_run(struct check *check)
     check->counts.warmup = given.warmup;
     if (!counts_read(&check->counts, check->db, &check->progress))
         return false;
-    /* As imported ones: no calls is not "none ran as Python". */
+    /* An imported trace has compiles but no calls, so nothing is known about the calls. */
     if (of_calls && !check->counts.all.count &&
         db_integer(
             check->db, 0,
@@ -322,8 +325,8 @@ static bool checks_run(struct check *check)
                   db_path(check->db));
         return false;
     }
-    if (!limits[REQUIRE].name &&
-        !is_decided(check)) /* for --require-compiled it is an answer that nothing was compiled */
+    /* --require-compiled has an answer if nothing was compiled: it failed */
+    if (!limits[REQUIRE].name && !is_decided(check))
         return false;
     for
         EACH_LIMIT(l)
@@ -333,9 +336,9 @@ static bool checks_run(struct check *check)
     return !db_failed(check->db);
 }
 
-/* ---- the result ---------------------------------------------------------- */
+/* ---- printing the result --------------------------------------------------------- */
 
-/* The rows that offend. False when they could not be written. */
+/* Print the rows that exceed a limit. Returns false if writing failed. */
 static bool rows_print(struct check *check)
 {
     struct query *rows = db_query(check->db, schema_statement("check/rows"));

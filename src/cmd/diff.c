@@ -1,12 +1,13 @@
-/* cmd/diff.c -- `dyntrace diff`: what is different in B?
+/* cmd/diff.c -- `dyntrace diff`: what is different in trace B?
  *
- * Copies both traces' functions with outcomes of calls, entries, recompile reasons, graph breaks
- * and times into a database in memory. There one statement matches functions, and another lists
- * differences (schemas/diff.sql). Times always differ a little; they count as different beyond
- * --tolerance.
+ * For both traces the functions are copied to a database in memory, each with the outcomes of its
+ * calls, its entries, recompile reasons, graph breaks and times. One statement matches the
+ * functions of the two traces, another lists the differences (schemas/diff.sql). Times always
+ * differ a little, so a difference of times counts only beyond --tolerance.
  *
- * --lookups compares the lookups of both in order of time, for each pair of threads with the same
- * name, up to the first with another decision: the moment when one rank began to differ. */
+ * --lookups compares the lookups of both traces in order of time, for each pair of threads with the
+ * same name. The first lookup with another decision is the moment when, for example, one rank began
+ * to differ. */
 #include <inttypes.h>
 
 #include "command.h"
@@ -23,35 +24,36 @@
 #include "trace/traces.h"
 
 enum {
-    LIMIT = 200,    /* rows, unless --limit */
-    TICK = 1 << 15, /* rows read between two readings of the clock */
-    STEPS = 6,      /* of diff/pairs */
+    LIMIT = 200,    /* rows printed, unless --limit is given */
+    TICK = 1 << 15, /* rows read between two updates of the progress line */
+    STEPS = 6,      /* the steps of diff/pairs */
 };
 
 struct side {
     struct db *db; /* owned */
-    int64_t rank;  /* of --rank; -1: every process */
+    int64_t rank;  /* the rank of --rank, or -1 for all processes */
 
-    /* of --lookups, which are read one after the other, thread by thread */
-    struct query *rows; /* owned; at a lookup if there are MORE */
+    /* The members below are for --lookups, which reads the lookups thread by thread. */
+    struct query *rows; /* owned: at a lookup if `more` is true */
     bool more;
-    int64_t thread;            /* index of the compared one */
-    struct map codes, entries; /* the same in both traces for the same function */
+    int64_t thread; /* the number of the thread that is being compared */
+    /* ids to numbers; a function or entry has the same number in both traces */
+    struct map codes, entries;
 };
 
 static struct diff {
     struct side sides[2];     /* A and B */
     struct db *both;          /* owned: in memory */
-    const char *glob, *fails; /* borrowed, or NULL; kinds of --fail-on */
+    const char *glob, *fails; /* borrowed or NULL; fails: kinds of --fail-on */
     bool json, lookups;
     double tolerance;
-    int64_t limit; /* -1: all */
+    int64_t limit; /* rows printed, or -1 for all */
     struct progress progress;
 } diff = {.sides = {{.rank = -1}, {.rank = -1}}, .tolerance = 0.2, .limit = LIMIT};
 
-/* ---- the facts to compare ------------------------------------------------ */
+/* ---- facts about functions ---------------------------------------------------- */
 
-/* The statement NAME of schemas/diff.sql, with --function and --rank as its ?1 and ?2. */
+/* Query the statement NAME of schemas/diff.sql on SIDE. Its ?1 is --function, its ?2 is --rank. */
 static struct query *ask(const struct side *side, const char *name)
 {
     struct query *query = db_query(side->db, schema_statement(name));
@@ -69,7 +71,7 @@ static void run(struct query *query)
     query_close(query);
 }
 
-/* Copy the rows of STATEMENT on SIDE with the insert statement SQL. */
+/* Copy the rows of STATEMENT on SIDE into the memory database, by the insert statement SQL. */
 static void rows_copy(const struct side *side, const char *statement, const char *sql)
 {
     struct query *from = ask(side, statement), *to = db_query(diff.both, sql);
@@ -94,7 +96,7 @@ static void fact_add(const struct side *side, int64_t code_id, const char *kind,
     run(to);
 }
 
-/* How calls ended, in the processes of the side's rank. */
+/* Count how calls ended in the processes of the side's rank. */
 static void calls_read(const struct side *side)
 {
     struct counts counts = {0};
@@ -116,7 +118,7 @@ static void calls_read(const struct side *side)
     counts_free(&counts);
 }
 
-/* The time of guards, for each entry and so for its code object. */
+/* Sum up the time of guards by entry, and add it to the entry's code object. */
 static void checks_read(const struct side *side)
 {
     struct query *query = ask(side, "diff/checks");
@@ -155,7 +157,7 @@ static void traces_read(void)
     db_run(diff.both, schema_statement("diff/totals"));
 }
 
-/* Which differences of functions to print: times, or the others. */
+/* Add the differences between functions: those of times if TIMES, otherwise all others. */
 static void functions_compare(bool times)
 {
     struct query *query = db_asked(diff.both, schema_statement("diff/rows"), times);
@@ -166,9 +168,10 @@ static void functions_compare(bool times)
     free(tolerance);
 }
 
-/* ---- lookup by lookup ---------------------------------------------------- */
+/* ---- comparing lookup by lookup -------------------------------------------------- */
 
-/* Map SIDE's ids to the common numbers, by STATEMENT. */
+/* Read by STATEMENT the number of each id of SIDE. The same function or entry has the same number
+ * in both traces. */
 static struct map numbers_read(const struct side *side, const char *statement)
 {
     struct map numbers = {0};
@@ -178,13 +181,13 @@ static struct map numbers_read(const struct side *side, const char *statement)
     return numbers;
 }
 
-/* Is the current row one of the current thread? */
+/* Is SIDE's current lookup on the thread that is being compared? */
 static bool is_here(const struct side *side)
 {
     return side->more && query_integer(side->rows, 0) == side->thread;
 }
 
-/* The current row's id mapped by NUMBERS; 0 if it has no number. */
+/* Return the number of the id in COLUMN of SIDE's current lookup, or 0 if it has none. */
 static int64_t number_of(const struct side *side, int column, const struct map *numbers)
 {
     int64_t *number = map_get(numbers, query_integer(side->rows, column));
@@ -199,8 +202,8 @@ static bool lookups_same(const struct side *a, const struct side *b)
            number_of(a, 4, &a->entries) == number_of(b, 4, &b->entries);
 }
 
-/* SIDE's current lookup in words: "f hit 0/1 (lookup 7 at 1.2 ms; x: int[4])". Sets *FUNCTION and
- * *WHERE unless they are set already. The caller frees all three. */
+/* Describe SIDE's current lookup: "f hit 0/1 (lookup 7 at 1.2 ms; x: int[4])". Sets *FUNCTION and
+ * *WHERE unless they are set already. The caller frees all three texts. */
 static char *lookup_words(const struct side *side, char **function, char **where)
 {
     struct query *query = db_query(side->db, schema_statement("diff/lookup"));
@@ -219,7 +222,7 @@ static char *lookup_words(const struct side *side, char **function, char **where
     return words ? words : strdup("no more lookups");
 }
 
-/* Print a difference of this kind; NULL: missing on that side. */
+/* Add a difference of the kind "lookup". A or B is NULL if this side does not have it. */
 static void lookup_put(const char *function, const char *where, const char *what, const char *a,
                        const char *b)
 {
@@ -295,7 +298,7 @@ static bool side_open(struct side *side, char *path)
     if (!(side->db = traces_open((char *[]){path, NULL}, MERGE_DECISIONS)) ||
         !db_run(side->db, "BEGIN"))
         return false;
-    /* a small cache: each row is read once, and there are two traces */
+    /* a small cache, because each row is read only once and two traces are open */
     db_run(side->db, "PRAGMA cache_size = -12288");
     query = ask(side, "diff/rank");
     any = query_step(query) || side->rank < 0;
@@ -308,7 +311,7 @@ static bool side_open(struct side *side, char *path)
     return any;
 }
 
-/* Print the differences, at most --limit. Integers are durations. */
+/* Print at most --limit differences. Integers are durations. */
 static void differences_print(void)
 {
     struct table *table =
@@ -324,7 +327,7 @@ static void differences_print(void)
     table_close(table);
 }
 
-/* The exit status. */
+/* Compare the two traces and print the differences. Returns the exit status. */
 static int traces_diff(void)
 {
     struct json json = {.out = stdout};
@@ -343,7 +346,7 @@ static int traces_diff(void)
     functions_compare(false);
     if (diff.lookups)
         lookups_compare();
-    /* last, because times differ in every run; the largest change comes first */
+    /* last, because times differ in every run */
     functions_compare(true);
     progress_end(&diff.progress);
     if (db_failed(diff.sides[0].db) || db_failed(diff.sides[1].db) || db_failed(diff.both))
@@ -379,7 +382,7 @@ static int traces_diff(void)
     return fails;
 }
 
-/* "outcome,entry" or "any". */
+/* Read the value of --fail-on, such as "outcome,entry" or "any". */
 static const char *fail_read(const struct option *option, const char *list)
 {
     char *words = say_print(" %s ", option->words);

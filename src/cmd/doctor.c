@@ -1,7 +1,8 @@
 /* cmd/doctor.c -- `dyntrace doctor`: what works on this machine, and what it costs.
  *
- * Runs each interpreter twice: alone, where it loads the extension without a session and measures
- * its own hook; and recorded by `dyntrace run`. The lines about torch come from that trace. */
+ * Each interpreter runs twice. It first runs alone, loads the extension without a session and
+ * measures its own hook. Then `dyntrace run` records it; the lines about torch come from the trace
+ * of this run. */
 #include <errno.h>
 #include <glob.h>
 #include <sys/stat.h>
@@ -27,7 +28,8 @@ static void line(const char *what, const char *text)
     printf("\n");
 }
 
-/* Record PYTHON and read the trace. False: no trace. */
+/* Record PYTHON and print what its trace tells. PLAIN and HOOKED are the nanoseconds of a call
+ * without a hook and under a bare hook. Returns false if there is no trace. */
 static bool diagnose_recorded(const char *python, double plain, double hooked)
 {
     char own[PATH_MAX], directory[PATH_MAX], trace[PATH_MAX + 16], text[4096], *rest = text, *ns,
@@ -82,22 +84,22 @@ static bool diagnose_recorded(const char *python, double plain, double hooked)
     return recorded;
 }
 
-/* The interpreters that were diagnosed: the paths of their own programs. */
+/* The interpreters that were diagnosed: the paths of their programs. */
 struct diagnosed {
     struct arena arena;
-    LIST(const char *) paths; /* of the arena */
+    LIST(const char *) paths; /* the texts are in `arena` */
 };
 
-/* What ask_alone.py answers. */
+/* The answer of ask_alone.py. */
 struct answer {
     char name[64], suffix[128];
     int major, minor;
-    char path[PATH_MAX]; /* of the interpreter's own program; "": it was not told */
+    char path[PATH_MAX]; /* the interpreter's own program; "" if the answer does not name it */
     double plain, hooked;
     bool is_python, has_costs;
 };
 
-/* The line after the one at LINE; NULL: there is none. */
+/* Return the line after LINE, or NULL if there is none. */
 static const char *line_after(const char *line)
 {
     const char *end = line ? strchr(line, '\n') : NULL;
@@ -105,7 +107,7 @@ static const char *line_after(const char *line)
     return end && end[1] ? end + 1 : NULL;
 }
 
-/* Read the answer in TEXT. Lines before it, such as an interpreter's warnings, are passed over. */
+/* Read the answer in TEXT. Lines before it, such as an interpreter's warnings, are skipped. */
 static struct answer answer_read(const char *text)
 {
     struct answer answer = {0};
@@ -123,8 +125,8 @@ static struct answer answer_read(const char *text)
     return answer;
 }
 
-/* Ask PYTHON; TEXT is what it prints, on standard error too. False: it cannot be run, and errno
- * says why. */
+/* Run ask_alone.py in PYTHON. TEXT receives its output, standard error included. Returns false and
+ * sets errno if PYTHON cannot be run. */
 static bool ask_alone(const char *python, const struct diagnosed *before, char *text, size_t room)
 {
     LIST(const char *) argv = {0};
@@ -149,7 +151,7 @@ static bool ask_alone(const char *python, const struct diagnosed *before, char *
     return answers;
 }
 
-/* Print that something is no interpreter, with the first line of what it SAYS instead. */
+/* Print that a program is no Python interpreter, with the first line of its output SAYS. */
 static void say_no_python(const char *says)
 {
     size_t length = strcspn(says, "\r\n");
@@ -171,8 +173,8 @@ static bool was_diagnosed(const struct diagnosed *before, const char *path)
     return false;
 }
 
-/* Print the lines about PYTHON, unless it is one of BEFORE; add it there. True: it can be
- * recorded. */
+/* Print the lines about PYTHON and add it to BEFORE. Nothing is printed if BEFORE has it already.
+ * Returns whether it can be recorded. */
 static bool diagnose(const char *python, struct diagnosed *before)
 {
     char text[512 + PATH_MAX], remedy[PATH_MAX + 80];
@@ -205,12 +207,13 @@ static bool diagnose(const char *python, struct diagnosed *before)
     return supported && is.has_costs && diagnose_recorded(python, is.plain, is.hooked);
 }
 
-/* The environment's Python, and every python3 and python3.N on PATH, each file once. */
+/* Diagnose the Python of the virtual environment, and every python3 and python3.N on PATH, each
+ * file once. Adds to *READY how many can be recorded. Returns how many files there are. */
 static int diagnose_path(int *ready)
 {
     struct diagnosed diagnosed = {0};
     const char *path = getenv("PATH");
-    struct map seen = {0}; /* device and inode */
+    struct map seen = {0}; /* key: device and inode */
     glob_t found = {0};
     int count;
 

@@ -1,8 +1,8 @@
 /* cmd/export.c -- `dyntrace export`: a trace in the formats of other programs.
  *
- * A format is a row of FORMATS and a function that writes the trace as it reads it. None keeps
- * frames: memory is bounded by the number of code objects, threads and, for folded stacks,
- * different stacks. */
+ * A format is a row of FORMATS and a function that writes the trace while it reads it. No format
+ * keeps frames in memory. Memory is bounded by the number of code objects, threads and, for folded
+ * stacks, different stacks. */
 #include <errno.h>
 #include <inttypes.h>
 #include <unistd.h>
@@ -31,13 +31,14 @@ enum {
 
 struct export
 {
-    struct db *db;                 /* borrowed */
-    struct out_file *out;          /* borrowed */
-    bool failed;                   /* an error other than the trace's or OUT's, already reported */
-    struct speedscope *speedscope; /* borrowed: of that format */
+    struct db *db;        /* borrowed */
+    struct out_file *out; /* borrowed */
+    /* an error that is neither the trace's nor OUT's, which has been reported */
+    bool failed;
+    struct speedscope *speedscope; /* borrowed: state of the format speedscope, or NULL */
     struct progress progress;
-    int64_t end_ns;     /* of the recording */
-    int64_t last_frame; /* greatest frame_id: for progress */
+    int64_t end_ns;     /* the end of the recording */
+    int64_t last_frame; /* the greatest frame_id, for the progress line */
 };
 
 static struct {
@@ -96,7 +97,7 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-/* Called every TICK rows: show progress. False: stop. */
+/* Show progress; called every TICK rows. Returns false if writing must stop. */
 static bool export_tick(struct export *export, int64_t done, int64_t all)
 {
     progress_tick(&export->progress, done, all);
@@ -117,16 +118,15 @@ static void size_say(const struct export *export, int64_t bytes, bool at_least)
 
 /* ---- csv, jsonl ---------------------------------------------------------- */
 
-/* CSV is that of RFC 4180 with a line of names; NULL is an empty cell, an empty text "". It has one
- * table, the frames spelled out unless --table names another. JSON lines have every table unless
- * --table names one; each line says of which table it is. A blob is its hexadecimal digits.
+/* Write the rows of the table or view NAME in FORMAT. In JSON lines each row names its table.
  *
- * The rows of the table or view NAME, or of "frames", in FORMAT; where that has a column for it,
- * each says its table. */
+ * CSV follows RFC 4180 and has a line of names; NULL is an empty cell, an empty text is "". A CSV
+ * file has one table: the frames with their names, or the table of --table. JSON lines have all
+ * tables, or the table of --table. A blob is written in hexadecimal. */
 static void rows_put(struct export *export, enum table_format format, const char *name)
 {
     const char *extra = format == TABLE_LINES ? "table" : NULL;
-    /* their rows begin with their ids, in order */
+    /* rows of frames begin with their ids, in order */
     int64_t all = strcmp(name, "frames") ? 0 : export->last_frame;
     struct query *found = db_query(export->db, schema_statement("export/table")), *query = NULL;
     struct table *table;
@@ -179,19 +179,19 @@ static void jsonl_put(struct export *export)
  *       {"ph":"M", ...}   names of processes and threads
  *       {"ph":"X", ...}   a frame: ts and dur in microseconds, to the nanosecond
  *       {"ph":"i", ...}   a lookup, by outcome, on its thread; a cache entry's death
- *       {"ph":"b"}, {"ph":"e"}   a compile: on a track of its own, because the compiler's frames
- *                                are on the thread's
+ *       {"ph":"b"}, {"ph":"e"}   a compile, on a track of its own, because the thread's track has
+ *                                the compiler's frames
  *     ], ...}
  *
- * An event is a row of a statement of schemas/export.sql, a member for each column that is not
- * NULL; those after `args` are its arguments. Slices of a track must lie within one another, as
- * frames do. A frame that was still open has args.open. */
+ * An event is a row of a statement of schemas/export.sql, with a member for each column that is
+ * not NULL. Columns after `args` become its arguments. Slices of a track must be nested, as frames
+ * are. A frame without an end has args.open. */
 
-/* Columns that need conversion. LENGTH: an end time, whose start is the column before it. */
+/* Columns that are converted. LENGTH is an end time; the column before it is the start. */
 enum member { VALUE, TIME, LENGTH, ARGUMENTS, FLAG, MEMBERS };
 static const char *const special[MEMBERS] = {"", "ts", "dur", "args", "open"};
 
-/* Write a column unchanged, but cut long texts, which viewers would show in full. */
+/* Write a column unchanged. Long texts are cut, because viewers would show all of them. */
 static void member_put(struct json *json, const char *key, struct query *query, int column)
 {
     if (query_type(query, column) == QUERY_TEXT)
@@ -209,8 +209,8 @@ static void time_put(struct json *json, const char *key, int64_t ns)
     fprintf(json->out, "%s%" PRIu64 ".%03" PRIu64, sign, size / 1000, size % 1000);
 }
 
-/* Print an event for each row of a statement. ALL: number of rows, 0 = unknown. ?1: the end time
- * for events without an end. */
+/* Print an event for each row of STATEMENT, whose ?1 is the end of events without an end. WHAT is
+ * shown as progress. ALL is the number of rows, or 0 if unknown. */
 static void events_put(struct export *export, struct json *json, const char *statement,
                        const char *what, int64_t all)
 {
@@ -278,10 +278,11 @@ static void chrome_put(struct export *export)
 
 /* Both formats walk the frames in order of id (trace/stacks.h).
  *
- * folded      "process;thread;outer;inner 1234": own time in nanoseconds, for flamegraph.pl,
- *             inferno and speedscope.
- * speedscope  an evented profile for each thread. A thread's events must stand together, so a pass
- *             over the frames spreads them over temporary files, FILES threads at a time. */
+ *     folded      "process;thread;outer;inner 1234": own time in nanoseconds, for flamegraph.pl,
+ *                 inferno and speedscope.
+ *     speedscope  an evented profile for each thread. The events of a thread must be together, so a
+ *                 walk over the frames writes them to a temporary file for each thread. A walk does
+ *                 so for FILES threads at a time. */
 static bool frames_tick(void *context, int64_t frame_id)
 {
     struct export *export = context;
@@ -401,16 +402,16 @@ static void folded_put(struct export *export)
 }
 
 struct speedscope {
-    LIST(int64_t) codes; /* by their index in shared.frames */
+    LIST(int64_t) codes; /* code ids; the index is that in shared.frames */
     struct stacks stacks;
-    size_t from; /* index of the first thread with a profile */
+    size_t from; /* index of the first thread of this walk */
     struct profile {
-        FILE *events; /* owned; NULL: it has none */
+        FILE *events; /* owned; NULL if the thread has no events */
         int64_t first_ns, last_ns;
     } profiles[FILES];
 };
 
-/* shared.frames; after the last a "?" for code that is not known. */
+/* Write shared.frames, the list of functions. The last item is "?", for unknown code objects. */
 static void codes_put(struct export *export, struct json *json)
 {
     json_line(json);
@@ -429,11 +430,11 @@ static void codes_put(struct export *export, struct json *json)
     json_line(json);
     json_object(json, NULL);
     json_string(json, "name", "?");
-    for (int i = 0; i < 3; i++) /* the code, the list and what is shared */
+    for (int i = 0; i < 3; i++) /* the code object, the list, and "shared" */
         json_end(json);
 }
 
-/* Write the begin or end, AT, of the frame on top of TRACK's stack. */
+/* Write an event of the frame on top of TRACK's stack: its begin or end, at the time AT. */
 static void event_put(struct export *export, const struct track *track, const char *type,
                       int64_t at)
 {
@@ -446,7 +447,8 @@ static void event_put(struct export *export, const struct track *track, const ch
         return;
     if (profile->events) {
         fputs(",\n", profile->events);
-        if (at < profile->last_ns) /* only in a broken trace: the viewer wants them in order */
+        /* The viewer requires events in order. Only a broken trace has others. */
+        if (at < profile->last_ns)
             at = profile->last_ns;
     } else if (!(profile->events = tmpfile())) {
         say_error("a temporary file: %s", strerror(errno));
@@ -480,7 +482,7 @@ static void speedscope_pop(void *context, struct track *track)
     event_put(context, track, "C", track_top(track)->end_ns);
 }
 
-/* Print PROFILE, of the thread that ABOUT selects. */
+/* Print PROFILE. ABOUT reads the name of its thread. */
 static void profile_put(struct export *export, struct json *json, const struct profile *profile,
                         struct query *about)
 {
@@ -497,7 +499,7 @@ static void profile_put(struct export *export, struct json *json, const struct p
     json_integer(json, "endValue", profile->last_ns);
     json_list(json, "events");
     json_line(json);
-    json_raw(json, NULL, "", 0); /* what is in the file */
+    json_raw(json, NULL, "", 0); /* begin the value; the file has its text */
     rewind(profile->events);
     while ((got = fread(buffer, 1, sizeof buffer, profile->events)) > 0)
         fwrite(buffer, 1, got, json->out);

@@ -1,12 +1,13 @@
-/* cmd/fsck.c -- `dyntrace fsck`: is this trace complete, and does it keep its promises?
+/* cmd/fsck.c -- `dyntrace fsck`: is this trace complete, and does it keep the rules of its schema?
  *
  * A truncated or overwritten file is read page by page (trace/damage.h) to find which tables are
  * damaged, where, and which rows are still readable.
  *
  * A rule is a sentence that should be true. Most rules are queries of schemas/fsck.sql that return
- * the rows which break them. The rules about frames are here: one pass in order of frame_id, with
- * each thread's stack of open frames. A parent that is not on the stack is fetched by primary key
- * and pushed. schemas/fsck-frames.sql compares the counts of the pass with other tables. */
+ * the rows which break the rule. The rules about frames are checked here, in one pass in order of
+ * frame_id with a stack of open frames for each thread. A parent that is not on the stack is read
+ * by its primary key and pushed. schemas/fsck-frames.sql compares the counts of this pass with
+ * other tables. */
 #include <errno.h>
 #include <inttypes.h>
 #include <sys/stat.h>
@@ -31,7 +32,7 @@
 #include "vocabulary.h"
 
 enum {
-    SHOWN = 5, /* offending rows quoted for each rule */
+    SHOWN = 5, /* rows that are quoted for each broken rule */
     TICK_FRAMES = 1 << 14,
 };
 
@@ -50,7 +51,7 @@ static const struct option options[] = {
 
 /* ---- rules --------------------------------------------------------------- */
 
-/* The rules checked in C; the others are SQL statements. */
+/* The rules that are checked in C. The others are SQL statements. */
 enum rule_id {
     RULE_FILE,
     RULE_SCHEMA,
@@ -89,13 +90,13 @@ static const char *const rules_here[] = {
 
 static LIST(struct rule {
     const char *what;         /* the sentence that should be true */
-    int64_t broken;           /* number of rows that break it */
-    const char *shown[SHOWN]; /* the first of these rows */
-}) rules;                     /* those of enum rule_id, in its order; then the SQL rules */
+    int64_t broken;           /* number of rows that break the rule */
+    const char *shown[SHOWN]; /* the first of these rows, as text */
+}) rules;                     /* the rules of enum rule_id, in its order; then the SQL rules */
 static struct arena texts;
-static LIST(const char *) damages; /* sentences about a damaged file */
+static LIST(const char *) damages; /* sentences about the damage in a file */
 
-/* Count one more row that breaks rule ID. TEXT is copied. */
+/* Count one more row that breaks rule ID. TEXT describes the row and is copied. */
 static void rule_broken(size_t id, const char *text)
 {
     struct rule *rule = &rules.at[id];
@@ -120,10 +121,10 @@ static void rows_broken(size_t id, struct query *query)
     query_close(query);
 }
 
-/* ---- the schema, and who records ----------------------------------------- */
+/* ---- the schema and the recorder --------------------------------------------- */
 
-/* Compare the schema with this version's own. Skipped for another version's trace; readers use
- * their own views in any case. */
+/* Compare the schema with this version's own. A trace of another version is not compared; readers
+ * use their own views in any case. */
 static void schema_check(struct db *db, bool recording)
 {
     struct query *query = db_query(db, schema_statement("altered"));
@@ -134,7 +135,7 @@ static void schema_check(struct db *db, bool recording)
     rows_broken(RULE_SCHEMA, query);
 }
 
-/* A trace that says it is being recorded: is it? */
+/* Check that a trace which claims to be recording has a live recorder. */
 static void recorder_check(struct db *db)
 {
     char *session = db_meta(db, "session"), *host = db_meta(db, "host"), here[256] = "";
@@ -156,21 +157,22 @@ static void recorder_check(struct db *db)
 
 struct frame {
     int64_t id, thread_id, start_ns, end_ns, last_child_end_ns, child_ns;
-    struct total *total; /* of its code; NULL: unknown code */
-    bool open;           /* no end */
-    bool child_open;     /* an open child was seen; only the last child may be open */
+    struct total *total; /* of the frame's code object; NULL if this is unknown */
+    bool open;           /* the frame has no end */
+    bool child_open;     /* a child without an end was seen; only the last child may have no end */
 };
 
-/* A thread's state. Its frames without a parent are children of a permanent bottom frame. */
+/* The state of a thread. Frames without a parent are the children of `root`. */
 struct thread_state {
-    int64_t began_ns, ended_ns; /* its process's times; open frames end with it */
-    bool ended;                 /* that is known */
+    /* when the thread's process began and ended; frames without an end ended with it */
+    int64_t began_ns, ended_ns;
+    bool ended; /* ended_ns is known */
     int64_t last_start_ns;
     struct frame root;
     LIST(struct frame) stack;
 };
 
-/* The expected row of code_total for a code object: a row of the table `seen`. */
+/* The row of code_total that a code object should have. It becomes a row of the table `seen`. */
 struct total {
     int64_t code_id, calls, total_ns, self_ns, raised, skipped, loose;
 };
@@ -183,17 +185,18 @@ enum {
 
 struct pass {
     struct progress progress;
-    struct map threads, codes; /* row id -> index */
-    /* thread << 32 | code (indices) -> number of the code's frames on the stack */
+    struct map threads, codes; /* id to index in `states` or `totals` */
+    /* key: thread index << 32 | code index; value: the code object's frames on the
+     * thread's stack */
     struct map active;
     LIST(struct thread_state) states;
-    LIST(struct total) totals; /* by index of the code */
-    int64_t counted[COUNTS];   /* calls by outcome, frames: the table `tally` */
+    LIST(struct total) totals; /* index: that of the code object */
+    int64_t counted[COUNTS];   /* calls by outcome, then frames; becomes the table `tally` */
     struct query *fetch;
     int64_t last_id;
 };
 
-/* thread_id, when its process began, when that ended, when its open frames did */
+/* Add a thread. V: thread_id, start of its process, end of its process, end of its open frames. */
 static bool thread_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct pass *pass = context;
@@ -214,14 +217,14 @@ static bool code_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* The number of frames of TOTAL's code on THREAD's stack. */
+/* Return where the number of frames of TOTAL's code object on THREAD's stack is kept. */
 static int64_t *active_of(struct pass *pass, const struct thread_state *thread,
                           const struct total *total)
 {
     return map_put(&pass->active, (thread - pass->states.at) << 32 | (total - pass->totals.at));
 }
 
-/* Pop THREAD's innermost frame and count it as the recorder does (decode_pop). */
+/* Pop THREAD's innermost frame, and count it as the recorder does (decode_pop). */
 static void frame_pop(struct pass *pass, struct thread_state *thread)
 {
     struct frame *frame = &thread->stack.at[--thread->stack.count];
@@ -239,8 +242,8 @@ static void frame_pop(struct pass *pass, struct thread_state *thread)
         total->total_ns = times_sum(total->total_ns, length);
 }
 
-/* Pop THREAD's stack down to frame ID. If it is not there, fetch and push it; NULL: no such frame.
- */
+/* Pop THREAD's stack down to frame ID and return this frame. If the stack does not have it, the
+ * frame is read and pushed. Returns NULL if there is no such frame. */
 static struct frame *frame_find(struct pass *pass, struct thread_state *thread, int64_t id)
 {
     struct frame *place;
@@ -263,7 +266,7 @@ static struct frame *frame_find(struct pass *pass, struct thread_state *thread, 
     return place;
 }
 
-/* Check FRAME against PARENT's earlier children. */
+/* Check FRAME against the earlier children of PARENT. */
 static void siblings_check(const struct frame *frame, struct frame *parent)
 {
     if (parent->child_open || frame->start_ns < parent->last_child_end_ns)
@@ -287,7 +290,8 @@ static void parent_check(const struct frame *frame, struct frame *parent)
     siblings_check(frame, parent);
 }
 
-/* frame_id, thread_id, start_ns, end_ns, code_id, parent_id, kind, outcome, exit */
+/* Check one frame. V: frame_id, thread_id, start_ns, end_ns, code_id, parent_id, kind, outcome,
+ * exit. */
 static bool frame_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct pass *pass = context;
@@ -338,7 +342,7 @@ static bool frame_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* COUNT rows of COLUMNS numbers each, for STATEMENT. */
+/* Store COUNT rows of COLUMNS numbers each by STATEMENT. */
 static void rows_put(struct db *db, const char *statement, const int64_t *rows, size_t count,
                      int columns)
 {
@@ -352,7 +356,7 @@ static void rows_put(struct db *db, const char *statement, const int64_t *rows, 
     query_close(put);
 }
 
-/* Check every frame, and count them. */
+/* Check every frame, and store the counts of the pass. */
 static void frames_check(struct db *db)
 {
     struct pass pass = {
@@ -383,7 +387,7 @@ static void frames_check(struct db *db)
     list_free(&pass.totals);
 }
 
-/* ---- the result ---------------------------------------------------------- */
+/* ---- printing the result ------------------------------------------------------ */
 
 static void result_json(const char *path, bool ok, struct query *counts)
 {
@@ -450,7 +454,8 @@ static void result_print_text(const char *path, bool ok, bool complete, struct q
     putchar('\n');
 }
 
-/* Check the SQL rules whose statement names begin with NAMES: "-- a thread's process exists". */
+/* Check each SQL rule whose statement's name begins with NAMES. The first line of a statement is
+ * the rule: "-- a thread's process exists". */
 static void tables_check(struct db *db, const char *names)
 {
     for (const struct schema_query *s = schema_statements; s->name; s++)
@@ -462,7 +467,8 @@ static void tables_check(struct db *db, const char *names)
 
 /* ---- a damaged file -------------------------------------------------------- */
 
-/* A text about a fault in the log of the file PATH. The caller frees it; NULL: no fault. */
+/* Return a sentence about the damage in the write-ahead log of the file PATH, or NULL if it is not
+ * damaged. The caller frees it. */
 static char *log_fault(const char *path)
 {
     struct damage damage = {0};
@@ -477,7 +483,7 @@ static char *log_fault(const char *path)
     return fault;
 }
 
-/* Report a file PATH whose length or header is wrong. Returns whether it is. */
+/* Report damage to the length or the header of the file PATH. Returns whether there is any. */
 static bool file_check(const char *path)
 {
     struct damage damage = {0};
@@ -489,7 +495,7 @@ static bool file_check(const char *path)
     for (size_t i = 0; i < damage.faults.count; i++)
         rule_broken(RULE_FILE, damage.faults.at[i]);
     faults = damage.faults.count;
-    /* Before SQLite opens the file: close() drops all locks that the process holds on it. */
+    /* before SQLite opens the file: close() drops all locks that the process holds on it */
     damage_free(&damage);
     return faults;
 }
@@ -510,8 +516,8 @@ static void damage_mend(struct damage *damage, const char *path)
     free(made);
 }
 
-/* Find where the file PATH is damaged, and print it unless it is asked for as JSON. SURE: it is
- * known to be damaged. False: no damage was found. */
+/* Find where the file PATH is damaged, and print it unless JSON is wanted. SURE: the file is known
+ * to be damaged. Returns false if no damage was found. */
 static bool damage_tell(const char *path, bool sure)
 {
     struct damage damage = {0};
@@ -534,8 +540,8 @@ static bool damage_tell(const char *path, bool sure)
     return found;
 }
 
-/* The file at PATH cannot be opened as a trace, which has been reported: print why, as far as
- * its bytes tell. The exit status. */
+/* Print why the file at PATH cannot be opened as a trace, as far as its bytes tell. That it cannot
+ * be opened has been reported. Returns the exit status. */
 static int unreadable_tell(const char *path)
 {
     bool found = damage_tell(path, rules.at[RULE_FILE].broken > 0);
@@ -548,7 +554,7 @@ static int unreadable_tell(const char *path)
     return 2;
 }
 
-/* Is RULE the one about pages, which SQLite checks? */
+/* Is RULE the rule that SQLite's integrity_check checks? */
 static bool is_of_pages(const struct rule *rule)
 {
     return strstr(rule->what, "integrity_check") != NULL;
@@ -561,8 +567,8 @@ static void results_free(void)
     arena_free(&texts);
 }
 
-/* Check the trace at PATH, whose log has the fault LOG or NULL, and print the result. Returns the
- * exit status. */
+/* Check the trace at PATH and print the result. LOG is a sentence about damage in its write-ahead
+ * log, or NULL. Returns the exit status. */
 static int trace_check(const char *path, const char *log)
 {
     struct db *db;
@@ -582,7 +588,7 @@ static int trace_check(const char *path, const char *log)
         results_free();
         return status;
     }
-    db_run(db, "BEGIN"); /* one snapshot: the recording may go on */
+    db_run(db, "BEGIN"); /* one snapshot, because the recording may continue */
     db_temporary(db, schema_statement("fsck-frames/tables"));
     progress = progress_begin("checking the file");
     db_on_progress(db, progress_spin, &progress);
@@ -641,7 +647,7 @@ static int fsck_main(int count, char **operands)
     }
     for (size_t i = 0; i < traces.paths.count; i++) {
         const char *path = traces.paths.at[i];
-        char *log = log_fault(path); /* before it is recovered, which moves the log into the file */
+        char *log = log_fault(path); /* before recover_trace, which moves the log into the file */
         status = given.recover ? recover_trace(path) : RECOVER_NOTHING;
         if (status == RECOVER_DONE || status == RECOVER_NOTHING)
             status = trace_check(path, status == RECOVER_NOTHING ? log : NULL);

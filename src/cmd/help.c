@@ -2,8 +2,8 @@
  *
  *     dyntrace help [COMMAND]            for people
  *     dyntrace help --options            for the manual page: docs/man.awk, which `make` runs
- *     dyntrace help --complete WORD...   candidates for the last word, a line each:
- *                                        completions/ */
+ *     dyntrace help --complete WORD...   candidates for the last word, a line each, for the scripts
+ *                                        in completions/ */
 #include <ctype.h>
 #include <locale.h>
 #include <string.h>
@@ -20,15 +20,16 @@
 #include "versions.h"
 
 enum {
-    WIDTH = 100,     /* columns of --help */
-    NAMES_MOST = 24, /* the help of an option whose names take more begins on a line of its own */
-    PIECE = 80,      /* bytes of an option in a synopsis */
+    WIDTH = 100, /* columns of --help */
+    /* columns of an option's names; if they are longer, its help begins on the next line */
+    NAMES_MOST = 24,
+    PIECE = 80, /* bytes of an option as it stands in a synopsis */
 };
 
 #define EACH_OPTION(o, command) \
     (const struct option *o = (command)->options; (o)->name || (o)->letter; (o)++)
 
-/* An option in a synopsis, "[--limit ROWS]". */
+/* Write option O as it stands in a synopsis, "[--limit ROWS]", to PIECE. */
 static void synopsis_piece(char *piece, const struct option *o)
 {
     snprintf(piece, PIECE, "%s%s%.*s%s%s%s%s", o->needed ? "" : "[", o->letter ? "-" : "--",
@@ -36,7 +37,7 @@ static void synopsis_piece(char *piece, const struct option *o)
              o->value ? o->value : "", o->needed ? "" : "]", o->many ? "..." : "");
 }
 
-/* Its names and value, "-o, --output FILE". Returns the length. */
+/* Write the names and the value of option O, "-o, --output FILE", to PIECE. Returns the length. */
 static int names_piece(char *piece, const struct option *o)
 {
     int used = o->letter ? snprintf(piece, PIECE, "-%c%s", o->letter, o->name ? ", " : "") : 0;
@@ -45,12 +46,12 @@ static int names_piece(char *piece, const struct option *o)
                            o->name ? o->name : "", o->value ? " " : "", o->value ? o->value : "");
 }
 
-/* ---- for people ---------------------------------------------------------- */
+/* ---- help for people --------------------------------------------------------- */
 
-/* A line that is being filled; more than WIDTH columns begin another. */
+/* A line of output. A word that would go beyond WIDTH columns begins the next line. */
 struct line {
     int at, indent;
-    bool fresh; /* the line has only its indent */
+    bool fresh; /* the line has only its indent so far */
 };
 
 static void line_begin(struct line *line, int indent)
@@ -70,8 +71,8 @@ static void line_put(struct line *line, const char *piece, int length)
     line->fresh = false;
 }
 
-/* Print the words of TEXT, wrapped. A new line in TEXT starts a line with TEXT's indent; its
- * continuation is indented a little more. */
+/* Print the words of TEXT, wrapped. A line end in TEXT begins a new line with the indent that TEXT
+ * has there; its continuation lines are indented a little more. */
 static void text_print(struct line *line, const char *text)
 {
     int indent = line->indent;
@@ -101,7 +102,8 @@ static void paragraph_print(const char *text)
     putchar('\n');
 }
 
-/* The operands of COMMAND, printed between its name and its options or after them; "": none. */
+/* Return the operands of COMMAND if they stand after its options (BEHIND) or before them, otherwise
+ * "". */
 static const char *operands_of(const struct command *command, bool behind)
 {
     return command->runs == behind ? command->operands : "";
@@ -161,8 +163,10 @@ static void overview_print(const struct command *const *commands, FILE *out)
     fputs("\n`dyntrace COMMAND --help` says more.\n", out);
 }
 
-/* What docs/man.awk puts into the manual page, a line each: a command and its operands; a command,
- * an option's place in the synopsis, its names, and its help. */
+/* Print the lines from which docs/man.awk makes the manual page. For each command:
+ *
+ *     its name and its operands
+ *     for each option: the command, the option's text in the synopsis, its names, and its help */
 static void options_print(const struct command *const *commands)
 {
     char synopsis[PIECE], names[PIECE];
@@ -187,8 +191,8 @@ static void options_print(const struct command *const *commands)
 
 /* ---- completions --------------------------------------------------------- */
 
-/* The names of the functions in a trace: the first of WORDS that is one, else the newest trace
- * here. */
+/* Print the names of the functions in a trace: in the first of WORDS that is a trace, or in the
+ * newest trace here. */
 static void complete_functions(char **words, int count)
 {
     const char *path = NULL;
@@ -215,9 +219,9 @@ static void complete_queries(void)
         puts(schema_queries[i].name);
 }
 
-/* Print what may be typed for NAMES, the names of values and operands in --help: words; or the name
- * behind an @, where the shell has its own completion. WORDS are the COUNT words of the command
- * before the last. */
+/* Print the candidates for a value or an operand. NAMES is its name in --help, such as "FUNC|FILE".
+ * For a name that the shell completes itself, such as FILE, "@FILE" is printed. WORDS are the COUNT
+ * words of the command line before the last. */
 static void complete_kind(const char *names, char **words, int count)
 {
     for (; *names; names += strcspn(names, " [|."), names += strspn(names, " [|].")) {
@@ -237,7 +241,7 @@ static void complete_words(const char *words)
         printf("%.*s\n", (int)strcspn(words, " "), words);
 }
 
-/* Of the last of the COUNT words after COMMAND's name. */
+/* Print the candidates for the last of the COUNT words after COMMAND's name. */
 static void complete(const struct command *command, int count, char **words)
 {
     const struct option *option = NULL;
@@ -252,7 +256,7 @@ static void complete(const struct command *command, int count, char **words)
             return;
         }
         if (option && option->value && !value && i + 2 < count)
-            i++; /* its value */
+            i++; /* skip the option's value */
         else if (option && (!option->value || value))
             option = NULL;
     }
@@ -277,7 +281,7 @@ static void complete(const struct command *command, int count, char **words)
 
 /* ---- the command --------------------------------------------------------- */
 
-/* The command NAME; NULL: none, which has been reported. */
+/* Return the command NAME, or NULL if there is none, which has been reported. */
 static const struct command *command_find(const struct command *const *commands, const char *name)
 {
     struct near near = near_begin(name);
@@ -322,7 +326,7 @@ static bool asks_for_version(const char *word)
     return false;
 }
 
-/* `dyntrace help`, with the COUNT words after it. */
+/* Run `dyntrace help` with the COUNT words after it. */
 static int help(const struct command *const *commands, int count, char **words)
 {
     const struct command *command = NULL;

@@ -5,13 +5,13 @@
  *     V1121 15:44:00.566000 28697 torch/_dynamo/utils.py:2350] {...}
  *     <tab>a line of the record's text
  *
- * They go into a temporary table unchanged; SQL makes rows from them (schemas/import/map.sql,
- * text.sql). The log has compiles, not calls: the trace has no frames, lookups, hits or guard
- * times.
+ * The records are copied to a temporary table unchanged. SQL makes the rows of a trace from them
+ * (schemas/import/map.sql, text.sql). The log has compiles, but no calls, so the trace has no
+ * frames, lookups, hits or guard times.
  *
- * Files may come from strangers, be cut short by a kill, or have two writers. So a text is imported
- * only if its length and MD5 are those in its record. Otherwise the record has no text, and a loss
- * row has the cause. */
+ * Files may come from strangers, may be cut short by a kill, and may have two writers. A text is
+ * therefore imported only if it has the length and the MD5 that its record gives. Otherwise the
+ * text is left out, and a row of `loss` has the cause. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -31,49 +31,52 @@
 
 enum {
     TICK_ROWS = 1 << 8,
-    MOST = 15 << 20, /* bytes of a line, and of a record's text: readers take a row of 16 MB */
+    /* bytes of a line, and of a record's text; readers accept rows of up to 16 MB */
+    MOST = 15 << 20,
 };
 
 struct import {
     struct db *out;            /* owned */
     struct query *at, *record; /* owned */
-    LIST(char *) files;        /* owned, with the paths */
+    LIST(char *) files;        /* owned, as are the paths */
     struct progress progress;
-    int64_t read, bytes; /* of all files */
-    int64_t damaged;     /* lines and texts left out, of all files */
+    int64_t read, bytes; /* bytes read so far, and bytes of all files */
+    int64_t damaged;     /* lines and texts that were left out */
 };
 
-/* ---- records of a file --------------------------------------------------- */
+/* ---- reading the records of a file ----------------------------------------------- */
 
 struct line {
-    char *text; /* owned; ends in a NUL */
+    char *text; /* owned; ends with a NUL */
     size_t length, room;
-    bool text_only; /* it has no NUL and is not too long */
+    bool text_only; /* the line has no NUL and is not too long */
 };
 
 struct log {
     FILE *file; /* owned */
     struct line head, line;
-    LIST(char) text;      /* of the record */
-    const char *name;     /* borrowed */
-    int64_t rank;         /* the rank in the file's name; -1: none */
-    int64_t number;       /* of the last line read */
-    bool returns;         /* lines end with "\r\n", as in a file that went through Windows */
+    LIST(char) text;  /* the text of the record */
+    const char *name; /* borrowed */
+    int64_t rank;     /* the rank in the file's name, or -1 */
+    int64_t number;   /* line number of the last line read */
+    /* lines end with "\r\n", for example because the file was copied through Windows */
+    bool returns;
     int64_t changed;      /* modification time of the file, in seconds */
     int64_t pid, process; /* those of the last record that became a row */
-    int64_t broken;       /* lines and records skipped */
+    int64_t broken;       /* lines and records that were skipped */
 };
 
-/* The last record read. */
+/* A record. */
 struct record {
-    const char *json, *text; /* borrowed until the next one; TEXT NULL: it has none */
-    size_t length;           /* of the text */
-    bool readable;           /* no NUL in the text, and it is not too long */
-    char day[5], time[16];   /* "1121", "15:44:00.566000" */
-    int64_t pid, line;       /* line: in the file */
+    /* borrowed until the next record is read; text: NULL if there is none */
+    const char *json, *text;
+    size_t length;         /* bytes of `text` */
+    bool readable;         /* the text has no NUL and is not too long */
+    char day[5], time[16]; /* such as "1121" and "15:44:00.566000" */
+    int64_t pid, line;     /* line: line number in the file */
 };
 
-/* The next line, without its end. */
+/* Read the next line, without its line end. Returns false at the end of the file. */
 static bool line_next(struct import *import, struct log *log, struct line *line)
 {
     ssize_t got = getline(&line->text, &line->room, log->file);
@@ -92,8 +95,8 @@ static bool line_next(struct import *import, struct log *log, struct line *line)
     return true;
 }
 
-/* "V1121 15:44:00.566000 28697 torch/_dynamo/utils.py:2350] {...}"; before it there may be
- * "[rank0]:". */
+/* Read the first line of a record: "V1121 15:44:00.566000 28697 torch/_dynamo/utils.py:2350]
+ * {...}", perhaps with "[rank0]:" before it. Returns false if LINE is not such a line. */
 static bool head_read(const char *line, struct record *record)
 {
     static const char form[] = "%*1[A-Z]%4[0-9] %15[0-9:.] %" SCNd64;
@@ -105,16 +108,16 @@ static bool head_read(const char *line, struct record *record)
            record->pid >= 0;
 }
 
-/* Is the next line one of a record's text? */
+/* Does the next line of FILE belong to the text of a record? */
 static bool is_text_next(FILE *file)
 {
     return ungetc(getc(file), file) == '\t';
 }
 
-/* Add the last line read to RECORD's text. */
+/* Append the last line read to RECORD's text. */
 static void text_add(struct log *log, struct record *record)
 {
-    size_t length = log->line.length; /* with the tab before it; so there is room for its end */
+    size_t length = log->line.length; /* includes the tab, in whose place the line end is stored */
     char *more;
 
     if (!log->line.text_only || log->text.count + length > MOST)
@@ -126,7 +129,8 @@ static void text_add(struct log *log, struct record *record)
     more[length - 1] = '\n';
 }
 
-/* Read the next record; false at the end. Lines that are not records are skipped and counted. */
+/* Read the next record. Returns false at the end of the file. Lines that are not records are
+ * skipped and counted. */
 static bool record_next(struct import *import, struct log *log, struct record *record)
 {
     while (line_next(import, log, &log->head)) {
@@ -145,7 +149,7 @@ static bool record_next(struct import *import, struct log *log, struct record *r
         }
         if (is_record && log->text.count) {
             record->length = log->text.count - 1;
-            log->text.at[record->length] = 0; /* the last line's end */
+            log->text.at[record->length] = 0; /* replace the last line end by a NUL */
             record->text = log->text.at;
         }
         if (is_record)
@@ -155,8 +159,8 @@ static bool record_next(struct import *import, struct log *log, struct record *r
     return false;
 }
 
-/* The reason to leave out the text of RECORD, whose digest should be MD5; NULL: the text is
- * complete, or there is none. */
+/* Return why the text of RECORD must be left out, or NULL if the text is complete or there is none.
+ * MD5 is the digest that the record gives. */
 static const char *text_damage(const struct record *record, const char *md5)
 {
     bool is_digest = strlen(md5) == MD5_DIGEST_STRING_LENGTH - 1;
@@ -172,7 +176,7 @@ static const char *text_damage(const struct record *record, const char *md5)
     return strcasecmp(hex, md5) ? "was cut or altered: it does not have its md5" : NULL;
 }
 
-/* Run STATEMENT with TEXT and two numbers; returns its first value, 0 if no row. */
+/* Run STATEMENT with TEXT, NUMBER and OTHER. Returns its first value, or 0 if there is no row. */
 static int64_t ask(struct import *import, const char *statement, const char *text, int64_t number,
                    int64_t other)
 {
@@ -188,7 +192,8 @@ static int64_t ask(struct import *import, const char *statement, const char *tex
     return found;
 }
 
-/* Make a row of RECORD, without its text if the text is damaged. False: not a record. */
+/* Make a row of RECORD, without its text if the text is damaged. Returns false if RECORD is not
+ * valid. */
 static bool record_put(struct import *import, struct log *log, const struct record *record)
 {
     struct query *at = import->at;
@@ -220,7 +225,8 @@ static bool record_put(struct import *import, struct log *log, const struct reco
     return sound;
 }
 
-/* The rank in a log's NAME, "dedicated_log_torch_trace_rank_3_x1.log", or -1. */
+/* Return the rank in a log's NAME: 3 for "dedicated_log_torch_trace_rank_3_x1.log". Returns -1 if
+ * there is none. */
 static int64_t name_rank(const char *name)
 {
     static const char mark[] = "rank_";
@@ -236,7 +242,7 @@ static int64_t name_rank(const char *name)
     return rank <= INT32_MAX ? rank : -1;
 }
 
-/* False: the file could not be read, which has been reported. */
+/* Import the file PATH. Returns false if it could not be read, which has been reported. */
 static bool file_read(struct import *import, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -250,7 +256,7 @@ static bool file_read(struct import *import, const char *path)
     bool whole;
 
     bounds_trace(path);
-    bounds_no_time(); /* quadratic in the number of compiles */
+    bounds_no_time(); /* the work is quadratic in the number of compiles */
     if (log.file && fstat(fileno(log.file), &st) == 0)
         log.changed = st.st_mtime;
     for (int64_t rows = 1;
@@ -273,7 +279,7 @@ static bool file_read(struct import *import, const char *path)
     return whole;
 }
 
-/* ---- the directory ------------------------------------------------------- */
+/* ---- finding the files --------------------------------------------------------- */
 
 static int is_log(const struct dirent *entry)
 {
@@ -312,8 +318,8 @@ static bool is_log_inside(const char *path)
     return found;
 }
 
-/* Add the logs among the COUNT ENTRIES of DIRECTORY: files named like logs or, if NAMED is false,
- * files with a log's content. */
+/* Add the logs among the COUNT ENTRIES of DIRECTORY. If NAMED, a log is recognized by its name,
+ * otherwise by its content. */
 static void entries_add(struct import *import, const char *directory, struct dirent **entries,
                         int count, bool named)
 {
@@ -327,7 +333,8 @@ static void entries_add(struct import *import, const char *directory, struct dir
     }
 }
 
-/* All logs in DIRECTORY, or that one file. */
+/* Find all logs in DIRECTORY, which may also be a single file. Returns false if there are none,
+ * which has been reported. */
 static bool files_find(struct import *import, const char *directory)
 {
     struct dirent **entries;
@@ -383,7 +390,7 @@ static bool files_import(struct import *import, const char *directory)
     return true;
 }
 
-/* Print warnings about the logs: schemas/import/doubt.sql. */
+/* Print the warnings about the logs that schemas/import/doubt.sql found. */
 static void notices_say(struct import *import, const char *directory)
 {
     progress_end(&import->progress);

@@ -10,8 +10,9 @@
 
 #include "versions.h"
 
-/* Below the directory of the program: in place; by `make install`; by pip, as Pythons that share a
- * bin/ have it, then with --target. */
+/* Where the data may be, relative to the directory of the program: for a program that is not
+ * installed; after `make install`; after pip, in the layouts of several Pythons; after `pip install
+ * --target`. */
 static const char *const places[] = {
     "lib",
     "../lib/dyntrace",
@@ -24,8 +25,8 @@ static const char *const places[] = {
 
 enum { PLACE_BYTES = PATH_MAX + 64 };
 
-/* Store this program's directory. Without /proc store "" (the root), not the working directory,
- * where others may write. */
+/* Store the directory of this program. Without /proc store "", which means the root. The working
+ * directory would be unsafe, because others may write there. */
 static void find_own(char self[PATH_MAX])
 {
     ssize_t length = readlink("/proc/self/exe", self, PATH_MAX - 1);
@@ -34,7 +35,8 @@ static void find_own(char self[PATH_MAX])
     dirname(self);
 }
 
-/* Does PLACE have an extension with SUFFIX or, if SUFFIX is NULL, sitecustomize's directory? */
+/* Does PLACE have an extension with SUFFIX? If SUFFIX is NULL, does it have sitecustomize's
+ * directory? */
 static bool has_data(const char *place, const char *suffix)
 {
     char file[PLACE_BYTES + 300];
@@ -46,7 +48,7 @@ static bool has_data(const char *place, const char *suffix)
     return access(file, R_OK) == 0;
 }
 
-/* Store the first place that has the data into FOUND. False: none has. */
+/* Store the first place that has the data into FOUND. Returns false if none has. */
 static bool find_data(const char *own, const char *suffix, char found[PLACE_BYTES])
 {
     char place[PLACE_BYTES], real[PATH_MAX];

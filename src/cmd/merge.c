@@ -1,4 +1,4 @@
-/* cmd/merge.c -- `dyntrace merge`: many traces as one, by trace/merge.h. */
+/* cmd/merge.c -- `dyntrace merge`: many traces as one. See trace/merge.h. */
 #include <inttypes.h>
 
 #include "command.h"
@@ -18,7 +18,7 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-/* The exit status. */
+/* Merge TRACES into the file of --output. Returns the exit status. */
 static int merge_all(const struct traces *traces)
 {
     struct out_file out = {0};
@@ -40,7 +40,7 @@ static int merge_all(const struct traces *traces)
     ok = merge_traces(out.temporary, traces->given, without_frames ? MERGE_DECISIONS : MERGE_FRAMES,
                       &merged, &lost);
     traces_left_out(traces->paths.count - merged);
-    /* a single remaining trace, which has been reported, is not merged */
+    /* a single remaining trace is not merged; that has been reported */
     ok = ok && merged > 1 && out_commit(&out);
     if (ok && lost)
         say_error("%s: the traces lost %" PRId64 " events; `dyntrace report` says where",

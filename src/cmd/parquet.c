@@ -1,11 +1,12 @@
 /* cmd/parquet.c -- traces as a dataset of Parquet files, OUT/table=T/job=J/rank=R/TRACE.parquet.
  *
- * A Python with pyarrow writes them (src/cmd/ask/parquet_write.py). Every engine's reader is tested
- * with Arrow's own library, but no Debian release has it, and its C++ interface changes with each
- * release, while there is a wheel for every Python. So building dyntrace does not need it. Times
- * are wall-clock times in nanoseconds, by the ranks' common clock. Rows are passed in Arrow's
- * memory layout, column by column, without printing or parsing; types are those of tables.h. One
- * trace is open at a time.
+ * A Python with pyarrow writes the files (src/cmd/ask/parquet_write.py). All readers are tested
+ * with Arrow's own library. No Debian release has this library, and its C++ interface changes with
+ * each release, but there is a wheel for every Python. So dyntrace can be built without it.
+ *
+ * Rows are passed to that Python in Arrow's memory layout, column by column, without printing or
+ * parsing. The types are those of tables.h. Times are wall-clock times in nanoseconds, by the
+ * ranks' common clock. One trace is open at a time.
  *
  * Runs in: the command line. */
 #include "cmd/parquet.h"
@@ -26,15 +27,15 @@
 #include "trace/scan.h"
 #include "trace/traces.h"
 
-extern const char parquet_write_py[]; /* src/cmd/ask/ */
+extern const char parquet_write_py[]; /* made of src/cmd/ask/parquet_write.py */
 
 enum {
-    BATCH = 1 << 17, /* most rows held in memory: one row group */
-    TEXTS = 8 << 20, /* most bytes of text held, except for a single long row */
+    BATCH = 1 << 17, /* rows held in memory; they become a row group */
+    TEXTS = 8 << 20, /* bytes of text held in memory; a single row may have more */
 };
 
 struct writer {
-    FILE *to; /* owned: its standard input */
+    FILE *to; /* owned: the writer's standard input */
     pid_t pid;
 };
 
@@ -43,7 +44,7 @@ static bool writer_start(struct writer *writer, const char *python, const char *
 {
     int ends[2];
 
-    signal(SIGPIPE, SIG_IGN); /* a writer that ends early has reported the reason */
+    signal(SIGPIPE, SIG_IGN); /* a writer that ends early has reported why */
     fflush(NULL);
     if (pipe2(ends, O_CLOEXEC) || (writer->pid = fork()) < 0) {
         say_error("export: %s", strerror(errno));
@@ -60,7 +61,8 @@ static bool writer_start(struct writer *writer, const char *python, const char *
     return writer->to;
 }
 
-/* The end: the statements of schemas/engines/questions.sql, which become views. */
+/* Send the statements of schemas/engines/questions.sql, which become views. They are the last thing
+ * sent. */
 static void questions_write(FILE *to)
 {
     static const char prefix[] = "engines/questions/";
@@ -76,7 +78,7 @@ static void questions_write(FILE *to)
     putc('\n', to);
 }
 
-/* True when all was written. */
+/* Finish WRITER. WHOLE: all rows have been sent. Returns whether everything was written. */
 static bool writer_end(struct writer *writer, bool whole)
 {
     int status = 1;
@@ -88,7 +90,7 @@ static bool writer_end(struct writer *writer, bool whole)
     return whole && status == 0;
 }
 
-/* Send the header of TABLE's rows: their place in the dataset and the column types. */
+/* Send the header of TABLE's rows: their place in the dataset and the types of the columns. */
 static void head_write(FILE *to, enum row_table table, const char *file, const char *job,
                        const char *rank)
 {
@@ -118,7 +120,8 @@ static void head_write(FILE *to, enum row_table table, const char *file, const c
 struct column {
     bool is_text;
     bool is_time;
-    int64_t *numbers;     /* owned, like the others: BATCH values; for a text, its end offset */
+    /* owned, like the pointers below: BATCH numbers; for a text, the offset of its end */
+    int64_t *numbers;
     unsigned char *valid; /* a bit for each row that is not NULL */
     LIST(char) bytes;
 };
@@ -128,7 +131,7 @@ struct batch {
     struct column columns[ROW_COLUMNS];
     int count;
     size_t rows, bytes;
-    int64_t zero_ns; /* added to times */
+    int64_t zero_ns; /* added to times to make them wall-clock times */
 };
 
 static void batch_open(struct batch *batch)
@@ -148,7 +151,7 @@ static void batch_close(struct batch *batch)
     }
 }
 
-/* Send the batch to the writer: the number of rows, then each column's validity bits, numbers and
+/* Send the rows of the batch: their number, and for each column its validity bits, numbers and
  * bytes. */
 static void batch_write(struct batch *batch)
 {
@@ -183,7 +186,7 @@ static void number_put(struct batch *batch, struct column *column, bool is, int6
     column->numbers[batch->rows] = value;
 }
 
-/* Parquet has UTF-8 alone: another byte becomes \xNN. */
+/* Add a text. Parquet allows only UTF-8, so any other byte becomes \xNN. */
 static void text_put(struct batch *batch, struct column *column, const char *text, size_t bytes)
 {
     unsigned long rune;
@@ -203,7 +206,7 @@ static void text_put(struct batch *batch, struct column *column, const char *tex
     column->valid[batch->rows / 8] |= (unsigned char)(1 << batch->rows % 8);
 }
 
-/* A row of a table with numbers only (trace/scan.h). */
+/* Add a row of a table that has only numbers (trace/scan.h). */
 static bool numbers_put(void *context, const int64_t *values, unsigned nulls)
 {
     struct batch *batch = context;
@@ -277,7 +280,7 @@ static void table_write(struct batch *batch, struct db *db, enum row_table table
     free(sql);
 }
 
-/* False: the output is unusable. */
+/* Write all traces to TO. Returns false if the output is unusable. */
 static bool traces_write(struct traces *traces, FILE *to, bool frames)
 {
     struct progress progress = progress_begin("exporting");
@@ -299,7 +302,7 @@ static bool traces_write(struct traces *traces, FILE *to, bool frames)
         for (int i = 0; i < ROW_TABLES && !db_failed(db); i++)
             if (i != TABLE_frame || frames)
                 table_write(&batch, db, (enum row_table)i, job, rank);
-        if (db_failed(db)) /* reported; the rows read so far stay */
+        if (db_failed(db)) /* which has been reported; the rows read so far stay */
             traces_left_out(1);
         else
             written++;
@@ -336,7 +339,7 @@ int parquet_export(char *const *files, const char *out, const char *python, bool
             say_error("%s: %s", out, strerror(errno));
             ok = false;
         }
-        rmdir(folder); /* a failed writer has emptied it */
+        rmdir(folder); /* empty: a failed writer has deleted its files */
     }
     traces_free(&traces);
     free(place);

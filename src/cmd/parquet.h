@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-/* Write the traces named by FILES (ends with a NULL) below OUT, a new directory, which is complete
- * or not made at all. PYTHON: an interpreter with pyarrow (NULL: that of dyntrace's virtual
- * environment, or python3). FRAMES: also write frames. Returns the exit status. */
+/* Write the traces named by FILES, which ends with a NULL, to the new directory OUT. OUT is
+ * complete or does not exist. PYTHON is an interpreter with pyarrow, or NULL for that of dyntrace's
+ * virtual environment or python3. FRAMES: write frames too. Returns the exit status. */
 int parquet_export(char *const *files, const char *out, const char *python, bool frames);
 
 #endif

@@ -12,8 +12,7 @@
 
 #include "trace/db.h"
 
-static struct db
-    *volatile running; /* the trace whose query SIGINT interrupts; borrowed, NULL between queries */
+static struct db *volatile running; /* borrowed: the trace whose query Ctrl-C interrupts, or NULL */
 static volatile sig_atomic_t interrupted;
 
 static void on_sigint(int unused)
@@ -21,7 +20,7 @@ static void on_sigint(int unused)
     int saved = errno;
 
     if (++interrupted >
-        2) { /* the query has not stopped: a single step of SQLite takes this long */
+        2) { /* the query does not stop, because a single step of SQLite takes this long */
         signal(SIGINT, SIG_DFL);
         raise(SIGINT);
     }
@@ -30,8 +29,8 @@ static void on_sigint(int unused)
     errno = saved;
 }
 
-/* libedit's own way to read tries again after a signal; this one ends the line. A Ctrl-C only comes
- * in while it waits, so it is never missed. */
+/* Read a key. libedit's own function retries after a signal; this one returns EOF, which ends the
+ * line. SIGINT is delivered only while ppoll waits, so none is missed. */
 static int getc_interruptible(FILE *in)
 {
     struct pollfd key = {.fd = fileno(in), .events = POLLIN};
@@ -51,7 +50,7 @@ static int getc_interruptible(FILE *in)
         if (interrupted || read(key.fd, &byte, 1) <= 0)
             return EOF;
         used = mbrtowc(&wide, &byte, 1, &state);
-        if (used == (size_t)-1) /* no text: drop it */
+        if (used == (size_t)-1) /* not a character: drop it */
             memset(&state, 0, sizeof state);
     } while (used > 1);
     return (int)wide;
@@ -59,7 +58,8 @@ static int getc_interruptible(FILE *in)
 
 void prompt_catch(void)
 {
-    struct sigaction action = {.sa_handler = on_sigint}; /* no SA_RESTART: a read ends too */
+    /* no SA_RESTART, so that a read ends too */
+    struct sigaction action = {.sa_handler = on_sigint};
 
     sigaction(SIGINT, &action, NULL);
 }
@@ -89,7 +89,7 @@ char *prompt_line(const char *prompt)
     char *line;
 
     interrupted = 0;
-    /* before the prompt: a Ctrl-D typed at once is lost on a terminal that reads by lines */
+    /* before the prompt is printed: otherwise a Ctrl-D typed at once would be lost */
     rl_prep_terminal(1);
     line = readline(prompt);
     if (!interrupted)

@@ -6,19 +6,20 @@
 
 struct db;
 
-/* From here on Ctrl-C is noted, and ends the query that runs. */
+/* From now on Ctrl-C ends the running query, not the program. */
 void prompt_catch(void);
 
-/* The same, and lines can be typed. */
+/* Like prompt_catch, and prepare for typed lines. */
 void prompt_begin(void);
 
-/* Set the trace whose query Ctrl-C interrupts; NULL: no query runs. */
+/* Set the trace whose query Ctrl-C interrupts. DB is NULL if no query runs. */
 void prompt_running(struct db *db);
 
 /* Was Ctrl-C typed since the last prompt_line()? */
 bool prompt_interrupted(void);
 
-/* The next line, which the caller frees; "" after Ctrl-C; NULL at the end. */
+/* Read a line, which the caller frees. Returns "" after Ctrl-C, and NULL at the end of the
+ * input. */
 char *prompt_line(const char *prompt);
 
 /* Add LINE to the history. */

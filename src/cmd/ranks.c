@@ -1,14 +1,16 @@
 /* cmd/ranks.c -- `dyntrace ranks`: which rank of a job differs from the others, where first, and
  * what it cost.
  *
- * The ranks of a job should do the same, so the majority counts as intended. One trace is open at a
- * time; its ranks, compiles and longer waits are copied into a private database
- * (schemas/ranks.sql). A compile has a key: its outcome, its cause, its graph break, its entry's
- * guards, and the function's code. If the nth compile of a function has another key in some ranks
- * than in most, or is missing, these ranks differ. If the keys differ in guards alone, the two
- * traces are opened again to name the guard.
+ * The ranks of a job should do the same, so what most ranks do counts as intended. One trace is
+ * open at a time; its ranks, compiles and longer waits are copied into a private database
+ * (schemas/ranks.sql).
  *
- * Process-specific parts of texts are not compared: trace/alike.h. */
+ * A compile has a key, which is made of its outcome, its cause, its graph breaks, its entry's
+ * guards and the function's code. Ranks differ if their nth compile of a function has another key
+ * than in most ranks, or is missing. If only the guards differ, the two traces are opened again to
+ * find the guard.
+ *
+ * Process-specific parts of texts, such as addresses, are not compared (trace/alike.h). */
 #include "cmd/ranks.h"
 
 #include <inttypes.h>
@@ -27,11 +29,11 @@
 #include "trace/traces.h"
 
 enum {
-    LIMIT = 20,            /* rows of each table, unless --limit */
-    FRAMES_READ = 5000000, /* most frames of a trace read for waits */
+    LIMIT = 20,            /* rows of each table, unless --limit is given */
+    FRAMES_READ = 5000000, /* frames of a trace; a larger trace is not searched for waits */
 };
 
-/* Where ranks wait for each other, in torch/distributed/distributed_c10d.py. */
+/* Functions of torch/distributed/distributed_c10d.py in which ranks wait for each other. */
 static const char collectives[] =
     "[\"init_process_group\",\"barrier\",\"monitored_barrier\",\"all_reduce\",\"all_gather\",\"all_"
     "gather_into_tensor\",\"all_gather_object\",\"reduce\",\"reduce_scatter\",\"reduce_scatter_"
@@ -40,12 +42,12 @@ static const char collectives[] =
 
 struct ranks {
     struct db *all;                               /* owned */
-    struct query *rank, *function, *event, *wait; /* owned: put a row there */
-    const char *glob;                             /* borrowed: of functions, or NULL */
+    struct query *rank, *function, *event, *wait; /* owned: the statements that insert a row */
+    const char *glob;                             /* borrowed: the pattern of --function, or NULL */
     struct progress progress;
 };
 
-/* ---- keys ---------------------------------------------------------------- */
+/* ---- the keys of compiles ------------------------------------------------------- */
 
 /* Continue HASH with TEXT, without its process-specific parts. */
 static uint64_t text_hash(uint64_t hash, const char *text)
@@ -58,7 +60,8 @@ static uint64_t text_hash(uint64_t hash, const char *text)
     return (hash ^ 0xff) * UINT64_C(0x100000001b3);
 }
 
-/* For each entry of DB, the sum of its guards' hashes, so that their order does not matter. */
+/* Return a hash of the guards of each entry of DB. It is the sum of the guards' hashes, so their
+ * order does not matter. */
 static struct map guards_hash(struct db *db)
 {
     struct map entries = {0};
@@ -74,8 +77,7 @@ static struct map guards_hash(struct db *db)
     return entries;
 }
 
-/* Bind column COLUMN of FROM's row, a text, to PARAMETER of TO, without what differs between
- * processes. */
+/* Bind the text in COLUMN of FROM's row to PARAMETER of TO, without its process-specific parts. */
 static void bind_alike(struct query *to, int parameter, struct query *from, int column)
 {
     char *alike = NULL;
@@ -86,9 +88,10 @@ static void bind_alike(struct query *to, int parameter, struct query *from, int 
     free(alike);
 }
 
-/* ---- what each trace says ------------------------------------------------ */
+/* ---- copying a trace's ranks, compiles and waits -------------------------------- */
 
-/* Columns of the statement `events`. Those up to CODE are columns of the table `event`, too. */
+/* The columns of the statement `events`. The columns up to EVENT_CODE are also columns of the table
+ * `event`. */
 enum event_column {
     EVENT_RANK,
     EVENT_FILENAME,
@@ -108,7 +111,7 @@ enum event_column {
     EVENT_ENTRY,
 };
 
-/* Make a row of `event` for a compile. GUARDS: hash of its entry's guards. */
+/* Add a row of `event` for a compile. GUARDS is the hash of its entry's guards. */
 static void event_keep(struct ranks *ranks, struct db *db, struct query *events, uint64_t guards)
 {
     uint64_t key = guards;
@@ -159,7 +162,7 @@ static void waits_read(struct ranks *ranks, struct db *db)
     query_close(waits);
 }
 
-/* Copy DB's ranks; NAME is its file's. False: it has none or cannot be read, which has been
+/* Copy the ranks of DB. Returns false if DB has no rank or cannot be read, which has been
  * reported. */
 static bool trace_read(struct ranks *ranks, struct db *db)
 {
@@ -183,7 +186,8 @@ static bool trace_read(struct ranks *ranks, struct db *db)
     return any && !db_failed(db);
 }
 
-/* False: there are none to compare, or they cannot be kept, which has been reported. */
+/* Copy the ranks of all TRACES. Returns false if there are none to compare, or on an error, which
+ * has been reported. */
 static bool traces_read(struct ranks *ranks, struct traces *traces)
 {
     ranks->rank = db_query(ranks->all, schema_statement("ranks/rank"));
@@ -206,20 +210,20 @@ static bool traces_read(struct ranks *ranks, struct traces *traces)
     return !db_failed(ranks->all) && db_integer(ranks->all, 0, "SELECT COUNT(*) FROM rank");
 }
 
-/* ---- where they differ --------------------------------------------------- */
+/* ---- where ranks differ --------------------------------------------------------- */
 
-/* How two compiles differ: the first that applies. */
+/* How two compiles differ. The first that applies is used. */
 enum difference {
     DIFFERS_MISSING, /* most have a compile that these ranks do not have */
     DIFFERS_EXTRA,   /* these ranks have a compile that most do not have */
-    DIFFERS_OUTCOME, /* how it ended */
-    DIFFERS_BREAKS,  /* its graph break */
-    DIFFERS_CAUSE,   /* the value that caused it */
-    DIFFERS_GUARDS,  /* the entry's guards */
-    DIFFERS_CODE,    /* only the function's code */
+    DIFFERS_OUTCOME, /* in how the compiles ended */
+    DIFFERS_BREAKS,  /* in their graph breaks */
+    DIFFERS_CAUSE,   /* in the values that caused them */
+    DIFFERS_GUARDS,  /* in the guards of their entries */
+    DIFFERS_CODE,    /* only in the function's code */
 };
 
-/* One of the two compiles of a difference. Texts are borrowed, "" where there is none. */
+/* One of the two compiles that differ. Texts are borrowed; "" if not known. */
 struct side {
     bool there;
     const char *outcome, *breaks, *source, *expected, *actual;
@@ -228,12 +232,13 @@ struct side {
 
 struct pair {
     int64_t differs_id, line,
-        moved; /* moved: the function's line on the side that lacks it; 0: none */
+        moved; /* moved: the function's line on the side that lacks the compile, or 0 */
     struct side here, most;
-    const char *made_by; /* borrowed: the break that made the resume function; "": it is none */
+    /* borrowed: the graph break before the resume function, or "" for other functions */
+    const char *made_by;
 };
 
-/* The words of a difference. Owned. */
+/* The texts that describe a difference. Owned. */
 struct words {
     char *source, *here, *most;
 };
@@ -299,7 +304,7 @@ static enum difference difference_of(const struct pair *pair)
     return here->guards != most->guards ? DIFFERS_GUARDS : DIFFERS_CODE;
 }
 
-/* Words for how a compile ended. Borrowed. */
+/* Return words for how a compile ended. Borrowed. */
 static const char *outcome_words(const char *outcome)
 {
     if (!strcmp(outcome, "limit"))
@@ -311,7 +316,7 @@ static const char *outcome_words(const char *outcome)
     return *outcome ? outcome : "outcome not known";
 }
 
-/* VALUE, or OTHERWISE if VALUE is not known. */
+/* Return VALUE, or OTHERWISE if VALUE is empty. */
 static const char *text_or(const char *value, const char *otherwise)
 {
     return *value ? value : otherwise;
@@ -333,7 +338,8 @@ static bool has_line(const char *text, const char *line)
     return false;
 }
 
-/* The first line of BREAKS that is not in OTHERS; else "no such break". The caller frees it. */
+/* Return the first line of BREAKS that OTHERS does not have, or "no such break". The caller frees
+ * it. */
 static char *break_words(const char *breaks, const char *others)
 {
     char *copy = strdup(breaks);
@@ -348,8 +354,8 @@ static char *break_words(const char *breaks, const char *others)
     return found ? found : strdup("no such break");
 }
 
-/* How long the first sentence of a break's REASON is: torch's explanation and hints follow it, each
- * indented on a line of its own, of which the statement `events` makes one line. */
+/* Return the length of the first sentence of a graph break's REASON. torch's explanation and hints
+ * follow it on indented lines; the statement `events` has joined all lines. */
 static size_t headline_length(const char *reason)
 {
     const char *end = strstr(reason, "   ");
@@ -369,13 +375,13 @@ static bool has_same_headline(const char *one, const char *other)
     return length == headline_length(other) && !strncmp(one, other, length);
 }
 
-/* Is TEXT the value for which SIDE compiled again? */
+/* Is TEXT the actual value for which SIDE compiled again? */
 static bool is_value_of(const struct side *side, const char *text)
 {
     return *side->source && *side->actual && !strcmp(text, side->actual);
 }
 
-/* Words for a compile that only SIDE has. */
+/* Describe a compile that only SIDE has: set WORDS->source, *ITS and *OTHERS. */
 static void lone_words(const struct pair *pair, const struct side *side, struct words *words,
                        char **its, char **others)
 {
@@ -398,7 +404,7 @@ static void lone_words(const struct pair *pair, const struct side *side, struct 
     }
 }
 
-/* Words for two compiles with different causes. */
+/* Describe two compiles with different causes. */
 static struct words cause_words(const struct side *here, const struct side *most)
 {
     const char *source = text_or(here->source, most->source);
@@ -433,7 +439,7 @@ static struct words words_of(const struct pair *pair, enum difference what)
     case DIFFERS_EXTRA:
         lone_words(pair, here, &words, &words.here, &words.most);
         if (is_value_of(here, words.here) && *here->expected) {
-            free(words.most); /* most ranks have the value that the entry expects: they hit it */
+            free(words.most); /* most ranks have the value that the entry expects, so they hit it */
             words.most = strdup(here->expected);
         }
         break;
@@ -468,8 +474,8 @@ static struct words words_of(const struct pair *pair, enum difference what)
     return words;
 }
 
-/* Store the words of difference ID. Process-specific parts are hidden, unless they are the
- * difference. Takes WORDS. */
+/* Store WORDS, which describe difference ID. Process-specific parts are hidden, unless only they
+ * differ. Frees WORDS. */
 static void words_keep(struct ranks *ranks, int64_t id, enum difference what, struct words words)
 {
     struct query *to = db_query(ranks->all, schema_statement("ranks/described"));
@@ -509,7 +515,7 @@ static void differences_describe(struct ranks *ranks)
     }
 }
 
-/* Read the guards of compile COMPILE_ID in the trace FILE as those of SIDE. */
+/* Store the guards of compile COMPILE_ID of the trace FILE as those of SIDE. */
 static void side_read(struct ranks *ranks, int side, const char *file, int64_t compile_id)
 {
     struct db *db = db_open_each(file, true);
@@ -528,8 +534,8 @@ static void side_read(struct ranks *ranks, int side, const char *file, int64_t c
     db_close(db);
 }
 
-/* Name the guard in which side 0 and side 1 differ, by the differing parts of its expression.
- * BEFORE: the words that the difference ID had. */
+/* Find the guard in which sides 0 and 1 differ, and store the differing parts of its expression as
+ * the description of difference ID. BEFORE is the description so far. */
 static void guard_explain(struct ranks *ranks, int64_t id, const char *before)
 {
     bool other_code = !strncmp(before, code_differs, strlen(code_differs));
@@ -559,8 +565,9 @@ static void guards_explain(struct ranks *ranks)
     }
 }
 
-/* For a rank that compiled where most hit an entry: print why its own entry with that label missed.
- * Misses of other entries may be the same in all ranks. */
+/* Explain why a rank compiled in a call for which most ranks hit an entry: store why the rank's own
+ * entry with the same label missed. The misses of its other entries may be the same in all
+ * ranks. */
 static void recompile_explain(struct ranks *ranks, struct query *row, struct db *here,
                               struct db *there)
 {
@@ -600,10 +607,10 @@ static void recompiles_explain(struct ranks *ranks)
     }
 }
 
-/* ---- the answer ---------------------------------------------------------- */
+/* ---- printing the result -------------------------------------------------------- */
 
-/* The rows of the statement NAME: durations, columns that end with _ns, in words unless JSON.
- * Returns how many. */
+/* Print the rows of the statement NAME. Columns whose names end with _ns are durations, printed in
+ * words unless JSON. Returns the number of rows. */
 static int64_t rows_print(struct db *all, const char *name, const char *title, int64_t limit,
                           bool json)
 {
@@ -655,7 +662,7 @@ static void answer_print(struct db *all, int64_t limit)
     rows_print(all, "ranks/storms", "Compiles for which others waited", limit, false);
 }
 
-/* All rows, whatever LIMIT. */
+/* Print the result as JSON. All rows are printed, whatever LIMIT is. */
 static void answer_json(struct db *all, int64_t limit)
 {
     static const char *const lists[] = {"ranks", "differs", "storms"};

@@ -1,8 +1,9 @@
-/* cmd/replay.c -- `dyntrace replay`: the recorded decisions shown, verified, or decided otherwise.
+/* cmd/replay.c -- `dyntrace replay`: shows the recorded decisions, verifies them, or decides them
+ * otherwise.
  *
- * What is replayed are the recorded decisions, not the program: nothing of it runs, and no Python
- * is needed. The TUI steps through them; --to prints one. trace/replay/cursor.c keeps the place,
- * trace/replay/page.c prints it. */
+ * The recorded decisions are replayed, not the program: no code of the program runs, and no Python
+ * is needed. The TUI steps through the decisions; --to prints one. trace/replay/cursor.c keeps the
+ * position, trace/replay/page.c prints it. */
 #include <inttypes.h>
 #include <unistd.h>
 
@@ -27,7 +28,7 @@ enum { LISTED = 20, LISTED_JSON = 10000 };
 
 /* ---- --verify ------------------------------------------------------------ */
 
-/* What a finding is about, by name. Owned, or NULL. */
+/* The names of what a finding is about. Owned, or NULL. */
 struct named {
     char *entry, *wanted, *code;
 };
@@ -75,7 +76,7 @@ static void findings_print(struct page_text *page, const char *name, struct quer
         finding_print(page, &v->findings.at[i]);
 }
 
-/* The figures of the verdict, for all of its blocks. */
+/* Print the block NAME with the figures of the verdict. */
 static void verdict_row(struct page_text *page, const char *name)
 {
     const struct replay_verdict *v = verified.verdict;
@@ -171,7 +172,7 @@ static int verify(struct replay *r, bool json)
     return status;
 }
 
-/* ---- --what-if, for programs --------------------------------------------- */
+/* ---- --what-if as JSON --------------------------------------------------------- */
 
 static void tally_json(struct json *json, const char *key, const struct whatif_tally *t)
 {
@@ -187,7 +188,8 @@ static void tally_json(struct json *json, const char *key, const struct whatif_t
     json_end(json);
 }
 
-/* Two members, KEY_low and KEY_high; no upper bound is null. */
+/* Write RANGE as two members, KEY_low and KEY_high. If there is no upper bound, KEY_high
+ * is null. */
 static void range_json(struct json *json, const char *key, const struct whatif_range *range)
 {
     char member[64];
@@ -256,7 +258,7 @@ static void json_print(const struct whatif_asked *asked, const struct whatif_ans
     free(words);
 }
 
-/* A row for each call, by time. False: it could not be written. */
+/* Print a row for each call, in order of time. Returns false if writing failed. */
 static bool calls_print(const struct whatif_asked *asked, const struct whatif_answer *answer)
 {
     const struct replay *r = asked->replay;
@@ -316,7 +318,7 @@ static int whatif(const struct whatif_asked *asked, bool calls)
 
 /* ---- --to ---------------------------------------------------------------- */
 
-/* One entry of the cache as it stood. */
+/* Write one cache entry, as it was at the position, to JSON. */
 static void slot_json(struct json *json, const struct replay *r, const struct replay_slot *slot)
 {
     char *name = replay_entry_name(r, slot->entry);
@@ -330,7 +332,7 @@ static void slot_json(struct json *json, const struct replay *r, const struct re
     free(name);
 }
 
-/* The event that C is on, or before which it is, for programs. */
+/* Write the event at the position of C as JSON, with the cache before it. */
 static void place_json(const struct cursor *c)
 {
     const struct replay_event *event = cursor_event(c);
@@ -364,7 +366,7 @@ static void place_json(const struct cursor *c)
     list_free(&state);
 }
 
-/* Print the event at PLACE. Returns the exit status: 1 where there is no such event. */
+/* Print the event at PLACE. Returns the exit status, which is 1 if there is no such event. */
 static int place_print(struct db *db, struct replay *replay, const char *place, bool json)
 {
     struct cursor c;
@@ -382,7 +384,7 @@ static int place_print(struct db *db, struct replay *replay, const char *place, 
     return result == CURSOR_NONE;
 }
 
-/* ---- on the whole screen ------------------------------------------------- */
+/* ---- on the screen ------------------------------------------------------------ */
 
 static int screen_step(char **operands)
 {
@@ -405,7 +407,7 @@ static int screen_step(char **operands)
 
 static struct {
     bool verify, json, calls;
-    LIST(const char *) settings; /* of --what-if */
+    LIST(const char *) settings; /* values of --what-if */
     const char *function, *to;
 } given;
 
@@ -447,7 +449,7 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-/* The option that lacks the one which it goes with, and that one; NULL: none does. */
+/* Return a message about an option that was given without the option it needs, or NULL. */
 static const char *option_alone(void)
 {
     bool asks = given.settings.count > 0;
@@ -463,7 +465,7 @@ static const char *option_alone(void)
     return NULL;
 }
 
-/* False on options that exclude each other, which has been reported. */
+/* Returns false if options exclude each other, which has been reported. */
 static bool options_agree(void)
 {
     const char *alone = option_alone();
@@ -478,7 +480,7 @@ static bool options_agree(void)
     return !alone && ways <= 1;
 }
 
-/* What the options ask of the opened trace. Returns the exit status. */
+/* Answer what the options ask about the opened trace. Returns the exit status. */
 static int replay_answer(const struct whatif_asked *asked)
 {
     if (given.verify)

@@ -1,9 +1,9 @@
 /* cmd/report.c -- `dyntrace report`: a trace on one page.
  *
- * What to look at first (trace/findings.h), what was compiled again and why,
- * where graphs broke, which calls ran eagerly, where the time went, what was
- * recorded. Frames are not read, so that it is quick on a day's recording, and
- * works while that goes on. Losses come before anything that they make doubtful. */
+ * The page tells what to look at first (trace/findings.h), what was compiled again and why, where
+ * graphs broke, which calls ran eagerly, where the time went, and what was recorded. Frames are not
+ * read, so that a report on a day's recording is quick, also while the recording continues. Losses
+ * are printed before everything that they make uncertain. */
 #include <math.h>
 
 #include "cmd/report/report.h"
@@ -24,14 +24,14 @@
 #include "trace/traces.h"
 
 enum {
-    LIMIT = 20,       /* rows of each table, unless --limit */
-    PAGE_LIMIT = 500, /* the same of the HTML page, which can be searched */
+    LIMIT = 20,       /* rows of each table, unless --limit is given */
+    PAGE_LIMIT = 500, /* rows of each table of the HTML page, which can be searched */
 };
 
 static struct {
     bool json, force;
-    const char *page; /* --html */
-    int64_t limit;    /* 0: not given, -1: all */
+    const char *page; /* the value of --html */
+    int64_t limit;    /* 0 if not given, -1 for all rows */
     const char *file; /* the first operand, or NULL */
 } given;
 
@@ -57,7 +57,7 @@ static void fact_print(void *table, const char *name, const char *value)
     table_string(table, value);
 }
 
-/* What the recording is. */
+/* Print what the recording is: its command, machine, times and options. */
 static void recording_print(struct report *report)
 {
     struct table *table =
@@ -69,7 +69,7 @@ static void recording_print(struct report *report)
     table_close(table);
 }
 
-/* Warn if the trace is not whole. */
+/* Print a warning if the trace is not complete. */
 static void state_print(const struct report *report)
 {
     if (!report->state || !strcmp(report->state, "complete"))
@@ -84,7 +84,7 @@ static void processes_print(struct report *report)
     report_table(report, "threads", false);
 }
 
-/* The report for a terminal. */
+/* Print the report for a terminal. */
 static void report_text(struct report *report)
 {
     static const char *const tables[] = {"causes",   "breaks",        "eager",      "outcomes",
@@ -93,7 +93,7 @@ static void report_text(struct report *report)
     bool has_own = db_integer(report->db, 0, schema_statement("report/has-own"));
     bool is_several = db_integer(report->db, 0, schema_statement("report/is-several"));
 
-    report_table(report, "losses", false); /* before anything that they make doubtful */
+    report_table(report, "losses", false); /* before everything that losses make uncertain */
     state_print(report);
     findings_print(report->db, report->out, page_text_way(report->out, false), given.file);
     if (is_several)
@@ -110,8 +110,8 @@ static void report_text(struct report *report)
 
 /* ---- for programs -------------------------------------------------------- */
 
-/* The rows of the statement NAME as the member KEY. Columns that begin with _ are for people; argv
- * is JSON already. */
+/* Write the rows of the statement NAME to JSON as the member KEY. Columns that begin with `_` are
+ * only for people. The column argv is JSON already. */
 static void rows_json(struct report *report, struct json *json, const char *key, const char *name)
 {
     char path[64];
@@ -160,7 +160,7 @@ static void report_json(struct report *report)
     static const char *const lists[][2] = {
         {"losses", "losses"},           {"processes", "processes"},
         {"threads", "threads"},         {"torch", "torch"},
-        {"compiles", "compiles"},       {NULL}, /* the outcomes */
+        {"compiles", "compiles"},       {NULL}, /* the outcomes come here */
         {"recompile_causes", "causes"}, {"recompiles", "recompiles"},
         {"trials", "trials"},           {"graph_breaks", "breaks"},
         {"limits_reached", "limits"},   {"guard_bill", "guards"},
@@ -216,7 +216,7 @@ static bool report_make(struct report *report)
     char *directory;
     bool ok = true;
 
-    /* One snapshot, so that the parts agree while the recording goes on. */
+    /* one snapshot, so that the parts agree while the recording continues */
     db_run(report->db, "BEGIN");
     report->state = db_meta(report->db, "state");
     if (report->state && !strcmp(report->state, "recording")) {

@@ -1,18 +1,19 @@
-/* cmd/run.c -- `dyntrace run`: start a program so that it is recorded; `collect`: record one that
- * runs already.
+/* cmd/run.c -- `dyntrace run`: starts a program so that it is recorded. `collect`: records a
+ * running program.
  *
  * Three processes (docs/internals.md):
  *
- *     run --fork--> collector   in a session of its own: no key press reaches it
- *         --fork--> command     the user's program, in our place in the terminal (cmd/run/job.c)
+ *     run --fork--> collector   in a session of its own, so no key press reaches it
+ *         --fork--> command     the user's program, which takes run's place in the terminal
+ *                               (cmd/run/job.c)
  *
- * We wait, and end with the command's status. `collect` is started by dyntrace.record()
+ * `run` waits, and ends with the command's status. `collect` is started by dyntrace.record()
  * (python/dyntrace/record.py):
  *
  *     dyntrace collect -o FILE [--force] [--values WHICH] [--no-argv] --pid PID
- *     prints the session's directory; the program joins it
- *     reads standard input: its end is the end of the recording
- *     prints "done FRAMES" when the trace is whole */
+ *     prints the session's directory, which the program joins
+ *     reads standard input, whose end is the end of the recording
+ *     prints "done FRAMES" when the trace is complete */
 #include <poll.h>
 
 #include "cmd/run/run.h"
@@ -30,14 +31,14 @@
 static struct {
     const char *trace, *python;
     bool force, live, quiet;
-    int64_t pid; /* of `collect` */
+    int64_t pid; /* --pid of `collect` */
     struct session_options session;
-    LIST(const char *) globs;    /* each owned, till the end */
+    LIST(const char *) globs;    /* each owned until the process ends */
     LIST(const char *) settings; /* each borrowed */
 } given = {.session.max_stall_ns = SESSION_MAX_STALL_NS};
 
 #define MAX_STALL_MOST_NS \
-    (60 * UINT64_C(1000000000)) /* the program stops that long if the recorder is killed */
+    (60 * UINT64_C(1000000000)) /* how long the program stops at most if the recorder is killed */
 
 /* ---- options ------------------------------------------------------------- */
 
@@ -58,7 +59,7 @@ static const char *depth_read(const struct option *option, const char *value)
     return NULL;
 }
 
-/* --include or --exclude. */
+/* Read the value of --include or --exclude. */
 static const char *glob_read(const struct option *option, const char *value)
 {
     *list_add(&given.globs) = say_print("%c%s", option->name[0] == 'i' ? '+' : '-', value);
@@ -67,7 +68,7 @@ static const char *glob_read(const struct option *option, const char *value)
     return NULL;
 }
 
-/* --set. python/dyntrace/_settings.py has the list of settings (settings_fit). */
+/* Read the value of --set. settings_fit checks it, by the list in python/dyntrace/_settings.py. */
 static const char *setting_read(const struct option *option, const char *value)
 {
     if (given.settings.count >= SETTINGS_MAX)
@@ -185,17 +186,20 @@ static const struct option collect_options[] = {
     OPTION_END,
 };
 
-/* ---- what both do -------------------------------------------------------- */
+/* ---- for run and collect -------------------------------------------------------- */
 
-/* The trace that --output names, else one called as the last part of NAME, as an absolute path: of
- * a rank, on a local disk, to be moved. Its session and the empty trace are made. 0, or -1 after
- * saying why not; the session is the caller's to remove and close in both cases. From here on
- * allocations may fail without ending the process, which must wait for the collector. */
+/* Create the session and the empty trace. The trace is the file of --output, or one named after the
+ * last part of NAME. The trace of a rank is created on a local disk and moved later.
+ *
+ * Returns 0, or -1 on error, which has been reported. The caller removes and closes the session in
+ * both cases. After this function a failed allocation does not end the process, because the process
+ * must wait for the collector. */
 static int trace_begin(struct session *session, const char *name)
 {
     char here[PATH_MAX] = "", base[PATH_MAX], path[2 * PATH_MAX];
     bool rooted = given.trace && *given.trace == '/';
-    char *apart = NULL; /* owned: rank recordings, which are made outside their final place */
+    /* owned: --output for ranks, whose traces are not created at their final place */
+    char *apart = NULL;
     struct session place = SESSION_CLOSED;
     size_t length;
 
@@ -239,7 +243,8 @@ static int trace_begin(struct session *session, const char *name)
     return recorder_create(path, session->frames, given.force);
 }
 
-/* Wait until the trace is whole. False after saying that there was no collector to do it. */
+/* Wait until the trace is complete. Returns false if no collector was left to complete it, which
+ * has been reported. */
 static bool trace_end(struct launch *l, volatile sig_atomic_t *interrupted,
                       struct collector_result *said)
 {
@@ -251,19 +256,21 @@ static bool trace_end(struct launch *l, volatile sig_atomic_t *interrupted,
         say_error("the collector was killed again and again; `dyntrace fsck --recover %s` may "
                   "finish the trace",
                   l->session->trace);
-    l->session->directory[0] = 0; /* keep it for that */
+    l->session->directory[0] = 0; /* keep the session for `dyntrace fsck --recover` */
     return false;
 }
 
 /* ---- run ----------------------------------------------------------------- */
 
 enum {
-    BIG = 200 << 20, /* bytes, as the next */
+    BIG = 200 << 20, /* bytes of a trace that is called large */
     MB = 1 << 20,
-    FRAMES_READ = 2000000, /* more are not read at the end of a run, for that takes a second */
+    /* if there are more frames, they are not read at the end of a run, because that takes
+     * a second */
+    FRAMES_READ = 2000000,
 };
 
-/* Suggest --frames decided if a torch program's trace is large. */
+/* Suggest --frames decided if the trace of a torch program is large. */
 static void say_size(const struct session *session, const struct collector_result *said)
 {
     struct stat file;
@@ -276,7 +283,7 @@ static void say_size(const struct session *session, const struct collector_resul
                   ((long long)file.st_size - (long long)said->undecided) / MB + 1);
 }
 
-/* On a terminal: print what to look at first in the trace. */
+/* Print on a terminal what to look at first in the trace. */
 static void say_findings(const struct session *session, const struct collector_result *said)
 {
     char *here = getcwd(NULL, 0);
@@ -302,7 +309,7 @@ static void say_findings(const struct session *session, const struct collector_r
     free(here);
 }
 
-/* Print the warnings at the end. */
+/* Print the warnings at the end of a run. */
 static void say_result(const struct session *session, const struct collector_result *said,
                        const struct program *t, int ended)
 {
@@ -380,13 +387,14 @@ static int record(const struct program *t, int argc, char **argv)
     status = job_wait(&l, &ended);
     launch_order(&l,
                  &(struct collector_order){.what = ORDER_ENDED, .pid = job_pid(), .status = ended});
-    if (!trace_end(&l, job_end(), &said)) /* a Ctrl-C ends the wait for stragglers */
+    /* Ctrl-C ends the wait for processes that are still running */
+    if (!trace_end(&l, job_end(), &said))
         goto done;
     live_close();
     if (l.replaced)
         say_error("the collector was killed; another took its place");
     if (*session.destination &&
-        access(session.trace, F_OK) != 0) /* this is its name from here on */
+        access(session.trace, F_OK) != 0) /* the trace has been moved to this name */
         memcpy(session.trace, session.destination, sizeof session.trace);
     say_result(&session, &said, t, ended);
     say_size(&session, &said);
@@ -397,11 +405,12 @@ static int record(const struct program *t, int argc, char **argv)
         session.directory[0] = 0;
 done:
     live_close();
-    program_fits(t, &asked, false, true); /* it is waited for in any case */
+    program_fits(t, &asked, false, true); /* wait for the interpreter that was asked */
     if (made) {                           /* nothing ran: remove the recording */
         unlink(session.trace);
         unlink(session.frames);
-        if (*session.destination) { /* and so its directory */
+        /* the trace is alone in a directory, so remove the directory too */
+        if (*session.destination) {
             *strrchr(session.trace, '/') = 0;
             rmdir(session.trace);
         }

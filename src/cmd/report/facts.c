@@ -1,4 +1,5 @@
-/* cmd/report/facts.c -- the recording as a whole, and how its calls were decided. See report.h. */
+/* cmd/report/facts.c -- facts about the recording as a whole, and how its calls were decided. See
+ * report.h. */
 #include "cmd/report/report.h"
 #include "lib/json.h"
 #include "lib/table.h"
@@ -8,14 +9,14 @@
 #include "trace/doubts.h"
 
 enum {
-    COUNTABLE = 2000000, /* frames that can be read in passing */
+    COUNTABLE = 2000000, /* frames that can be counted quickly */
     TEXT_BYTES = 200,
 };
 
 /* ---- calls --------------------------------------------------------------- */
 
-/* Keep about REPORT_MARKS of the calls that were no hits, evenly: when they are too many, every
- * other is dropped, and from then on only every other is kept. */
+/* Keep about REPORT_MARKS of the calls that missed, evenly distributed. When the array is full,
+ * every other call is dropped, and from then on only half as many are kept. */
 static void call_mark(void *context, const struct counted_call *call)
 {
     struct report *report = context;
@@ -32,7 +33,7 @@ static void call_mark(void *context, const struct counted_call *call)
     report->marks[report->mark_count++] = *call;
 }
 
-/* Add what was decided of the calls that COUNT counted. */
+/* Add the calls that COUNT counted to the report, by outcome. */
 static void outcomes_add(struct report *report, const struct counts *counts,
                          const struct count *count)
 {
@@ -110,7 +111,7 @@ const char *report_state(const struct report *report)
     }
 }
 
-/* Where facts go, one after the other. */
+/* The function that receives facts, one after the other, and its first argument. */
 struct facts_to {
     void (*put)(void *to, const char *name, const char *value);
     void *to;
@@ -122,7 +123,7 @@ static void fact_put(const struct facts_to *to, const char *name, const char *va
         to->put(to->to, name, value);
 }
 
-/* "41.2 M, of which 3 still open" */
+/* Pass on the number of frames: "41.2 M, of which 3 still open". */
 static void frames_put(const struct report *report, const struct facts_to *to)
 {
     bool is_later = report->live != LIVE_NO && report->frames == 0;
@@ -141,7 +142,7 @@ static void frames_put(const struct report *report, const struct facts_to *to)
     fact_put(to, "frames", text);
 }
 
-/* What is stored of frames and values. */
+/* Pass on which frames and values are stored. */
 static void stored_put(const struct report *report, const struct facts_to *to)
 {
     struct db *db = report->db;
@@ -162,7 +163,7 @@ static void stored_put(const struct report *report, const struct facts_to *to)
     free(settings);
 }
 
-/* The value of the fact NAME in the current row. */
+/* Return the value of the fact NAME in the current row. MADE has room for a number. */
 static const char *value_words(struct query *query, const char *name, char *made)
 {
     int64_t value = query_integer(query, 1);

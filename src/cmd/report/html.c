@@ -1,9 +1,9 @@
 /* cmd/report/html.c -- `dyntrace report --html`: one file for a browser. See cmd/report/report.h.
  *
  * schemas/pages/html.txt has the markup around the tables. The page's script (page/report.js) sorts
- * these, and draws the pictures. The page loads nothing, and its Content-Security-Policy forbids
- * the browser to load anything, or to run another script than the page's own, known by a random
- * nonce: the names in a trace come from anybody. The templates escape them besides. */
+ * the tables and draws the pictures. The page loads nothing: its Content-Security-Policy forbids
+ * the browser to load anything, or to run any script but the page's own, which has a random nonce.
+ * Anybody may have chosen the names in a trace. The templates escape them, too. */
 #include <errno.h>
 #include <inttypes.h>
 #include <sys/random.h>
@@ -23,10 +23,10 @@ extern const char report_css[], report_js[]; /* made by src/cmd/embed.sh */
 
 /* ---- the head ------------------------------------------------------------ */
 
-/* The page as it is printed, by the blocks of schemas/pages/html.txt. */
+/* The page that is being printed, by the blocks of schemas/pages/html.txt. */
 static struct {
     struct report *report;
-    const char *pictures; /* their JSON */
+    const char *pictures; /* the data of the pictures, as JSON */
 } now;
 
 static void fact_html(void *to, const char *name, const char *value)
@@ -48,26 +48,26 @@ static void cards_bind(const void *context, struct query *query)
     query_bind_integer(query, 5, report_decided(report));
 }
 
-/* ---- timeline and flame graph, as data ----------------------------------- */
+/* ---- data of the timeline and the flame graph ----------------------------------- */
 
-/* One pass over the frames (trace/stacks.h) folds their stacks for the flame graph and keeps the
- * LONGEST of them for the timeline: what is shorter would be thinner than a pixel anyway. The page
- * gets them as rows of JSON, which page/report.js draws and zooms:
+/* One walk over the frames (trace/stacks.h) folds their stacks for the flame graph, and keeps the
+ * LONGEST longest frames for the timeline. Shorter frames would be thinner than a pixel. The data
+ * become rows of JSON, which page/report.js draws and zooms:
  *
- *     span       nanoseconds
+ *     span       nanoseconds of the recording
  *     frames     [thread, code, start, length, depth, id]
  *     compiles   [thread, code, start, length, label, graph breaks]
  *     misses     [thread, code, start, 0, outcome, lookup]
- *     outcomes   ["plain", ...]: by number
- *     all        nanoseconds of the flame graph
- *     boxes      [depth, code, or of depth 0 thread, nanoseconds in all, own]: callers before what
- *                they called
+ *     outcomes   ["plain", ...]: the word of each outcome's number
+ *     all        nanoseconds of the whole flame graph
+ *     boxes      [depth, code (thread at depth 0), total nanoseconds, own nanoseconds]; callers
+ *                come before their callees
  *     codes      {"7": ["f", "app.py", 12]}
  *     threads    {"1": ["MainThread of 4711"]} */
 enum {
     LONGEST = 6000, /* frames of the timeline */
-    DEPTH = 40,     /* rows of a lane */
-    BOXES = 6000,   /* of the flame graph */
+    DEPTH = 40,     /* levels of a thread's frames in the timeline */
+    BOXES = 6000,   /* boxes of the flame graph */
     FLAME_DEPTH = 250,
 };
 
@@ -78,11 +78,11 @@ struct long_frame {
 struct picture {
     struct report *report; /* borrowed */
     struct stacks stacks;
-    /* those that are kept, and new ones until there are as many */
+    /* the longest frames so far, and newer ones until the array is full */
     struct long_frame frames[2 * LONGEST];
     size_t count;
     int64_t end_ns, last_frame;
-    int64_t least_ns; /* what is no longer than that is none of the longest */
+    int64_t least_ns; /* a frame that is not longer is not one of the longest */
 };
 
 static bool picture_tick(void *context, int64_t frame_id)
@@ -136,7 +136,7 @@ static void picture_push(void *context, struct track *track)
 
 struct rows {
     struct json json;
-    struct map codes, threads; /* those that are in a row */
+    struct map codes, threads; /* ids that occur in a row */
 };
 
 static void row_put(struct rows *rows, size_t count, const int64_t *values)
@@ -149,21 +149,21 @@ static void row_put(struct rows *rows, size_t count, const int64_t *values)
     json_end(json);
 }
 
-/* The names of both are wanted. */
+/* Note that the names of THREAD_ID and CODE_ID are needed. */
 static void names_want(struct rows *rows, int64_t thread_id, int64_t code_id)
 {
     *map_put(&rows->threads, thread_id) = 1;
     *map_put(&rows->codes, code_id) = 1;
 }
 
-/* A box of the timeline: thread, code, start, length, ... */
+/* Write a box of the timeline: thread, code, start, length, and two more values. */
 static void lane_row(struct rows *rows, const int64_t values[6])
 {
     names_want(rows, values[0], values[1]);
     row_put(rows, 6, values);
 }
 
-/* A value of the current row; text is escaped for people. */
+/* Write a column of the current row. Text is escaped for people. */
 static void member_put(struct rows *rows, struct query *query, int column)
 {
     struct json *json = &rows->json;
@@ -223,7 +223,8 @@ static void timeline_rows(struct rows *rows, struct picture *picture)
     json_end(json);
 }
 
-/* The boxes of NODE's callees, the longest first; LEFT: how many more there may be. */
+/* Write the boxes of NODE's callees, the longest first. *LEFT is how many more boxes are
+ * allowed. */
 static void flame_rows(struct rows *rows, const struct node *nodes, uint32_t node, int *left)
 {
     int64_t least_ns = nodes[0].total_ns / 4000 + 1;
@@ -244,7 +245,7 @@ static void flame_rows(struct rows *rows, const struct node *nodes, uint32_t nod
     }
 }
 
-/* The names of those that are USED. */
+/* Write the names of the ids in USED as the member KEY. */
 static void names_put(struct rows *rows, struct db *db, const char *key, const char *statement,
                       const struct map *used)
 {
@@ -302,7 +303,8 @@ static void pictures_put(struct report *report, struct page_text *page)
 
 /* ---- ranks --------------------------------------------------------------- */
 
-/* Of a job's ranks how they compare, else NULL. The caller ends it with db_close. */
+/* Compare the ranks of the trace if it is a finished job with several ranks, otherwise return NULL.
+ * The caller closes the result with db_close. */
 static struct db *ranks_of(const struct report *report)
 {
     char *file = (char *)db_file(report->db);
@@ -313,9 +315,10 @@ static struct db *ranks_of(const struct report *report)
                : NULL;
 }
 
-/* ---- the page ------------------------------------------------------------ */
+/* ---- printing the page ------------------------------------------------------------ */
 
-/* JSON in which no name may end the element that it is in: "<" is only in strings. */
+/* Print JSON that stands in an HTML element. Every "<" is escaped, so that no name can end the
+ * element; in JSON "<" occurs only in strings. */
 static void json_html(FILE *out, const char *json)
 {
     for (const char *at = json; *at; at++) {
@@ -377,7 +380,7 @@ bool report_html(struct report *report)
         .bind = cards_bind,
         .call = part_put,
     };
-    uint64_t random[2]; /* which who made the trace cannot know */
+    uint64_t random[2]; /* unknown to whoever made the trace */
     char nonce[33];
     struct db *ranks;
 
@@ -389,7 +392,7 @@ bool report_html(struct report *report)
     ranks = ranks_of(report);
     now.report = report;
     head_put(&page, nonce, ranks != NULL);
-    report_table(report, "losses", false); /* before anything that they make doubtful */
+    report_table(report, "losses", false); /* before everything that losses make uncertain */
     overview_put(&page);
     for (size_t i = 0; ranks && i < sizeof compared / sizeof *compared; i++)
         report_table_of(report, ranks, compared[i], false);

@@ -1,10 +1,9 @@
 /* cmd/report/report.h -- what the forms of `dyntrace report` share.
  *
- * cmd/report.c           the command; for a terminal and for programs
- * cmd/report/facts.c     the recording as a whole, and its calls
+ * cmd/report.c           the command; prints for a terminal and for programs
+ * cmd/report/facts.c     facts about the recording as a whole, and its calls
  * cmd/report/tables.c    the tables, whose columns schemas/report.sql lists
- * cmd/report/html.c      for a browser; timeline and flame graph are data that page/report.js draws
- *                        */
+ * cmd/report/html.c      prints for a browser; page/report.js draws timeline and flame graph */
 #ifndef DYNTRACE_REPORT_H
 #define DYNTRACE_REPORT_H
 
@@ -25,50 +24,54 @@ enum { REPORT_MARKS = 4096 };
 struct report {
     struct db *db; /* owned */
     FILE *out;     /* borrowed */
-    bool page;     /* --html */
-    int64_t limit; /* rows of a table; -1: all */
+    bool page;     /* --html was given */
+    int64_t limit; /* rows of a table, or -1 for all */
     char *state;   /* owned: meta.state */
     enum liveness live;
-    /* as the recorder counted them; the latter here, where that is quick; -1: not known */
+    /* From the recorder's counts. open_frames is counted here if the recorder did not and if that
+     * is quick. -1 if not known. */
     int64_t frames, open_frames;
-    /* by outcome, and how long their lookups took; but for */
+    /* Calls by outcome and the time of their lookups, without calls of functions that the compiler
+     * skipped unread. */
     int64_t calls[OUTCOMES], times_ns[OUTCOMES];
-    /* those of functions that the compiler turned away unread */
+    /* the same sums for functions that the compiler skipped unread */
     int64_t turned_away, turned_away_ns;
-    struct call_sums sums; /* of the former */
-    /* some of those that were no hits, evenly over the run, for the timeline */
+    struct call_sums sums; /* sums of `calls` */
+    /* some of the calls that missed, evenly distributed over the run, for the timeline */
     struct counted_call marks[REPORT_MARKS];
     size_t mark_count;
-    /* how many there were; every STRIDEth of them is kept */
+    /* missed: how many calls missed; every STRIDEth of them is in `marks` */
     int64_t missed, stride;
     struct progress progress;
 };
 
-/* Count the calls of the trace, by outcome, and its open frames. */
+/* Count the trace's calls by outcome, and its open frames. */
 void report_calls_read(struct report *report);
 
-/* True when any call was decided. PART of the calls that count in shares, in percent; negative when
- * there are none. */
+/* report_decided: was any call decided by a compiler?
+ *
+ * report_percent: return PART in percent of the calls that count in shares, or a negative number if
+ * there are no such calls. */
 bool report_decided(const struct report *report);
 double report_percent(const struct report *report, int64_t part);
 
-/* The trace's state in words: "still recording". */
+/* Return the state of the trace in words, such as "still recording". */
 const char *report_state(const struct report *report);
 
-/* What is known of the recording, one after the other: "span" and "2.5 s". */
+/* Pass facts about the recording to PUT, one after the other, such as "span" and "2.5 s". */
 void report_facts(struct report *report, void (*put)(void *to, const char *name, const char *value),
                   void *to);
 
-/* The table NAME of schemas/report.sql, with its heading, and on a page as a section of its own
- * unless BARE. */
+/* Print the table NAME of schemas/report.sql with its heading. On an HTML page it becomes a
+ * section, unless BARE. */
 void report_table(struct report *report, const char *name, bool bare);
 
-/* The same of another database, by the statement PATH, "ranks/storms". */
+/* Like report_table, for the statement PATH ("ranks/storms") of another database. */
 void report_table_of(struct report *report, struct db *db, const char *path, bool bare);
 
-/* {"hit": {"calls": 5, "lookup_ns": 2500}, ...} */
+/* Write an object such as {"hit": {"calls": 5, "lookup_ns": 2500}, ...}. */
 void report_outcomes(const struct report *report, struct json *json, const char *key);
 
-bool report_html(struct report *report); /* false: the error has been reported */
+bool report_html(struct report *report); /* Returns false on error, which has been reported. */
 
 #endif

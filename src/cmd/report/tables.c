@@ -1,8 +1,8 @@
 /* cmd/report/tables.c -- the tables of `dyntrace report`, for a terminal and for a browser. See
  * cmd/report/report.h.
  *
- * What a table asks, its heading and its columns are in schemas/report.sql, whose head has the
- * form. */
+ * schemas/report.sql has the statement, heading and columns of each table; its first lines explain
+ * the form. */
 #include <inttypes.h>
 
 #include "cmd/report/report.h"
@@ -18,26 +18,26 @@
 enum {
     COLUMNS = 16,
     HEADING_BYTES = 200,
-    PATH_BYTES = 1000, /* of what opens, or is shown when it is pointed at */
+    PATH_BYTES = 1000, /* bytes of a path shown when the mouse is over a cell */
     WHAT_BYTES = 300,
     OPENED_BYTES = 4000,
 };
 
 struct column {
-    const char *cell; /* borrowed from the statement: a template */
-    size_t bytes;     /* of it */
+    const char *cell; /* borrowed from the template file: the template of a cell */
+    size_t bytes;     /* bytes of `cell` */
     char heading[HEADING_BYTES], what[HEADING_BYTES];
-    int at; /* in the statement: its first field */
+    int at; /* the statement's column that the first field names */
     bool is_code;
 };
 
-/* The rows of a statement, and how they are shown. */
+/* A table: a statement, its columns, and its current row. */
 struct sheet {
     const struct report *report;
     struct query *query;
     struct column columns[COLUMNS];
     int count;
-    struct arena arena; /* of a row */
+    struct arena arena; /* texts of the current row */
     struct row row;
 };
 
@@ -70,7 +70,7 @@ static bool is_column(const struct sheet *sheet, const struct column *column, co
     return !strcmp(query_name(sheet->query, column->at), name);
 }
 
-/* Some row has COLUMN. */
+/* Has any row a value in COLUMN? */
 static bool is_filled(const struct sheet *sheet, const struct column *column)
 {
     bool any = false;
@@ -81,7 +81,7 @@ static bool is_filled(const struct sheet *sheet, const struct column *column)
     return any;
 }
 
-/* The column of REST, "{!c}{field:format}  heading (what it is)". */
+/* Parse the line of a column, "{!c}{field:format} heading (what it is)". */
 static struct column column_read(const struct sheet *sheet, const char *rest)
 {
     static const char code[] = "{!c}";
@@ -108,8 +108,8 @@ static struct column column_read(const struct sheet *sheet, const char *rest)
     return column;
 }
 
-/* The columns of BLOCK, which it has for WORD, "cell" or "page"; those with a "?" only if some row
- * has them. */
+/* Read the columns of BLOCK. WORD is "cell" for a terminal, "page" for a browser. A column marked
+ * with "?" is used only if some row has a value in it. */
 static void columns_read(struct sheet *sheet, const struct template_block *block, const char *word)
 {
     size_t bytes = strlen(word);
@@ -130,7 +130,7 @@ static void columns_read(struct sheet *sheet, const struct template_block *block
 
 /* ---- cells --------------------------------------------------------------- */
 
-/* The value of COLUMN for people; NULL is NULL. */
+/* Return the value of COLUMN for people, or NULL if it is NULL. */
 static const char *cell_words(struct sheet *sheet, const struct column *column)
 {
     enum template_way way = sheet->report->page ? TEMPLATE_HTML : TEMPLATE_CELL;
@@ -142,11 +142,12 @@ static const char *cell_words(struct sheet *sheet, const struct column *column)
     return template_print(&sheet->arena, &sheet->row, way, column->cell, column->bytes);
 }
 
-/* `_what` opens to the guard, its source lines, and the what-if that spares it. */
+/* Print the cell `_what` of a cause. It unfolds to the guard, its source lines, and the what-if
+ * setting without which the recompile would not have happened. */
 static void opened_html(struct sheet *sheet, const struct column *column)
 {
     FILE *out = sheet->report->out;
-    /* behind it are the last two of a cause's columns */
+    /* two more columns of the cause follow _guard_id */
     int guard = column_at(sheet->query, "_guard_id", strlen("_guard_id"));
     struct cause cause = cause_read(sheet->query, guard - CAUSE_READ + 3);
     char *setting = cause_setting(&cause);
@@ -203,7 +204,7 @@ static void sums_bind(const void *context, struct query *query)
     query_bind_integer(query, 4, report->turned_away);
 }
 
-/* What all calls, or all compiles, were in a sentence. */
+/* Print a sentence with sums over all calls or all compiles. */
 static void sums_print(const struct report *report, const char *name)
 {
     struct page_text page = {
@@ -220,7 +221,7 @@ static void sums_print(const struct report *report, const char *name)
         page_text_print(&page, "report/compile_sums", 0);
 }
 
-/* Step to a row and read it. False: there is none. */
+/* Step to the next row and read it. Returns false if there is none. */
 static bool sheet_step(struct sheet *sheet, struct value *values)
 {
     bool any = query_step(sheet->query);
@@ -238,7 +239,8 @@ static bool is_alarm(const struct sheet *sheet)
     return at >= 0 && query_integer(sheet->query, at);
 }
 
-/* The rows of SHEET, which is at the first if there is ANY, for a terminal. Returns how many. */
+/* Print the rows of SHEET for a terminal. ANY: there is a row, and SHEET is at the first. Returns
+ * the number of rows. */
 static int64_t rows_print(struct sheet *sheet, struct value *values, bool any)
 {
     const char *names[COLUMNS];
@@ -266,7 +268,7 @@ static int64_t rows_print(struct sheet *sheet, struct value *values, bool any)
     return rows;
 }
 
-/* The same for a browser. */
+/* Print the rows of SHEET, which is at the first row, for a browser. Returns the number of rows. */
 static int64_t rows_html(struct sheet *sheet, struct value *values, const char *id)
 {
     FILE *out = sheet->report->out;
@@ -298,7 +300,7 @@ static void heading_put(const struct report *report, const char *name, const cha
         fprintf(report->out, "<h2>%s</h2>\n<p class=\"soft\">", title);
     else
         prose_title(report->out, title);
-    sums_print(report, name); /* words of ours and numbers: there is no markup in it */
+    sums_print(report, name); /* escaping is not needed: the text is our own words and numbers */
     if (report->page)
         fputs("</p>\n", report->out);
 }
@@ -311,7 +313,7 @@ void report_table(struct report *report, const char *name, bool bare)
     free(path);
 }
 
-/* What the statement of the outcomes takes. */
+/* Bind the parameters of the statement `outcomes`. */
 static void outcomes_bind(const struct report *report, struct query *query)
 {
     char *calls = NULL;
@@ -325,7 +327,7 @@ static void outcomes_bind(const struct report *report, struct query *query)
     free(calls);
 }
 
-/* "The first 20 of 35" where SHOWN rows, the limit, are not all. */
+/* Print "The first 20 of 35" if more rows than the SHOWN ones exist. */
 static void more_print(const struct sheet *sheet, int64_t shown)
 {
     const struct report *report = sheet->report;
@@ -342,7 +344,8 @@ static void more_print(const struct sheet *sheet, int64_t shown)
         fprintf(report->out, words, shown, all);
 }
 
-/* The table of SHEET, which is at the first row if there is ANY, with what a page has around it. */
+/* Print the table of SHEET for a browser, with its heading and search field. ANY: there is a row,
+ * and SHEET is at the first. */
 static void table_html(struct sheet *sheet, struct value *values,
                        const struct template_block *block, const char *name, bool any, bool bare)
 {
