@@ -492,7 +492,7 @@ const struct command command_run = {
 
 /* ---- collect ------------------------------------------------------------- */
 
-/* Wait until standard input ends; replace a collector that dies meanwhile. */
+/* Wait until standard input ends. A collector that dies meanwhile is replaced. */
 static void wait_for_end(struct launch *l)
 {
     struct pollfd fds[] = {{0, POLLIN, 0}, {-1, POLLIN, 0}};
@@ -501,7 +501,8 @@ static void wait_for_end(struct launch *l)
 
     while (got > 0 || (got < 0 && errno == EINTR)) {
         int again = launch_look(l);
-        fds[1].fd = l->done ? -1 : l->link; /* an event before the result: it died */
+        /* an event on the link before the result means that the collector died */
+        fds[1].fd = l->done ? -1 : l->link;
         got = 1;
         if (poll(fds, 2, again) < 0 && errno != EINTR)
             return;
@@ -521,7 +522,7 @@ static int collect(int count, char **operands)
         say_error("collect: needs -o FILE and --pid PID; dyntrace.record() starts it");
         return 2;
     }
-    signal(SIGPIPE, SIG_IGN); /* a dead collector's pipe */
+    signal(SIGPIPE, SIG_IGN); /* the collector's pipe, if the collector is dead */
     if (trace_begin(&session, NULL))
         goto done;
     status = 1;

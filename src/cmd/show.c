@@ -2,8 +2,8 @@
  *
  * Prints each compile with its sections: cause, guards of its entry with the user's lines that need
  * them, graph breaks, graphs, time by phase, and recorded listings such as the bytecode before and
- * after. Statements and templates are in schemas/show.sql; this file has the parts that a template
- * cannot express. The JSON has the same rows. */
+ * after. Statements and templates are in schemas/show.sql; the parts that a template cannot express
+ * are printed here. The JSON has the same rows. */
 #include <stdlib.h>
 
 #include "command.h"
@@ -20,9 +20,9 @@
 #include "trace/torch_words.h"
 
 enum {
-    COMPILES = 10,    /* in JSON, unless --full */
-    ROWS = 60,        /* of a graph */
-    LINES = 120,      /* of a listing */
+    COMPILES = 10,    /* compiles in JSON, unless --full */
+    ROWS = 60,        /* nodes of a graph, unless --full */
+    LINES = 120,      /* lines of a listing, unless --full */
     WIDTH = 100,      /* bytes of a text within a line */
     PHASE_DEPTH = 64, /* deeper phases are printed on their parent's line */
     ALL = 1000000,    /* rows with --full */
@@ -37,16 +37,17 @@ static struct {
 static struct {
     struct db *db; /* owned */
     struct found_code code;
-    bool torch;     /* at least one process of the function uses torch */
-    char *settings; /* owned: of the recording, or NULL */
-    char *before;   /* owned: the bytecode that was last shown as before a compile */
-    int64_t ends[PHASE_DEPTH], longest; /* of the phases around the current one; of the compile */
+    bool torch;     /* some process of the function uses torch */
+    char *settings; /* owned: the settings of the recording, or NULL */
+    char *before;   /* owned: the bytecode printed last as "bytecode before" */
+    /* ends: the ends of the phases around the current phase; longest: the time of the compile */
+    int64_t ends[PHASE_DEPTH], longest;
     int depth;
 } show;
 
-/* ---- rows ---------------------------------------------------------------- */
+/* ---- reading rows -------------------------------------------------------------- */
 
-/* What all statements take, but ?1 and ?2; see schemas/show.sql. */
+/* Bind the parameters from ?3 on, which all statements share; see schemas/show.sql. */
 static void shared_bind(struct query *query)
 {
     find_bind(query, 3, &show.code);
@@ -59,7 +60,7 @@ static void shared_bind(struct query *query)
         query_bind_text(query, 8, show.settings);
 }
 
-/* The statement NAME about ID, at most LIMIT rows unless --full. */
+/* Query the statement NAME about ID, for at most LIMIT rows unless --full. */
 static struct query *ask(const char *name, int64_t id, int64_t limit)
 {
     char path[32];
@@ -82,7 +83,7 @@ static int column(struct query *query, const char *name)
     return i;
 }
 
-/* A text in the current row, NULL for NULL. */
+/* Return the text of the column NAME in the current row, or NULL. */
 static const char *text(struct query *query, const char *name)
 {
     int i = column(query, name);
@@ -95,9 +96,9 @@ static int64_t integer(struct query *query, const char *name)
     return query_integer(query, column(query, name));
 }
 
-/* ---- what templates do not say ------------------------------------------- */
+/* ---- parts that templates cannot express ---------------------------------------- */
 
-/* A graph's nodes, their cells below one another. */
+/* Print the nodes of the graph in the current row of GRAPH as a table. */
 static void nodes_print(struct query *graph)
 {
     static const char *const heads[NODE_CELLS] = {"opcode", "name", "target", "args", "kwargs"};
@@ -107,7 +108,8 @@ static void nodes_print(struct query *graph)
 
     for (int i = 0; i < NODE_CELLS - 1; i++)
         columns[i] = strlen(heads[i]);
-    while (query_step(query) && count++ < ROWS) /* later columns may stick out */
+    /* rows after the first ROWS may be wider than their columns */
+    while (query_step(query) && count++ < ROWS)
         for (int i = 0; i < NODE_CELLS - 1; i++) {
             size_t needed = prose_columns(text(query, heads[i]), width);
             if (needed > columns[i] && needed <= 60)
@@ -131,7 +133,8 @@ static void nodes_print(struct query *graph)
     query_close(query);
 }
 
-/* Print nested phases that take at least one percent of the compile; all with --full. */
+/* Print the phase in the current row, indented below the phase around it. Phases under one percent
+ * of the compile's time are left out unless --full. */
 static void phase_row(struct query *query)
 {
     int64_t start = integer(query, "start_ns"), end = integer(query, "end_ns"),
@@ -144,7 +147,8 @@ static void phase_row(struct query *query)
     if (took > show.longest)
         show.longest = took;
     if (given.full || (double)took >= (double)show.longest * 0.01) {
-        bool own = words && strstr(words, "but for"); /* label of a phase's own time */
+        /* words about the phase's own time, which are not for the whole phase */
+        bool own = words && strstr(words, "but for");
         printf("  %9s  %*s", table_duration(human, took), show.depth * 2, "");
         prose_text(stdout, text(query, "name"), given.full ? SIZE_MAX - 1 : WIDTH);
         if (words && !own)
@@ -188,7 +192,7 @@ static void part_call(struct page_text *page, const char *name, struct query *ro
         phase_row(row);
     } else if (!strcmp(name, "listing")) {
         listing_row(row);
-    } else { /* phases of another compile begin */
+    } else { /* the phases of another compile begin */
         show.depth = 0;
         show.longest = 0;
     }
@@ -220,7 +224,7 @@ static void show_print(void)
 /* ---- for programs -------------------------------------------------------- */
 
 static const struct {
-    const char *name; /* of the statement, and in JSON */
+    const char *name; /* name of the statement and of the member in JSON */
     int64_t rows;
 } sections[] = {
     {"causes", JSON_ROWS}, {"guards", JSON_ROWS}, {"graph_breaks", JSON_ROWS},
@@ -228,12 +232,12 @@ static const struct {
 };
 #define SECTIONS (sizeof sections / sizeof *sections)
 
-/* The current row of QUERY as an object, still open. */
+/* Write the current row of QUERY as an object, which stays open. */
 static void row_put(struct json *json, struct query *query)
 {
     json_object(json, NULL);
     for (int i = 0; i < query_columns(query); i++)
-        if (*query_name(query, i) != '_') /* which are for people */
+        if (*query_name(query, i) != '_') /* columns that begin with `_` are for people */
             result_member(json, query_name(query, i), query, i);
 }
 

@@ -1,8 +1,8 @@
 /* cmd/sql.c -- `dyntrace sql`: ask a trace anything.
  *
- * A query comes from the command line, by name from schemas/queries/, from stdin, or from a prompt
- * with history and completion. It can only read (trace/db.h). Ctrl-C ends the query that runs, not
- * the prompt. */
+ * A query comes from the command line, by name from schemas/queries/, from standard input, or from
+ * a prompt with history and completion. It can only read (trace/db.h). Ctrl-C ends the running
+ * query, not the prompt. */
 #include <editline/readline.h>
 #include <errno.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@
 #include "trace/traces.h"
 
 enum {
-    STDIN_MAX = 1 << 20, /* bytes of SQL taken from stdin; trace/db.c sets the same limit */
+    STDIN_MAX = 1 << 20, /* bytes of SQL read from standard input; trace/db.c sets the same limit */
     HISTORY_LINES = 1000,
 };
 
@@ -52,20 +52,21 @@ static const struct option options[] = {
 struct session {
     struct db *db; /* owned */
     enum table_format format;
-    /* owned, of the prompt: lines of an unfinished statement; the file, or NULL */
+    /* owned, for the prompt. pending: the lines of an unfinished statement; history: the history
+     * file, or NULL. */
     char *pending, *history;
 };
 
 /* ---- running queries ----------------------------------------------------- */
 
-/* Print the rows of QUERY; closes QUERY. False on error, which has been reported. */
+/* Print the rows of QUERY, and close it. Returns false on error, which has been reported. */
 static bool result_print(struct session *session, struct query *query)
 {
     struct progress progress = progress_begin("running");
     struct table *table = NULL;
     bool any, ok = true;
 
-    /* Until the first row; from then on rows are the progress. */
+    /* The progress line is shown until the first row is printed. */
     db_on_progress(session->db, progress_spin, &progress);
     prompt_running(session->db);
     any = query_step(query);
@@ -84,8 +85,8 @@ static bool result_print(struct session *session, struct query *query)
     return out_flush() && ok && !db_failed(session->db);
 }
 
-/* Run every statement of SQL, up to the first that fails. A line that begins with a dot is a
- * command. */
+/* Run the statements of SQL, up to the first that fails. A line that begins with a dot is a
+ * command. Returns false if one failed. */
 static bool sql_run(struct session *session, const char *sql)
 {
     bool first = true, ok = true;
@@ -112,10 +113,10 @@ static bool sql_run(struct session *session, const char *sql)
     return ok;
 }
 
-/* ---- several traces ------------------------------------------------------ */
+/* ---- asking several traces ------------------------------------------------------ */
 
-/* Make the table `result` in ALL for the rows of QUERY: how one is put there. The caller ends it
- * with query_close. */
+/* Create the table `result` in ALL, with the columns of QUERY. Returns the statement that inserts a
+ * row, which the caller closes with query_close. */
 static struct query *result_make(struct db *all, struct query *query)
 {
     struct arena names = {0};
@@ -139,7 +140,8 @@ static struct query *result_make(struct db *all, struct query *query)
     return to;
 }
 
-/* Add the rows of SQL on DB to ALL's `result`. False: not a query, or a row could not be added. */
+/* Add the rows of SQL on DB to the table `result` of ALL. *TO is the statement that inserts a row,
+ * made for the first trace. Returns false if SQL is not a query, or if a row could not be added. */
 static bool result_add(struct db *all, struct query **to, struct db *db, const char *sql)
 {
     const char *rest = "";
@@ -162,7 +164,7 @@ static bool result_add(struct db *all, struct query **to, struct db *db, const c
     return fits;
 }
 
-/* Run the query on each of TRACES, then print all rows. Returns the exit status. */
+/* Run the query SQL on each of TRACES, then print all rows. Returns the exit status. */
 static int traces_ask(struct traces *traces, const char *sql)
 {
     struct session session = {.format = table_format(stdout, given.json),
@@ -188,7 +190,7 @@ static int traces_ask(struct traces *traces, const char *sql)
 
 static const char *const dot_commands[] = {"exit", "help", "queries", "quit", "schema", "tables"};
 
-/* Words to complete; made once by the prompt. */
+/* The words that Tab completes, gathered once when the prompt begins. */
 static struct sql_words words;
 static size_t next_word;
 
@@ -209,7 +211,8 @@ static char **complete(const char *text, int start, int end)
     return rl_completion_matches(text, start == 0 && text[0] == '.' ? dot_match : word_match);
 }
 
-/* Put a statement into the history, as one line where that does not change it. */
+/* Add STATEMENT to the history. Its lines are joined unless it has comments, whose ends would be
+ * lost. */
 static void remember(const struct session *session, char *statement)
 {
     if (!strstr(statement, "--"))
@@ -221,13 +224,13 @@ static void remember(const struct session *session, char *statement)
         write_history(session->history);
 }
 
-/* Run LINE, or keep it until its statement is complete. False: leave the prompt. */
+/* Run LINE, or keep it until its statement is complete. Returns false to leave the prompt. */
 static bool line_take(struct session *session, char *line)
 {
     char *named = *session->pending ? NULL : sql_named(line), *joined;
 
     if (!*session->pending && !line[strspn(line, "; \t")])
-        return true; /* nothing typed */
+        return true; /* nothing was typed */
     if (!*session->pending && (line[0] == '.' || named)) {
         remember(session, line);
         if (!strncmp(line, ".quit", 5) || !strncmp(line, ".exit", 5))
@@ -283,7 +286,8 @@ static void prompt(struct session *session)
 
 /* ---- the command --------------------------------------------------------- */
 
-/* All of stdin, or NULL and why. The caller frees it. */
+/* Read all of standard input. The caller frees the text. Returns NULL on error, which has been
+ * reported. */
 static char *stdin_read(void)
 {
     char *text = calloc(1, STDIN_MAX + 2);
@@ -305,7 +309,8 @@ static bool is_file(const char *argument)
     return traces_named(argument) || access(argument, F_OK) == 0;
 }
 
-/* TEXT, of FILES; NULL: at a prompt, or from standard input. The exit status. */
+/* Run TEXT on FILES. If TEXT is NULL, SQL is read at a prompt or from standard input. Returns the
+ * exit status. */
 static int files_ask(char **files, const char *text)
 {
     struct session session = {.format = table_format(stdout, given.json)};
@@ -315,7 +320,7 @@ static int files_ask(char **files, const char *text)
 
     if (traces.failed || (*files && !traces.paths.count))
         return 2;
-    bounds_no_time(); /* no time limit for queries; Ctrl-C ends one */
+    bounds_no_time(); /* no time limit for queries; Ctrl-C ends a query */
     if (!traces.given && given.then) {
         say_error("sql: --then is for the rows of several traces");
     } else if (traces.given) {
@@ -339,7 +344,8 @@ static int files_ask(char **files, const char *text)
     return status;
 }
 
-/* "; did you mean hot-functions?" for the unknown query NAME, or ";". */
+/* Return "; did you mean hot-functions?" for the unknown query NAME, or ";" if no query is
+ * like it. */
 static const char *query_question(struct near *near, const char *name)
 {
     *near = near_begin(name);
@@ -348,7 +354,7 @@ static const char *query_question(struct near *near, const char *name)
     return near_question(near, ";");
 }
 
-/* Print the SQL called NAME. The exit status. */
+/* Print the SQL called NAME. Returns the exit status. */
 static int text_print(const char *name)
 {
     const char *text = sql_text(name);

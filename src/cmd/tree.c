@@ -4,8 +4,8 @@
  *    584 ms  100.0 %  1.2 ms      1  handle
  *    582 ms   99.7 %  310 us      1    Pricing.quote
  *
- * One walk over the frames (trace/stacks.h) counts the stacks below the function, or below one call
- * of it. A function that calls itself is a callee of itself. */
+ * One walk over the frames (trace/stacks.h) adds up the stacks below all calls of the function, or
+ * below one of them. A recursive function is a callee of itself. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -23,30 +23,30 @@
 #include "trace/stacks.h"
 
 enum {
-    LIMIT = 100, /* lines, unless --limit */
+    LIMIT = 100, /* lines printed, unless --limit is given */
     INDENT_MOST = 40,
 };
-#define LEAST_SHARE 0.01 /* of the root's time, unless --least */
+#define LEAST_SHARE 0.01 /* of the root's time, unless --least is given */
 
 static struct {
     bool json, slowest;
-    int64_t call;  /* --call: a frame_id; 0: not given */
-    double least;  /* --least; negative: not given */
-    int64_t limit; /* --limit; 0: not given, -1: all */
+    int64_t call;  /* the frame_id of --call, or 0 */
+    double least;  /* the value of --least; negative if not given */
+    int64_t limit; /* the value of --limit; 0 if not given, -1 for all */
 } given = {.least = -1};
 
 static struct {
     struct db *db; /* owned */
     struct found_code code;
     struct found_ids ids;
-    int64_t frame_id; /* of the one call that is asked for; 0: all calls */
+    int64_t frame_id; /* the frame_id of the only call in the tree, or 0 for all calls */
     struct stacks stacks;
     struct progress progress;
     int64_t last_frame;
-    int64_t lines, left; /* printed, and left out by --limit */
+    int64_t lines, left; /* lines printed, and lines left out because of --limit */
 } tree;
 
-/* ---- the walk ------------------------------------------------------------ */
+/* ---- reading the frames ------------------------------------------------------ */
 
 static bool frame_tick(void *context, int64_t frame_id)
 {
@@ -85,7 +85,8 @@ static const struct node *node_at(uint32_t at)
     return &tree.stacks.tree.nodes.at[at];
 }
 
-/* All callees of AT that take the least share, with their own, in the order of a tree. */
+/* Pass each callee below AT to PUT, in the order of a tree: a callee comes before its own callees.
+ * Callees with less than LEAST_NS are left out, and so are all beyond --limit. */
 static void nodes_visit(uint32_t at, int64_t least_ns, void (*put)(void *to, const struct node *),
                         void *to)
 {
@@ -218,7 +219,8 @@ static void tree_json(void)
 
 /* ---- the command --------------------------------------------------------- */
 
-/* Set tree.frame_id by --call or --slowest. False: the error has been reported. */
+/* Set tree.frame_id according to --call or --slowest. Returns false on error, which has been
+ * reported. */
 static bool call_choose(void)
 {
     struct query *query;
@@ -244,7 +246,7 @@ static bool call_choose(void)
     return is_ours;
 }
 
-/* Report that there is nothing to make a tree of. */
+/* Report that no stored frame can be the root of a tree. */
 static void none_say(void)
 {
     const char *which = doubts_frames(tree.db);
@@ -268,8 +270,8 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-/* Make the tree of the function that was found, and print it. False: there is none, which has been
- * reported. */
+/* Make the tree of the function that was found, and print it. Returns false if there is none, which
+ * has been reported. */
 static bool tree_make(void)
 {
     if (!call_choose())

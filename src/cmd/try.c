@@ -2,8 +2,8 @@
  *
  * The trace has the command, its directory and its interpreter (meta; cmd/run/again.c). The command
  * runs once unchanged, the baseline, and once under each setting. Each run is recorded with
- * --frames decided into a temporary folder, and its counts are stored in the first trace
- * (trace/trials.h). cmd/try/try.h lists the parts. */
+ * --frames decided into a temporary folder. The counts of each run are stored in the trace that the
+ * command came from (trace/trials.h). cmd/try/try.h lists the parts. */
 #include "cmd/try.h"
 
 #include <errno.h>
@@ -29,8 +29,8 @@
 #include "trace/traces.h"
 
 enum {
-    RUNS = 8,       /* unless --runs */
-    BEST_MOST = 4,  /* settings that pairs are made of */
+    RUNS = 8,       /* runs, unless --runs is given */
+    BEST_MOST = 4,  /* settings from which pairs are made */
     NOTE_MOST = 90, /* bytes of a note in the table */
 };
 
@@ -43,7 +43,7 @@ static struct {
     double rtol;
 } given = {.runs = RUNS, .rtol = 1e-5};
 
-/* --runs includes the unchanged run. */
+/* Read --runs, which includes the unchanged run. */
 static const char *runs_read(const struct option *option, const char *value)
 {
     return !option_count(option, value) && given.runs >= 2
@@ -71,12 +71,12 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-/* ---- state --------------------------------------------------------------- */
+/* ---- state: one command's trials ----------------------------------------------- */
 
 struct result {
     const char *setting;
     int64_t trial_id;
-    struct trial_counts counts; /* counts of the named function, else of the whole run */
+    struct trial_counts counts; /* counts of the named function, otherwise of the whole run */
     bool works, gains;
 };
 
@@ -84,13 +84,14 @@ struct trying {
     struct plan plan;
     struct attempt_given attempts;
     char folder[PATH_MAX];
-    struct db *db; /* owned: the trace that trials are stored in */
+    struct db *db; /* owned: the trace in which trials are stored */
     struct progress progress;
     struct attempt baseline, again;
     struct trial_row baseline_row;
-    bool has_again;              /* a second unchanged run was made, because an output differed */
-    LIST(struct result) results; /* the baseline is the first */
-    size_t made, wanted;         /* runs */
+    /* a second unchanged run was made, because the output of some run differed */
+    bool has_again;
+    LIST(struct result) results; /* the first is the baseline */
+    size_t made, wanted;         /* runs made so far, and runs planned */
     bool stopped;                /* the user pressed Ctrl-C: no further run is started */
 };
 
@@ -101,7 +102,7 @@ static void tick(void *context)
     progress_spin(&trying->progress);
 }
 
-/* ---- the folder ---------------------------------------------------------- */
+/* ---- the temporary folder ---------------------------------------------------- */
 
 static int entry_remove(const char *path, const struct stat *status, int kind, struct FTW *place)
 {
@@ -132,8 +133,8 @@ static bool folder_make(struct trying *trying)
     return false;
 }
 
-/* Our standard input, read once, for each run to read: a file in the folder. -1: there is none, or
- * it is the terminal. */
+/* Copy our standard input to a file in the folder, from which each run reads it. Returns the file,
+ * or -1 if there is no standard input or it is the terminal. */
 static int stdin_keep(const struct trying *trying)
 {
     char path[PATH_MAX + 16];
@@ -153,7 +154,7 @@ static int stdin_keep(const struct trying *trying)
     return file;
 }
 
-/* ---- before -------------------------------------------------------------- */
+/* ---- before the first run ------------------------------------------------------ */
 
 static void words_print(FILE *out, const struct words *words)
 {
@@ -168,8 +169,8 @@ static void words_print(FILE *out, const struct words *words)
     }
 }
 
-/* The most runs that can follow: unchanged, each setting, and pairs of settings where try chose
- * them. */
+/* Return how many runs there will be at most: unchanged, each setting, and pairs of settings if
+ * `try` chose the settings itself. */
 static size_t runs_wanted(const struct plan *plan)
 {
     size_t singles = plan->settings.count;
@@ -207,7 +208,7 @@ static void plan_print(const struct trying *trying)
                 table_duration(human, (int64_t)given.timeout_ns));
 }
 
-/* Ask on the terminal, if there is one. */
+/* Ask on the terminal whether to go on. Returns true if there is no terminal. */
 static bool is_wanted(void)
 {
     int terminal = given.yes || !isatty(2) ? -1 : open("/dev/tty", O_RDWR | O_CLOEXEC);
@@ -226,9 +227,9 @@ static bool is_wanted(void)
     return wanted;
 }
 
-/* ---- a run, judged ------------------------------------------------------- */
+/* ---- judging a run -------------------------------------------------------------- */
 
-/* say_divert: the first line is kept. */
+/* Keep the first of the lines that say_divert passes on. */
 static void line_keep(void *context, const char *line)
 {
     char **kept = context;
@@ -237,10 +238,10 @@ static void line_keep(void *context, const char *line)
         *kept = strdup(line);
 }
 
-/* The counts from a run's own trace. */
+/* The counts in a run's own trace, and how the run ended. */
 struct seen {
     struct trial_figures figures;
-    bool traced; /* there is one */
+    bool traced; /* the run left a trace */
     int64_t exit_code, exit_signal;
     const char *error;
 };
@@ -280,7 +281,8 @@ static void trace_read(struct trying *trying, const struct attempt *attempt, str
     free(why);
 }
 
-/* How ATTEMPT's program ended, from `dyntrace run`'s exit status if the trace does not tell. */
+/* Set in SEEN how ATTEMPT's program ended, by the exit status of `dyntrace run`, unless the trace
+ * tells. For a job the exit status of its launcher counts. */
 static void end_take(const struct plan *plan, const struct attempt *attempt, struct seen *seen)
 {
     int status = attempt->status;
@@ -292,8 +294,8 @@ static void end_take(const struct plan *plan, const struct attempt *attempt, str
     seen->exit_signal = WIFSIGNALED(status) ? WTERMSIG(status) : UNKNOWN;
 }
 
-/* The last line that it wrote to its standard error; without values of the program's where the
- * recording keeps none. */
+/* Return the last line that ATTEMPT wrote to its standard error. If the recording keeps no values,
+ * the line is cut at its first ":", because values of the program may follow. */
 static const char *last_words(struct trying *trying, const struct attempt *attempt)
 {
     const char *line = output_last_line(&trying->plan.arena, attempt->err);
@@ -303,7 +305,7 @@ static const char *last_words(struct trying *trying, const struct attempt *attem
     return line;
 }
 
-/* WHY without the SETTING at its beginning, which is printed beside it. */
+/* Return WHY without the SETTING at its beginning, which is printed beside it. */
 static const char *without_setting(const char *why, const char *setting)
 {
     size_t length = strlen(setting);
@@ -313,7 +315,7 @@ static const char *without_setting(const char *why, const char *setting)
                : why;
 }
 
-/* The reason why ATTEMPT does not count; NULL: it counts. */
+/* Return the reason why ATTEMPT does not count, or NULL if it counts. */
 static const char *error_of(struct trying *trying, const struct attempt *attempt,
                             const struct seen *seen, const char *setting)
 {
@@ -356,8 +358,8 @@ static bool output_differs(const struct trying *trying, const struct attempt *at
            !output_same(attempt->err, base->err, again ? again->err : NULL, job);
 }
 
-/* A sentence with the first line in which the output of ATTEMPT differs from the baseline's; or
- * NULL. If the recording keeps no values, the sentence quotes no line. */
+/* Return a sentence with the first line in which the output of ATTEMPT differs from the baseline's,
+ * or NULL. If the recording keeps no values, no line may be quoted, and NULL is returned. */
 static const char *difference_of(struct trying *trying, const struct attempt *attempt)
 {
     const struct attempt *base = &trying->baseline;
@@ -375,7 +377,7 @@ static const char *difference_of(struct trying *trying, const struct attempt *at
     return words ? arena_print(arena, "stderr: %s", words) : NULL;
 }
 
-/* Run the command unchanged again, to learn which words of its output are stable. */
+/* Run the command unchanged again, to learn which words of its output are the same in every run. */
 static void again_make(struct trying *trying)
 {
     struct attempt_given attempts = trying->attempts;
@@ -390,7 +392,8 @@ static void again_make(struct trying *trying)
     trying->has_again = !trying->again.stopped && !trying->again.timed_out;
 }
 
-/* 1, 0, or UNKNOWN: two unchanged runs write different lines. */
+/* Is the output of ATTEMPT the baseline's? Returns 1 or 0, or UNKNOWN if two unchanged runs write
+ * different lines. */
 static int64_t output_judge(struct trying *trying, const struct attempt *attempt)
 {
     if (!output_differs(trying, attempt))
@@ -401,7 +404,8 @@ static int64_t output_judge(struct trying *trying, const struct attempt *attempt
     return output_differs(trying, &trying->again) ? UNKNOWN : 0;
 }
 
-/* The worst verdict on ATTEMPT's return values against the baseline's; NULL: not compared. */
+/* Return the worst verdict on ATTEMPT's return values against the baseline's, or NULL if they were
+ * not compared. */
 static const char *values_judge(struct trying *trying, const struct attempt *attempt)
 {
     const char *found;
@@ -419,9 +423,10 @@ static const char *values_judge(struct trying *trying, const struct attempt *att
                : found;
 }
 
-/* ---- one after the other ------------------------------------------------- */
+/* ---- running one after the other ------------------------------------------------- */
 
-/* Eager calls that were not counted come last: there was one at least, and there may be many. */
+/* Order two numbers of eager calls. UNKNOWN comes last: there was at least one call, and there may
+ * have been many. */
 static int eager_order(int64_t a, int64_t b)
 {
     int order = list_order(a == UNKNOWN, b == UNKNOWN);
@@ -448,8 +453,8 @@ static struct trial_counts counts_of(const struct trying *trying, const struct s
     return own ? *own : seen->figures.run;
 }
 
-/* Run, judge and store one attempt; SETTING is "" for the baseline. False: no further run is
- * possible. */
+/* Run, judge and store one attempt. SETTING is "" for the baseline. Returns false if no further run
+ * is possible. */
 static bool one_try(struct trying *trying, const char *setting)
 {
     struct arena *arena = &trying->plan.arena;
@@ -514,7 +519,7 @@ static bool one_try(struct trying *trying, const char *setting)
     return result->trial_id && !(baseline && row.error);
 }
 
-/* ---- pairs --------------------------------------------------------------- */
+/* ---- pairs of settings ------------------------------------------------------- */
 
 static int by_counts(const void *a, const void *b)
 {
@@ -525,7 +530,7 @@ static int by_counts(const void *a, const void *b)
     return order ? order : list_order(x->trial_id, y->trial_id);
 }
 
-/* Do A and B set the same thing and so exclude each other? */
+/* Do A and B set the same option, so that they exclude each other? */
 static bool is_same_thing(const char *a, const char *b)
 {
     size_t length = strcspn(a, "=");
@@ -534,13 +539,13 @@ static bool is_same_thing(const char *a, const char *b)
     return strcspn(b, "=") == length && !memcmp(a, b, length) && !marks;
 }
 
-/* True if no further gain is possible. */
+/* Is no better result possible than COUNTS? */
 static bool is_best(const struct trial_counts *counts)
 {
     return !counts->eager && counts->compiles <= 1 && !counts->breaks;
 }
 
-/* Pairs of the settings that worked, the best first, as long as there are runs left. */
+/* Try pairs of the settings that worked, beginning with the best, until no runs are left. */
 static void pairs_try(struct trying *trying)
 {
     LIST(struct result) best = {0};
@@ -576,7 +581,7 @@ static void all_try(struct trying *trying)
         pairs_try(trying);
 }
 
-/* ---- after --------------------------------------------------------------- */
+/* ---- printing the trials ----------------------------------------------------- */
 
 static void number_put(struct table *table, int64_t value)
 {
@@ -722,7 +727,7 @@ static void trials_json(const struct trying *trying, const struct trials *trials
     putc('\n', stdout);
 }
 
-/* Print this batch's trials, read back from the trace. */
+/* Print the trials of this batch, read back from the trace. */
 static void batch_print(struct trying *trying)
 {
     struct trials all = {0};
@@ -753,7 +758,7 @@ static void batch_print(struct trying *trying)
 
 /* ---- the command --------------------------------------------------------- */
 
-/* Is WORD a setting, and not a function? */
+/* Is WORD a setting, rather than a function? */
 static bool is_setting(const char *word)
 {
     size_t name = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
@@ -761,7 +766,8 @@ static bool is_setting(const char *word)
     return name && word[name] == '=';
 }
 
-/* Find the function and the settings to try. False: there are none, or an error was reported. */
+/* Find the function and the settings to try. Returns false if there are none, or on an error, which
+ * has been reported. */
 static bool trying_plan(struct trying *trying, char *const *files, const char *name,
                         char *const *settings)
 {
@@ -799,7 +805,7 @@ static int trying_run(char *const *files, const char *name, char *const *setting
     static struct trying trying;
     int status = 2;
 
-    bounds_no_time(); /* it takes as long as the program */
+    bounds_no_time(); /* a run takes as long as the program */
     trying = (struct trying){.attempts = {.stdin_file = -1,
                                           .timeout_ns = given.timeout_ns,
                                           .calls = given.calls,

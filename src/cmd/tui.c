@@ -10,7 +10,7 @@
 #include "tui.h"
 #include "tui/screen.h"
 
-static struct tui_options given; /* rows 0: no --screen */
+static struct tui_options given; /* rows is 0 if --screen is not given */
 
 static const char *size_read(const struct option *option, const char *value)
 {
@@ -47,7 +47,7 @@ static int tui_main(int count, char **operands)
         say_error("tui: --screen is for --dump: a terminal has its own size");
         return 2;
     }
-    if (fault) { /* before traces are merged, which says more */
+    if (fault) { /* before traces are merged, which may print messages */
         say_error("tui: %s", fault);
         return 2;
     }
@@ -57,7 +57,7 @@ static int tui_main(int count, char **operands)
         given.rows = 24;
         given.columns = 80;
     }
-    signal(SIGXFSZ, SIG_IGN); /* so that an export past the file size limit reports an error */
+    signal(SIGXFSZ, SIG_IGN); /* an export beyond the file size limit then reports an error */
     signal(SIGPIPE, SIG_IGN);
     path = operands[0] ? traces_file(operands, MERGE_FRAMES, &given.name) : NULL;
     return operands[0] && !path ? 2 : tui_run(&given, path);

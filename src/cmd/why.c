@@ -1,6 +1,6 @@
 /* cmd/why.c -- `dyntrace why`: what was decided about one function's calls, and why.
  *
- * The facts are gathered (trace/why/why.h), then cmd/why/page.c prints them. */
+ * trace/why/why.h gathers the facts, cmd/why/page.c prints them. */
 #include "cmd/ranks.h"
 #include "cmd/try.h"
 #include "cmd/why/page.h"
@@ -14,7 +14,7 @@
 #include "trace/findings.h"
 #include "trace/page_text.h"
 
-/* What is asked for. */
+/* The options of the command. */
 static struct {
     bool sql, json, whatif, ranks, all;
     bool measure; /* --try */
@@ -41,7 +41,7 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-/* Without a name: what to look at first. */
+/* Print what to look at first. Called if no function is named. */
 static void first_print(struct db *db, const char *file)
 {
     struct json *json = &(struct json){.out = stdout};
@@ -81,7 +81,7 @@ static int why_main(int count, char **operands)
         measured = try_measure(files, name, false);
     if (!(why.db = find_open(files)))
         return 2;
-    /* losses are in the answer */
+    /* no warning about losses: the page itself names them */
     doubts_say(why.db, "the answer is about what it has so far", NULL);
     why.progress = progress_begin("reading decisions");
     db_on_progress(why.db, progress_spin, &why.progress);

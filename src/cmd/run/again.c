@@ -1,8 +1,8 @@
 /* cmd/run/again.c -- stores how `dyntrace try` can run the command again. See cmd/run/run.h.
  *
- * A rank that its launcher started by `LAUNCHER... dyntrace run -o DIR/ train.py` cannot start the
- * job. The launcher is an ancestor process whose command line ends in our own. Its words before
- * ours, followed by new words, start the job again.
+ * A rank started by `LAUNCHER... dyntrace run -o DIR/ train.py` cannot start its job by itself. The
+ * launcher is an ancestor process whose command line ends in our own. The words before our own are
+ * stored: followed by another command, they start the job again.
  *
  * Runs in: the command line. */
 #include <fcntl.h>
@@ -16,7 +16,8 @@
 
 enum {
     COMMAND_LINE_MOST = 1 << 20, /* bytes read of a command line */
-    ANCESTORS = 4,               /* torchrun is the parent; mpirun has daemons between */
+    /* ancestors that are looked at: torchrun is the parent, mpirun has daemons in between */
+    ANCESTORS = 4,
 };
 
 typedef LIST(char) bytes;
@@ -42,7 +43,7 @@ char *again_words(size_t count, char *const *words)
 
 /* ---- options ------------------------------------------------------------- */
 
-/* The word of WORDS, separated by blanks, at INDEX. */
+/* Return the word at INDEX of WORDS, which are separated by blanks. The caller frees it. */
 static char *word_at(const char *words, unsigned index)
 {
     for (; index; index--)
@@ -50,7 +51,7 @@ static char *word_at(const char *words, unsigned index)
     return strndup(words, strcspn(words, " "));
 }
 
-/* Add --NAME and the word for CHOICE, unless CHOICE is the default 0. */
+/* Add --NAME and the word number CHOICE of WORDS, unless CHOICE is 0, the default. */
 static void choice_add(bytes *to, const char *name, const char *words, unsigned choice)
 {
     char *word = word_at(words, choice);
@@ -92,7 +93,7 @@ static char *options_json(const struct session_options *options, const char *pyt
 
 /* ---- the launcher -------------------------------------------------------- */
 
-/* Add the command line of process PID to WORDS, each word with its NUL. */
+/* Add the command line of process PID to WORDS, each word followed by a NUL. */
 static void command_line_read(pid_t pid, bytes *words)
 {
     char path[64];
@@ -128,7 +129,8 @@ static pid_t parent_of(pid_t pid)
     return parent;
 }
 
-/* The words of THEIRS before OURS, as JSON; NULL: THEIRS does not end with OURS. */
+/* Return the words of THEIRS before OURS as JSON, or NULL if THEIRS does not end with OURS. The
+ * caller frees the text. */
 static char *words_before(const bytes *theirs, const bytes *ours)
 {
     size_t before = theirs->count - ours->count;

@@ -18,20 +18,21 @@ static volatile sig_atomic_t interrupted;
 static const int passed_on[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
 /* Signals by which the terminal stops the process group. The command decides whether it stops, and
- * we follow: if a shell saw us stop first, it would take the terminal while the command can still
- * read from it. */
+ * `run` follows. If a shell saw `run` stop first, the shell would take the terminal while the
+ * command can still read from it. */
 static const int stops[] = {SIGTSTP, SIGTTIN};
 static struct sigaction stops_before[sizeof stops / sizeof *stops];
 
-/* The command is in our process group, so a signal to the group reaches it without us, and must not
- * reach it twice; one to us alone must be passed on. The kernel does not tell which case it was. So
- * there is a witness: a process in the same group that only reports the signals it gets. */
+/* The command is in our process group. A signal to the group reaches the command without us, and we
+ * must not pass it on, because the command would get it twice. A signal to us alone must be passed
+ * on. The kernel does not tell which case it was. The witness, a process in the same group, reports
+ * the signals that it gets: only a signal to the group reaches the witness. */
 static struct {
     pid_t pid;
-    int fd; /* the witness writes a signal's number, one byte */
+    int fd; /* the witness writes the number of each signal as one byte */
 } witness = {-1, -1};
 
-enum { WITNESS_MS = 20 }; /* how long the witness may take to report it */
+enum { WITNESS_MS = 20 }; /* how long the witness may take to report a signal */
 
 static void witness_start(void)
 {
@@ -49,7 +50,7 @@ static void witness_start(void)
             sigaddset(&set, passed_on[i]);
         sigprocmask(SIG_BLOCK, &set, NULL);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent) /* killed before that */
+        if (getppid() != parent) /* the parent was killed before prctl took effect */
             _exit(0);
         launch_let_go();
         close(ends[0]);
@@ -76,7 +77,7 @@ static void witness_stop(void)
     witness.pid = witness.fd = -1;
 }
 
-/* Did the witness get signal NUMBER as well? */
+/* Did the witness get signal NUMBER too? */
 static bool witness_saw(int number)
 {
     struct pollfd fd = {witness.fd, POLLIN, 0};
@@ -97,14 +98,14 @@ static void on_signal(int number, siginfo_t *info, void *context)
     (void)context;
     if (number == SIGINT)
         interrupted = 1;
-    /* si_code > 0: from the kernel, a key press, which the whole group gets. */
+    /* If si_code > 0, the signal comes from the kernel: a key press, which the whole group gets. */
     if (info->si_code <= 0 && command_pid > 0 && info->si_pid != command_pid &&
         !witness_saw(number))
         kill(command_pid, number);
     errno = saved_errno;
 }
 
-/* SCREEN: it has the terminal, not the command. */
+/* Catch signals. SCREEN: the screen has the terminal, not the command. */
 static void signals_catch(bool screen)
 {
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO},
@@ -113,23 +114,25 @@ static void signals_catch(bool screen)
     for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
         sigaction(passed_on[i], &action, NULL);
     for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
-        sigaction(stops[i], screen ? NULL : &ignore, &stops_before[i]); /* the screen stops us */
+        /* the screen may be stopped by them */
+        sigaction(stops[i], screen ? NULL : &ignore, &stops_before[i]);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
 }
 
-/* In the child: become the command. Does not return. */
+/* Become the command, in the child. Does not return. */
 static void command_become(const struct program *t, const struct launch *l, int failure)
 {
     struct collector_order order = {.what = ORDER_BEGAN, .pid = getpid()};
     ssize_t put;
 
     if (l) {
-        put = write(l->link, &order, sizeof order); /* the command runs even without a collector */
+        /* if there is no collector, the command runs all the same */
+        put = write(l->link, &order, sizeof order);
         inject_environment(program_inject(), l->session->directory);
         live_command();
     }
-    execvp(t->path, t->argv); /* a script without "#!" is run by /bin/sh */
+    execvp(t->path, t->argv); /* /bin/sh runs a script without "#!" */
     put = write(failure, &errno, sizeof errno);
     (void)put;
     _exit(126);
@@ -166,21 +169,22 @@ enum {
     STOPPED_LOOK_MS = 50
 };
 
-/* In the sentry: continue RUN once the command goes on. ENOUGH, which is blocked, ends the sentry,
- * but not between its check and its signal. Does not return; the exit status is 0 if RUN was
- * continued. */
+/* Wait, in the sentry, until the command continues, and then continue the process RUN. ENOUGH is a
+ * blocked signal that ends the sentry; it cannot arrive between the sentry's check and its SIGCONT.
+ * Does not return. The sentry's exit status is 0 if it continued RUN. */
 static void sentry_watch(pid_t run, const sigset_t *enough)
 {
     const struct timespec look = {.tv_nsec = STOPPED_LOOK_MS * 1000000};
     bool stopped = true;
 
-    setpgid(0, 0); /* ignore signals that stop or continue our group */
+    /* leave the group, so that signals which stop or continue the group do not reach the sentry */
+    setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     launch_let_go();
     while (stopped && getppid() == run) {
         if (sigtimedwait(enough, NULL, &look) > 0)
             _exit(1);
-        /* first the command: once it runs, we have stopped, if we ever do */
+        /* look at the command first: when the command runs, RUN has stopped if it ever stops */
         stopped = process_is_stopped((uint32_t)command_pid);
         stopped = stopped || !process_is_stopped((uint32_t)run);
     }
@@ -189,9 +193,9 @@ static void sentry_watch(pid_t run, const sigset_t *enough)
     _exit(0);
 }
 
-/* Stop like the command. A signal that continues us continues the command as well. But the command
- * may be continued by its own pid; the sentry, a process, waits for that and continues us. True:
- * the sentry continued us. */
+/* Stop like the command. A SIGCONT to the group continues us and the command. A SIGCONT to the
+ * command alone does not reach us, so the sentry process waits for the command to continue and
+ * continues us. Returns true if the sentry continued us. */
 static bool stop_with_command(void)
 {
     const pid_t self = getpid();
@@ -225,7 +229,7 @@ int job_wait(struct launch *l, int *ended)
     sigset_t child, before;
     int status = 0;
 
-    /* Children's ends wake us from ppoll, and at no other moment. */
+    /* SIGCHLD is delivered only while ppoll waits. */
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, &before);
@@ -244,15 +248,15 @@ int job_wait(struct launch *l, int *ended)
             status = 0;
         if (got < 0 || !WIFSTOPPED(status))
             break;
-        /* Our parent must see that the command has stopped. If the whole group was stopped and has
-         * been continued before we get here, the command already runs. */
+        /* Our parent must see that the command has stopped. The command may be running again
+         * already, if the whole group was stopped and continued before we get here. */
         usleep(STOP_LOOK_MS * 1000);
         if (process_is_stopped((uint32_t)command_pid)) {
             if (stop_with_command())
-                continue; /* if it is stopped, it has been stopped again */
+                continue; /* if the command is stopped now, it was stopped once more */
             for (int ms = 0; ms < STOP_LOOK_MS && process_is_stopped((uint32_t)command_pid); ms++)
                 usleep(1000);
-            if (process_is_stopped((uint32_t)command_pid)) /* SIGCONT was for us alone */
+            if (process_is_stopped((uint32_t)command_pid)) /* the SIGCONT was for us alone */
                 kill(command_pid, SIGCONT);
         }
     }

@@ -1,5 +1,5 @@
-/* cmd/run/live.c -- a program that runs while its recording is on the screen: `dyntrace run
- * --live`. See cmd/run/run.h. */
+/* cmd/run/live.c -- runs a program while its recording is on the screen: `dyntrace run --live`. See
+ * cmd/run/run.h. */
 #include "cmd/run/run.h"
 
 #include <poll.h>
@@ -16,15 +16,16 @@
 enum { LOOK_MS = 100, QUIET_MS = 300 };
 
 static struct {
-    int master, slave; /* of the pseudo terminal; -1: none */
-    int in, out;       /* the user's terminal, which `run` closes once the command has it */
-    /* the command keeps its standard input, which is no terminal: the keys come from /dev/tty */
+    int master, slave; /* the two ends of the pseudo terminal, or -1 */
+    /* the user's terminal; `run` closes its own streams once the command has them */
+    int in, out;
+    /* the command keeps its standard input, which is not a terminal; keys are read from /dev/tty */
     bool keeps;
-    int command; /* a pidfd; -1: none */
+    int command; /* a pidfd of the command, or -1 */
     pid_t screen;
     pthread_t thread;
     bool started;
-    atomic_bool ended; /* the command has */
+    atomic_bool ended; /* the command has ended */
 } live = {.master = -1, .slave = -1, .in = -1, .out = -1, .command = -1};
 
 bool live_open(void)
@@ -47,7 +48,7 @@ bool live_open(void)
         say_error("run: --live: no pseudo terminal: %s", strerror(errno));
         return false;
     }
-    /* lines as they were written: the real terminal does the rest */
+    /* pass lines on unchanged: the real terminal converts them */
     if (tcgetattr(live.slave, &modes) == 0) {
         modes.c_oflag &= ~(tcflag_t)OPOST;
         modes.c_lflag &= ~(tcflag_t)ECHO;
@@ -65,7 +66,7 @@ void live_command(void)
 {
     if (live.slave < 0)
         return;
-    if (!live.keeps) /* the keys are the screen's, which types lines into this */
+    if (!live.keeps) /* the screen reads the keys and types whole lines into the pseudo terminal */
         dup2(live.slave, STDIN_FILENO);
     dup2(live.slave, STDOUT_FILENO);
     dup2(live.slave, STDERR_FILENO);
@@ -88,7 +89,7 @@ static int screen_run(const char *trace)
     return tui_run(&options, trace);
 }
 
-/* Pass on lines typed after the screen has gone. */
+/* Pass lines on that the user types after the screen has gone. */
 static void typed_pass(void)
 {
     struct pollfd polled = {live.in, POLLIN, 0};
@@ -108,7 +109,7 @@ static void typed_pass(void)
     }
 }
 
-/* Wait for the screen's end; then pass the command's output on to our own standard output. */
+/* Wait for the end of the screen, then pass the command's output on to our own standard output. */
 static void *live_thread(void *unused)
 {
     char bytes[4096];
@@ -121,7 +122,7 @@ static void *live_thread(void *unused)
         ssize_t got;
         typed_pass();
         if (ready == 0 && atomic_load(&live.ended))
-            break; /* another process keeps it open; the command itself has ended */
+            break; /* another process keeps the pseudo terminal open, but the command has ended */
         if (ready <= 0)
             continue;
         got = read(live.master, bytes, sizeof bytes);
@@ -143,7 +144,8 @@ void live_show(const char *trace)
     close(live.slave);
     live.slave = -1;
     fflush(NULL);
-    live.command = (int)syscall(SYS_pidfd_open, job_pid(), 0); /* not waited for yet */
+    /* the command has not been waited for, so the pid is still its own */
+    live.command = (int)syscall(SYS_pidfd_open, job_pid(), 0);
     live.screen = fork();
     if (live.screen == 0)
         _exit(screen_run(trace));

@@ -1,5 +1,5 @@
-/* cmd/run/program.c -- what `dyntrace run` runs, and whether it can be recorded. See cmd/run/run.h.
- * */
+/* cmd/run/program.c -- finds the program of `dyntrace run`, and whether it can be recorded. See
+ * cmd/run/run.h. */
 #include "cmd/run/run.h"
 
 #include <glob.h>
@@ -18,7 +18,7 @@ static bool is_program(const char *path)
     return access(path, X_OK) == 0 && stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* Store the path of PROGRAM in PATH. False: not found. */
+/* Store the path of PROGRAM in PATH. Returns false if PROGRAM was not found. */
 static bool find_program(const char *program, char path[PATH_MAX])
 {
     const char *part = getenv("PATH");
@@ -36,7 +36,7 @@ static bool find_program(const char *program, char path[PATH_MAX])
     return false;
 }
 
-/* Is FILE a program that is no script: for this kind of machine, or for another? */
+/* Is FILE an ELF program, for this kind of machine or another, and not a script? */
 static bool is_binary(const char *file)
 {
     char start[4] = "";
@@ -73,7 +73,8 @@ const char *program_why_not(const char *program, int error)
     return strerror(error);
 }
 
-/* Can Python run FILE, which is no program? False: the error has been reported. */
+/* Can Python run FILE, which is not an executable program? Returns false if not, which has been
+ * reported. */
 static bool is_script(const char *file)
 {
     struct stat status;
@@ -92,7 +93,7 @@ static bool is_script(const char *file)
 const char *program_python(void)
 {
     static char path[PATH_MAX + 16];
-    /* not /proc/self/exe: pipx links from where no environment is */
+    /* not /proc/self/exe: pipx links to dyntrace from a directory that has no pyvenv.cfg */
     const char *called = (const char *)getauxval(AT_EXECFN);
 
     snprintf(path, sizeof path, "%.*s../pyvenv.cfg", (int)(basename(called) - called), called);
@@ -137,8 +138,8 @@ int program_find(struct program *t, const char *python, int argc, char **argv)
     return 0;
 }
 
-/* Execute ARGV. What the kernel cannot execute is a script for the shell, but not if it is a
- * program for another machine. Returns with errno. */
+/* Execute ARGV. A file that the kernel cannot execute is run as a shell script, unless it is a
+ * program for another machine. If execution fails, returns with errno set. */
 static void interpreter_become(const char *const *argv)
 {
     if (strchr(argv[0], '/')) {
@@ -176,7 +177,7 @@ struct asked interpreter_ask(const char *const *argv, bool errors)
     close(ends[1]);
     close(failure[1]);
     if (asked.pid > 0 && read(failure[0], &asked.error, sizeof asked.error) == 0)
-        asked.error = 0; /* execve() succeeded, which closed the pipe */
+        asked.error = 0; /* execve() succeeded and closed the pipe */
     close(failure[0]);
     asked.fd = ends[0];
     return asked;
@@ -197,9 +198,9 @@ bool interpreter_answer(struct asked *asked, char *text, size_t room)
     return said && !error;
 }
 
-/* Does the name of PATH include a CPython version that we have an extension for? If the name is
- * wrong, the interpreter finds no extension and reports that when it runs. Asking the interpreter
- * would take as long as starting Python. */
+/* Do we have an extension for the CPython version in the name of PATH? If the name is wrong, the
+ * interpreter finds no extension and reports that when it runs. Asking the interpreter for its
+ * version would take as long as starting Python. */
 static bool is_known(const char *path, const char *extension)
 {
     char real[PATH_MAX], pattern[PATH_MAX + 80];
@@ -219,7 +220,7 @@ static bool is_known(const char *path, const char *extension)
 
 struct asked program_ask(const struct program *t, bool capture)
 {
-    /* Python 2 knows no -I */
+    /* not -I, which Python 2 does not know */
     const char *const argv[] = {t->path, "-E", "-S", "-c", ask_which_py, NULL};
     bool known;
 
@@ -265,7 +266,7 @@ bool program_fits(const struct program *t, struct asked *asked, bool capture, bo
 
     interpreter_answer(asked, text, sizeof text);
     if (sscanf(text, "%63s %d %d %127s", name, &major, &minor, suffix) < 4)
-        return true; /* the interpreter does not answer: it will report that itself */
+        return true; /* the interpreter does not answer; it will report why when it runs */
     fits = versions_supports(name, major, minor);
     if (!fits && !quiet)
         say_error("%s: %s %d.%d is not supported: use " CPYTHON_SUPPORTED
@@ -292,12 +293,13 @@ bool program_fits(const struct program *t, struct asked *asked, bool capture, bo
 
 /* ---- --set ----
  *
- * python/dyntrace/_settings.py has the list of settings. The program's interpreter runs it, because
- * names are checked against its torch. It reads torch's sources without importing them. */
+ * python/dyntrace/_settings.py has the list of settings. The program's interpreter runs this file,
+ * because names of settings are checked against its torch. The file reads torch's sources without
+ * importing them. */
 
 enum { ANSWER_MAX = 16 << 10 };
 
-/* Report the setting whose refusal LINE is, "NUMBER WHY". False: LINE has another form. */
+/* Report the setting that LINE refuses, "NUMBER WHY". Returns false if LINE has another form. */
 static bool refusal_print(const char *line, const struct session_options *options, const char *who)
 {
     char *why;
@@ -312,7 +314,7 @@ static bool refusal_print(const char *line, const struct session_options *option
     return true;
 }
 
-/* The next line after the one at TEXT. */
+/* Return the line after the one at TEXT, or the end of the text. */
 static const char *line_next(const char *text)
 {
     const char *end = text + strcspn(text, "\n");
@@ -320,13 +322,13 @@ static const char *line_next(const char *text)
     return *end ? end + 1 : end;
 }
 
-/* The path of _settings.py. */
+/* Store the path of _settings.py in PATH. */
 static void settings_path(char path[PATH_MAX + 64])
 {
     const char *library = library_directory(NULL);
 
     snprintf(path, PATH_MAX + 64, "%s/python/dyntrace/_settings.py", library);
-    if (access(path, R_OK)) /* pip: both are in one folder */
+    if (access(path, R_OK)) /* after pip, both are in one folder */
         snprintf(path, PATH_MAX + 64, "%s/_settings.py", library);
 }
 
@@ -365,7 +367,7 @@ int settings_print_unused(const char *text)
     return count;
 }
 
-/* ---- what interpreters begin with ---- */
+/* ---- the directory that makes interpreters load the recorder ---- */
 
 static char inject[PATH_MAX + 80];
 
@@ -388,7 +390,7 @@ const char *program_inject(void)
     return NULL;
 }
 
-/* Can every user of this machine read it? */
+/* Can every user of this machine read this directory? */
 static bool inject_is_for_all(void)
 {
     char path[sizeof inject];
@@ -403,12 +405,13 @@ static bool inject_is_for_all(void)
     return true;
 }
 
-/* ---- nothing was recorded: why? ---- */
+/* ---- why nothing was recorded ---- */
 
 enum { WORDS = 256 };
 
-/* The words of the first line of FILE, "#!/usr/bin/env python3", of which TEXT has room for more
- * than the kernel reads. Zero words if it has no such line. */
+/* Split the first line of FILE, such as "#!/usr/bin/env python3", into WORDS, which are kept in
+ * TEXT. TEXT has room for more than the kernel reads. Returns the number of words, which is 0 if
+ * there is no such line. */
 static size_t first_line(const char *file, char text[512], const char *words[3])
 {
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -429,12 +432,12 @@ static size_t first_line(const char *file, char text[512], const char *words[3])
     if (rest)
         rest += strspn(rest, " \t");
     if (count && rest && *rest)
-        words[count++] = rest; /* one argument, whatever is in it */
+        words[count++] = rest; /* the kernel passes the rest of the line as one argument */
     return count;
 }
 
-/* Print how the program started by WORDS keeps a Python from loading the recorder. False: unknown.
- */
+/* Print how the program started by WORDS keeps a Python from loading the recorder. Returns false if
+ * that is not known. */
 static bool say_kept(const char *const *words)
 {
     struct launch_words found = {.program = words};
@@ -460,7 +463,7 @@ static bool say_kept(const char *const *words)
     return found.cleared || found.paths || option;
 }
 
-/* The same of the script that T is, with its first line. */
+/* Like say_kept, for the script T with the words of its first line. */
 static bool say_script_kept(const struct program *t)
 {
     const char *words[WORDS + 1] = {NULL};

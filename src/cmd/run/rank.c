@@ -1,10 +1,13 @@
-/* cmd/run/rank.c -- where a rank of a job is recorded: separately, on a local disk. See
- * cmd/run/run.h.
+/* cmd/run/rank.c -- decides where the trace of a job's rank is recorded: apart from the traces of
+ * other ranks, on a local disk. See cmd/run/run.h.
  *
  * The output directory may be on a shared filesystem, which is slow and whose locks SQLite cannot
- * trust. So nothing is written there while the program runs; the collector moves the finished trace
- * there (recorder_move). The same happens for any directory without locks. A new file on the shared
- * filesystem gets its server's time, the same for all ranks: it tells how far their clocks differ.
+ * trust. Nothing is therefore written there while the program runs; the collector moves the
+ * finished trace there (recorder_move). The same is done for every directory in which files cannot
+ * be locked.
+ *
+ * A new file on the shared filesystem gets the time of its server, which is the same for all ranks.
+ * This time tells how much the ranks' clocks differ.
  *
  * Runs in: the command line. */
 #include "cmd/run/run.h"
@@ -18,7 +21,7 @@
 #include "job.h"
 #include "lib/say.h"
 
-/* Does the last part of NAME have a % with a known letter? */
+/* Return the first % of NAME that a known letter follows, or NULL. */
 static const char *letter_in(const char *name)
 {
     while ((name = strchr(name, '%')) && (!name[1] || !strchr("hrp%", name[1])))
@@ -39,7 +42,7 @@ bool rank_locks_work(const char *path)
     char *probe =
         say_print("%.*s.dyntrace-lock-XXXXXX", (int)(strrchr(path, '/') + 1 - path), path);
     int fd = mkstemp(probe);
-    /* if no file can be made at all, the code that makes the trace reports it */
+    /* if no file can be created, the code that creates the trace reports why */
     bool ok = fd < 0 || fcntl(fd, F_SETLK, &lock) == 0;
 
     if (fd >= 0) {
@@ -87,8 +90,8 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* How far the clock of FOLDER's file server is ahead. A file's time may be as old as the kernel's
- * last tick. */
+/* Measure how far the clock of FOLDER's file server is ahead of our own. A file's time may be as
+ * old as the kernel's last tick. Returns false on error, which has been reported. */
 static bool clock_compare(struct session *session, const char *folder)
 {
     enum { TICK_NS = 10000000 };

@@ -1,6 +1,6 @@
 /* cmd/run/run.h -- the parts of `dyntrace run`: program, job control, screen.
  *
- * A process has one of each. */
+ * There is one program, one job and one screen in a process. */
 #ifndef DYNTRACE_RUN_H
 #define DYNTRACE_RUN_H
 
@@ -10,127 +10,137 @@
 
 /* ---- the program (program.c) --------------------------------------------- */
 
-/* Scripts that interpreters run to answer questions: src/cmd/ask/. */
+/* Python code that interpreters run to answer a question: src/cmd/ask/. */
 extern const char ask_which_py[], ask_alone_py[], ask_recorded_py[], ask_settings_py[];
 
-/* A Python that runs meanwhile. */
+/* A Python that is running to answer a question. */
 struct asked {
     pid_t pid;
-    int fd;    /* -1: nothing was asked */
-    int error; /* errno: why it could not be run, or 0 */
+    int fd;    /* -1 if nothing was asked */
+    int error; /* errno if the Python could not be run, otherwise 0 */
 };
 
-/* Run ARGV, an interpreter with code; its first word is searched on PATH unless it is a path. The
- * answer is its standard output, with ERRORS also its standard error; nothing is shown. */
+/* Run ARGV, which is an interpreter with code. Its first word is searched on PATH unless it is a
+ * path. The answer is its standard output and, if ERRORS, its standard error. Nothing is shown to
+ * the user. */
 struct asked interpreter_ask(const char *const *argv, bool errors);
 
-/* Read the answer, cut to ROOM. False: it could not be run (errno), or nothing was asked. */
+/* Read the answer into TEXT, cut to ROOM bytes. Returns false, with errno set, if the interpreter
+ * could not be run or nothing was asked. */
 bool interpreter_answer(struct asked *asked, char *text, size_t room);
 
-/* A text why PROGRAM (a path, or a name searched on PATH) cannot be run, after the kernel's ERROR.
- * Owned by the callee. */
+/* Return why PROGRAM cannot be run. PROGRAM is a path or a name searched on PATH, ERROR the
+ * kernel's error. Owned by the callee. */
 const char *program_why_not(const char *program, int error);
 
 struct program {
-    char **argv;         /* owned (the array only) */
-    char path[PATH_MAX]; /* what to execute */
-    const char *name;    /* base of the trace's file name */
-    bool python;         /* path is an interpreter, argv[1..] its arguments */
-    bool interpreted;    /* chosen because of a script, -m or -c, not named itself */
+    char **argv;         /* the array is owned, its words are borrowed */
+    char path[PATH_MAX]; /* the file to execute */
+    const char *name;    /* the trace is named after it */
+    bool python;         /* `path` is a Python interpreter, and argv[1..] are its arguments */
+    bool interpreted;    /* the interpreter was chosen because a script, -m or -c was given */
 };
 
-/* The interpreter of the caller's environment, else "python3", to be searched on PATH. Owned by the
- * callee. */
+/* Return the interpreter of dyntrace's virtual environment, or "python3", which is searched on
+ * PATH. Owned by the callee. */
 const char *program_python(void);
-/* Parse ARGV: a script, -m, -c or a program; the first three are run by PYTHON. 0, or -1 on an
+/* Parse ARGV: a script, -m, -c or a program. PYTHON runs the first three. Returns 0, or -1 on
  * error, which has been reported. */
 int program_find(struct program *t, const char *python, int argc, char **argv);
 
-/* Ask T's interpreter for its version, unless T is a program or the interpreter's name tells. */
+/* Start asking T's interpreter for its version. Nothing is asked if T is not an interpreter, or if
+ * the interpreter's name tells. */
 struct asked program_ask(const struct program *t, bool capture);
 
-/* False: the interpreter is not supported, or has no extension; reported unless QUIET. */
+/* Can T be recorded? Returns false if its interpreter is not supported or has no extension, which
+ * is reported unless QUIET. */
 bool program_fits(const struct program *t, struct asked *asked, bool capture, bool quiet);
 
-/* Write what to do without an extension for PYTHON into REMEDY. Returns REMEDY. */
+/* Write to REMEDY how the user gets an extension for PYTHON. Returns REMEDY. */
 const char *extension_remedy(const char *python, char remedy[PATH_MAX + 80]);
-/* Where interpreters find sitecustomize.py (inject.h); NULL after saying why they would not. Owned
- * by the callee. */
+/* Return the directory in which interpreters find sitecustomize.py (inject.h). Returns NULL if they
+ * could not find it, which has been reported. Owned by the callee. */
 const char *program_inject(void);
 
-/* Print why nothing of T was recorded. ENDED: T's status of waitpid(). */
+/* Print why nothing of T was recorded. ENDED is T's status from waitpid(). */
 void program_say_unrecorded(const struct program *t, int ended);
 
-/* Check the settings as far as possible before T runs. Each invalid one is reported, in a line that
- * begins with WHO ("run: --set "). */
+/* Check the settings as far as possible before T runs. Each invalid setting is reported in a line
+ * that begins with WHO ("run: --set "). */
 bool settings_fit(const struct program *t, const struct session_options *options, const char *who);
 
-/* Report the settings without effect, listed in TEXT (from struct collector_result). Returns their
- * number. */
+/* Report the settings without effect, which are listed in TEXT (from struct collector_result).
+ * Returns their number. */
 int settings_print_unused(const char *text);
 
-/* ---- how it can run again (again.c) -------------------------------------- */
+/* ---- how the command can be run again (again.c) ------------------------------------- */
 
-/* Fill AGAIN for T, run with OPTIONS, from our own command line. With --no-argv it
- * stays empty. */
+/* Fill AGAIN from our own command line. T was run with OPTIONS. With --no-argv AGAIN stays
+ * empty. */
 void again_fill(struct session_again *again, const struct program *t,
                 const struct session_options *options);
 void again_free(struct session_again *again);
 
-/* COUNT words as a JSON array, which the caller frees. */
+/* Return COUNT words as a JSON array, which the caller frees. */
 char *again_words(size_t count, char *const *words);
 
-/* ---- its recording on the screen: --live (live.c) ------------------------ */
+/* ---- the recording on the screen: --live (live.c) ------------------------------- */
 
 /*     run ---fork---> command     writes to a pseudo terminal
- *         ---fork---> screen      shows the trace, and what the command wrote
- *         ---thread-> waits for the screen's end, then passes on what the command still writes
+ *          ---fork---> screen      shows the trace, and what the command writes
+ *          ---thread-> waits for the end of the screen, then passes on the command's output
  *
- * All but live_open do nothing where it is not open. */
+ * The functions below do nothing if live_open was not called. */
 
-/* False: there can be no screen, and the error has been reported. */
+/* Prepare the pseudo terminal. Returns false if there can be no screen, which has been reported. */
 bool live_open(void);
 
-/* In the command, before it is executed. */
+/* Connect the command to the pseudo terminal. Called in the child, before the command is
+ * executed. */
 void live_command(void);
 
-/* The command runs: show TRACE. */
+/* Show TRACE on the screen. Called when the command runs. */
 void live_show(const char *trace);
 
-/* The command has ended and the trace is complete: wait until the user leaves the screen. */
+/* Wait until the user leaves the screen. Called when the command has ended and the trace is
+ * complete. */
 void live_close(void);
 
-/* ---- a trace that is recorded apart from its place (rank.c) -------------- */
+/* ---- a trace that is recorded on a local disk and then moved (rank.c) ------------------ */
 
-/* Ends OUTPUT, of -o, in a slash, or has its name a %h, %r or %p? */
+/* Is OUTPUT, the value of -o, for ranks: does it end in a slash, or has its last part a %h, %r or
+ * %p? */
 bool output_is_per_rank(const char *output);
 
-/* Can files be locked in the directory of PATH? SQLite cannot write there otherwise. */
+/* Can files in the directory of PATH be locked? SQLite cannot write there otherwise. */
 bool rank_locks_work(const char *path);
 
-/* Create OUTPUT's directory under HERE; store the destination and its clock skew in SESSION. PATH
- * becomes the recording's path, in a new directory on a local disk. With FORCE an existing file is
- * removed. False on error, which has been reported. */
+/* Create OUTPUT's directory under HERE, and store the trace's destination and clock skew in
+ * SESSION. PATH becomes the path of the recording, in a new directory on a local disk. With FORCE
+ * an existing file at the destination is removed. Returns false on error, which has been
+ * reported. */
 bool rank_place(struct session *session, const char *output, const char *here, bool force,
                 char *path, size_t room);
 
 /* ---- the job in the terminal (job.c) ------------------------------------- */
 
-/* It gets our original standard streams, directory, signals and environment, with two variables
- * changed. We pass on signals sent to us alone, and stop when it stops. */
+/* The job is the command. It gets our original standard streams, directory, signals and
+ * environment, except two changed variables. We pass on signals that were sent to us alone, and
+ * stop when the command stops. */
 
-/* Start T, recorded by L's collector or not (NULL). SCREEN: it has the terminal. 0, or -1 after
- * saying why. */
+/* Start T. L's collector records it, or nothing does if L is NULL. SCREEN: the screen has the
+ * terminal, not T. Returns 0, or -1 on error, which has been reported. */
 int job_start(const struct program *t, const struct launch *l, bool screen);
 
 pid_t job_pid(void);
 
-/* Its exit status, 128+N for signal N; in *ENDED as waitpid has it. A collector of L (NULL: none)
- * that dies meanwhile is replaced. */
+/* Wait for the command's end. Returns its exit status, or 128+N if signal N killed it, and stores
+ * its waitpid() status in *ENDED. A collector of L that dies meanwhile is replaced; L may
+ * be NULL. */
 int job_wait(struct launch *l, int *ended);
 
-/* The command has ended: handle signals ourselves again. Returns the flag that Ctrl-C sets from now
- * on. */
+/* Handle signals ourselves again, after the command's end. Returns the flag that Ctrl-C sets from
+ * now on. */
 volatile sig_atomic_t *job_end(void);
 
 #endif

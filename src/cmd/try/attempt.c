@@ -1,8 +1,8 @@
-/* cmd/try/attempt.c -- one run of the recorded command: started, watched, stopped. See
+/* cmd/try/attempt.c -- starts, watches and stops one run of the recorded command. See
  * cmd/try/try.h.
  *
- * Runs `dyntrace run` with the recorded words in its own process group, so that Ctrl-C reaches only
- * us, and we can stop the whole group. Its output goes into files. */
+ * `dyntrace run` with the recorded words runs in a process group of its own, so that Ctrl-C reaches
+ * only us, and so that we can stop the whole group. Its output goes into files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static void words_add_all(struct words *words, const struct words *more)
         words_add(words, more->at[i]);
 }
 
-/* Store the program that a shell would find as WORD in PATH; false: none. */
+/* Store in PATH the program that a shell would run for WORD. Returns false if there is none. */
 static bool path_search(const char *word, char path[PATH_MAX])
 {
     const char *place = getenv("PATH");
@@ -48,8 +48,8 @@ static bool path_search(const char *word, char path[PATH_MAX])
     return false;
 }
 
-/* The first word of the command: a program that was found on PATH, which may be another one now, by
- * where it was. */
+/* Return the first word of the command. If the word was searched on PATH and now means another
+ * file, return the path of the recorded file. */
 static const char *first_word(const struct plan *plan)
 {
     const char *word = plan->command.at[0];
@@ -84,7 +84,7 @@ static void own_settings_add(const struct plan *plan, const struct attempt_given
     }
 }
 
-/* The whole command line, which ends with a NULL. */
+/* Return the whole command line, which ends with a NULL. */
 static struct words command_line(const struct plan *plan, const struct attempt_given *given,
                                  const struct attempt *attempt, const char *setting,
                                  struct arena *arena)
@@ -117,7 +117,7 @@ static struct words command_line(const struct plan *plan, const struct attempt_g
     return words;
 }
 
-/* In the child: become the command. Does not return. */
+/* Become the command, in the child. Does not return. */
 static void child_become(const struct plan *plan, const struct attempt_given *given,
                          const struct attempt *attempt, char *const *words, const sigset_t *mask)
 {
@@ -126,7 +126,8 @@ static void child_become(const struct plan *plan, const struct attempt_given *gi
     int err = open(attempt->err, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     char again[64];
 
-    if (given->stdin_file >= 0) { /* a description of its own, which begins at 0 */
+    /* open the file again, so that the run has a position of its own, which is 0 */
+    if (given->stdin_file >= 0) {
         snprintf(again, sizeof again, "/proc/self/fd/%d", given->stdin_file);
         in = open(again, O_RDONLY | O_CLOEXEC);
     }
@@ -147,7 +148,7 @@ static void group_stop(pid_t pid, int number)
     kill(-pid, number);
 }
 
-/* Wait for PID as long as GIVEN allows. */
+/* Wait for PID, and stop it if the time that GIVEN allows is over or the user presses Ctrl-C. */
 static void child_wait(pid_t pid, const struct attempt_given *given, struct attempt *attempt,
                        const sigset_t *watched, void (*tick)(void *), void *context)
 {
@@ -172,7 +173,7 @@ static void child_wait(pid_t pid, const struct attempt_given *given, struct atte
             group_stop(pid, SIGKILL);
         }
     }
-    group_stop(pid, SIGKILL); /* children that outlived the command */
+    group_stop(pid, SIGKILL); /* kill children that outlived the command */
 }
 
 static int64_t wall_ns(void)
@@ -213,7 +214,7 @@ bool attempt_run(const struct plan *plan, const struct attempt_given *given, con
     if (pid == 0)
         child_become(plan, given, attempt, (char *const *)words.at, &before);
     if (pid > 0) {
-        setpgid(pid, pid); /* in parent and child, whichever is first */
+        setpgid(pid, pid); /* called in parent and child, because either may be first */
         child_wait(pid, given, attempt, &watched, tick, context);
     } else {
         say_error("try: cannot start a process: %s", strerror(errno));

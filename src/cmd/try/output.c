@@ -1,10 +1,11 @@
 /* cmd/try/output.c -- compares the outputs of two runs. See cmd/try/try.h.
  *
- * Two runs of a program seldom write the same bytes. So texts are normalised first:
- *   - addresses are taken out, and the times and process numbers at the beginning of log lines;
- *   - lines that are not the program's are left out: dyntrace's own, and torch's log messages
- *     ("recompile_limit reached"), which are about the compiles that a setting is to change;
- *   - of a line that is drawn again and again after '\r', a progress bar, the last state counts. */
+ * Two runs of a program seldom write the same bytes, so the texts are normalised first:
+ *    - addresses are removed, and so are the times and process ids at the beginning of log lines;
+ *    - lines that the program did not write are left out: dyntrace's own, and torch's log messages
+ *      ("recompile_limit reached"), which are about the compiles that a setting is meant to change;
+ *    - a line that is drawn again and again after '\r', such as a progress bar, counts as it was
+ *      drawn last. */
 #include <ctype.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -13,12 +14,12 @@
 #include "cmd/try/try.h"
 #include "trace/prose.h"
 
-enum { OUTPUT_MOST = 64 << 20 /* bytes compared */ };
+enum { OUTPUT_MOST = 64 << 20 /* bytes of an output that are compared */ };
 
 static const char ours[] = "dyntrace: ";
 
 struct text {
-    char *at; /* owned, ends with a NUL */
+    char *at; /* owned; ends with a NUL */
     size_t count, room;
 };
 
@@ -36,16 +37,17 @@ static struct text file_text(const char *path)
     }
     if (fd >= 0)
         close(fd);
-    for (size_t i = 0; i < text.count; i++) /* a NUL ends no text here */
+    for (size_t i = 0; i < text.count; i++) /* replace each NUL, because a NUL ends the text */
         if (!text.at[i])
             text.at[i] = '\1';
     list_add(&text);
     return text;
 }
 
-/* ---- a plain text -------------------------------------------------------- */
+/* ---- normalising a text ------------------------------------------------------- */
 
-/* Length of the prefix of torch's log lines, "W1128 17:11:52.123000 4711 ", or 0. */
+/* Return the length of the beginning of torch's log lines, "W1128 17:11:52.123000 4711 ", or 0 if
+ * LINE is not a log line. */
 static size_t log_head(const char *line)
 {
     static const char form[] = "0000 00:00:00.000000 ";
@@ -61,7 +63,7 @@ static size_t log_head(const char *line)
     return length + strspn(line + length, "0123456789");
 }
 
-/* Is LINE one that torch logs, "W1128 ... 4711 torch/_dynamo/convert_frame.py:1994] ..."? */
+/* Did torch log LINE, as in "W1128 ... 4711 torch/_dynamo/convert_frame.py:1994] ..."? */
 static bool is_torch_log(const char *line)
 {
     static const char torch[] = " torch/";
@@ -70,7 +72,7 @@ static bool is_torch_log(const char *line)
     return head && !strncmp(line + head, torch, strlen(torch));
 }
 
-/* Append LINE, LENGTH bytes, to TEXT without what differs from run to run. */
+/* Append LINE (LENGTH bytes) to TEXT, without the parts that differ from run to run. */
 static void line_add(struct text *text, const char *line, size_t length)
 {
     const char *end = line + length;
@@ -98,7 +100,7 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The lines of TEXT in an order that does not depend on which came first. */
+/* Return the lines of TEXT sorted, for ranks whose lines come in any order. Frees TEXT. */
 static struct text sorted_lines(struct text text)
 {
     LIST(char *) lines = {0};
@@ -141,7 +143,8 @@ static struct text plain_text(const char *path, bool sorted)
 
 /* ---- comparing ----------------------------------------------------------- */
 
-/* The word at *AT, its LENGTH, and *AT behind it. A line's end is a word. NULL: that was all. */
+/* Return the word at *AT and its LENGTH, and move *AT after it. A line end is a word. Returns NULL
+ * at the end of the text. */
 static const char *word_next(const char **at, size_t *length)
 {
     const char *word = *at + strspn(*at, " \t");
@@ -151,7 +154,7 @@ static const char *word_next(const char **at, size_t *length)
     return *length ? word : NULL;
 }
 
-/* Does TEXT have BASELINE's words wherever BASELINE and AGAIN agree? */
+/* Does TEXT have the words of BASELINE, except where BASELINE and AGAIN differ? */
 static bool words_same(const char *text, const char *baseline, const char *again)
 {
     size_t lengths[3];
@@ -189,9 +192,9 @@ bool output_same(const char *path, const char *baseline, const char *again, bool
     return same;
 }
 
-enum { DIFFERENCE_MOST = 60 /* bytes of a line that is quoted */ };
+enum { DIFFERENCE_MOST = 60 /* bytes of a quoted line */ };
 
-/* LINE, up to its end, in quotes and shortened. */
+/* Return LINE, up to its end, shortened and in quotes. */
 static const char *line_quoted(struct arena *arena, const char *line)
 {
     size_t length = strcspn(line, "\n");
@@ -210,7 +213,7 @@ static bool is_same_line(const char *a, const char *b)
     return length == strcspn(b, "\n") && !strncmp(a, b, length);
 }
 
-/* The line behind LINE; at the end, LINE's end. */
+/* Return the line after LINE, or the end of the text. */
 static const char *line_after(const char *line)
 {
     line += strcspn(line, "\n");
@@ -288,7 +291,7 @@ const char *output_our_words(struct arena *arena, const char *path)
     return found;
 }
 
-/* ---- values -------------------------------------------------------------- */
+/* ---- comparing return values ---------------------------------------------------- */
 
 static size_t lines_count(const char *text)
 {
@@ -299,7 +302,8 @@ static size_t lines_count(const char *text)
     return lines;
 }
 
-/* What python/dyntrace/_trial.py wrote of the calls of one process: how many, and the worst. */
+/* Read the verdicts that python/dyntrace/_trial.py wrote about the calls of one process. Returns
+ * the number of calls, and sets the flags of the verdicts that occur. */
 static size_t verdicts_read(const char *path, bool *different, bool *unknown, bool *close)
 {
     struct text text = file_text(path);

@@ -1,5 +1,5 @@
-/* cmd/try/plan.c -- what `dyntrace try` runs: the recorded command, and the settings that it tries.
- * See cmd/try/try.h. */
+/* cmd/try/plan.c -- what `dyntrace try` runs: the recorded command, and the settings that are
+ * tried. See cmd/try/try.h. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,11 +12,11 @@
 #include "trace/traces.h"
 #include "trace/why/why.h"
 
-enum { WORST_FUNCTIONS = 3 /* functions whose remedies are tried if none is named */ };
+enum { WORST_FUNCTIONS = 3 /* functions whose remedies are tried if no function is named */ };
 
-/* ---- words --------------------------------------------------------------- */
+/* ---- splitting settings into words ---------------------------------------------- */
 
-/* Does a setting, NAME=VALUE, begin at TEXT, as it is or quoted? */
+/* Does TEXT begin with a setting, NAME=VALUE, which may be quoted? */
 static bool begins_setting(const char *text)
 {
     static const char letters[] =
@@ -28,7 +28,7 @@ static bool begins_setting(const char *text)
     return name && text[name] == '=';
 }
 
-/* The quoted word at *TEXT, as a shell reads it, and *TEXT behind it. */
+/* Return the quoted word at *TEXT as a shell reads it, and move *TEXT after it. */
 static char *quoted_take(struct arena *arena, const char **text)
 {
     const char *at = *text;
@@ -48,7 +48,8 @@ static char *quoted_take(struct arena *arena, const char **text)
     return word;
 }
 
-/* The setting at *TEXT; moves *TEXT behind it. It ends at a blank before the next setting. */
+/* Return the setting at *TEXT, and move *TEXT after it. A setting ends at a blank before the next
+ * setting. Returns NULL if there is none. */
 static const char *setting_take(struct arena *arena, const char **text)
 {
     const char *begin = *text + strspn(*text, " ");
@@ -77,7 +78,7 @@ struct words settings_split(struct arena *arena, const char *text)
     return words;
 }
 
-/* The words of a JSON array. */
+/* Return the words of the JSON array JSON. */
 static struct words words_of_json(struct plan *plan, struct db *db, const char *json)
 {
     struct words words = {0};
@@ -103,7 +104,7 @@ static const char *meta_text(struct plan *plan, struct db *db, const char *key)
     return text ? arena_keep(&plan->arena, text) : NULL;
 }
 
-/* The options that the recording had, and its settings. */
+/* Read the options and the settings of the recording. */
 static void options_read(struct plan *plan, struct db *db)
 {
     struct words settings = words_of_json(plan, db, meta_text(plan, db, "settings"));
@@ -119,13 +120,13 @@ static void options_read(struct plan *plan, struct db *db)
     list_free(&settings);
 }
 
-/* Is DB the trace of one rank of several, without what starts the job? */
+/* Is DB the trace of one rank of several, without the launcher that would start the job? */
 static bool job_rank_alone(struct plan *plan, struct db *db)
 {
     return db_meta_integer(db, "world_size", 1) > 1 && !plan->launcher.count;
 }
 
-/* Why the command of the trace DB cannot run again; NULL: it can. */
+/* Return why the command of the trace DB cannot run again, or NULL if it can. */
 static const char *refusal_of(struct plan *plan, struct db *db)
 {
     char *state = db_meta(db, "state");
@@ -160,7 +161,8 @@ static const char *refusal_of(struct plan *plan, struct db *db)
     return why;
 }
 
-/* Can results be stored in PATH? Root could, where it is meant to stay as it is. */
+/* Can results be stored in PATH? A file that nobody may write is meant to stay unchanged, although
+ * root could write it. */
 static bool is_writable(const char *path)
 {
     struct stat status;
@@ -214,9 +216,9 @@ bool plan_read(struct plan *plan, char *const *files)
     return !why;
 }
 
-/* ---- the function, and its settings -------------------------------------- */
+/* ---- the function and its settings ---------------------------------------------- */
 
-/* The name of FOUND as the trace of a run will have it. */
+/* Return FOUND's name as the trace of a run will have it. */
 static struct trial_function function_of(struct plan *plan, const struct found_code *found)
 {
     return (struct trial_function){
@@ -253,7 +255,7 @@ static bool has_setting(const struct plan *plan, const char *setting)
     return false;
 }
 
-/* Add the settings of why's remedies for the function that is called NAME, by file and line. */
+/* Add the settings of why's remedies for the function NAME, which is given by file and line. */
 static void choose_for(struct plan *plan, char *const *files, const char *name, size_t most)
 {
     struct why why = {.db = find_open(files)};
@@ -290,8 +292,8 @@ void plan_choose(struct plan *plan, char *const *files, struct db *db, size_t mo
     list_free(&names);
 }
 
-/* Store the interpreter of PLAN's command in T. A command that is not an interpreter has none, nor
- * has a job, which its launcher starts. */
+/* Store the interpreter of PLAN's command in T. There is none if the command is not an interpreter,
+ * or if a launcher starts it. */
 static void interpreter_find(const struct plan *plan, struct program *t)
 {
     const char *python = NULL;

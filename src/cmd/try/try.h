@@ -2,8 +2,8 @@
  *
  *     plan.c      the recorded command, and which settings are tried
  *     attempt.c   one run: started, watched, stopped, its output kept
- *     output.c compares the outputs of two runs
- *     cmd/try.c   asks, runs one after the other, compares, stores, prints */
+ *     output.c    compares the outputs of two runs
+ *     cmd/try.c   asks the user, runs one after the other, compares, stores, prints */
 #ifndef DYNTRACE_CMD_TRY_H
 #define DYNTRACE_CMD_TRY_H
 
@@ -19,53 +19,56 @@
 
 struct db;
 
-/* ---- the plan ------------------------------------------------------------ */
+/* ---- the plan: what is run --------------------------------------------------- */
 
 struct words {
-    const char **at; /* the array is owned, the words are not */
+    const char **at; /* the array is owned, the words are borrowed */
     size_t count, room;
 };
 
 struct plan {
-    struct arena arena;     /* all texts below */
-    const char *path;       /* the trace that trials are stored in */
-    struct words command;   /* as given to `dyntrace run` */
-    struct words options;   /* of `dyntrace run`, --set ones among them */
-    struct words launcher;  /* of a rank: what starts all ranks; or none */
-    const char *directory;  /* where to run */
+    struct arena arena;     /* owns all texts below */
+    const char *path;       /* the trace in which trials are stored */
+    struct words command;   /* the command, as it was given to `dyntrace run` */
+    struct words options;   /* options of `dyntrace run`, including --set */
+    struct words launcher;  /* for a rank: the words that start all ranks; otherwise empty */
+    const char *directory;  /* the directory to run in */
     const char *executable; /* the executed file, or NULL */
-    bool interpreted;       /* an interpreter, of a script, -m or -c */
+    bool interpreted;       /* the executed file is an interpreter that runs a script, -m or -c */
     const char *command_json;
-    bool any_owner;   /* the trace may be another user's; set before plan_read() */
-    bool values_kept; /* recorded with --values all: output and values may be quoted */
-    bool job;         /* several ranks: their lines come in any order */
-    /* FUNC, if one was named; else the one with most recompiles, which step times are of */
+    bool any_owner;   /* allow a trace of another user; set before plan_read() */
+    bool values_kept; /* recorded with --values all, so output and values may be quoted */
+    bool job;         /* several ranks write, so lines come in any order */
+    /* `named`: FUNC was given. The members below are about FUNC, or about the function with the
+     * most recompiles. Step times are those of this function. */
     bool named;
-    const char *given_name; /* borrowed, or NULL */
-    bool known;             /* there is one of the two */
+    const char *given_name; /* FUNC, borrowed, or NULL */
+    bool known;             /* one of the two functions exists */
     struct found_code code;
     struct trial_function function;
-    struct words settings; /* each may be several, as a shell would split them */
-    bool chosen;           /* by us: pairs of the best follow */
+    struct words settings; /* each may be several settings, separated as a shell would */
+    bool chosen;           /* chosen by `try`, so pairs of the best are tried too */
 };
 
-/* Read the recorded command and how to run it from the trace of FILES. False: the trace lacks it,
- * which has been reported. */
+/* Read from the trace of FILES the recorded command and how to run it. Returns false if the trace
+ * does not have them, which has been reported. */
 bool plan_read(struct plan *plan, char *const *files);
 
-/* Find the function NAME in DB; for NULL, the function with the most recompiles and eager calls.
- * False: NAME is unknown or ambiguous, which has been reported. */
+/* Find the function NAME in DB. If NAME is NULL, find the function with the most recompiles and
+ * eager calls. Returns false if NAME is unknown or ambiguous, which has been reported. */
 bool plan_find(struct plan *plan, struct db *db, const char *name);
 
-/* Add at most MOST settings from why's remedies for the named function, else for the worst
- * function. */
+/* Add at most MOST settings from why's remedies for the named function, or for the worst functions
+ * if none was named. */
 void plan_choose(struct plan *plan, char *const *files, struct db *db, size_t most);
 
-/* Check PLAN's settings as far as possible before the command runs. Invalid ones are reported. */
+/* Check PLAN's settings as far as possible before the command runs. Returns false if any is
+ * invalid, which has been reported. */
 bool plan_settings_fit(const struct plan *plan);
 
-/* Split TEXT into settings, in ARENA. They are separated by blanks. A setting with a blank may
- * stand in single quotes; it need not if the text after the blank cannot be a setting. */
+/* Split TEXT into settings, which live in ARENA. They are separated by blanks. A setting that
+ * contains a blank may stand in single quotes. The quotes are needed only if the text after the
+ * blank looks like a setting. */
 struct words settings_split(struct arena *arena, const char *text);
 
 void plan_free(struct plan *plan);
@@ -73,53 +76,55 @@ void plan_free(struct plan *plan);
 /* ---- one run ------------------------------------------------------------- */
 
 struct attempt_given {
-    const char *folder; /* of files that are ours, gone at the end */
-    int stdin_file;     /* standard input of each run, from its beginning; -1: none */
+    const char *folder; /* the folder for our files, removed at the end */
+    int stdin_file;     /* the standard input of each run, read from its beginning, or -1 */
     uint64_t timeout_ns;
-    int64_t calls; /* 0: as many as there are */
-    bool compare;  /* keep, or compare, the function's return values */
+    int64_t calls; /* calls after which a process is ended, or 0 for no limit */
+    bool compare;  /* keep or compare the function's return values */
     double rtol;
-    const char *against; /* the attempt that values are compared with, or NULL */
+    const char *against; /* the folder of values to compare with, or NULL */
 };
 
 struct attempt {
-    const char *name;                       /* of its files in the folder */
-    char out[PATH_MAX], err[PATH_MAX];      /* what it wrote */
-    char trace[PATH_MAX], values[PATH_MAX]; /* its trace, or a directory of a job's; its values */
+    const char *name;                  /* the first part of its files' names */
+    char out[PATH_MAX], err[PATH_MAX]; /* files with its standard output and standard error */
+    /* its trace, a directory if it is a job; the folder of its values */
+    char trace[PATH_MAX], values[PATH_MAX];
     int64_t started_unix_ns, duration_ns;
-    int status;     /* of `dyntrace run`, or the launcher, as waitpid() has it */
-    bool timed_out; /* we stopped it */
+    int status;     /* the waitpid() status of `dyntrace run` or of the launcher */
+    bool timed_out; /* we stopped it because its time was over */
     bool stopped;   /* the user pressed Ctrl-C */
 };
 
-/* Run PLAN's command under SETTING and wait for its end; NAME begins the names of its files. TICK
- * is called a few times a second. False: the command could not be started, which has been
- * reported. */
+/* Run PLAN's command under SETTING and wait for its end. The names of its files begin with NAME.
+ * TICK is called a few times a second. Returns false if the command could not be started, which has
+ * been reported. */
 bool attempt_run(const struct plan *plan, const struct attempt_given *given, const char *name,
                  const char *setting, struct attempt *attempt, void (*tick)(void *context),
                  void *context);
 
-/* ---- output -------------------------------------------------------------- */
+/* ---- comparing output ------------------------------------------------------------ */
 
-/* Is the output in file PATH the same as in BASELINE, except addresses, our own lines and torch's
- * log messages? AGAIN, unless NULL, is the output of another unchanged run: words in which it
- * differs from BASELINE are ignored. With SORTED lines may be in any order. */
+/* Is the output in the file PATH the same as in BASELINE, apart from addresses, our own lines and
+ * torch's log messages? AGAIN is the output of another unchanged run, or NULL: words in which AGAIN
+ * differs from BASELINE are ignored. If SORTED, lines may be in any order. */
 bool output_same(const char *path, const char *baseline, const char *again, bool sorted);
 
-/* The first line that differs, in words: "'loss 3', unchanged 'loss 4'", in ARENA; NULL: no line
- * differs. Lines in which AGAIN differs from BASELINE are ignored. */
+/* Return a sentence about the first line that differs: "'loss 3', unchanged 'loss 4'", in ARENA.
+ * Lines in which AGAIN differs from BASELINE are ignored. Returns NULL if no line differs. */
 const char *output_difference(struct arena *arena, const char *path, const char *baseline,
                               const char *again, bool sorted);
 
-/* The last line of the file PATH that is not ours, "ValueError: no"; in ARENA, NULL: there is
- * none. */
+/* Return the last line of the file PATH that is not our own, such as "ValueError: no", in ARENA.
+ * Returns NULL if there is none. */
 const char *output_last_line(struct arena *arena, const char *path);
 
-/* How the values that one run's function returned, in the folder PATH, compare with BASELINE's: the
- * worst of "equal", "close", "different"; NULL: none were compared. */
+/* Compare the values that the function returned in one run, in the folder PATH, with BASELINE's.
+ * Returns the worst of "equal", "close" and "different", or NULL if none were compared. */
 const char *values_same(const char *baseline, const char *path);
 
-/* The text of our own lines in the file PATH, in ARENA; NULL: none. */
+/* Return the text of the first of our own lines in the file PATH, in ARENA. A line about --set is
+ * preferred. Returns NULL if there is none. */
 const char *output_our_words(struct arena *arena, const char *path);
 
 #endif

@@ -16,23 +16,23 @@ enum {
     HITS_SHOWN = 6,
     COMPILES_FIRST = 4,
     COMPILES_LAST = 2,
-    CAUSES_READ = 200, /* of a compile: each is held against each */
+    CAUSES_READ = 200, /* causes read for each compile, because each is compared with each */
     NAME_BYTES = 200,
 };
 
 static struct why *why; /* borrowed, while the page is printed */
-static bool print_all;  /* remedies, not only the first ones */
+static bool print_all;  /* print all remedies, not only the first ones */
 
-/* What the part behind a --call is about. */
+/* The item that a --call line of a template refers to. Set before the template's row is printed. */
 static struct {
     const struct remedy *remedy;
     const struct compile *compile;
-    const struct cause *from, *end; /* the causes of the compile, or of a history */
-    const struct cause *cause;      /* one of them */
+    const struct cause *from, *end; /* `from` to `end`: the causes of the compile or of a history */
+    const struct cause *cause;      /* the cause that is being printed, one of these */
     const struct graph_break *broken;
 } now;
 
-/* The first part of a reason, where the compiler gives several; NULL: none. */
+/* Return the first part of REASON, which tells what happened, or NULL if REASON is NULL. */
 static const char *what_of(const char *reason)
 {
     struct torch_reason parts;
@@ -48,7 +48,8 @@ static const char *entry_of(const struct cause *cause)
     return prose_or(cause->older_entry, "an older entry");
 }
 
-/* The line of the program that STACK ends in; SAID as user_stack_line() has it. */
+/* Return the innermost line of the program in STACK. SAID is torch's sentence, as for
+ * user_stack_line(). */
 static const char *line_of(const char *stack, const char *said)
 {
     struct lines *lines = db_lines(why->db);
@@ -62,7 +63,7 @@ static double percent(int64_t part, int64_t all)
     return 100.0 * (double)part / (double)all;
 }
 
-/* How many of COUNT rows are left at row I: for --more. */
+/* Set the field {left} of a --more line: how many of COUNT rows are left at row I. */
 static void left_fact(struct page_text *page, size_t count, size_t i)
 {
     int64_t left = (int64_t)(count - i);
@@ -70,7 +71,7 @@ static void left_fact(struct page_text *page, size_t count, size_t i)
     fact(page, "left", left);
 }
 
-/* What any block may say. */
+/* Set the fields that any block may use. */
 static void shared_facts(struct page_text *page)
 {
     bool torch = why->torch.number;
@@ -82,11 +83,12 @@ static void shared_facts(struct page_text *page)
     why_facts(&page->facts, sum_fields, why);
 }
 
-/* ---- moments ------------------------------------------------------------- */
+/* ---- moments: times since the recording began ---------------------------------- */
 
 enum { DECIMALS_LEAST = 3, DECIMALS_MOST = 9 };
 
-/* Of a second: as many as it takes that moments of one list that differ still do on the page. */
+/* Decimals of a second in moments: as many as are needed to print different moments of a list
+ * differently. */
 static int decimals = DECIMALS_LEAST;
 
 static int64_t rounded(int64_t ns, int digits)
@@ -124,7 +126,7 @@ static void moments_choose(void)
     }
 }
 
-/* NS after the recording began, "1.093 s"; NULL: UNKNOWN. */
+/* Return NS after the recording began as "1.093 s", or NULL if NS is UNKNOWN. */
 static const char *moment(int64_t ns)
 {
     int64_t unit = 1000000000;
@@ -139,7 +141,7 @@ static const char *moment(int64_t ns)
 
 /* ---- the head ------------------------------------------------------------ */
 
-/* "16 calls: 56.2 % ran compiled code, ..." */
+/* Print the shares: "16 calls: 56.2 % ran compiled code, ...". */
 static void shares_print(struct page_text *page)
 {
     int64_t hits = why_calls(why, OUTCOME_HIT);
@@ -180,7 +182,8 @@ static void head_print(struct page_text *page)
     free(settings);
 }
 
-/* Ranks should compile alike: one that compiles alone makes the others wait. */
+/* Print the compiles of each rank. Ranks should compile alike, because a rank that compiles alone
+ * makes the others wait. */
 static void ranks_print(struct page_text *page)
 {
     const size_t count = why->ranks.count;
@@ -202,7 +205,7 @@ static void ranks_print(struct page_text *page)
     page_text_row(page, "pages/why/ranks", 0);
 }
 
-/* How it was watched, and where. */
+/* Print how torch was watched, and in which ranks. */
 static void watched_print(struct page_text *page)
 {
     if (why->torch.number || why->ranks.count)
@@ -229,7 +232,7 @@ static const char *words_of(int64_t outcome)
                : facts->torch;
 }
 
-/* CALLS of all calls, by the block NAME. */
+/* Print the block NAME for CALLS, with their share of all calls. */
 static void calls_row(struct page_text *page, const char *name, int64_t calls)
 {
     int64_t all = why->all_calls;
@@ -256,7 +259,7 @@ static void disabled_print(struct page_text *page)
     page_text_row(page, "pages/why/disabled", 0);
 }
 
-/* The hits of entries after the first ones are one line. */
+/* Print the calls by outcome. The hits of entries after the first ones are joined in one line. */
 static void calls_print(struct page_text *page)
 {
     int64_t folded = 0, entries = 0, hits = 0;
@@ -264,7 +267,7 @@ static void calls_print(struct page_text *page)
     if (!why->calls.count && !why->undecided)
         return;
     if (why->is_plain && why_calls(why, OUTCOME_PLAIN) + why->undecided == why->all_calls)
-        return; /* the head says that no compiler had to do with them */
+        return; /* the head says that no compiler had to do with the calls */
     page_text_row(page, "pages/why/calls", 0);
     for (size_t i = 0; i < why->calls.count; i++) {
         const struct call_class *class = &why->calls.at[i];
@@ -289,8 +292,8 @@ static void calls_print(struct page_text *page)
 
 /* ---- causes -------------------------------------------------------------- */
 
-/* Both are about one thing that had one value: one cause, in however many older entries and by
- * however many guards of these it failed. */
+/* Are both causes about the same source with the same actual value? Such causes are one cause for
+ * the reader, even if several guards of several older entries failed. */
 static bool is_same(const struct cause *one, const struct cause *other)
 {
     if (one->dimension != other->dimension)
@@ -307,7 +310,8 @@ static bool has_values(const struct cause *cause)
     return prose_filled(cause->expected) || prose_filled(cause->actual);
 }
 
-/* ONE is printed with OTHER. Without values that are one text of one entry. */
+/* Are ONE and OTHER printed as one cause? Causes without values must also have the same entry, kind
+ * and text. */
 static bool is_printed_with(const struct cause *one, const struct cause *other)
 {
     if (!is_same(one, other))
@@ -321,13 +325,13 @@ static bool is_printed_with(const struct cause *one, const struct cause *other)
     return prose_same(one->text, other->text);
 }
 
-/* The text of CAUSE at OFFSET of the struct. */
+/* Return the text of CAUSE at OFFSET in struct cause. */
 static const char *text_at(const struct cause *cause, size_t offset)
 {
     return *(const char *const *)((const char *)cause + offset);
 }
 
-/* The two are printed together, and the text at OFFSET is the same in both. */
+/* Are the two printed as one cause, and have they the same text at OFFSET? */
 static bool is_alike(const struct cause *one, const struct cause *other, size_t offset)
 {
     if (!is_printed_with(one, other))
@@ -335,7 +339,7 @@ static bool is_alike(const struct cause *one, const struct cause *other, size_t 
     return prose_same(text_at(one, offset), text_at(other, offset));
 }
 
-/* CAUSE is one of now.cause, and the first with its text at OFFSET. */
+/* Is CAUSE printed with now.cause, and is it the first of these with its text at OFFSET? */
 static bool is_new(const struct cause *cause, size_t offset)
 {
     const struct cause *at = now.from;
@@ -347,7 +351,8 @@ static bool is_new(const struct cause *cause, size_t offset)
     return at == cause;
 }
 
-/* The older entries that expected what now.cause says; or how many they are, where IS_COUNTED. */
+/* Print the older entries that have the expected value of now.cause. If IS_COUNTED, only count
+ * them. Returns their number. */
 static int64_t entries_print(struct page_text *page, bool is_counted)
 {
     const size_t expected = offsetof(struct cause, expected);
@@ -374,7 +379,8 @@ static int64_t entries_print(struct page_text *page, bool is_counted)
     return count;
 }
 
-/* "expected 16 (0/0, 0/2), 18 (0/1)": causes that differ only in the older entry share one line. */
+/* Print the expected values: "expected 16 (0/0, 0/2), 18 (0/1)". Causes that differ only in the
+ * older entry share one line. If IS_COUNTED, only count the values. Returns their number. */
 static int64_t expected_print(struct page_text *page, bool is_counted)
 {
     const size_t expected = offsetof(struct cause, expected);
@@ -399,7 +405,8 @@ static int64_t expected_print(struct page_text *page, bool is_counted)
     return count;
 }
 
-/* The guards that are one cause: "EQUALS_MATCH, LAMBDA_GUARD". */
+/* Print the kinds of the guards that failed for now.cause: "EQUALS_MATCH, LAMBDA_GUARD". If
+ * IS_COUNTED, only count them. Returns their number. */
 static int64_t kinds_print(struct page_text *page, bool is_counted)
 {
     const size_t kind = offsetof(struct cause, kind);
@@ -418,7 +425,7 @@ static int64_t kinds_print(struct page_text *page, bool is_counted)
     return count;
 }
 
-/* The lines of the program that need the guards of one cause, by the block NAME. */
+/* Print the lines of the program that need the guards of now.cause, by the block NAME. */
 static void needed_print(struct page_text *page, const char *name)
 {
     const size_t user_stack = offsetof(struct cause, user_stack);
@@ -434,7 +441,8 @@ static void needed_print(struct page_text *page, const char *name)
     }
 }
 
-/* What was compared has no older value beside it: that another backend asked. */
+/* Set the fields of a cause that is about backends: the backend of the older entry and that of the
+ * new one. */
 static void backend_facts(struct page_text *page)
 {
     const struct entry *older = why_entry(why, now.cause->cache_entry_id);
@@ -449,7 +457,7 @@ static void backend_facts(struct page_text *page)
     fact(page, "same", is_same_name);
 }
 
-/* One that is printed with now.cause decided. */
+/* Is any of the causes that are printed with now.cause the one that decided? */
 static bool is_decided(void)
 {
     for (const struct cause *other = now.from; other < now.end; other++) {
@@ -461,7 +469,7 @@ static bool is_decided(void)
     return false;
 }
 
-/* Another backend was why. */
+/* Was another backend the reason for CAUSE? */
 static bool is_of_backend(const struct cause *cause)
 {
     static const char kind[] = "BACKEND_";
@@ -471,7 +479,8 @@ static bool is_of_backend(const struct cause *cause)
     return !strncmp(cause->kind, kind, strlen(kind));
 }
 
-/* now.cause, row NUMBER of ALL, with those that are one with it. */
+/* Print now.cause, with the causes that are printed as one with it, as row NUMBER of ALL. Returns
+ * false if the remaining rows are left out. */
 static bool cause_print(struct page_text *page, int64_t number, int64_t all)
 {
     const struct cause *c = now.cause;
@@ -494,7 +503,7 @@ static bool cause_print(struct page_text *page, int64_t number, int64_t all)
     return page_text_row(page, "pages/why/cause", number);
 }
 
-/* CAUSE comes before all those with which it is printed. */
+/* Is CAUSE the first of the causes with which it is printed? */
 static bool is_head(const struct cause *cause)
 {
     const struct cause *at = now.from;
@@ -504,7 +513,7 @@ static bool is_head(const struct cause *cause)
     return at == cause;
 }
 
-/* The causes of a recompile, each once. */
+/* Print the causes of a recompile. Causes that are one for the reader are printed once. */
 static void recompile_causes_print(struct page_text *page)
 {
     size_t count = now.compile->causes;
@@ -524,7 +533,8 @@ static void recompile_causes_print(struct page_text *page)
     }
 }
 
-/* A recompile that no guard asked for: did an entry die before it, or was one not seen? */
+/* Print why now.compile was a recompile although no guard failed: older entries that died, or an
+ * entry of another region. Returns false if there are none. */
 static bool deaths_before_print(struct page_text *page)
 {
     const struct compile *compile = now.compile;
@@ -566,14 +576,14 @@ static void causes_print(struct page_text *page)
 
 /* ---- compiles ------------------------------------------------------------ */
 
-/* Where the program was: the innermost line, then the path to it. */
+/* Set the fields about the program's stack: its innermost line, and the path to it. */
 static void stack_facts(struct page_text *page, const char *stack)
 {
     fact(page, "user_line", line_of(stack, NULL));
     fact(page, "user_path", why_keep(why, user_stack_path(stack)));
 }
 
-/* What the inputs of calls were like. Those that torch passes to resume functions say nothing. */
+/* Return INPUTS shortened. Inputs that torch passes to resume functions for itself are removed. */
 static const char *inputs_of(const char *inputs)
 {
     inputs = why_keep(why, brief_of(inputs, NULL));
@@ -623,7 +633,7 @@ static void compile_print(struct page_text *page, const struct compile *compile)
     page_text_row(page, "pages/why/compile", 0);
 }
 
-/* The first compiles and the last ones. */
+/* Print the first compiles and the last ones. */
 static void compiles_print(struct page_text *page)
 {
     size_t count = why->compiles.count;
@@ -641,7 +651,7 @@ static void compiles_print(struct page_text *page)
     }
 }
 
-/* Both are the same, of two processes. */
+/* Are both histories the same, but from different processes? */
 static bool is_same_history(const struct history *one, const struct history *other)
 {
     if (!prose_same(one->source, other->source))
@@ -653,7 +663,7 @@ static bool is_same_history(const struct history *one, const struct history *oth
     return prose_same(one->text, other->text);
 }
 
-/* The same history is before H. */
+/* Is there an equal history before H? */
 static bool is_repeated(const struct history *h)
 {
     const struct history *before = why->histories.at;
@@ -705,13 +715,14 @@ static void cache_entries_print(struct page_text *page)
     }
 }
 
-/* Why calls are not compiled from MARK on; NULL: nobody said it. */
+/* Return why calls are not compiled after MARK, or NULL if no reason was recorded. */
 static const char *mark_reason(const struct mark *mark)
 {
     bool is_run_only = prose_same(mark->action, "run_only");
     bool is_skip = prose_same(mark->action, "skip");
 
-    if (is_run_only && why->limit_reason) /* torch's words for it are about how it is done */
+    /* torch's own reason tells only how calls are kept from being compiled */
+    if (is_run_only && why->limit_reason)
         return why->limit_reason;
     if (prose_filled(mark->reason))
         return what_of(mark->reason);
@@ -747,7 +758,8 @@ static void limit_print(struct page_text *page, const struct call_class *class)
     page_text_row(page, "pages/why/limit", 0);
 }
 
-/* Calls that found no entry: since when, in which caller, with which inputs. */
+/* Print the calls that found no entry and could get none: since when, in which caller, with which
+ * inputs. */
 static void limits_print(struct page_text *page)
 {
     bool is_limited = why_calls(why, OUTCOME_LIMIT);
@@ -823,7 +835,8 @@ static void guards_print(struct page_text *page)
 
 /* ---- graph breaks, phases ------------------------------------------------ */
 
-/* The resume function and what it costs: it is called, looked up and compiled on its own. */
+/* Print the resume function after now.broken and its figures: it is called, looked up and compiled
+ * on its own. */
 static void rest_print(struct page_text *page)
 {
     const struct graph_break *rest = now.broken;
@@ -862,7 +875,8 @@ static void breaks_print(struct page_text *page)
     }
 }
 
-/* Where the time of compiles went. A phase's own time is what those within it leave. */
+/* Print where the time of compiles went. The own time of a phase is its time outside the phases
+ * within it. */
 static void phases_print(struct page_text *page)
 {
     int64_t all = 0, late = 0, shown = 0;
@@ -896,8 +910,8 @@ static void phases_print(struct page_text *page)
 
 /* ---- remedies ------------------------------------------------------------ */
 
-/* FIGURE with the remedy and BEFORE without it, as NAME and BEFORE_NAME; one that stays the same
- * has no `before`. */
+/* Set the field NAME to FIGURE, the value with the remedy, and BEFORE_NAME to BEFORE, the value
+ * without it. If both are equal, BEFORE_NAME is NULL. */
 static void figure_fact(struct page_text *page, const char *name, int64_t figure,
                         const char *before_name, int64_t before)
 {
@@ -905,7 +919,7 @@ static void figure_fact(struct page_text *page, const char *name, int64_t figure
     fact(page, before_name, figure == before ? UNKNOWN : before);
 }
 
-/* "1 compile instead of 8, 0 eager calls instead of 4" */
+/* Print the figures of the remedy: "1 compile instead of 8, 0 eager calls instead of 4". */
 static void figures_print(struct page_text *page)
 {
     const struct remedy *r = now.remedy;
@@ -928,7 +942,7 @@ static void figures_print(struct page_text *page)
     page_text_row(page, "pages/why/figures", 0);
 }
 
-/* How to find out how much the remedy helps. */
+/* Print how to find out how much the remedy helps. */
 static void unmeasured_print(struct page_text *page)
 {
     shared_facts(page);
@@ -938,7 +952,7 @@ static void unmeasured_print(struct page_text *page)
     page_text_row(page, "pages/why/unmeasured", 0);
 }
 
-/* The settings of a remedy, each as a word of the shell. */
+/* Print the settings of a remedy, each as a word of the shell. */
 static void settings_print(struct page_text *page)
 {
     bool is_tried = now.remedy->trial != UNKNOWN;
@@ -964,7 +978,8 @@ static void outcome_print(struct page_text *page)
         unmeasured_print(page);
 }
 
-/* What is normal, so that there is nothing to change, and what compiled code does not notice. */
+/* Print notes: what is normal, so that nothing must be changed, and what compiled code does not
+ * notice. */
 static void notes_print(struct page_text *page)
 {
     int64_t shown = 0;
@@ -982,8 +997,9 @@ static void notes_print(struct page_text *page)
     }
 }
 
-/* Settings under which the program compiled less and wrote something else. Whether that matters is
- * for its author to see: a program that prints how often it compiled is one of these. */
+/* Print settings under which the program compiled less but its output was different. The program's
+ * author must decide whether that matters: it does not if the program only prints how often it
+ * compiled. */
 static void other_output_print(struct page_text *page)
 {
     int64_t shown = 0;
@@ -999,7 +1015,7 @@ static void other_output_print(struct page_text *page)
     }
 }
 
-/* Nothing was recompiled, broke, or ran as Python. */
+/* Did all calls run compiled code, without recompiles and graph breaks? */
 static bool is_perfect(void)
 {
     bool is_compiled = why->shared.asked && !why->shared.python;
@@ -1063,7 +1079,7 @@ static void sql_print(struct page_text *page)
     }
 }
 
-/* ---- the parts ----------------------------------------------------------- */
+/* ---- parts that --call lines of the templates print -------------------------------- */
 
 static void expected_part(struct page_text *page)
 {
@@ -1091,7 +1107,7 @@ static void history_needed_part(struct page_text *page)
     needed_print(page, "pages/why/history_needed");
 }
 
-/* The part NAME of what the page is about to print. */
+/* Print the part NAME of a --call line. */
 static void part_print(struct page_text *page, const char *name, struct query *row)
 {
     static const struct {

@@ -1,8 +1,8 @@
 /* cmd/why/page.h -- the page of `dyntrace why`, for people.
  *
- * schemas/pages/why.txt has its words and its layout, section by section; page.c gives each fact
- * the name that it has there. Of a program that uses torch the page is in torch's words: its labels
- * and names, "eagerly" for what others call "as Python". */
+ * schemas/pages/why.txt has the words and the layout of the page, section by section. page.c sets
+ * the fields that it uses. For a program that uses torch the page uses torch's words, for example
+ * "eagerly" instead of "as Python". */
 #ifndef DYNTRACE_CMD_WHY_PAGE_H
 #define DYNTRACE_CMD_WHY_PAGE_H
 
@@ -10,7 +10,7 @@
 
 #include "trace/why/why.h"
 
-/* Print WHY, which is filled in; ALL its remedies, not only the first ones. */
+/* Print WHY, which must be filled in. If ALL, print all remedies, not only the first ones. */
 void why_page_print(struct why *why, bool all);
 
 #endif

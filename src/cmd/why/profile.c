@@ -6,10 +6,10 @@
 #include "trace/db.h"
 #include "trace/doubts.h"
 
-/* What the statements take. */
+/* The context of profile_bind: what the statements' parameters are made from. */
 struct profile_page {
     const struct why *why; /* borrowed */
-    char *json;            /* owned: of its profile */
+    char *json;            /* owned: the profile as JSON */
 };
 
 static void profile_bind(const void *context, struct query *query)
