@@ -114,7 +114,7 @@ static void signals_catch(bool screen)
     for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
         sigaction(passed_on[i], &action, NULL);
     for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
-        /* the screen may be stopped by them */
+        /* the screen may be stopped by these signals */
         sigaction(stops[i], screen ? NULL : &ignore, &stops_before[i]);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);

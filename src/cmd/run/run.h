@@ -87,8 +87,8 @@ char *again_words(size_t count, char *const *words);
 /* ---- the recording on the screen: --live (live.c) ------------------------------- */
 
 /*     run ---fork---> command     writes to a pseudo terminal
- *          ---fork---> screen      shows the trace, and what the command writes
- *          ---thread-> waits for the end of the screen, then passes on the command's output
+ *         ---fork---> screen      shows the trace, and what the command writes
+ *         ---thread-> waits for the end of the screen, then passes on the command's output
  *
  * The functions below do nothing if live_open was not called. */
 

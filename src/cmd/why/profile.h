@@ -1,4 +1,5 @@
-/* cmd/why/profile.h -- the part of `dyntrace why` about a function that was neither compiled nor disabled. */
+/* cmd/why/profile.h -- the part of `dyntrace why` about a function that was neither compiled nor
+ * disabled. */
 #ifndef DYNTRACE_CMD_WHY_PROFILE_H
 #define DYNTRACE_CMD_WHY_PROFILE_H
 
