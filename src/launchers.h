@@ -83,7 +83,7 @@ static inline bool launcher_sets_paths(const char *word)
            !strstr(word + length, INJECT_PATHS);
 }
 
-static inline bool launcher_has(const char *letters, char letter)
+static inline bool launcher_has_letter(const char *letters, char letter)
 {
     return letters && strchr(letters, letter);
 }
@@ -106,9 +106,9 @@ static inline const char *const *launcher_option(const struct launcher *launcher
     }
     for (; *letter; letter++) {
         const char *value = letter[1] ? letter + 1 : at[1];
-        if (launcher_has(launcher->clears, *letter))
+        if (launcher_has_letter(launcher->clears, *letter))
             found->cleared = true;
-        if (!launcher_has(launcher->valued, *letter))
+        if (!launcher_has_letter(launcher->valued, *letter))
             continue;
         if (*letter == launcher->script)
             found->script = value;

@@ -168,7 +168,7 @@ static bool guard_add(void *context, const int64_t *values, unsigned nulls)
 }
 
 /* Copy the counts to the table `counted`. */
-static void counts_keep(struct check *check)
+static void store_counts(struct check *check)
 {
     struct query *put = db_query(check->db, schema_statement("check/count"));
 
@@ -236,7 +236,7 @@ static bool limit_check(struct check *check, struct limit *limit)
 
 /* Find the code objects that --function names. Returns false if there are none, which has been
  * reported. */
-static bool meant_read(struct check *check)
+static bool find_meant_code(struct check *check)
 {
     char *globs = json_array(given.globs.at, given.globs.count);
     struct query *query = db_query(check->db, schema_statement("check/meant"));
@@ -255,7 +255,7 @@ static bool meant_read(struct check *check)
 
 /* Did a compiler decide anything in the checked part of the trace? Returns false otherwise, which
  * has been reported: a check that cannot fail is no check. */
-static bool is_decided(struct check *check)
+static bool has_decisions(struct check *check)
 {
     struct query *query = db_query(check->db, schema_statement("check/undecided"));
     const bool undecided = query_step(query);
@@ -267,7 +267,7 @@ static bool is_decided(struct check *check)
 }
 
 /* Report the traces, among several, in which no compiler decided anything. They are left out. */
-static void idle_say(struct check *check)
+static void report_idle_traces(struct check *check)
 {
     struct query *query = db_query(check->db, schema_statement("check/idle"));
     size_t idle = 0;
@@ -285,7 +285,7 @@ static void idle_say(struct check *check)
 
 /* Check every limit that was given. Returns false if a limit could not be checked, which has been
  * reported. */
-static bool checks_run(struct check *check)
+static bool check_limits(struct check *check)
 {
     const char *of_calls = given.warmup          ? "after-warmup"
                            : limits[GUARDS].name ? limits[GUARDS].name
@@ -293,7 +293,7 @@ static bool checks_run(struct check *check)
                                                  : limits[REQUIRE].name;
 
     db_temporary(check->db, schema_statement("check/tables"));
-    if (!range_apply(check->db, "range/calls") || !meant_read(check))
+    if (!range_apply(check->db, "range/calls") || !find_meant_code(check))
         return false;
     check->progress.what = "reading lookups";
     check->counts.warmup = given.warmup;
@@ -318,7 +318,7 @@ static bool checks_run(struct check *check)
     check->progress.what = "reading guard checks";
     if (limits[GUARDS].name)
         db_each(check->db, schema_statement("check/guard_times"), guard_add, check);
-    counts_keep(check);
+    store_counts(check);
     if (limits[GUARDS].name && db_integer(check->db, 0, schema_statement("check/untimed"))) {
         say_error("%s: --max-guard-us cannot be checked: how long guards took was not seen (torch "
                   "observed, not on dyntrace's evaluator)",
@@ -326,13 +326,13 @@ static bool checks_run(struct check *check)
         return false;
     }
     /* --require-compiled has an answer if nothing was compiled: it failed */
-    if (!limits[REQUIRE].name && !is_decided(check))
+    if (!limits[REQUIRE].name && !has_decisions(check))
         return false;
     for
         EACH_LIMIT(l)
     if (l->name && !limit_check(check, l))
         return false;
-    idle_say(check);
+    report_idle_traces(check);
     return !db_failed(check->db);
 }
 
@@ -428,7 +428,7 @@ static int check_trace(struct check *check)
 
     db_run(check->db, "BEGIN");
     check->progress = progress_begin("reading");
-    answered = checks_run(check);
+    answered = check_limits(check);
     progress_end(&check->progress);
     if (given.json) {
         json_object(&json, NULL);

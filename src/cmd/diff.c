@@ -54,7 +54,7 @@ static struct diff {
 /* ---- facts about functions ---------------------------------------------------- */
 
 /* Query the statement NAME of schemas/diff.sql on SIDE. Its ?1 is --function, its ?2 is --rank. */
-static struct query *ask(const struct side *side, const char *name)
+static struct query *side_query(const struct side *side, const char *name)
 {
     struct query *query = db_query(side->db, schema_statement(name));
 
@@ -65,7 +65,7 @@ static struct query *ask(const struct side *side, const char *name)
     return query;
 }
 
-static void run(struct query *query)
+static void run_query(struct query *query)
 {
     query_step(query);
     query_close(query);
@@ -74,7 +74,7 @@ static void run(struct query *query)
 /* Copy the rows of STATEMENT on SIDE into the memory database, by the insert statement SQL. */
 static void rows_copy(const struct side *side, const char *statement, const char *sql)
 {
-    struct query *from = ask(side, statement), *to = db_query(diff.both, sql);
+    struct query *from = side_query(side, statement), *to = db_query(diff.both, sql);
 
     query_bind_integer(to, 1, side - diff.sides);
     while (query_step(from)) {
@@ -93,7 +93,7 @@ static void fact_add(const struct side *side, int64_t code_id, const char *kind,
 
     query_bind_text(to, 5, kind);
     query_bind_text(to, 6, what);
-    run(to);
+    run_query(to);
 }
 
 /* Count how calls ended in the processes of the side's rank. */
@@ -101,7 +101,7 @@ static void calls_read(const struct side *side)
 {
     struct counts counts = {0};
     struct map processes = {0};
-    struct query *query = ask(side, "diff/rank");
+    struct query *query = side_query(side, "diff/rank");
 
     while (query_step(query))
         map_put(&processes, query_integer(query, 0));
@@ -121,7 +121,7 @@ static void calls_read(const struct side *side)
 /* Sum up the time of guards by entry, and add it to the entry's code object. */
 static void checks_read(const struct side *side)
 {
-    struct query *query = ask(side, "diff/checks");
+    struct query *query = side_query(side, "diff/checks");
     struct map entries = {0};
 
     for (int64_t rows = 1; query_step(query); rows++) {
@@ -131,7 +131,7 @@ static void checks_read(const struct side *side)
             progress_tick(&diff.progress, 0, 0);
     }
     query_close(query);
-    query = ask(side, "diff/entries");
+    query = side_query(side, "diff/entries");
     while (query_step(query)) {
         const int64_t *ns = map_get(&entries, query_integer(query, 0));
         if (ns)
@@ -152,19 +152,19 @@ static void traces_read(void)
     }
     db_run(diff.both, schema_statement("diff/functions"));
     for (int step = 1; step <= STEPS; step++)
-        run(db_asked(diff.both, schema_statement("diff/pairs"), step));
+        run_query(db_asked(diff.both, schema_statement("diff/pairs"), step));
     db_run(diff.both, schema_statement("diff/alone"));
     db_run(diff.both, schema_statement("diff/totals"));
 }
 
 /* Add the differences between functions: those of times if TIMES, otherwise all others. */
-static void functions_compare(bool times)
+static void add_function_differences(bool times)
 {
     struct query *query = db_asked(diff.both, schema_statement("diff/rows"), times);
     char *tolerance = say_print("%.17g", diff.tolerance);
 
     query_bind_text(query, 2, tolerance);
-    run(query);
+    run_query(query);
     free(tolerance);
 }
 
@@ -172,7 +172,7 @@ static void functions_compare(bool times)
 
 /* Read by STATEMENT the number of each id of SIDE. The same function or entry has the same number
  * in both traces. */
-static struct map numbers_read(const struct side *side, const char *statement)
+static struct map read_common_numbers(const struct side *side, const char *statement)
 {
     struct map numbers = {0};
 
@@ -182,34 +182,35 @@ static struct map numbers_read(const struct side *side, const char *statement)
 }
 
 /* Is SIDE's current lookup on the thread that is being compared? */
-static bool is_here(const struct side *side)
+static bool is_on_thread(const struct side *side)
 {
     return side->more && query_integer(side->rows, 0) == side->thread;
 }
 
 /* Return the number of the id in COLUMN of SIDE's current lookup, or 0 if it has none. */
-static int64_t number_of(const struct side *side, int column, const struct map *numbers)
+static int64_t common_number(const struct side *side, int column, const struct map *numbers)
 {
     int64_t *number = map_get(numbers, query_integer(side->rows, column));
 
     return number ? *number : 0;
 }
 
-static bool lookups_same(const struct side *a, const struct side *b)
+static bool is_same_lookup(const struct side *a, const struct side *b)
 {
-    return is_here(a) && is_here(b) && query_integer(a->rows, 3) == query_integer(b->rows, 3) &&
-           number_of(a, 2, &a->codes) == number_of(b, 2, &b->codes) &&
-           number_of(a, 4, &a->entries) == number_of(b, 4, &b->entries);
+    return is_on_thread(a) && is_on_thread(b) &&
+           query_integer(a->rows, 3) == query_integer(b->rows, 3) &&
+           common_number(a, 2, &a->codes) == common_number(b, 2, &b->codes) &&
+           common_number(a, 4, &a->entries) == common_number(b, 4, &b->entries);
 }
 
 /* Describe SIDE's current lookup: "f hit 0/1 (lookup 7 at 1.2 ms; x: int[4])". Sets *FUNCTION and
  * *WHERE unless they are set already. The caller frees all three texts. */
-static char *lookup_words(const struct side *side, char **function, char **where)
+static char *describe_lookup(const struct side *side, char **function, char **where)
 {
     struct query *query = db_query(side->db, schema_statement("diff/lookup"));
     char human[TABLE_HUMAN], *words = NULL;
 
-    if (is_here(side))
+    if (is_on_thread(side))
         query_bind_integer(query, 1, query_integer(side->rows, 1));
     if (query_step(query)) {
         *function = *function ? *function : strdup(query_text(query, 0, NULL));
@@ -223,36 +224,36 @@ static char *lookup_words(const struct side *side, char **function, char **where
 }
 
 /* Add a difference of the kind "lookup". A or B is NULL if this side does not have it. */
-static void lookup_put(const char *function, const char *where, const char *what, const char *a,
-                       const char *b)
+static void add_lookup_difference(const char *function, const char *where, const char *what,
+                                  const char *a, const char *b)
 {
     struct query *to =
         db_query(diff.both, "INSERT INTO difference VALUES ('lookup', ?1, ?2, ?3, ?4, ?5)");
 
     for (int i = 0; i < 5; i++)
         query_bind_text(to, i + 1, (const char *[]){function, where, what, a, b}[i]);
-    run(to);
+    run_query(to);
 }
 
 /* Find the first lookup of thread NAME that differs in function, outcome or entry. One side may
  * have no more lookups. */
-static void threads_compare(const char *name, struct side *a, struct side *b)
+static void add_first_difference(const char *name, struct side *a, struct side *b)
 {
     char *function = NULL, *where = NULL, *in_a, *in_b, *what;
     int64_t alike = 0;
 
-    for (; lookups_same(a, b); alike++) {
+    for (; is_same_lookup(a, b); alike++) {
         if (alike % TICK == 0)
             progress_tick(&diff.progress, 0, 0);
         a->more = query_step(a->rows);
         b->more = query_step(b->rows);
     }
-    if (!is_here(a) && !is_here(b))
+    if (!is_on_thread(a) && !is_on_thread(b))
         return;
-    in_b = lookup_words(b, &function, &where);
-    in_a = lookup_words(a, &function, &where);
+    in_b = describe_lookup(b, &function, &where);
+    in_a = describe_lookup(a, &function, &where);
     what = say_print("%.100s: after %" PRId64 " alike", name, alike);
-    lookup_put(function, where, what, in_a, in_b);
+    add_lookup_difference(function, where, what, in_a, in_b);
     free(function), free(where), free(in_a), free(in_b), free(what);
 }
 
@@ -263,9 +264,9 @@ static void lookups_compare(void)
 
     for (struct side *side = a; side <= b; side++) {
         rows_copy(side, "diff/threads", "INSERT INTO thread VALUES (?1, ?2, ?3)");
-        side->codes = numbers_read(side, "diff/same-codes");
-        side->entries = numbers_read(side, "diff/same-entries");
-        side->rows = ask(side, "diff/lookups");
+        side->codes = read_common_numbers(side, "diff/same-codes");
+        side->entries = read_common_numbers(side, "diff/same-entries");
+        side->rows = side_query(side, "diff/lookups");
         side->more = query_step(side->rows);
     }
     db_rows(threads, diff.both, schema_statement("diff/same-threads"))
@@ -277,9 +278,10 @@ static void lookups_compare(void)
                 side->more = query_step(side->rows);
         }
         if (a->thread && b->thread)
-            threads_compare(name, a, b);
+            add_first_difference(name, a, b);
         else
-            lookup_put(NULL, NULL, name, a->thread ? alone : NULL, b->thread ? alone : NULL);
+            add_lookup_difference(NULL, NULL, name, a->thread ? alone : NULL,
+                                  b->thread ? alone : NULL);
     }
     for (struct side *side = a; side <= b; side++) {
         query_close(side->rows);
@@ -300,7 +302,7 @@ static bool side_open(struct side *side, char *path)
         return false;
     /* a small cache, because each row is read only once and two traces are open */
     db_run(side->db, "PRAGMA cache_size = -12288");
-    query = ask(side, "diff/rank");
+    query = side_query(side, "diff/rank");
     any = query_step(query) || side->rank < 0;
     query_close(query);
     if (!any && !db_failed(side->db))
@@ -343,11 +345,11 @@ static int traces_diff(void)
                   diff.glob);
         return 2;
     }
-    functions_compare(false);
+    add_function_differences(false);
     if (diff.lookups)
         lookups_compare();
     /* last, because times differ in every run */
-    functions_compare(true);
+    add_function_differences(true);
     progress_end(&diff.progress);
     if (db_failed(diff.sides[0].db) || db_failed(diff.sides[1].db) || db_failed(diff.both))
         return 2;

@@ -21,7 +21,7 @@
 #include "trace/db.h"
 #include "versions.h"
 
-static void line(const char *what, const char *text)
+static void print_line(const char *what, const char *text)
 {
     printf("    %s", what);
     say_escaped(stdout, text, strcspn(text, "\n"));
@@ -69,15 +69,15 @@ static bool diagnose_recorded(const char *python, double plain, double hooked)
         printf("    a call takes %.1f ns, under a bare hook %.1f ns, recorded %.1f ns\n", plain,
                hooked, strtod(ns, NULL));
         if (*why != '\n')
-            line("", why);
+            print_line("", why);
         rows = db_query(db, schema_statement("doctor"));
         query_bind_text(rows, 1, strstr(owner, "_dyntrace") ? "" : owner);
         while (query_step(rows))
-            line("", query_text(rows, 0, NULL));
+            print_line("", query_text(rows, 0, NULL));
         query_close(rows);
         db_close(db);
     } else {
-        line("cannot be recorded: ", *text ? text : "it ended without a word");
+        print_line("cannot be recorded: ", *text ? text : "it ended without a word");
     }
     unlink(trace);
     rmdir(directory);
@@ -127,7 +127,7 @@ static struct answer answer_read(const char *text)
 
 /* Run ask_alone.py in PYTHON. TEXT receives its output, standard error included. Returns false and
  * sets errno if PYTHON cannot be run. */
-static bool ask_alone(const char *python, const struct diagnosed *before, char *text, size_t room)
+static bool run_alone(const char *python, const struct diagnosed *before, char *text, size_t room)
 {
     LIST(const char *) argv = {0};
     struct asked asked;
@@ -178,7 +178,7 @@ static bool was_diagnosed(const struct diagnosed *before, const char *path)
 static bool diagnose(const char *python, struct diagnosed *before)
 {
     char text[512 + PATH_MAX], remedy[PATH_MAX + 80];
-    bool answers = ask_alone(python, before, text, sizeof text);
+    bool answers = run_alone(python, before, text, sizeof text);
     int error = answers ? 0 : errno;
     struct answer is = answer_read(text);
     bool supported = is.is_python && versions_supports(is.name, is.major, is.minor);
@@ -277,7 +277,7 @@ static void memory_report(void)
         printf("  /dev/shm: not usable: rings go to TMPDIR or /tmp, which may be slower\n");
 }
 
-static int run(int count, char **operands)
+static int doctor_main(int count, char **operands)
 {
     int ready = 0;
 
@@ -309,5 +309,5 @@ const struct command command_doctor = {
              "kept. Exits with 1 when none of the interpreters can be recorded.",
     .options = (const struct option[]){OPTION_END},
     .operands_most = OPERANDS_ANY,
-    .run = run,
+    .run = doctor_main,
 };

@@ -97,7 +97,7 @@ static struct arena texts;
 static LIST(const char *) damages; /* sentences about the damage in a file */
 
 /* Count one more row that breaks rule ID. TEXT describes the row and is copied. */
-static void rule_broken(size_t id, const char *text)
+static void count_broken_row(size_t id, const char *text)
 {
     struct rule *rule = &rules.at[id];
 
@@ -106,18 +106,18 @@ static void rule_broken(size_t id, const char *text)
     rule->broken++;
 }
 
-static void frame_broken(enum rule_id id, int64_t frame_id)
+static void count_broken_frame(enum rule_id id, int64_t frame_id)
 {
     char text[32];
 
     snprintf(text, sizeof text, "%" PRId64, frame_id);
-    rule_broken(id, text);
+    count_broken_row(id, text);
 }
 
-static void rows_broken(size_t id, struct query *query)
+static void count_broken_rows(size_t id, struct query *query)
 {
     while (query_step(query))
-        rule_broken(id, query_text(query, 0, NULL));
+        count_broken_row(id, query_text(query, 0, NULL));
     query_close(query);
 }
 
@@ -132,7 +132,7 @@ static void schema_check(struct db *db, bool recording)
     query_bind_text(query, 1, trust_schema_made());
     query_bind_text(query, 2, DYNTRACE_VERSION);
     query_bind_integer(query, 3, recording);
-    rows_broken(RULE_SCHEMA, query);
+    count_broken_rows(RULE_SCHEMA, query);
 }
 
 /* Check that a trace which claims to be recording has a live recorder. */
@@ -142,13 +142,13 @@ static void recorder_check(struct db *db)
     bool elsewhere = gethostname(here, sizeof here - 1) == 0 && host && strcmp(host, here);
 
     if (session && !elsewhere && session_live(session) == LIVE_NO)
-        rule_broken(RULE_RECORDER, given.recover
-                                       ? "its session cannot be read, so what was committed before "
+        count_broken_row(RULE_RECORDER,
+                         given.recover ? "its session cannot be read, so what was committed before "
                                          "it was killed is all there is"
                                        : "it was killed; `--recover` finishes the recording");
     else if (session && !elsewhere && access(session, F_OK) != 0 && errno == ENOENT)
-        rule_broken(RULE_RECORDER,
-                    "its session is gone, so what was committed before that is all there is");
+        count_broken_row(RULE_RECORDER,
+                         "its session is gone, so what was committed before that is all there is");
     free(session);
     free(host);
 }
@@ -218,8 +218,8 @@ static bool code_row(void *context, const int64_t *v, unsigned nulls)
 }
 
 /* Return where the number of frames of TOTAL's code object on THREAD's stack is kept. */
-static int64_t *active_of(struct pass *pass, const struct thread_state *thread,
-                          const struct total *total)
+static int64_t *active_count(struct pass *pass, const struct thread_state *thread,
+                             const struct total *total)
 {
     return map_put(&pass->active, (thread - pass->states.at) << 32 | (total - pass->totals.at));
 }
@@ -238,7 +238,7 @@ static void frame_pop(struct pass *pass, struct thread_state *thread)
     total->loose |= frame->open && !thread->ended;
     total->self_ns =
         times_sum(total->self_ns, length > frame->child_ns ? length - frame->child_ns : 0);
-    if (!--*active_of(pass, thread, total))
+    if (!--*active_count(pass, thread, total))
         total->total_ns = times_sum(total->total_ns, length);
 }
 
@@ -270,7 +270,7 @@ static struct frame *frame_find(struct pass *pass, struct thread_state *thread, 
 static void siblings_check(const struct frame *frame, struct frame *parent)
 {
     if (parent->child_open || frame->start_ns < parent->last_child_end_ns)
-        frame_broken(RULE_SIBLINGS, frame->id);
+        count_broken_frame(RULE_SIBLINGS, frame->id);
     parent->child_open = frame->open;
     if (!frame->open)
         parent->last_child_end_ns = frame->end_ns;
@@ -279,14 +279,14 @@ static void siblings_check(const struct frame *frame, struct frame *parent)
 static void parent_check(const struct frame *frame, struct frame *parent)
 {
     if (parent->id >= frame->id)
-        frame_broken(RULE_PARENT_ID, frame->id);
+        count_broken_frame(RULE_PARENT_ID, frame->id);
     if (parent->thread_id != frame->thread_id)
-        frame_broken(RULE_PARENT_THREAD, frame->id);
+        count_broken_frame(RULE_PARENT_THREAD, frame->id);
     if (frame->start_ns < parent->start_ns ||
         (!frame->open && !parent->open && frame->end_ns > parent->end_ns))
-        frame_broken(RULE_ENCLOSED, frame->id);
+        count_broken_frame(RULE_ENCLOSED, frame->id);
     if (frame->open && !parent->open)
-        frame_broken(RULE_PARENT_OPEN, frame->id);
+        count_broken_frame(RULE_PARENT_OPEN, frame->id);
     siblings_check(frame, parent);
 }
 
@@ -305,23 +305,23 @@ static bool frame_row(void *context, const int64_t *v, unsigned nulls)
         progress_tick(&pass->progress, frame.id, pass->last_id);
     pass->counted[COUNT_OPEN] += frame.open;
     if (!code)
-        frame_broken(RULE_CODE, frame.id);
+        count_broken_frame(RULE_CODE, frame.id);
     if (nulls & 1 << 2 || (!frame.open && frame.end_ns < frame.start_ns))
-        frame_broken(RULE_SPAN, frame.id);
+        count_broken_frame(RULE_SPAN, frame.id);
     if ((uint64_t)v[6] >= FRAME_KINDS || (uint64_t)v[7] >= OUTCOMES ||
         (uint64_t)v[8] >= FRAME_EXITS)
-        frame_broken(RULE_ENUM, frame.id);
+        count_broken_frame(RULE_ENUM, frame.id);
     else
         pass->counted[v[7]] += call;
     if (!thread) {
-        frame_broken(RULE_THREAD, frame.id);
+        count_broken_frame(RULE_THREAD, frame.id);
         return true;
     }
     if (frame.start_ns < thread->last_start_ns)
-        frame_broken(RULE_ORDER, frame.id);
+        count_broken_frame(RULE_ORDER, frame.id);
     if (frame.start_ns < thread->began_ns ||
         (thread->ended && !frame.open && frame.end_ns > thread->ended_ns))
-        frame_broken(RULE_LIFE, frame.id);
+        count_broken_frame(RULE_LIFE, frame.id);
     thread->last_start_ns = frame.start_ns;
     if (!child)
         siblings_check(&frame, &thread->root);
@@ -330,13 +330,13 @@ static bool frame_row(void *context, const int64_t *v, unsigned nulls)
     if (child && (parent = frame_find(pass, thread, v[5])))
         parent_check(&frame, parent);
     else if (child)
-        frame_broken(RULE_PARENT, frame.id);
+        count_broken_frame(RULE_PARENT, frame.id);
     if (code) {
         frame.total = &pass->totals.at[*code];
         frame.total->calls += call;
         frame.total->raised += v[8] == EXIT_RAISE;
         frame.total->skipped += call && v[7] == OUTCOME_SKIP;
-        ++*active_of(pass, thread, frame.total);
+        ++*active_count(pass, thread, frame.total);
     }
     *list_add(&thread->stack) = frame;
     return true;
@@ -461,7 +461,7 @@ static void tables_check(struct db *db, const char *names)
     for (const struct schema_query *s = schema_statements; s->name; s++)
         if (!strncmp(s->name, names, strlen(names))) {
             list_add(&rules)->what = arena_text(&texts, s->text + 3, strcspn(s->text + 3, "\n"));
-            rows_broken(rules.count - 1, db_query(db, s->text));
+            count_broken_rows(rules.count - 1, db_query(db, s->text));
         }
 }
 
@@ -493,7 +493,7 @@ static bool file_check(const char *path)
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || !damage_open(&damage, path))
         return false;
     for (size_t i = 0; i < damage.faults.count; i++)
-        rule_broken(RULE_FILE, damage.faults.at[i]);
+        count_broken_row(RULE_FILE, damage.faults.at[i]);
     faults = damage.faults.count;
     /* before SQLite opens the file: close() drops all locks that the process holds on it */
     damage_free(&damage);
@@ -583,7 +583,7 @@ static int trace_check(const char *path, const char *log)
     db = db_open(path);
     if (!db) {
         if (log)
-            rule_broken(RULE_FILE, log);
+            count_broken_row(RULE_FILE, log);
         int status = unreadable_tell(path);
         results_free();
         return status;
@@ -595,7 +595,7 @@ static int trace_check(const char *path, const char *log)
     state = db_meta(db, "state");
     recording = state && !strcmp(state, "recording");
     if (log && !recording) {
-        rule_broken(RULE_FILE, log);
+        count_broken_row(RULE_FILE, log);
         damaged = true;
     }
     schema_check(db, recording);

@@ -242,7 +242,7 @@ static void complete_words(const char *words)
 }
 
 /* Print the candidates for the last of the COUNT words after COMMAND's name. */
-static void complete(const struct command *command, int count, char **words)
+static void complete_word(const struct command *command, int count, char **words)
 {
     const struct option *option = NULL;
     const char *value, *last = words[count - 1];
@@ -301,7 +301,7 @@ static void complete_line(const struct command *const *commands, int count, char
     if (count > 1 && (count > 2 || strcmp(words[0], "help"))) {
         const struct command *command = command_find(commands, words[0]);
         if (command)
-            complete(command, count - 1, words + 1);
+            complete_word(command, count - 1, words + 1);
         return;
     }
     for (int i = 0; count && commands[i]; i++)
@@ -327,7 +327,7 @@ static bool asks_for_version(const char *word)
 }
 
 /* Run `dyntrace help` with the COUNT words after it. */
-static int help(const struct command *const *commands, int count, char **words)
+static int help_main(const struct command *const *commands, int count, char **words)
 {
     const struct command *command = NULL;
 
@@ -354,7 +354,7 @@ int command_main(const struct command *const *commands, int argc, char **argv)
         return 2;
     }
     if (!strcmp(name, "help") || asks_for_help(name))
-        return help(commands, argc - 2, argv + 2);
+        return help_main(commands, argc - 2, argv + 2);
     if (asks_for_version(name)) {
         puts("dyntrace " DYNTRACE_VERSION);
         return 0;

@@ -177,8 +177,8 @@ static const char *text_damage(const struct record *record, const char *md5)
 }
 
 /* Run STATEMENT with TEXT, NUMBER and OTHER. Returns its first value, or 0 if there is no row. */
-static int64_t ask(struct import *import, const char *statement, const char *text, int64_t number,
-                   int64_t other)
+static int64_t run_statement(struct import *import, const char *statement, const char *text,
+                             int64_t number, int64_t other)
 {
     struct query *query = db_query(import->out, schema_statement(statement));
     int64_t found = 0;
@@ -194,7 +194,7 @@ static int64_t ask(struct import *import, const char *statement, const char *tex
 
 /* Make a row of RECORD, without its text if the text is damaged. Returns false if RECORD is not
  * valid. */
-static bool record_put(struct import *import, struct log *log, const struct record *record)
+static bool store_record(struct import *import, struct log *log, const struct record *record)
 {
     struct query *at = import->at;
     struct query *insert = import->record;
@@ -209,7 +209,8 @@ static bool record_put(struct import *import, struct log *log, const struct reco
     if (sound) {
         if (record->pid != log->pid) {
             log->pid = record->pid;
-            log->process = ask(import, "import/log/process", log->name, log->pid, log->rank);
+            log->process =
+                run_statement(import, "import/log/process", log->name, log->pid, log->rank);
         }
         damage = text_damage(record, query_text(at, 1, NULL));
         import->damaged += damage != NULL;
@@ -263,14 +264,14 @@ static bool file_read(struct import *import, const char *path)
          log.file && !db_failed(import->out) && record_next(import, &log, &record); rows++) {
         if (rows % TICK_ROWS == 0)
             progress_tick(&import->progress, import->read, import->bytes);
-        log.broken += !record_put(import, &log, &record);
+        log.broken += !store_record(import, &log, &record);
     }
     whole = log.file && (feof(log.file) || db_failed(import->out));
     if (!whole)
         say_error("%s: %s", path, strerror(errno));
     import->damaged += log.broken;
     if (log.broken)
-        ask(import, "import/log/loss", log.name, log.process, log.broken);
+        run_statement(import, "import/log/loss", log.name, log.process, log.broken);
     if (log.file)
         fclose(log.file);
     free(log.line.text);
@@ -421,8 +422,8 @@ static int import_main(int count, char **operands)
     import.progress = progress_begin("importing");
     if (files_find(&import, operands[0]) && (import.out = db_make(out.temporary)) &&
         files_import(&import, operands[0])) {
-        ask(&import, "import/log/version", DYNTRACE_VERSION, 0, 0);
-        ask(&import, "import/log/meta", operands[0], 0, 0);
+        run_statement(&import, "import/log/version", DYNTRACE_VERSION, 0, 0);
+        run_statement(&import, "import/log/meta", operands[0], 0, 0);
         db_run(import.out, schema_statement("import/map"));
         db_run(import.out, schema_statement("import/aspects"));
         db_run(import.out, schema_statement("import/text"));

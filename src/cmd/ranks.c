@@ -248,7 +248,7 @@ static const char none_such[] = "no such compile";
 static const char not_recorded[] = "not recorded";
 static const char no_recompile[] = "no recompile";
 
-static struct pair pair_of(struct query *row)
+static struct pair read_pair(struct query *row)
 {
     struct pair pair = {
         .differs_id = query_integer(row, 0),
@@ -382,8 +382,8 @@ static bool is_value_of(const struct side *side, const char *text)
 }
 
 /* Describe a compile that only SIDE has: set WORDS->source, *ITS and *OTHERS. */
-static void lone_words(const struct pair *pair, const struct side *side, struct words *words,
-                       char **its, char **others)
+static void describe_lone_compile(const struct pair *pair, const struct side *side,
+                                  struct words *words, char **its, char **others)
 {
     bool was_compiled = !strcmp(side->outcome, "compiled");
     bool has_value = *side->source && *side->actual && was_compiled;
@@ -405,7 +405,7 @@ static void lone_words(const struct pair *pair, const struct side *side, struct 
 }
 
 /* Describe two compiles with different causes. */
-static struct words cause_words(const struct side *here, const struct side *most)
+static struct words describe_causes(const struct side *here, const struct side *most)
 {
     const char *source = text_or(here->source, most->source);
     struct words words = {.source = strdup(text_or(source, "compile"))};
@@ -427,17 +427,17 @@ static struct words cause_words(const struct side *here, const struct side *most
     return words;
 }
 
-static struct words words_of(const struct pair *pair, enum difference what)
+static struct words describe_pair(const struct pair *pair, enum difference what)
 {
     const struct side *here = &pair->here, *most = &pair->most;
     struct words words = {0};
 
     switch (what) {
     case DIFFERS_MISSING:
-        lone_words(pair, most, &words, &words.most, &words.here);
+        describe_lone_compile(pair, most, &words, &words.most, &words.here);
         break;
     case DIFFERS_EXTRA:
-        lone_words(pair, here, &words, &words.here, &words.most);
+        describe_lone_compile(pair, here, &words, &words.here, &words.most);
         if (is_value_of(here, words.here) && *here->expected) {
             free(words.most); /* most ranks have the value that the entry expects, so they hit it */
             words.most = strdup(here->expected);
@@ -458,7 +458,7 @@ static struct words words_of(const struct pair *pair, enum difference what)
         headline_cut(words.most);
         break;
     case DIFFERS_CAUSE:
-        words = cause_words(here, most);
+        words = describe_causes(here, most);
         break;
     case DIFFERS_GUARDS:
         words.source = strdup("guards");
@@ -476,7 +476,7 @@ static struct words words_of(const struct pair *pair, enum difference what)
 
 /* Store WORDS, which describe difference ID. Process-specific parts are hidden, unless only they
  * differ. Frees WORDS. */
-static void words_keep(struct ranks *ranks, int64_t id, enum difference what, struct words words)
+static void store_words(struct ranks *ranks, int64_t id, enum difference what, struct words words)
 {
     struct query *to = db_query(ranks->all, schema_statement("ranks/described"));
     char *here = text_alike(words.here), *most = text_alike(words.most);
@@ -502,16 +502,16 @@ static void differences_describe(struct ranks *ranks)
 {
     db_rows(row, ranks->all, schema_statement("ranks/pairs"))
     {
-        struct pair pair = pair_of(row);
+        struct pair pair = read_pair(row);
         enum difference what = difference_of(&pair);
-        struct words words = words_of(&pair, what);
+        struct words words = describe_pair(&pair, what);
         bool both = pair.here.code && pair.most.code;
         if (both && pair.here.code != pair.most.code && what != DIFFERS_CODE) {
             char *source = say_print("%s; %s", code_differs, words.source);
             free(words.source);
             words.source = source;
         }
-        words_keep(ranks, pair.differs_id, what, words);
+        store_words(ranks, pair.differs_id, what, words);
     }
 }
 
@@ -550,7 +550,7 @@ static void guard_explain(struct ranks *ranks, int64_t id, const char *before)
             .here = both ? text_differing(here, most) : strdup(text_or(here, "no such guard")),
             .most = both ? text_differing(most, here) : strdup(text_or(most, "no such guard")),
         };
-        words_keep(ranks, id, DIFFERS_GUARDS, words);
+        store_words(ranks, id, DIFFERS_GUARDS, words);
     }
 }
 
@@ -588,7 +588,7 @@ static void recompile_explain(struct ranks *ranks, struct query *row, struct db 
             .here = strdup(text_or(query_text(cause, 1, NULL), not_recorded)),
             .most = strdup(text_or(query_text(cause, 2, NULL), not_recorded)),
         };
-        words_keep(ranks, query_integer(row, 0), DIFFERS_CAUSE, words);
+        store_words(ranks, query_integer(row, 0), DIFFERS_CAUSE, words);
     }
     query_close(hit);
     query_close(cause);

@@ -33,13 +33,13 @@ struct named {
     char *entry, *wanted, *code;
 };
 
-static struct named named(const struct replay *r, const struct replay_finding *f)
+static struct named names_of(const struct replay *r, const struct replay_finding *f)
 {
     return (struct named){replay_entry_name(r, f->entry), replay_entry_name(r, f->wanted),
                           replay_code_name(r, r->caches.at[f->lookup->cache].code)};
 }
 
-static void named_free(struct named *n)
+static void names_free(struct named *n)
 {
     free(n->entry);
     free(n->wanted);
@@ -55,7 +55,7 @@ static void finding_print(struct page_text *page, const struct replay_finding *f
 {
     const struct replay *r = verified.replay;
     const struct replay_lookup *l = f->lookup;
-    struct named n = named(r, f);
+    struct named n = names_of(r, f);
 
     fact(page, "id", l->id);
     fact(page, "at_ns", l->start_ns);
@@ -65,7 +65,7 @@ static void finding_print(struct page_text *page, const struct replay_finding *f
     fact(page, "entry", n.entry);
     fact(page, "wanted", f->wanted == f->entry ? NULL : n.wanted);
     page_text_row(page, "pages/replay/finding", 0);
-    named_free(&n);
+    names_free(&n);
 }
 
 static void findings_print(struct page_text *page, const char *name, struct query *row)
@@ -143,7 +143,7 @@ static void verdict_json(const struct replay *r, const struct replay_verdict *v)
     for (size_t i = 0; i < v->findings.count && i < LISTED_JSON; i++) {
         const struct replay_finding *f = &v->findings.at[i];
         const struct replay_lookup *l = f->lookup;
-        struct named n = named(r, f);
+        struct named n = names_of(r, f);
         json_object(&json, NULL);
         json_integer(&json, "lookup_id", l->id);
         json_integer(&json, "start_ns", l->start_ns);
@@ -153,14 +153,14 @@ static void verdict_json(const struct replay *r, const struct replay_verdict *v)
         json_string(&json, "entry", n.entry);
         json_string(&json, "wanted", n.wanted);
         json_end(&json);
-        named_free(&n);
+        names_free(&n);
     }
     json_end(&json);
     json_end(&json);
     putchar('\n');
 }
 
-static int verify(struct replay *r, bool json)
+static int verify_trace(struct replay *r, bool json)
 {
     struct replay_verdict verdict;
     int status;
@@ -292,7 +292,7 @@ static bool calls_print(const struct whatif_asked *asked, const struct whatif_an
     return table_close(table);
 }
 
-static int whatif(const struct whatif_asked *asked, bool calls)
+static int answer_whatif(const struct whatif_asked *asked, bool calls)
 {
     struct whatif_answer answer;
     bool ok = whatif_ask(asked, &answer);
@@ -386,7 +386,7 @@ static int place_print(struct db *db, struct replay *replay, const char *place, 
 
 /* ---- on the screen ------------------------------------------------------------ */
 
-static int screen_step(char **operands)
+static int open_screen(char **operands)
 {
     struct tui_options options = {.replay = true};
     const char *path = NULL;
@@ -450,7 +450,7 @@ static const struct option options[] = {
 };
 
 /* Return a message about an option that was given without the option it needs, or NULL. */
-static const char *option_alone(void)
+static const char *missing_option(void)
 {
     bool asks = given.settings.count > 0;
 
@@ -468,7 +468,7 @@ static const char *option_alone(void)
 /* Returns false if options exclude each other, which has been reported. */
 static bool options_agree(void)
 {
-    const char *alone = option_alone();
+    const char *alone = missing_option();
     int ways = given.verify;
 
     ways += given.settings.count > 0;
@@ -484,10 +484,10 @@ static bool options_agree(void)
 static int replay_answer(const struct whatif_asked *asked)
 {
     if (given.verify)
-        return verify(asked->replay, given.json);
+        return verify_trace(asked->replay, given.json);
     if (given.to)
         return place_print(asked->db, asked->replay, given.to, given.json);
-    return whatif(asked, given.calls);
+    return answer_whatif(asked, given.calls);
 }
 
 static int replay_main(int count, char **operands)
@@ -502,7 +502,7 @@ static int replay_main(int count, char **operands)
     if (!options_agree())
         return 2;
     if (!given.to && !given.verify && !asked.count)
-        return screen_step(operands);
+        return open_screen(operands);
     asked.db = find_open(operands);
     if (!asked.db)
         return 2;

@@ -271,7 +271,7 @@ enum {
 };
 
 /* Suggest --frames decided if the trace of a torch program is large. */
-static void say_size(const struct session *session, const struct collector_result *said)
+static void suggest_decided(const struct session *session, const struct collector_result *said)
 {
     struct stat file;
 
@@ -353,7 +353,7 @@ static int run_untraced(const struct program *t)
     return status;
 }
 
-static int record(const struct program *t, int argc, char **argv)
+static int record_program(const struct program *t, int argc, char **argv)
 {
     struct session session = SESSION_CLOSED;
     struct collector_result said = {0};
@@ -397,7 +397,7 @@ static int record(const struct program *t, int argc, char **argv)
         access(session.trace, F_OK) != 0) /* the trace has been moved to this name */
         memcpy(session.trace, session.destination, sizeof session.trace);
     say_result(&session, &said, t, ended);
-    say_size(&session, &said);
+    suggest_decided(&session, &said);
     say_findings(&session, &said);
     if (settings_print_unused(said.settings))
         status = 2;
@@ -451,7 +451,7 @@ static bool set_fits(void)
     return false;
 }
 
-static int run(int count, char **operands)
+static int run_main(int count, char **operands)
 {
     struct program program = {0};
     int status = 2;
@@ -470,7 +470,7 @@ static int run(int count, char **operands)
                   "would be recorded: leave it out, or run untraced with --frames none",
                   program.argv[0], ignoring);
     else if (!given.session.setting_count || settings_fit(&program, &given.session, "run: --set "))
-        status = record(&program, count, operands);
+        status = record_program(&program, count, operands);
 done:
     free(program.argv);
     return status;
@@ -487,7 +487,7 @@ const struct command command_run = {
     .options = run_options,
     .operands_most = OPERANDS_ANY,
     .runs = true,
-    .run = run,
+    .run = run_main,
 };
 
 /* ---- collect ------------------------------------------------------------- */
@@ -511,7 +511,7 @@ static void wait_for_end(struct launch *l)
     }
 }
 
-static int collect(int count, char **operands)
+static int collect_main(int count, char **operands)
 {
     struct session session = SESSION_CLOSED;
     struct collector_result said = {0};
@@ -557,5 +557,5 @@ const struct command command_collect = {
     .options = collect_options,
     .too_many = "not understood",
     .internal = true,
-    .run = collect,
+    .run = collect_main,
 };

@@ -61,7 +61,7 @@ static void shared_bind(struct query *query)
 }
 
 /* Query the statement NAME about ID, for at most LIMIT rows unless --full. */
-static struct query *ask(const char *name, int64_t id, int64_t limit)
+static struct query *section_query(const char *name, int64_t id, int64_t limit)
 {
     char path[32];
     struct query *query;
@@ -74,7 +74,7 @@ static struct query *ask(const char *name, int64_t id, int64_t limit)
     return query;
 }
 
-static int column(struct query *query, const char *name)
+static int column_index(struct query *query, const char *name)
 {
     int i = 0;
 
@@ -84,16 +84,16 @@ static int column(struct query *query, const char *name)
 }
 
 /* Return the text of the column NAME in the current row, or NULL. */
-static const char *text(struct query *query, const char *name)
+static const char *text_in(struct query *query, const char *name)
 {
-    int i = column(query, name);
+    int i = column_index(query, name);
 
     return query_type(query, i) == QUERY_NULL ? NULL : query_whole(query, i, NULL);
 }
 
-static int64_t integer(struct query *query, const char *name)
+static int64_t integer_in(struct query *query, const char *name)
 {
-    return query_integer(query, column(query, name));
+    return query_integer(query, column_index(query, name));
 }
 
 /* ---- parts that templates cannot express ---------------------------------------- */
@@ -103,7 +103,7 @@ static void nodes_print(struct query *graph)
 {
     static const char *const heads[NODE_CELLS] = {"opcode", "name", "target", "args", "kwargs"};
     size_t columns[NODE_CELLS] = {0}, width = given.full ? 1 << 20 : WIDTH;
-    struct query *query = ask("nodes", integer(graph, "graph_id"), ROWS + 1);
+    struct query *query = section_query("nodes", integer_in(graph, "graph_id"), ROWS + 1);
     int64_t count = 0;
 
     for (int i = 0; i < NODE_CELLS - 1; i++)
@@ -111,7 +111,7 @@ static void nodes_print(struct query *graph)
     /* rows after the first ROWS may be wider than their columns */
     while (query_step(query) && count++ < ROWS)
         for (int i = 0; i < NODE_CELLS - 1; i++) {
-            size_t needed = prose_columns(text(query, heads[i]), width);
+            size_t needed = prose_columns(text_in(query, heads[i]), width);
             if (needed > columns[i] && needed <= 60)
                 columns[i] = needed;
         }
@@ -124,7 +124,7 @@ static void nodes_print(struct query *graph)
             break;
         for (int i = 0; i < NODE_CELLS; i++) {
             fputs(i ? "  " : "    ", stdout);
-            prose_cell(stdout, text(query, heads[i]), width, columns[i]);
+            prose_cell(stdout, text_in(query, heads[i]), width, columns[i]);
         }
         putchar('\n');
     }
@@ -137,10 +137,10 @@ static void nodes_print(struct query *graph)
  * of the compile's time are left out unless --full. */
 static void phase_row(struct query *query)
 {
-    int64_t start = integer(query, "start_ns"), end = integer(query, "end_ns"),
+    int64_t start = integer_in(query, "start_ns"), end = integer_in(query, "end_ns"),
             took = start >= 0 && end > start ? end - start : 0;
     char human[TABLE_HUMAN];
-    const char *words = torch_phase_words(text(query, "name"));
+    const char *words = torch_phase_words(text_in(query, "name"));
 
     while (show.depth > 0 && show.ends[show.depth - 1] <= start)
         show.depth--;
@@ -150,7 +150,7 @@ static void phase_row(struct query *query)
         /* words about the phase's own time, which are not for the whole phase */
         bool own = words && strstr(words, "but for");
         printf("  %9s  %*s", table_duration(human, took), show.depth * 2, "");
-        prose_text(stdout, text(query, "name"), given.full ? SIZE_MAX - 1 : WIDTH);
+        prose_text(stdout, text_in(query, "name"), given.full ? SIZE_MAX - 1 : WIDTH);
         if (words && !own)
             printf(": %s", words);
         putchar('\n');
@@ -243,14 +243,14 @@ static void row_put(struct json *json, struct query *query)
 
 static void rows_put(struct json *json, const char *name, int64_t id, int64_t limit)
 {
-    struct query *query = ask(name, id, limit);
+    struct query *query = section_query(name, id, limit);
 
     json_line(json);
     json_list(json, name), json_lines(json);
     while (query_step(query)) {
         row_put(json, query);
         if (!strcmp(name, "graphs"))
-            rows_put(json, "nodes", integer(query, "graph_id"), JSON_ROWS);
+            rows_put(json, "nodes", integer_in(query, "graph_id"), JSON_ROWS);
         json_end(json);
     }
     json_end(json);
@@ -260,7 +260,7 @@ static void rows_put(struct json *json, const char *name, int64_t id, int64_t li
 static void show_json(void)
 {
     struct json *json = &(struct json){.out = stdout};
-    struct query *query = ask("compiles", 0, COMPILES);
+    struct query *query = section_query("compiles", 0, COMPILES);
 
     json_object(json, NULL), json_lines(json);
     json_string(json, "file", db_path(show.db));
@@ -271,7 +271,7 @@ static void show_json(void)
     while (query_step(query)) {
         row_put(json, query);
         for (size_t i = 0; i < SECTIONS; i++)
-            rows_put(json, sections[i].name, integer(query, "compile_id"), sections[i].rows);
+            rows_put(json, sections[i].name, integer_in(query, "compile_id"), sections[i].rows);
         json_end(json);
     }
     json_end(json), json_end(json);
@@ -303,7 +303,7 @@ static int show_main(int count, char **operands)
     doubts_say(show.db, "what is shown is what it has so far", "there may be more");
     found = find_code(show.db, name, &show.code, stdout, given.json);
     if (found == FIND_ONE) {
-        torch = ask("torch", 0, 1);
+        torch = section_query("torch", 0, 1);
         show.torch = query_step(torch);
         query_close(torch);
         (given.json ? show_json : show_print)();

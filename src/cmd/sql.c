@@ -165,7 +165,7 @@ static bool result_add(struct db *all, struct query **to, struct db *db, const c
 }
 
 /* Run the query SQL on each of TRACES, then print all rows. Returns the exit status. */
-static int traces_ask(struct traces *traces, const char *sql)
+static int query_traces(struct traces *traces, const char *sql)
 {
     struct session session = {.format = table_format(stdout, given.json),
                               .db = db_scratch("sql", "PRAGMA cache_size = -65536")};
@@ -205,7 +205,7 @@ static char *dot_match(const char *text, int again)
                      again);
 }
 
-static char **complete(const char *text, int start, int end)
+static char **complete_word(const char *text, int start, int end)
 {
     rl_attempted_completion_over = 1; /* no file names */
     return rl_completion_matches(text, start == 0 && text[0] == '.' ? dot_match : word_match);
@@ -213,7 +213,7 @@ static char **complete(const char *text, int start, int end)
 
 /* Add STATEMENT to the history. Its lines are joined unless it has comments, whose ends would be
  * lost. */
-static void remember(const struct session *session, char *statement)
+static void remember_statement(const struct session *session, char *statement)
 {
     if (!strstr(statement, "--"))
         for (char *p = statement; *p; p++)
@@ -225,14 +225,14 @@ static void remember(const struct session *session, char *statement)
 }
 
 /* Run LINE, or keep it until its statement is complete. Returns false to leave the prompt. */
-static bool line_take(struct session *session, char *line)
+static bool take_line(struct session *session, char *line)
 {
     char *named = *session->pending ? NULL : sql_named(line), *joined;
 
     if (!*session->pending && !line[strspn(line, "; \t")])
         return true; /* nothing was typed */
     if (!*session->pending && (line[0] == '.' || named)) {
-        remember(session, line);
+        remember_statement(session, line);
         if (!strncmp(line, ".quit", 5) || !strncmp(line, ".exit", 5))
             return false;
         sql_run(session, line[0] == '.' ? line : named);
@@ -244,13 +244,13 @@ static bool line_take(struct session *session, char *line)
     session->pending = joined;
     if (db_complete(joined)) {
         sql_run(session, joined);
-        remember(session, joined);
+        remember_statement(session, joined);
         *joined = 0;
     }
     return true;
 }
 
-static void prompt(struct session *session)
+static void run_prompt(struct session *session)
 {
     bool go_on = true;
 
@@ -258,7 +258,7 @@ static void prompt(struct session *session)
     session->history = state_file("sql_history");
     prompt_begin();
     rl_completer_word_break_characters = " \t\n\"'`<>=;,|&(){}+*/";
-    rl_attempted_completion_function = complete;
+    rl_attempted_completion_function = complete_word;
     stifle_history(HISTORY_LINES);
     if (session->history)
         read_history(session->history);
@@ -275,7 +275,7 @@ static void prompt(struct session *session)
             putchar('\n');
             go_on = false;
         } else {
-            go_on = line_take(session, line);
+            go_on = take_line(session, line);
         }
         free(line);
     }
@@ -311,7 +311,7 @@ static bool is_file(const char *argument)
 
 /* Run TEXT on FILES. If TEXT is NULL, SQL is read at a prompt or from standard input. Returns the
  * exit status. */
-static int files_ask(char **files, const char *text)
+static int query_files(char **files, const char *text)
 {
     struct session session = {.format = table_format(stdout, given.json)};
     struct traces traces = traces_together(files);
@@ -325,13 +325,13 @@ static int files_ask(char **files, const char *text)
         say_error("sql: --then is for the rows of several traces");
     } else if (traces.given) {
         if (text || (text = typed = stdin_read()))
-            status = traces_ask(&traces, text);
+            status = query_traces(&traces, text);
     } else if ((session.db = given.list
                                  ? db_scratch("sql", "")
                                  : db_open(traces.paths.count ? traces.paths.at[0] : NULL))) {
         prompt_catch();
         if (!text && !given.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
-            prompt(&session);
+            run_prompt(&session);
             status = 0;
         } else if (text || (text = typed = stdin_read())) {
             bool ok = sql_run(&session, text);
@@ -396,7 +396,7 @@ static int sql_main(int count, char **operands)
     }
     if (asked)
         operands[count - 1] = NULL;
-    status = files_ask(operands, given.list ? ".queries" : named ? named : text);
+    status = query_files(operands, given.list ? ".queries" : named ? named : text);
     free(named);
     return status;
 }

@@ -115,7 +115,7 @@ static double node_percent(const struct node *node)
     return whole_ns() > 0 ? 100.0 * (double)node->total_ns / (double)whole_ns() : 0;
 }
 
-static struct query *code_ask(const struct node *node)
+static struct query *query_code(const struct node *node)
 {
     struct query *query = db_asked(tree.db, schema_statement("tree/code"), node->code_id);
 
@@ -125,7 +125,7 @@ static struct query *code_ask(const struct node *node)
 
 static void node_print(void *to, const struct node *node)
 {
-    struct query *code = code_ask(node);
+    struct query *code = query_code(node);
     uint32_t indent = (node->depth - 1) * 2;
     char human[TABLE_HUMAN];
     char *words;
@@ -149,7 +149,7 @@ static void node_print(void *to, const struct node *node)
 static void node_json(void *to, const struct node *node)
 {
     struct json *json = to;
-    struct query *code = code_ask(node);
+    struct query *code = query_code(node);
 
     json_object(json, NULL);
     json_integer(json, "depth", node->depth - 1);
@@ -166,7 +166,7 @@ static void node_json(void *to, const struct node *node)
     query_close(code);
 }
 
-static int64_t least_ns(void)
+static int64_t least_shown_ns(void)
 {
     double least = given.least < 0 ? LEAST_SHARE : given.least;
 
@@ -193,7 +193,7 @@ static void tree_print(void)
     page_text_print(&page, tree.frame_id ? "tree/call" : "tree/calls", tree.frame_id);
     putchar('\n');
     table = table_open(stdout, table_format(stdout, false), 6, names);
-    nodes_visit(0, least_ns(), node_print, table);
+    nodes_visit(0, least_shown_ns(), node_print, table);
     table_close(table);
     if (tree.left)
         printf("(%" PRId64 " more; --limit 0 shows all)\n", tree.left);
@@ -210,7 +210,7 @@ static void tree_json(void)
     json_maybe(json, "frame_id", tree.frame_id, tree.frame_id);
     json_list(json, "nodes");
     json_lines(json);
-    nodes_visit(0, least_ns(), node_json, json);
+    nodes_visit(0, least_shown_ns(), node_json, json);
     json_end(json);
     json_integer(json, "left_out", tree.left);
     json_end(json);
@@ -221,7 +221,7 @@ static void tree_json(void)
 
 /* Set tree.frame_id according to --call or --slowest. Returns false on error, which has been
  * reported. */
-static bool call_choose(void)
+static bool choose_call(void)
 {
     struct query *query;
     bool is_ours = true;
@@ -247,7 +247,7 @@ static bool call_choose(void)
 }
 
 /* Report that no stored frame can be the root of a tree. */
-static void none_say(void)
+static void report_no_call(void)
 {
     const char *which = doubts_frames(tree.db);
 
@@ -274,13 +274,13 @@ static const struct option options[] = {
  * has been reported. */
 static bool tree_make(void)
 {
-    if (!call_choose())
+    if (!choose_call())
         return false;
     tree_read();
     if (db_failed(tree.db))
         return false;
     if (!node_at(0)->child) {
-        none_say();
+        report_no_call();
         return false;
     }
     if (given.json)

@@ -283,7 +283,8 @@ static void trace_read(struct trying *trying, const struct attempt *attempt, str
 
 /* Set in SEEN how ATTEMPT's program ended, by the exit status of `dyntrace run`, unless the trace
  * tells. For a job the exit status of its launcher counts. */
-static void end_take(const struct plan *plan, const struct attempt *attempt, struct seen *seen)
+static void read_program_end(const struct plan *plan, const struct attempt *attempt,
+                             struct seen *seen)
 {
     int status = attempt->status;
     bool told = seen->exit_code != UNKNOWN || seen->exit_signal != UNKNOWN;
@@ -378,7 +379,7 @@ static const char *difference_of(struct trying *trying, const struct attempt *at
 }
 
 /* Run the command unchanged again, to learn which words of its output are the same in every run. */
-static void again_make(struct trying *trying)
+static void run_baseline_again(struct trying *trying)
 {
     struct attempt_given attempts = trying->attempts;
 
@@ -398,7 +399,7 @@ static int64_t output_judge(struct trying *trying, const struct attempt *attempt
 {
     if (!output_differs(trying, attempt))
         return 1;
-    again_make(trying);
+    run_baseline_again(trying);
     if (!trying->has_again || !output_differs(trying, attempt))
         return trying->has_again;
     return output_differs(trying, &trying->again) ? UNKNOWN : 0;
@@ -415,7 +416,7 @@ static const char *values_judge(struct trying *trying, const struct attempt *att
     found = values_same(trying->baseline.values, attempt->values);
     if (!found || strcmp(found, "different") != 0)
         return found;
-    again_make(trying);
+    run_baseline_again(trying);
     if (!trying->has_again)
         return found;
     return prose_same(values_same(trying->baseline.values, trying->again.values), "different")
@@ -455,7 +456,7 @@ static struct trial_counts counts_of(const struct trying *trying, const struct s
 
 /* Run, judge and store one attempt. SETTING is "" for the baseline. Returns false if no further run
  * is possible. */
-static bool one_try(struct trying *trying, const char *setting)
+static bool try_setting(struct trying *trying, const char *setting)
 {
     struct arena *arena = &trying->plan.arena;
     bool baseline = !trying->results.count;
@@ -476,7 +477,7 @@ static bool one_try(struct trying *trying, const char *setting)
     if (trying->stopped)
         return false;
     trace_read(trying, &attempt, &seen);
-    end_take(&trying->plan, &attempt, &seen);
+    read_program_end(&trying->plan, &attempt, &seen);
     if (baseline)
         trying->baseline = attempt;
     row = (struct trial_row){
@@ -540,13 +541,13 @@ static bool is_same_thing(const char *a, const char *b)
 }
 
 /* Is no better result possible than COUNTS? */
-static bool is_best(const struct trial_counts *counts)
+static bool is_optimal(const struct trial_counts *counts)
 {
     return !counts->eager && counts->compiles <= 1 && !counts->breaks;
 }
 
 /* Try pairs of the settings that worked, beginning with the best, until no runs are left. */
-static void pairs_try(struct trying *trying)
+static void try_pairs(struct trying *trying)
 {
     LIST(struct result) best = {0};
     bool more = true;
@@ -556,7 +557,7 @@ static void pairs_try(struct trying *trying)
             *list_add(&best) = trying->results.at[i];
     if (best.count)
         qsort(best.at, best.count, sizeof *best.at, by_counts);
-    more = best.count > 1 && !is_best(&best.at[0].counts);
+    more = best.count > 1 && !is_optimal(&best.at[0].counts);
     for (size_t sum = 1; more && sum < 2 * BEST_MOST; sum++)
         for (size_t i = 0; more && 2 * i < sum; i++) {
             size_t j = sum - i;
@@ -565,20 +566,20 @@ static void pairs_try(struct trying *trying)
             if (is_same_thing(best.at[i].setting, best.at[j].setting))
                 continue;
             more = trying->made < (size_t)given.runs &&
-                   one_try(trying, arena_print(&trying->plan.arena, "%s %s", best.at[i].setting,
-                                               best.at[j].setting));
+                   try_setting(trying, arena_print(&trying->plan.arena, "%s %s", best.at[i].setting,
+                                                   best.at[j].setting));
         }
     list_free(&best);
 }
 
-static void all_try(struct trying *trying)
+static void try_all_settings(struct trying *trying)
 {
-    bool more = one_try(trying, "");
+    bool more = try_setting(trying, "");
 
     for (size_t i = 0; more && i < trying->plan.settings.count; i++)
-        more = one_try(trying, trying->plan.settings.at[i]);
+        more = try_setting(trying, trying->plan.settings.at[i]);
     if (more && trying->plan.chosen)
-        pairs_try(trying);
+        try_pairs(trying);
 }
 
 /* ---- printing the trials ----------------------------------------------------- */
@@ -821,7 +822,7 @@ static int trying_run(char *const *files, const char *name, char *const *setting
     if (!is_wanted())
         goto done;
     trying.attempts.stdin_file = stdin_keep(&trying);
-    all_try(&trying);
+    try_all_settings(&trying);
     progress_end(&trying.progress);
     if (print && trying.results.count)
         batch_print(&trying);

@@ -244,7 +244,7 @@ int64_t recorder_cpu_ns(void)
 
 /* The last words of a trace. Only at the end: one that says it is whole is taken at its word
  * (recorder_finished). What collectors took is not known where their state was lost. */
-static bool run_last(sqlite3 *db, unsigned how, int64_t cpu_ns)
+static bool finish_meta(sqlite3 *db, unsigned how, int64_t cpu_ns)
 {
     char *sql = sqlite3_mprintf(
         "DELETE FROM trace.meta WHERE key IN ('session', 'recorder_cpu_ns');"
@@ -277,7 +277,7 @@ bool recorder_join(struct recorder *r, const char *live, const char *frames, uns
                   run(db, schema_statement("recover/end"));
 
     end->cpu_ns += recorder_cpu_ns();
-    joined = joined && run_last(db, how, end->cpu_ns);
+    joined = joined && finish_meta(db, how, end->cpu_ns);
     end->error = recorder_why(db);
     end->full = !joined && is_full(db);
     sqlite3_free(attach);

@@ -45,7 +45,7 @@ static int64_t time_used(void)
 }
 
 /* Print WORDS and end the process. Safe in a signal handler. */
-static _Noreturn void end(const char *words)
+static _Noreturn void end_process(const char *words)
 {
     char line[sizeof name + sizeof memory_words + 20];
 
@@ -64,7 +64,7 @@ static _Noreturn void end(const char *words)
 static void on_time(int unused)
 {
     if (mode == TIMED)
-        end(time_words);
+        end_process(time_words);
 }
 
 /* Arm the timer for the remaining time, or disarm it. */
@@ -182,9 +182,9 @@ const char *bounds_time_over(void)
 void bounds_memory_over(void)
 {
     if (armed)
-        end(memory_words);
+        end_process(memory_words);
     if (needed)
-        end("out of memory");
+        end_process("out of memory");
 }
 
 void bounds_memory_needed(bool is)
@@ -212,7 +212,7 @@ void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *old, size_t size);
 char *__real_strdup(const char *text);
 
-static void *given(void *made, size_t wanted)
+static void *require_memory(void *made, size_t wanted)
 {
     if (!made && wanted)
         bounds_memory_over();
@@ -221,20 +221,20 @@ static void *given(void *made, size_t wanted)
 
 void *__wrap_malloc(size_t size)
 {
-    return given(__real_malloc(size), size);
+    return require_memory(__real_malloc(size), size);
 }
 
 void *__wrap_calloc(size_t count, size_t size)
 {
-    return given(__real_calloc(count, size), count && size);
+    return require_memory(__real_calloc(count, size), count && size);
 }
 
 void *__wrap_realloc(void *old, size_t size)
 {
-    return given(__real_realloc(old, size), size);
+    return require_memory(__real_realloc(old, size), size);
 }
 
 char *__wrap_strdup(const char *text)
 {
-    return given(__real_strdup(text), 1);
+    return require_memory(__real_strdup(text), 1);
 }

@@ -67,7 +67,7 @@ void json_escape(FILE *out, const char *text, size_t bytes, enum json_escape for
     }
 }
 
-static void quote(FILE *out, const char *text, size_t bytes)
+static void write_quoted(FILE *out, const char *text, size_t bytes)
 {
     putc_unlocked('"', out);
     json_escape(out, text, bytes, ESCAPE_STRING);
@@ -89,12 +89,12 @@ void json_key(struct json *json, const char *key)
     json->broken = false;
     level->any = true;
     if (key) {
-        quote(json->out, key, strlen(key));
+        write_quoted(json->out, key, strlen(key));
         fputs_unlocked(json->compact ? ":" : ": ", json->out);
     }
 }
 
-static void begin(struct json *json, const char *key, char open, char close)
+static void begin_level(struct json *json, const char *key, char open, char close)
 {
     json_key(json, key);
     putc_unlocked(open, json->out);
@@ -104,12 +104,12 @@ static void begin(struct json *json, const char *key, char open, char close)
 
 void json_object(struct json *json, const char *key)
 {
-    begin(json, key, '{', '}');
+    begin_level(json, key, '{', '}');
 }
 
 void json_list(struct json *json, const char *key)
 {
-    begin(json, key, '[', ']');
+    begin_level(json, key, '[', ']');
 }
 
 void json_end(struct json *json)
@@ -141,7 +141,7 @@ void json_null(struct json *json, const char *key)
 void json_bytes(struct json *json, const char *key, const char *text, size_t bytes)
 {
     json_key(json, key);
-    quote(json->out, text, bytes);
+    write_quoted(json->out, text, bytes);
 }
 
 void json_string(struct json *json, const char *key, const char *text)

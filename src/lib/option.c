@@ -126,8 +126,8 @@ const struct option *option_find(const struct option *options, const char *argum
 }
 
 /* Read the option at ARGV[*AT]. Returns false on an error, which has been reported. */
-static bool take(const char *command, const struct option *option, const char *value, char **argv,
-                 int *at)
+static bool read_option(const char *command, const struct option *option, const char *value,
+                        char **argv, int *at)
 {
     const char *argument = argv[*at], *why = option_empty;
     int length = (int)(argument[1] == '-' ? strcspn(argument, "=") : 2);
@@ -179,7 +179,7 @@ int option_parse(const char *command, const struct option *options, bool stop, i
         if (dashed)
             option = option_find(options, a, &value);
         if (option && option->read) {
-            if (!take(command, option, value, argv, &i))
+            if (!read_option(command, option, value, argv, &i))
                 return OPTION_BAD;
             continue;
         }

@@ -22,7 +22,7 @@ static char *volatile unfinished;
 static struct sigaction before[NSIG];
 
 /* Remove the unfinished file. Safe in a signal handler. */
-static void take_away(void)
+static void remove_unfinished(void)
 {
     if (unfinished)
         unlink(unfinished); /* SQLite has created no journal beside it, see db_make */
@@ -30,18 +30,18 @@ static void take_away(void)
 
 static void on_signal(int number)
 {
-    take_away();
+    remove_unfinished();
     sigaction(number, &before[number], NULL);
     raise(number);
 }
 
 /* Remove PATH when a signal ends the program. If PATH is NULL, stop doing so. */
-static void watch(char *path)
+static void remove_on_signal(char *path)
 {
     struct sigaction act = {.sa_handler = on_signal}, old;
 
     unfinished = path;
-    bounds_at_end(take_away);
+    bounds_at_end(remove_unfinished);
     for (int i = 0; i < ENDING; i++) {
         int number = ending[i];
         sigaction(number, NULL, &old);
@@ -105,7 +105,8 @@ bool out_open(struct out_file *out, const char *path, bool force)
     }
     out->path = strdup(path);
     out->temporary = say_print("%s.XXXXXX", path);
-    watch(out->temporary); /* before the file exists: mkstemp() fills in the name first */
+    /* before the file exists: mkstemp() fills in the name first */
+    remove_on_signal(out->temporary);
     fd = mkstemp(out->temporary);
     out->file = fd < 0 ? NULL : fdopen(fd, "w");
     if (!out->file) {
@@ -118,7 +119,7 @@ bool out_open(struct out_file *out, const char *path, bool force)
 }
 
 /* Flush FILE and check for write errors. Reports an error once. */
-static bool flush(FILE *file, const char *name)
+static bool flush_file(FILE *file, const char *name)
 {
     errno = 0;
     if (fflush(file) == 0 && !ferror(file))
@@ -130,14 +131,14 @@ static bool flush(FILE *file, const char *name)
 
 bool out_flush(void)
 {
-    return flush(stdout, "output");
+    return flush_file(stdout, "output");
 }
 
 bool out_commit(struct out_file *out)
 {
     int moved;
 
-    if (!flush(out->file, out->path ? out->path : "output"))
+    if (!flush_file(out->file, out->path ? out->path : "output"))
         return false;
     if (!out->path)
         return true;
@@ -154,7 +155,7 @@ bool out_commit(struct out_file *out)
                   errno == EEXIST ? "exists already; --force replaces it" : strerror(errno));
         return false;
     }
-    watch(NULL);
+    remove_on_signal(NULL);
     free(out->temporary);
     out->temporary = NULL;
     return true;
@@ -166,7 +167,7 @@ void out_close(struct out_file *out)
         fclose(out->file);
     if (out->temporary) {
         unlink(out->temporary);
-        watch(NULL);
+        remove_on_signal(NULL);
         free(out->temporary);
     }
     free(out->path);

@@ -381,7 +381,7 @@ static void json_put(struct table *table, enum kind kind, const char *text, size
 
 /* ---- cells --------------------------------------------------------------- */
 
-static void put(struct table *table, enum kind kind, const char *text, size_t bytes)
+static void put_cell(struct table *table, enum kind kind, const char *text, size_t bytes)
 {
     bool last = table->filled + 1 == table->count;
 
@@ -400,20 +400,20 @@ static void put(struct table *table, enum kind kind, const char *text, size_t by
 
 void table_text(struct table *table, const char *text, size_t bytes)
 {
-    put(table, TEXT, text, bytes);
+    put_cell(table, TEXT, text, bytes);
 }
 
 void table_string(struct table *table, const char *text)
 {
     if (text)
-        put(table, TEXT, text, strlen(text));
+        put_cell(table, TEXT, text, strlen(text));
     else
         table_null(table);
 }
 
 void table_figure(struct table *table, const char *text)
 {
-    put(table, FIGURE, text, strlen(text));
+    put_cell(table, FIGURE, text, strlen(text));
 }
 
 void table_integer(struct table *table, int64_t value)
@@ -421,7 +421,7 @@ void table_integer(struct table *table, int64_t value)
     char digits[JSON_DIGITS];
     size_t length = json_decimal(digits, value);
 
-    put(table, NUMBER, digits, length);
+    put_cell(table, NUMBER, digits, length);
 }
 
 void table_real(struct table *table, double value)
@@ -432,7 +432,7 @@ void table_real(struct table *table, double value)
     if ((table->format == TABLE_JSON || table->format == TABLE_LINES) && !isfinite(value))
         table_null(table);
     else
-        put(table, NUMBER, digits, strlen(json_digits(digits, value)));
+        put_cell(table, NUMBER, digits, strlen(json_digits(digits, value)));
 }
 
 void table_blob(struct table *table, const void *bytes, size_t count)
@@ -442,18 +442,18 @@ void table_blob(struct table *table, const void *bytes, size_t count)
 
     for (size_t i = 0; i < count; i++)
         sprintf(text + i * 2, "%02x", p[i]);
-    put(table, TEXT, text, count * 2);
+    put_cell(table, TEXT, text, count * 2);
     free(text);
 }
 
 void table_null(struct table *table)
 {
-    put(table, NONE, "NULL", 4);
+    put_cell(table, NONE, "NULL", 4);
 }
 
 void table_json(struct table *table, const char *json)
 {
-    put(table, JSON, json, strlen(json));
+    put_cell(table, JSON, json, strlen(json));
 }
 
 bool table_close(struct table *table)
@@ -484,7 +484,7 @@ bool table_close(struct table *table)
 /* Print N, a number of thousandths of the first of UNITS, with three digits. Each unit is a
  * thousand times the one before, and the unit that suits is chosen. Final zeros are left out if the
  * number is exact: "4.2 ms" is exact, "4.20 ms" was rounded. */
-static const char *human(char *made, int64_t n, const char *const *units)
+static const char *print_human(char *made, int64_t n, const char *const *units)
 {
     int64_t one = 1000;
     double size = fabs((double)n);
@@ -504,7 +504,7 @@ const char *table_duration(char *made, int64_t nanoseconds)
     double size = fabs((double)nanoseconds);
 
     if (size < 99.95e9 && size >= 1e3)
-        return human(made, nanoseconds, (const char *[]){"us", "ms", "s", NULL});
+        return print_human(made, nanoseconds, (const char *[]){"us", "ms", "s", NULL});
     if (size < 1e3)
         snprintf(made, TABLE_HUMAN, "%" PRId64 " ns", nanoseconds);
     else if (size < 3600e9)
@@ -522,5 +522,5 @@ const char *table_count(char *made, int64_t count)
         snprintf(made, TABLE_HUMAN, "%" PRId64, count);
         return made;
     }
-    return human(made, count, (const char *[]){"k", "M", "G", NULL});
+    return print_human(made, count, (const char *[]){"k", "M", "G", NULL});
 }

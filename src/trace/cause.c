@@ -32,7 +32,7 @@ enum { HEAD_BYTES = 120 };
 /* If the expected and the actual value begin with the aspect, such as "size[0] = " or "dtype ",
  * copy this beginning to HEAD and return its length. Otherwise return 0: the texts are
  * values only. */
-static size_t part_head(const struct cause *cause, char head[HEAD_BYTES])
+static size_t copy_head(const struct cause *cause, char head[HEAD_BYTES])
 {
     size_t length;
 
@@ -53,14 +53,14 @@ static const char *value_in(const struct cause *cause, const char *text)
 {
     char head[HEAD_BYTES];
 
-    return text && *text ? text + part_head(cause, head) : NULL;
+    return text && *text ? text + copy_head(cause, head) : NULL;
 }
 
 char *cause_part(const struct cause *cause)
 {
     char head[HEAD_BYTES];
 
-    return part_head(cause, head) ? strndup(head, strcspn(head, " ")) : NULL;
+    return copy_head(cause, head) ? strndup(head, strcspn(head, " ")) : NULL;
 }
 
 const char *cause_wanted(const struct cause *cause)
@@ -84,8 +84,8 @@ const char *cause_seen(const struct cause *cause)
 
 /* Is CAUSE about ASPECT of its whole source, as "length" is about `len(x)`? False if ABOUT, the
  * source's text, already begins with CALL ("len("). */
-static bool is_of(const struct cause *cause, const char *part, const char *about,
-                  const char *aspect, const char *call)
+static bool is_about_whole(const struct cause *cause, const char *part, const char *about,
+                           const char *aspect, const char *call)
 {
     bool is_whole = prose_same(cause->aspect, aspect) && !part && prose_filled(cause->source);
 
@@ -95,9 +95,9 @@ static bool is_of(const struct cause *cause, const char *part, const char *about
 char *cause_called(const struct cause *cause)
 {
     char *about = cause_about(cause), *part = cause_part(cause), *written = expression_of(about);
-    const char *call = is_of(cause, part, about, "length", "len(")  ? "len("
-                       : is_of(cause, part, about, "type", "type(") ? "type("
-                                                                    : NULL;
+    const char *call = is_about_whole(cause, part, about, "length", "len(")  ? "len("
+                       : is_about_whole(cause, part, about, "type", "type(") ? "type("
+                                                                             : NULL;
     char *name = say_print("%s%s%s%s%s", call ? call : "", written, call ? ")" : "",
                            part ? " " : "", part ? part : "");
 

@@ -34,7 +34,7 @@ struct count *counts_of(const struct counts *counts, int64_t code_id, int64_t th
 }
 
 /* Like counts_of, but create the count if there is none. */
-static struct count *count_make(struct counts *counts, int64_t code_id, int64_t thread_id)
+static struct count *make_count(struct counts *counts, int64_t code_id, int64_t thread_id)
 {
     int64_t process_id = process_of(counts, thread_id),
             never = counts->warmup ? INT64_MAX : INT64_MIN, *first;
@@ -88,7 +88,7 @@ void counts_tick(struct counts *counts, int64_t lookup_id)
 }
 
 /* Count one call, a row of `lookup`. A call without a lookup has lookup_id 0. */
-static bool call_count(void *context, const int64_t *values, unsigned nulls)
+static bool count_call(void *context, const int64_t *values, unsigned nulls)
 {
     const struct row_lookup *l = (const void *)values;
     int64_t id = (int64_t)l->lookup_id, code_id = (int64_t)l->code_id,
@@ -101,7 +101,7 @@ static bool call_count(void *context, const int64_t *values, unsigned nulls)
     if (id && outcome == OUTCOME_SKIP) /* a row of skipped_calls counts this call, or none does */
         return true;
     counts_tick(counts, id);
-    count = count_make(counts, code_id, thread_id);
+    count = make_count(counts, code_id, thread_id);
     if ((outcome == OUTCOME_HIT || outcome_facts[outcome].missed) && outcome != OUTCOME_DECLINED)
         count->turned_away = false;
     if (count->seen++ < counts->warmup)
@@ -121,7 +121,7 @@ static bool call_count(void *context, const int64_t *values, unsigned nulls)
 
 /* Note that the function CODE_ID was compiled or examined by the compiler, so no process skipped it
  * unread. */
-static void looked_at(struct counts *counts, int64_t code_id)
+static void note_examined(struct counts *counts, int64_t code_id)
 {
     int64_t *first = map_get(&counts->by_code, code_id);
 
@@ -137,13 +137,13 @@ bool counts_read(struct counts *counts, struct db *db, struct progress *progress
     counts->last_id = db_integer(db, 0, "SELECT MAX(lookup_id) FROM lookup");
     db_rows(threads, db, "SELECT thread_id, process_id FROM thread WHERE process_id IS NOT NULL") *
         map_put(&counts->threads, query_integer(threads, 0)) = query_integer(threads, 1);
-    scan_rows(db, TABLE_lookup, call_count, counts);
+    scan_rows(db, TABLE_lookup, count_call, counts);
     db_each(db, "SELECT each(0, 0, thread_id, code_id, start_ns, 0, 4) FROM skipped_calls",
-            call_count, counts);
+            count_call, counts);
     for (size_t i = 0; i < counts->all.count; i++) {
         struct count *count = &counts->all.at[i];
         if (!count->turned_away)
-            looked_at(counts, count->code_id);
+            note_examined(counts, count->code_id);
         if (count->process_id != NO_PROCESS)
             continue;
         query_bind_integer(home, 1, count->code_id);
@@ -153,7 +153,7 @@ bool counts_read(struct counts *counts, struct db *db, struct progress *progress
     }
     db_rows(compiled, db,
             "SELECT DISTINCT code_id FROM compile WHERE outcome IS NOT 'skipped' AND code_id IS "
-            "NOT NULL") looked_at(counts, query_integer(compiled, 0));
+            "NOT NULL") note_examined(counts, query_integer(compiled, 0));
     query_close(home);
     return !db_failed(db);
 }

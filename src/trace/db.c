@@ -149,7 +149,7 @@ static const char *error_words(sqlite3 *handle, int status)
 
 /* SQLite calls this function every few milliseconds of a query. A result other than 0 stops the
  * query. */
-static int progress(void *context)
+static int on_progress(void *context)
 {
     struct db *db = context;
 
@@ -182,7 +182,7 @@ static int connect(struct db *db, const char *uri, int flags, const char *vfs)
     path_reach();
     status = sqlite3_open_v2(uri, &db->handle, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, vfs);
     harden(db->handle);
-    sqlite3_progress_handler(db->handle, PROGRESS_STEPS, progress, db);
+    sqlite3_progress_handler(db->handle, PROGRESS_STEPS, on_progress, db);
     if (status == SQLITE_OK)
         db->functions = functions_add(db->handle);
     return status;
@@ -460,7 +460,7 @@ void db_on_progress(struct db *db, void (*call)(void *context), void *context)
 
 bool db_interrupted(struct db *db)
 {
-    return progress(db) || atomic_load(&db->interrupted);
+    return on_progress(db) || atomic_load(&db->interrupted);
 }
 
 struct sqlite3 *db_sqlite(struct db *db)

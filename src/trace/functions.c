@@ -60,7 +60,7 @@ static const char *text_of(sqlite3_value *value)
     return text && sqlite3_value_bytes(value) <= TEXT_MOST ? text : NULL;
 }
 
-static void result(sqlite3_context *context, char *text)
+static void return_text(sqlite3_context *context, char *text)
 {
     if (text)
         sqlite3_result_text(context, text, -1, free);
@@ -68,22 +68,22 @@ static void result(sqlite3_context *context, char *text)
         sqlite3_result_null(context);
 }
 
-static void as_written(sqlite3_context *context, int count, sqlite3_value **values)
+static void sql_as_written(sqlite3_context *context, int count, sqlite3_value **values)
 {
     const char *text = text_of(values[0]);
 
     if (text)
-        result(context, expression_of(text));
+        return_text(context, expression_of(text));
     else
         sqlite3_result_value(context, values[0]);
 }
 
-static void brief(sqlite3_context *context, int count, sqlite3_value **values)
+static void sql_brief(sqlite3_context *context, int count, sqlite3_value **values)
 {
     const char *text = text_of(values[0]);
 
     if (text)
-        result(context, brief_of(text, text_of(values[1])));
+        return_text(context, brief_of(text, text_of(values[1])));
     else
         sqlite3_result_value(context, values[0]);
 }
@@ -101,29 +101,29 @@ static struct cause cause_of(sqlite3_value **values)
                           .text = text_of(values[6])};
 }
 
-static void name(sqlite3_context *context, int count, sqlite3_value **values)
+static void sql_cause_name(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct cause cause = cause_of(values);
 
-    result(context, cause_called(&cause));
+    return_text(context, cause_called(&cause));
 }
 
-static void expected(sqlite3_context *context, int count, sqlite3_value **values)
+static void sql_cause_expected(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct cause cause = cause_of(values);
 
-    result(context, cause_expected(&cause));
+    return_text(context, cause_expected(&cause));
 }
 
-static void actual(sqlite3_context *context, int count, sqlite3_value **values)
+static void sql_cause_actual(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct cause cause = cause_of(values);
 
-    result(context, cause_actual(&cause));
+    return_text(context, cause_actual(&cause));
 }
 
 /* The actual value as recorded. A list of such values is shortened as a whole later. */
-static void seen(sqlite3_context *context, int count, sqlite3_value **values)
+static void sql_cause_seen(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct cause cause = cause_of(values);
     const char *value = cause_seen(&cause);
@@ -131,31 +131,31 @@ static void seen(sqlite3_context *context, int count, sqlite3_value **values)
     sqlite3_result_text(context, value, -1, SQLITE_TRANSIENT);
 }
 
-static void words(sqlite3_context *context, int count, sqlite3_value **values)
+static void sql_cause_words(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct cause cause = cause_of(values);
 
-    result(context, cause_sentence(&cause));
+    return_text(context, cause_sentence(&cause));
 }
 
-static void needed_by(sqlite3_context *context, int count, sqlite3_value **values)
+static void sql_needed_by(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct functions *functions = sqlite3_user_data(context);
     const char *stack = text_of(values[0]);
 
     if (stack && *stack)
-        result(context, user_stack_line(stack, text_of(values[1]), text_of(values[2]),
-                                        functions_lines(functions)));
+        return_text(context, user_stack_line(stack, text_of(values[1]), text_of(values[2]),
+                                             functions_lines(functions)));
 }
 
-static void stack_path(sqlite3_context *context, int count, sqlite3_value **values)
+static void sql_stack_path(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    result(context, user_stack_path(text_of(values[0])));
+    return_text(context, user_stack_path(text_of(values[0])));
 }
 
 /* One part of torch's reason: 'what', 'why' or 'hint'. NULL if the reason does not have
  * this part. */
-static void reason_part(sqlite3_context *context, int count, sqlite3_value **values)
+static void sql_reason_part(sqlite3_context *context, int count, sqlite3_value **values)
 {
     const char *part = text_of(values[1]);
     const struct torch_reason reason = torch_reason_split(text_of(values[0]));
@@ -174,13 +174,13 @@ static void reason_part(sqlite3_context *context, int count, sqlite3_value **val
 }
 
 /* "the rest of f after line 12" for the name of a resume function; NULL for other names. */
-static void resume_words(sqlite3_context *context, int count, sqlite3_value **values)
+static void sql_resume_words(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    result(context, torch_rest_words(text_of(values[0]), SIZE_MAX - 1));
+    return_text(context, torch_rest_words(text_of(values[0]), SIZE_MAX - 1));
 }
 
 /* Our view `functions` calls this function, so it cannot be restricted to top-level SQL. */
-static void function_of(sqlite3_context *context, int count, sqlite3_value **values)
+static void sql_function_of(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct functions *functions = sqlite3_user_data(context);
     int64_t found = 0;
@@ -200,17 +200,17 @@ static const struct {
     int arguments;
     void (*call)(sqlite3_context *context, int count, sqlite3_value **values);
 } functions_made[] = {
-    {"as_written", 1, as_written},
-    {"brief", 2, brief},
-    {"cause_name", CAUSE_ARGUMENTS, name},
-    {"cause_expected", CAUSE_ARGUMENTS, expected},
-    {"cause_actual", CAUSE_ARGUMENTS, actual},
-    {"cause_seen", CAUSE_ARGUMENTS, seen},
-    {"cause_words", CAUSE_ARGUMENTS, words},
-    {"needed_by", 3, needed_by},
-    {"reason_part", 2, reason_part},
-    {"resume_words", 1, resume_words},
-    {"stack_path", 1, stack_path},
+    {"as_written", 1, sql_as_written},
+    {"brief", 2, sql_brief},
+    {"cause_name", CAUSE_ARGUMENTS, sql_cause_name},
+    {"cause_expected", CAUSE_ARGUMENTS, sql_cause_expected},
+    {"cause_actual", CAUSE_ARGUMENTS, sql_cause_actual},
+    {"cause_seen", CAUSE_ARGUMENTS, sql_cause_seen},
+    {"cause_words", CAUSE_ARGUMENTS, sql_cause_words},
+    {"needed_by", 3, sql_needed_by},
+    {"reason_part", 2, sql_reason_part},
+    {"resume_words", 1, sql_resume_words},
+    {"stack_path", 1, sql_stack_path},
 };
 
 struct functions *functions_add(sqlite3 *handle)
@@ -223,7 +223,7 @@ struct functions *functions_add(sqlite3 *handle)
                                    SQLITE_UTF8 | SQLITE_DIRECTONLY, functions,
                                    functions_made[i].call, NULL, NULL, NULL);
     sqlite3_create_function_v2(handle, "function_of", 1, SQLITE_UTF8 | SQLITE_INNOCUOUS, functions,
-                               function_of, NULL, NULL, NULL);
+                               sql_function_of, NULL, NULL, NULL);
     return functions;
 }
 

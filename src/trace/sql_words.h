@@ -22,9 +22,9 @@ char *sql_named(const char *line);
  * "views" or "trace". Returns NULL if there is none. */
 const char *sql_text(const char *name);
 
-/* Return the next word of LIST that begins with TEXT. AGAIN is 0 in the first call of a search, whose
- * position is kept in *NEXT. TEXT may be "f.par": the part up to the last dot is kept. Returns NULL
- * if there is no further match. The caller frees the word. */
+/* Return the next word of LIST that begins with TEXT. AGAIN is 0 in the first call of a search,
+ * whose position is kept in *NEXT. TEXT may be "f.par": the part up to the last dot is kept.
+ * Returns NULL if there is no further match. The caller frees the word. */
 char *sql_match(const char *text, const char *const *list, size_t count, size_t *next, int again);
 
 #endif

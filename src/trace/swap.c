@@ -17,14 +17,14 @@ struct swap {
 
 static sqlite3_vfs *own; /* SQLite's default VFS */
 
-static sqlite3_file *below(sqlite3_file *file)
+static sqlite3_file *own_file(sqlite3_file *file)
 {
     return ((struct swap *)file)->file;
 }
 
 static bool is_open(sqlite3_file *file)
 {
-    return below(file)->pMethods;
+    return own_file(file)->pMethods;
 }
 
 static void file_close(struct swap *swap)
@@ -41,13 +41,14 @@ static void file_close(struct swap *swap)
 static int swap_close(sqlite3_file *file)
 {
     file_close((struct swap *)file);
-    free(below(file));
+    free(own_file(file));
     return SQLITE_OK;
 }
 
 static int swap_read(sqlite3_file *file, void *to, int bytes, sqlite3_int64 at)
 {
-    return is_open(file) ? below(file)->pMethods->xRead(below(file), to, bytes, at) : SQLITE_IOERR;
+    return is_open(file) ? own_file(file)->pMethods->xRead(own_file(file), to, bytes, at)
+                         : SQLITE_IOERR;
 }
 
 static int swap_write(sqlite3_file *file, const void *from, int bytes, sqlite3_int64 at)
@@ -67,43 +68,43 @@ static int swap_sync(sqlite3_file *file, int flags)
 
 static int swap_size(sqlite3_file *file, sqlite3_int64 *size)
 {
-    return is_open(file) ? below(file)->pMethods->xFileSize(below(file), size) : SQLITE_IOERR;
+    return is_open(file) ? own_file(file)->pMethods->xFileSize(own_file(file), size) : SQLITE_IOERR;
 }
 
 static int swap_lock(sqlite3_file *file, int lock)
 {
     if (!((struct swap *)file)->locks)
         return SQLITE_OK;
-    return is_open(file) ? below(file)->pMethods->xLock(below(file), lock) : SQLITE_IOERR;
+    return is_open(file) ? own_file(file)->pMethods->xLock(own_file(file), lock) : SQLITE_IOERR;
 }
 
 static int swap_unlock(sqlite3_file *file, int lock)
 {
     return is_open(file) && ((struct swap *)file)->locks
-               ? below(file)->pMethods->xUnlock(below(file), lock)
+               ? own_file(file)->pMethods->xUnlock(own_file(file), lock)
                : SQLITE_OK;
 }
 
 static int swap_reserved(sqlite3_file *file, int *reserved)
 {
-    return is_open(file) ? below(file)->pMethods->xCheckReservedLock(below(file), reserved)
+    return is_open(file) ? own_file(file)->pMethods->xCheckReservedLock(own_file(file), reserved)
                          : SQLITE_IOERR;
 }
 
 static int swap_control(sqlite3_file *file, int what, void *argument)
 {
-    return is_open(file) ? below(file)->pMethods->xFileControl(below(file), what, argument)
+    return is_open(file) ? own_file(file)->pMethods->xFileControl(own_file(file), what, argument)
                          : SQLITE_NOTFOUND;
 }
 
 static int swap_sector(sqlite3_file *file)
 {
-    return is_open(file) ? below(file)->pMethods->xSectorSize(below(file)) : 4096;
+    return is_open(file) ? own_file(file)->pMethods->xSectorSize(own_file(file)) : 4096;
 }
 
 static int swap_device(sqlite3_file *file)
 {
-    return is_open(file) ? below(file)->pMethods->xDeviceCharacteristics(below(file)) : 0;
+    return is_open(file) ? own_file(file)->pMethods->xDeviceCharacteristics(own_file(file)) : 0;
 }
 
 static const sqlite3_io_methods methods = {

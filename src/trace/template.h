@@ -37,9 +37,12 @@ struct value {
 
 /* The formats of a field, and the word for each in the files of schemas/:
  *
- *     text to spark           for texts; the last two parts of a path; how a process ended; a value,
- *                             shortened so that it differs from the value beside it; an outcome in
- *                             its style; a line of small bars
+ *     text                    a text
+ *     path                    the last two parts of a path
+ *     ended                   how a process ended
+ *     differ                  a value, shortened so that it differs from the value beside it
+ *     outcome                 an outcome, in its style
+ *     spark                   a line of small bars
  *     words                   what an outcome means
  *     phase, reason           what a phase of torch's compile is about; what broke torch's graph
  *     percent, share, rough   a number with one decimal, with three digits, with two digits

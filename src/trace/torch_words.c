@@ -73,18 +73,18 @@ char *torch_rest_words(const char *qualname, size_t width)
 
 /* ---- reasons ------------------------------------------------------------- */
 
-static bool begins(const char *text, const char *words)
+static bool begins_with(const char *text, const char *words)
 {
     return !strncmp(text, words, strlen(words));
 }
 
 /* If LINE begins with LABEL and a text follows, keep the text in PART, unless PART has one already.
  * Returns whether LINE is such a line. */
-static bool take(char part[TORCH_PART], const char *line, const char *label)
+static bool take_part(char part[TORCH_PART], const char *line, const char *label)
 {
     const char *text = line + strlen(label);
 
-    if (!begins(line, label) || !*text)
+    if (!begins_with(line, label) || !*text)
         return false;
     if (!*part)
         snprintf(part, TORCH_PART, "%s", text + strspn(text, " "));
@@ -92,7 +92,7 @@ static bool take(char part[TORCH_PART], const char *line, const char *label)
 }
 
 /* Is LINE a hint about the program? torch adds the hints listed here to most messages. */
-static bool hint_useful(const char *line)
+static bool is_useful_hint(const char *line)
 {
     static const char *const others[] = {"Please report",
                                          "It may be possible to write Dynamo",
@@ -104,7 +104,7 @@ static bool hint_useful(const char *line)
 
     line += strlen("Hint:") + strspn(line + strlen("Hint:"), " ");
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (begins(line, others[i]))
+        if (begins_with(line, others[i]))
             return false;
     return true;
 }
@@ -127,12 +127,13 @@ struct torch_reason torch_reason_split(const char *reason)
         else if (made.what[what - 1] ==
                  ':') /* "backend='mine' raised:": the next line has the rest */
             snprintf(made.what + what, TORCH_PART - what, " %s", line);
-        else if (!take(made.why, line, "Explanation:") &&
-                 !begins(line, "Developer debug context:") &&
-                 !(begins(line, "Hint:") &&
-                   (!hint_useful(line) || take(made.hint, line, "Hint:"))) &&
+        else if (!take_part(made.why, line, "Explanation:") &&
+                 !begins_with(line, "Developer debug context:") &&
+                 !(begins_with(line, "Hint:") &&
+                   (!is_useful_hint(line) || take_part(made.hint, line, "Hint:"))) &&
                  !*made.why && !indented &&
-                 (begins(made.what, "generic_jump") || begins(made.what, "step_unsupported")))
+                 (begins_with(made.what, "generic_jump") ||
+                  begins_with(made.what, "step_unsupported")))
             /* the first line names only the instruction at which the graph broke; this line is the
              * cause */
             snprintf(made.what, TORCH_PART, "%s", line);
@@ -170,7 +171,7 @@ const char *torch_phase_words(const char *name)
         {"PyCodeCache.load_by_key_path", "loading generated code"},
     };
 
-    if (begins(name, "compile_attempt_"))
+    if (begins_with(name, "compile_attempt_"))
         name = "compile_attempt";
     for (size_t i = 0; i < sizeof phases / sizeof *phases; i++)
         if (!strcmp(phases[i].name, name))

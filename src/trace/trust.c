@@ -16,8 +16,8 @@
 /* Return the first column of the first row of SQL, with TEXT bound to ?1 and SECOND to ?2. The
  * caller frees it. Returns NULL if there is no row, and after an error. *STATUS is the first error;
  * if it is set already, nothing is run. */
-static char *ask(sqlite3 *handle, int *status, const char *sql, const char *text,
-                 const char *second)
+static char *first_text(sqlite3 *handle, int *status, const char *sql, const char *text,
+                        const char *second)
 {
     sqlite3_stmt *statement = NULL;
     char *found = NULL;
@@ -34,9 +34,9 @@ static char *ask(sqlite3 *handle, int *status, const char *sql, const char *text
     return found;
 }
 
-static int64_t ask_number(sqlite3 *handle, int *status, const char *sql, int64_t otherwise)
+static int64_t first_number(sqlite3 *handle, int *status, const char *sql, int64_t otherwise)
 {
-    char *found = ask(handle, status, sql, NULL, NULL);
+    char *found = first_text(handle, status, sql, NULL, NULL);
 
     if (found)
         otherwise = strtoll(found, NULL, 10);
@@ -72,16 +72,17 @@ static void made_find(void)
     sqlite3_open(":memory:", &ours);
     sqlite3_exec(ours, schema_trace_sql, NULL, NULL, NULL);
     sqlite3_exec(ours, schema_views_sql, NULL, NULL, NULL);
-    made.words = ask(ours, &status, schema_words, NULL, NULL);
-    made.json = ask(ours, &status,
-                    "SELECT json_group_array(json_object('type', type, 'name', name, 'sql', sql)) "
-                    "FROM sqlite_schema",
-                    NULL, NULL);
-    made.views = ask(ours, &status,
-                     "SELECT group_concat('CREATE TEMP ' || replace(substr(sql, 8), "
-                     "'" FUNCTION_ID_VIEW "', '" FUNCTION_ID_OURS "'), ';') FROM "
-                     "sqlite_schema WHERE type = 'view'",
-                     NULL, NULL);
+    made.words = first_text(ours, &status, schema_words, NULL, NULL);
+    made.json =
+        first_text(ours, &status,
+                   "SELECT json_group_array(json_object('type', type, 'name', name, 'sql', sql)) "
+                   "FROM sqlite_schema",
+                   NULL, NULL);
+    made.views = first_text(ours, &status,
+                            "SELECT group_concat('CREATE TEMP ' || replace(substr(sql, 8), "
+                            "'" FUNCTION_ID_VIEW "', '" FUNCTION_ID_OURS "'), ';') FROM "
+                            "sqlite_schema WHERE type = 'view'",
+                            NULL, NULL);
     sqlite3_close(ours);
 }
 
@@ -93,13 +94,13 @@ const char *trust_schema_made(void)
 
 char *trust_schema(sqlite3 *handle, int *status)
 {
-    return ask(handle, status, schema_placed, NULL, NULL);
+    return first_text(handle, status, schema_placed, NULL, NULL);
 }
 
 /* Is the schema of HANDLE's file ours, word for word? If so, SQLite has parsed the same text. */
 static bool schema_is_ours(sqlite3 *handle, int *status)
 {
-    char *words = ask(handle, status, schema_words, NULL, NULL);
+    char *words = first_text(handle, status, schema_words, NULL, NULL);
     bool same;
 
     pthread_once(&made_once, made_find);
@@ -116,7 +117,7 @@ static void younger_make(sqlite3 *handle, const char *theirs, int *status)
         "SELECT group_concat('CREATE TEMP ' || substr(value ->> 'sql', 8), ';') FROM json_each(?1) "
         "WHERE value ->> 'name' IN " YOUNGER " AND value ->> 'name' NOT IN (SELECT lower(value ->> "
         "'name') FROM json_each(?2))";
-    char *script = ask(handle, status, lacking, trust_schema_made(), theirs);
+    char *script = first_text(handle, status, lacking, trust_schema_made(), theirs);
 
     if (script && *script)
         *status = sqlite3_exec(handle, script, NULL, NULL, NULL);
@@ -134,7 +135,7 @@ int trust_make_trials(sqlite3 *handle)
                               "DROP TABLE IF EXISTS temp.trial; DROP TABLE IF EXISTS "
                               "temp.trial_function",
                               NULL, NULL, NULL);
-    char *script = ask(handle, &status, lacking, trust_schema_made(), NULL);
+    char *script = first_text(handle, &status, lacking, trust_schema_made(), NULL);
 
     if (script)
         status = sqlite3_exec(handle, script, NULL, NULL, NULL);
@@ -188,11 +189,11 @@ static char *schema_refused(sqlite3 *handle, bool views, int *status)
     static const char listed[] = "SELECT json_group_array(json_object('name', name, 'type', type))"
                                  " FROM pragma_table_list(NULL) WHERE schema = 'main'";
     bool ours = schema_is_ours(handle, status);
-    char *theirs = ours ? NULL : ask(handle, status, listed, NULL, NULL), *found = NULL,
+    char *theirs = ours ? NULL : first_text(handle, status, listed, NULL, NULL), *found = NULL,
          *why = NULL;
 
     for (size_t i = 0; !ours && !found && i < sizeof foreign / sizeof *foreign; i++) {
-        found = ask(handle, status, foreign[i].sql, trust_schema_made(), theirs);
+        found = first_text(handle, status, foreign[i].sql, trust_schema_made(), theirs);
         if (found && foreign[i].what)
             why = say_print("is not read, for it has %s %.100s: a recording's schema only holds "
                             "rows, and others may do endless work",
@@ -215,16 +216,16 @@ char *trust_refused(sqlite3 *handle, bool new, bool views, int *status)
     static const char tables[] =
         "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 AND name IN "
         "('meta', 'process', 'thread', 'code', 'frame', 'loss')";
-    int64_t found = new ? ask_number(handle, status, tables, 0) : 6;
-    int64_t version = ask_number(handle, status, "PRAGMA main.user_version", SCHEMA_VERSION);
+    int64_t found = new ? first_number(handle, status, tables, 0) : 6;
+    int64_t version = first_number(handle, status, "PRAGMA main.user_version", SCHEMA_VERSION);
     char *why = NULL;
     bool newer;
 
     if (*status == SQLITE_OK && found != 6)
         return say_print("a database, but not a dyntrace trace");
     if (version == SCHEMA_VERSION && !(why = new ? schema_refused(handle, views, status) : NULL))
-        version = ask_number(handle, status, "SELECT value FROM meta WHERE key = 'schema_version'",
-                             SCHEMA_VERSION);
+        version = first_number(
+            handle, status, "SELECT value FROM meta WHERE key = 'schema_version'", SCHEMA_VERSION);
     if (*status != SQLITE_OK || version == SCHEMA_VERSION)
         return why;
     newer = version > SCHEMA_VERSION;

@@ -17,7 +17,7 @@ enum {
 
 /* Keep about REPORT_MARKS of the calls that missed, evenly distributed. When the array is full,
  * every other call is dropped, and from then on only half as many are kept. */
-static void call_mark(void *context, const struct counted_call *call)
+static void keep_missed_call(void *context, const struct counted_call *call)
 {
     struct report *report = context;
 
@@ -53,7 +53,7 @@ static void outcomes_add(struct report *report, const struct counts *counts,
 
 void report_calls_read(struct report *report)
 {
-    struct counts counts = {.each = call_mark, .context = report};
+    struct counts counts = {.each = keep_missed_call, .context = report};
     struct db *db = report->db;
     bool is_short;
 

@@ -150,7 +150,7 @@ static void row_put(struct rows *rows, size_t count, const int64_t *values)
 }
 
 /* Note that the names of THREAD_ID and CODE_ID are needed. */
-static void names_want(struct rows *rows, int64_t thread_id, int64_t code_id)
+static void need_names(struct rows *rows, int64_t thread_id, int64_t code_id)
 {
     *map_put(&rows->threads, thread_id) = 1;
     *map_put(&rows->codes, code_id) = 1;
@@ -159,7 +159,7 @@ static void names_want(struct rows *rows, int64_t thread_id, int64_t code_id)
 /* Write a box of the timeline: thread, code, start, length, and two more values. */
 static void lane_row(struct rows *rows, const int64_t values[6])
 {
-    names_want(rows, values[0], values[1]);
+    need_names(rows, values[0], values[1]);
     row_put(rows, 6, values);
 }
 
@@ -199,7 +199,7 @@ static void timeline_rows(struct rows *rows, struct picture *picture)
     json_list(json, "compiles");
     db_rows(query, report->db, schema_statement("report/picture_compiles"))
     {
-        names_want(rows, query_integer(query, 0), query_integer(query, 1));
+        need_names(rows, query_integer(query, 0), query_integer(query, 1));
         json_list(json, NULL);
         for (int i = 0; i < 4; i++)
             json_integer(json, NULL, query_integer(query, i));

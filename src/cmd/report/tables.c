@@ -65,13 +65,14 @@ static bool is_number(const struct sheet *sheet, const struct column *column)
     return type == QUERY_INTEGER || type == QUERY_REAL;
 }
 
-static bool is_column(const struct sheet *sheet, const struct column *column, const char *name)
+static bool is_column_named(const struct sheet *sheet, const struct column *column,
+                            const char *name)
 {
     return !strcmp(query_name(sheet->query, column->at), name);
 }
 
 /* Has any row a value in COLUMN? */
-static bool is_filled(const struct sheet *sheet, const struct column *column)
+static bool has_values(const struct sheet *sheet, const struct column *column)
 {
     bool any = false;
 
@@ -121,7 +122,7 @@ static void columns_read(struct sheet *sheet, const struct template_block *block
         if (!is_optional && strcmp(line->word, word) != 0)
             continue;
         column = column_read(sheet, line->rest);
-        if (is_optional && !is_filled(sheet, &column))
+        if (is_optional && !has_values(sheet, &column))
             continue;
         sheet->columns[sheet->count] = column;
         sheet->count++;
@@ -135,7 +136,7 @@ static const char *cell_words(struct sheet *sheet, const struct column *column)
 {
     enum template_way way = sheet->report->page ? TEMPLATE_HTML : TEMPLATE_CELL;
 
-    if (is_null(sheet, column) && is_column(sheet, column, "_ended"))
+    if (is_null(sheet, column) && is_column_named(sheet, column, "_ended"))
         return sheet->report->live == LIVE_NO ? "end not seen" : "still running";
     if (is_null(sheet, column))
         return NULL;
@@ -178,14 +179,14 @@ static void cell_html(struct sheet *sheet, const struct column *column)
     }
     if (is_number(sheet, column)) {
         fprintf(out, "<td class=\"n\" data-v=\"%.17g\">", query_real(query, column->at));
-    } else if (is_column(sheet, column, "filename")) {
+    } else if (is_column_named(sheet, column, "filename")) {
         fputs("<td class=\"code\" title=\"", out);
         html_text(out, query_text(query, column->at, NULL), PATH_BYTES);
         fputs("\">", out);
     } else {
         fprintf(out, "<td class=\"w%s\">", column->is_code ? " code" : "");
     }
-    if (is_column(sheet, column, "_what") && column_at(query, "_guard_id", 9) >= 0)
+    if (is_column_named(sheet, column, "_what") && column_at(query, "_guard_id", 9) >= 0)
         opened_html(sheet, column);
     else
         fputs(words, out);

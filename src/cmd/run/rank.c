@@ -54,7 +54,7 @@ bool rank_locks_work(const char *path)
 }
 
 /* Append TEXT to PATH, without characters that a file name cannot have. */
-static void put(char *path, size_t room, const char *text)
+static void append_text(char *path, size_t room, const char *text)
 {
     size_t used = strlen(path);
 
@@ -72,12 +72,12 @@ static void name_expand(char *path, size_t room, const char *pattern)
     snprintf(number, sizeof number, "%d", (int)getpid());
     for (const char *at; (at = letter_in(pattern)); pattern = at + 2) {
         snprintf(path + strlen(path), room - strlen(path), "%.*s", (int)(at - pattern), pattern);
-        put(path, room,
-            at[1] == 'h'   ? host
-            : at[1] == 'p' ? number
-            : at[1] == '%' ? "%"
-            : rank         ? rank
-                           : "none");
+        append_text(path, room,
+                    at[1] == 'h'   ? host
+                    : at[1] == 'p' ? number
+                    : at[1] == '%' ? "%"
+                    : rank         ? rank
+                                   : "none");
     }
     snprintf(path + strlen(path), room - strlen(path), "%s", pattern);
 }

@@ -256,7 +256,8 @@ static bool has_setting(const struct plan *plan, const char *setting)
 }
 
 /* Add the settings of why's remedies for the function NAME, which is given by file and line. */
-static void choose_for(struct plan *plan, char *const *files, const char *name, size_t most)
+static void add_remedy_settings(struct plan *plan, char *const *files, const char *name,
+                                size_t most)
 {
     struct why why = {.db = find_open(files)};
     bool found = why.db && find_code(why.db, name, &why.code, stderr, false) == FIND_ONE;
@@ -288,7 +289,7 @@ void plan_choose(struct plan *plan, char *const *files, struct db *db, size_t mo
             list_add(&names) = arena_print(&plan->arena, "%s", query_text(row, 0, NULL));
     }
     for (size_t i = 0; i < names.count; i++)
-        choose_for(plan, files, names.at[i], most);
+        add_remedy_settings(plan, files, names.at[i], most);
     list_free(&names);
 }
 

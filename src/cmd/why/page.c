@@ -33,7 +33,7 @@ static struct {
 } now;
 
 /* Return the first part of REASON, which tells what happened, or NULL if REASON is NULL. */
-static const char *what_of(const char *reason)
+static const char *first_part_of(const char *reason)
 {
     struct torch_reason parts;
 
@@ -100,7 +100,7 @@ static int64_t rounded(int64_t ns, int digits)
     return ns / unit;
 }
 
-static void moments_differ(int64_t before, int64_t after)
+static void widen_decimals(int64_t before, int64_t after)
 {
     bool are_known = before != UNKNOWN && after != UNKNOWN && before != after;
 
@@ -116,13 +116,13 @@ static void moments_choose(void)
     decimals = DECIMALS_LEAST;
     for (size_t i = 1; i < why->compiles.count; i++) {
         const struct compile *compile = &why->compiles.at[i];
-        moments_differ(compile[-1].start_ns, compile->start_ns);
+        widen_decimals(compile[-1].start_ns, compile->start_ns);
     }
     for (size_t i = 0; i < why->calls.count; i++) {
         const struct call_class *class = &why->calls.at[i];
-        moments_differ(class->first_ns, class->last_ns);
+        widen_decimals(class->first_ns, class->last_ns);
         for (size_t j = 0; j < i && j < most; j++)
-            moments_differ(why->calls.at[j].first_ns, class->first_ns);
+            widen_decimals(why->calls.at[j].first_ns, class->first_ns);
     }
 }
 
@@ -255,7 +255,7 @@ static void call_print(struct page_text *page, const struct call_class *class)
 static void disabled_print(struct page_text *page)
 {
     shared_facts(page);
-    fact(page, "reason", what_of(why->disabled_words));
+    fact(page, "reason", first_part_of(why->disabled_words));
     page_text_row(page, "pages/why/disabled", 0);
 }
 
@@ -294,7 +294,7 @@ static void calls_print(struct page_text *page)
 
 /* Are both causes about the same source with the same actual value? Such causes are one cause for
  * the reader, even if several guards of several older entries failed. */
-static bool is_same(const struct cause *one, const struct cause *other)
+static bool is_same_cause(const struct cause *one, const struct cause *other)
 {
     if (one->dimension != other->dimension)
         return false;
@@ -314,7 +314,7 @@ static bool has_values(const struct cause *cause)
  * and text. */
 static bool is_printed_with(const struct cause *one, const struct cause *other)
 {
-    if (!is_same(one, other))
+    if (!is_same_cause(one, other))
         return false;
     if (has_values(one))
         return true;
@@ -340,7 +340,7 @@ static bool is_alike(const struct cause *one, const struct cause *other, size_t 
 }
 
 /* Is CAUSE printed with now.cause, and is it the first of these with its text at OFFSET? */
-static bool is_new(const struct cause *cause, size_t offset)
+static bool is_first_with_text(const struct cause *cause, size_t offset)
 {
     const struct cause *at = now.from;
 
@@ -390,7 +390,7 @@ static int64_t expected_print(struct page_text *page, bool is_counted)
     bool more = true;
 
     for (const struct cause *c = now.from; c < now.end && more; c++) {
-        if (!is_new(c, expected))
+        if (!is_first_with_text(c, expected))
             continue;
         if (!is_counted) {
             fact(page, "later", count > 0);
@@ -413,7 +413,7 @@ static int64_t kinds_print(struct page_text *page, bool is_counted)
     int64_t count = 0;
 
     for (const struct cause *c = now.from; c < now.end; c++) {
-        if (!prose_filled(c->kind) || !is_new(c, kind))
+        if (!prose_filled(c->kind) || !is_first_with_text(c, kind))
             continue;
         if (!is_counted) {
             fact(page, "later", count > 0);
@@ -433,7 +433,7 @@ static void needed_print(struct page_text *page, const char *name)
     bool more = true;
 
     for (const struct cause *c = now.from; c < now.end && more; c++) {
-        if (!prose_filled(c->user_stack) || !is_new(c, user_stack))
+        if (!prose_filled(c->user_stack) || !is_first_with_text(c, user_stack))
             continue;
         fact(page, "line", line_of(c->user_stack, c->text));
         more = page_text_row(page, name, shown);
@@ -504,7 +504,7 @@ static bool cause_print(struct page_text *page, int64_t number, int64_t all)
 }
 
 /* Is CAUSE the first of the causes with which it is printed? */
-static bool is_head(const struct cause *cause)
+static bool is_first_of_cause(const struct cause *cause)
 {
     const struct cause *at = now.from;
 
@@ -523,9 +523,9 @@ static void recompile_causes_print(struct page_text *page)
     now.from = &why->causes.at[now.compile->first_cause];
     now.end = now.from + (count < CAUSES_READ ? count : CAUSES_READ);
     for (const struct cause *c = now.from; c < now.end; c++)
-        all += is_head(c);
+        all += is_first_of_cause(c);
     for (const struct cause *c = now.from; c < now.end && more; c++) {
-        if (!is_head(c))
+        if (!is_first_of_cause(c))
             continue;
         now.cause = c;
         more = cause_print(page, shown, all);
@@ -612,7 +612,7 @@ static void compile_print(struct page_text *page, const struct compile *compile)
 {
     bool is_ended = compile->end_ns != UNKNOWN;
     int64_t took = is_ended ? times_span(compile->start_ns, compile->end_ns) : UNKNOWN;
-    const char *refusal = what_of(compile_refusal(why, compile));
+    const char *refusal = first_part_of(compile_refusal(why, compile));
     const char *inputs = compile->inputs ? inputs_of(compile->inputs) : NULL;
 
     shared_facts(page);
@@ -725,8 +725,8 @@ static const char *mark_reason(const struct mark *mark)
     if (is_run_only && why->limit_reason)
         return why->limit_reason;
     if (prose_filled(mark->reason))
-        return what_of(mark->reason);
-    return is_skip && why_turned_away(why) ? what_of(why->declined_reason) : NULL;
+        return first_part_of(mark->reason);
+    return is_skip && why_turned_away(why) ? first_part_of(why->declined_reason) : NULL;
 }
 
 static void marks_print(struct page_text *page)
@@ -773,7 +773,7 @@ static void limits_print(struct page_text *page)
     for (size_t i = 0; i < why->forbidders.count && more; i++) {
         const struct forbidder *forbidder = &why->forbidders.at[i];
         why_facts(&page->facts, forbidders_fields, forbidder);
-        fact(page, "why", what_of(forbidder->reason));
+        fact(page, "why", first_part_of(forbidder->reason));
         more = page_text_row(page, "pages/why/forbidder", (int64_t)i);
     }
     more = true;
@@ -837,7 +837,7 @@ static void guards_print(struct page_text *page)
 
 /* Print the resume function after now.broken and its figures: it is called, looked up and compiled
  * on its own. */
-static void rest_print(struct page_text *page)
+static void resume_function_print(struct page_text *page)
 {
     const struct graph_break *rest = now.broken;
     char *words;
@@ -1123,7 +1123,7 @@ static void part_print(struct page_text *page, const char *name, struct query *r
         {"kinds", kinds_part},
         {"needed", needed_part},
         {"history_needed", history_needed_part},
-        {"rest", rest_print},
+        {"rest", resume_function_print},
     };
 
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

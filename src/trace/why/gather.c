@@ -42,7 +42,7 @@ static const char *printed_sql(struct why *why, const char *sql)
 }
 
 /* Run the statement ROWS. --sql prints the statement NAME, such as "why/entries", in its place. */
-static struct query *ask_rows(struct why *why, const char *name, const char *rows)
+static struct query *run_rows_statement(struct why *why, const char *name, const char *rows)
 {
     const char *sql = schema_statement(name);
     const char *title = sql + strlen("-- ");
@@ -55,15 +55,15 @@ static struct query *ask_rows(struct why *why, const char *name, const char *row
     return query;
 }
 
-static struct query *ask(struct why *why, const char *name)
+static struct query *run_statement(struct why *why, const char *name)
 {
-    return ask_rows(why, name, name);
+    return run_rows_statement(why, name, name);
 }
 
 /* Read the only row of the statement NAME into WHY. Returns false if there is no row. */
-static bool ask_one(struct why *why, const char *name)
+static bool read_single_row(struct why *why, const char *name)
 {
-    struct query *query = ask(why, name);
+    struct query *query = run_statement(why, name);
     bool found = query_step(query);
 
     if (found)
@@ -80,7 +80,7 @@ static bool ask_one(struct why *why, const char *name)
             why_row(why, query_, list##_fields, list_add(&(why)->list)); \
         query_close(query_);                                             \
     } while (0)
-#define READ(why, list, name) READ_ROWS(why, list, ask(why, name))
+#define READ(why, list, name) READ_ROWS(why, list, run_statement(why, name))
 
 const char *why_keep(struct why *why, char *owned)
 {
@@ -146,9 +146,9 @@ static bool is_same_change(const struct why *why, const struct compile *compile,
 }
 
 /* Set `follows_from` of each recompile to the first cause that the statement NAME finds for it. */
-static void follow(struct why *why, const char *name)
+static void set_follows_from(struct why *why, const char *name)
 {
-    struct query *query = ask(why, name);
+    struct query *query = run_statement(why, name);
 
     while (query_step(query)) {
         struct compile *compile = list_find(&why->compiles, compile_id, query_integer(query, 0));
@@ -170,12 +170,12 @@ static void gather_parents(struct why *why)
 {
     if (!why->causes.count)
         return;
-    follow(why, "why/by-frames");
+    set_follows_from(why, "why/by-frames");
     /* A trace that is still being recorded has neither frames nor the index lookup_code. */
     if (db_meta_integer(why->db, "frame_count", 0) <= 0 &&
         db_integer(why->db, 0,
                    "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'lookup_code')"))
-        follow(why, "why/by-origin");
+        set_follows_from(why, "why/by-origin");
 }
 
 /* ---- calls --------------------------------------------------------------- */
@@ -212,7 +212,7 @@ static void class_add(struct call_class *class, int64_t calls, int64_t first_ns,
 
 static void gather_lookups(struct why *why)
 {
-    struct query *query = ask_rows(why, "why/lookups", "why/lookups-rows");
+    struct query *query = run_rows_statement(why, "why/lookups", "why/lookups-rows");
     int64_t calls[OUTCOMES] = {0};
     struct entry *entry = NULL;
 
@@ -232,14 +232,14 @@ static void gather_lookups(struct why *why)
         class_add(class_of(why, outcome, entry), 1, start, start, query_integer(query, 3));
     }
     query_close(query);
-    ask_one(why, "why/skipped");
+    read_single_row(why, "why/skipped");
     calls[OUTCOME_SKIP] = why->skipped;
     why->shared = calls_sum(calls);
     for (entry = why->entries.at; entry < why->entries.at + why->entries.count; entry++) {
         entry->hit = class_of(why, OUTCOME_HIT, entry)->calls;
         entry->last_hit_ns = class_of(why, OUTCOME_HIT, entry)->last_ns;
     }
-    query = ask(why, "why/signatures");
+    query = run_statement(why, "why/signatures");
     while (query_step(query)) {
         struct compile *compile = list_find(&why->compiles, compile_id, query_integer(query, 0));
         if (compile)
@@ -262,7 +262,7 @@ static void gather_frames(struct why *why)
     why->undecided = why->all_calls > decided ? why->all_calls - decided : 0;
     if (!why->undecided || db_meta_integer(why->db, "frame_count", -1) > FRAMES_READ)
         return;
-    query = ask_rows(why, "why/frames", "why/frames-rows");
+    query = run_rows_statement(why, "why/frames", "why/frames-rows");
     while (query_step(query))
         class_add(&sums[outcome_of(query_integer(query, 0))], 1, query_integer(query, 1),
                   query_integer(query, 1), 0);
@@ -285,7 +285,7 @@ static void gather_inputs(struct why *why)
     if (!why_calls(why, OUTCOME_LIMIT) && !why_calls(why, OUTCOME_RUN_ONLY))
         return;
     READ(why, inputs, "why/inputs");
-    ask_one(why, "why/different");
+    read_single_row(why, "why/different");
     /* some inputs were not recorded, so there may be more different inputs */
     if (why->unknown_inputs || doubts_values(why->db))
         why->different_inputs = 0;
@@ -338,7 +338,7 @@ static void gather_checks(struct why *why)
 
     if (!why->entries.count)
         return;
-    query = ask_rows(why, "why/checks", "why/checks-rows");
+    query = run_rows_statement(why, "why/checks", "why/checks-rows");
     while (query_step(query)) {
         enum check_result result = check_result_of(query_text(query, 1, NULL));
         int64_t entry_id = query_integer(query, 0);
@@ -408,7 +408,7 @@ double why_guard_share(const struct why *why)
 /* Estimate the time of each kind of guard. */
 static void gather_kinds(struct why *why)
 {
-    struct query *query = ask_rows(why, "why/kinds", "why/kinds-rows");
+    struct query *query = run_rows_statement(why, "why/kinds", "why/kinds-rows");
     char *spent = NULL;
     size_t room = 0;
     FILE *out = open_memstream(&spent, &room);
@@ -475,7 +475,7 @@ static void gather_cost(struct why *why)
     why->guard_ns = why->timed_checks ? why->check_ns : hits_ns;
     why->guard_calls = why->timed_checks ? looked_up : hits;
     why->share_of_hits =
-        hits && db_meta_integer(why->db, "frame_count", 0) > 0 && ask_one(why, "why/share");
+        hits && db_meta_integer(why->db, "frame_count", 0) > 0 && read_single_row(why, "why/share");
     if (!why->share_of_hits) {
         why->share_ns = why->guard_ns;
         why->share_of_ns = times_span(compiles_ns(why), why->total_ns);
@@ -494,7 +494,7 @@ static void gather_cost(struct why *why)
 
 static void gather_processes(struct why *why)
 {
-    struct query *query = ask(why, "why/processes");
+    struct query *query = run_statement(why, "why/processes");
 
     if (query_step(query)) {
         why_row(why, query, torch_fields, &why->torch);
@@ -524,7 +524,7 @@ static bool has_no_lookup(const struct why *why)
 
 void why_gather(struct why *why)
 {
-    ask_one(why, "why/totals");
+    read_single_row(why, "why/totals");
     why->missing = db_integer(
         why->db, 0, "SELECT EXISTS (SELECT 1 FROM loss WHERE events IS NULL OR events > 0)");
     READ(why, entries, "why/entries");
@@ -533,7 +533,7 @@ void why_gather(struct why *why)
         why->made += compile_made(&why->compiles.at[i]);
         why->recompiles += why->compiles.at[i].recompile;
     }
-    ask_one(why, "why/reasons");
+    read_single_row(why, "why/reasons");
     gather_causes(why);
     gather_lookups(why);
     gather_frames(why);
@@ -545,7 +545,7 @@ void why_gather(struct why *why)
         if (db_integer(why->db, 0, "SELECT EXISTS (SELECT 1 FROM graph_break)"))
             READ(why, breaks, "why/breaks");
         READ(why, phases, "why/phases");
-        ask_one(why, "why/caches");
+        read_single_row(why, "why/caches");
     }
     READ(why, marks, "why/marks");
     gather_parents(why);
@@ -554,9 +554,9 @@ void why_gather(struct why *why)
         READ(why, forbidders, "why/forbidders");
     /* A graph break of another function may tell who disabled this function. */
     if (why->torch.number && has_no_lookup(why))
-        ask_one(why, "why/disabled");
+        read_single_row(why, "why/disabled");
     if (strstr(why->code.qualname, "<locals>"))
-        ask_one(why, "why/self");
+        read_single_row(why, "why/self");
     gather_cost(why);
     gather_profile(why);
     list_sort(&why->calls, class_order);

@@ -132,8 +132,8 @@ static bool is_evidence(const struct why *why, const struct trial *trial,
     return !trial->error || (!ended_alike && trial->compiles != UNKNOWN);
 }
 
-static void measure(struct why *why, struct remedy *remedy, const struct trial *trial,
-                    const struct trial *baseline)
+static void set_measured(struct why *why, struct remedy *remedy, const struct trial *trial,
+                         const struct trial *baseline)
 {
     remedy->trial = trial->trial_id;
     remedy->trial_error = trial->works ? NULL : explain_failure(why, trial);
@@ -187,7 +187,7 @@ static void add_tried(struct why *why, const struct trial *trial, const struct t
     if (!remedy)
         return;
     remedy->setting = trial->setting;
-    measure(why, remedy, trial, baseline);
+    set_measured(why, remedy, trial, baseline);
 }
 
 /* Measure the remedies that were tried. If a remedy was tried several times, the last
@@ -208,7 +208,7 @@ static void measure_remedies(struct why *why)
             if (!setting || !is_same_setting(setting, trial->setting))
                 continue;
             remedy->status = NULL;
-            measure(why, remedy, trial, baseline);
+            set_measured(why, remedy, trial, baseline);
             found = true;
         }
         if (!found && !is_needless(why, trial))
@@ -235,7 +235,7 @@ static bool is_prediction_gain(const struct remedy *r)
     return r->predicted_compiles < r->compiles;
 }
 
-static void predict(struct whatif *whatif, const bool *codes, struct remedy *remedy)
+static void set_predicted(struct whatif *whatif, const bool *codes, struct remedy *remedy)
 {
     struct whatif_knobs knobs = {.codes = codes};
     struct whatif_result result = {0};
@@ -385,7 +385,7 @@ static void add_best(struct why *why, struct replay *replay, struct whatif *what
         best->place = place;
         best->what_if = settings;
         best->effort = EFFORT_LINE;
-        predict(whatif, codes, best);
+        set_predicted(whatif, codes, best);
         if (is_best_needless(why, best)) {
             why->remedies.count--;
             memmove(best, best + 1, (why->remedies.count - place) * sizeof *best);
@@ -426,7 +426,7 @@ static void predict_remedies(struct why *why)
         struct remedy *remedy = &why->remedies.at[i];
         bool is_open = !remedy->status && !remedy->rejected;
         if (remedy->what_if && is_open)
-            predict(whatif, codes, remedy);
+            set_predicted(whatif, codes, remedy);
     }
     has_path = strchr(why->code.filename, '/');
     searched = has_path && (why->force_whatif || lookups <= LOOKUPS_SEARCHED);
