@@ -31,7 +31,7 @@
 
 /* ---- limits -------------------------------------------------------------- */
 
-/* REQUIRE is the first of the limits made by --require-compiled. */
+/* REQUIRE: the first of the limits that --require-compiled adds */
 enum { RECOMPILES, COMPILES, BREAKS, GUARDS, EAGER, REQUIRE, LIMITS = REQUIRE + 256 };
 
 enum { IDLE_NAMED = 3 };
@@ -325,7 +325,7 @@ static bool check_limits(struct check *check)
                   db_path(check->db));
         return false;
     }
-    /* --require-compiled has an answer if nothing was compiled: it failed */
+    /* if nothing was compiled, --require-compiled has an answer: the check fails */
     if (!limits[REQUIRE].name && !has_decisions(check))
         return false;
     for

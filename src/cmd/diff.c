@@ -37,7 +37,8 @@ struct side {
     struct query *rows; /* owned: at a lookup if `more` is true */
     bool more;
     int64_t thread; /* the number of the thread that is being compared */
-    /* ids to numbers; a function or entry has the same number in both traces */
+    /* keys: ids in this trace; values: numbers, equal in both traces for the same function
+     * or entry */
     struct map codes, entries;
 };
 

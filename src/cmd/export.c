@@ -126,7 +126,7 @@ static void size_say(const struct export *export, int64_t bytes, bool at_least)
 static void rows_put(struct export *export, enum table_format format, const char *name)
 {
     const char *extra = format == TABLE_LINES ? "table" : NULL;
-    /* rows of frames begin with their ids, in order */
+    /* rows of `frames` come in order of frame_id, which tells how much is done */
     int64_t all = strcmp(name, "frames") ? 0 : export->last_frame;
     struct query *found = db_query(export->db, schema_statement("export/table")), *query = NULL;
     struct table *table;
@@ -499,7 +499,8 @@ static void profile_put(struct export *export, struct json *json, const struct p
     json_integer(json, "endValue", profile->last_ns);
     json_list(json, "events");
     json_line(json);
-    json_raw(json, NULL, "", 0); /* begin the value; the file has its text */
+    /* begin the items of the list, which are copied from the temporary file below */
+    json_raw(json, NULL, "", 0);
     rewind(profile->events);
     while ((got = fread(buffer, 1, sizeof buffer, profile->events)) > 0)
         fwrite(buffer, 1, got, json->out);

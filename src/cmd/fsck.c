@@ -217,7 +217,7 @@ static bool code_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* Return where the number of frames of TOTAL's code object on THREAD's stack is kept. */
+/* Return the address of a counter: the frames of TOTAL's code object on THREAD's stack. */
 static int64_t *active_count(struct pass *pass, const struct thread_state *thread,
                              const struct total *total)
 {

@@ -465,7 +465,8 @@ static const char *missing_option(void)
     return NULL;
 }
 
-/* Returns false if options exclude each other, which has been reported. */
+/* Do the options fit together? Returns false if some exclude each other, which has been
+ * reported. */
 static bool options_agree(void)
 {
     const char *alone = missing_option();

@@ -160,7 +160,7 @@ static void report_json(struct report *report)
     static const char *const lists[][2] = {
         {"losses", "losses"},           {"processes", "processes"},
         {"threads", "threads"},         {"torch", "torch"},
-        {"compiles", "compiles"},       {NULL}, /* the outcomes come here */
+        {"compiles", "compiles"},       {NULL}, /* NULL marks where the outcomes are written */
         {"recompile_causes", "causes"}, {"recompiles", "recompiles"},
         {"trials", "trials"},           {"graph_breaks", "breaks"},
         {"limits_reached", "limits"},   {"guard_bill", "guards"},

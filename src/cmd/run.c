@@ -405,7 +405,7 @@ static int record_program(const struct program *t, int argc, char **argv)
         session.directory[0] = 0;
 done:
     live_close();
-    program_fits(t, &asked, false, true); /* wait for the interpreter that was asked */
+    program_fits(t, &asked, false, true); /* wait for the interpreter that program_ask started */
     if (made) {                           /* nothing ran: remove the recording */
         unlink(session.trace);
         unlink(session.frames);

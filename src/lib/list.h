@@ -130,7 +130,7 @@ struct map_slot {
 
 struct map {
     struct map_slot *slots; /* owned: open addressing, at most half full */
-    size_t count, room;     /* 0 or a power of two */
+    size_t count, room;     /* room: 0 or a power of two */
 };
 
 /* Return the slot that has KEY, or a free slot for it. */

@@ -46,8 +46,8 @@ static int edits_between(const char *a, const char *b)
     return row[b_length];
 }
 
-/* Return how far TYPED is from NAME. A name that TYPED begins is as near as a name with one letter
- * in the other case. */
+/* Return how far TYPED is from NAME. A NAME that begins with TYPED is as near as one that differs
+ * only in the case of a letter. */
 static int distance_of(const char *typed, const char *name)
 {
     const char *dot = strrchr(name, '.');

@@ -38,7 +38,7 @@ struct option {
         .name = NULL \
     }
 
-/* The usual readers. After each is the type of TO, and which values are allowed. */
+/* The usual readers. The comment after each has the type of TO, and the values allowed. */
 option_reader option_flag;     /* bool: set to true */
 option_reader option_text;     /* const char *: borrowed, not empty */
 option_reader option_any;      /* const char *: borrowed, may be empty */

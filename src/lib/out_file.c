@@ -45,7 +45,7 @@ static void remove_on_signal(char *path)
     for (int i = 0; i < ENDING; i++) {
         int number = ending[i];
         sigaction(number, NULL, &old);
-        /* nohup's SIGHUP stays ignored */
+        /* a signal that is ignored, as SIGHUP is under nohup, stays ignored */
         if (path && old.sa_handler != SIG_IGN && old.sa_handler != on_signal) {
             before[number] = old;
             sigaction(number, &act, NULL);

@@ -18,8 +18,8 @@ struct cause {                                    /* each text is borrowed, or N
     bool whole;
 };
 
-/* Return the subject of a cause: its source, or its kind if no source is known. For torch's global
- * flags return the flags that changed. The caller frees the text. */
+/* Return the subject of a cause: its source, or its kind if no source is known. If torch's global
+ * flags changed, return their names. The caller frees the text. */
 char *cause_about(const struct cause *cause);
 
 /* cause_part: return the part of the source that the expected and actual values name, such as

@@ -98,7 +98,7 @@ static bool count_call(void *context, const int64_t *values, unsigned nulls)
     struct count_decided *decided;
     struct count *count;
 
-    if (id && outcome == OUTCOME_SKIP) /* a row of skipped_calls counts this call, or none does */
+    if (id && outcome == OUTCOME_SKIP) /* skipped calls are counted by the view skipped_calls */
         return true;
     counts_tick(counts, id);
     count = make_count(counts, code_id, thread_id);

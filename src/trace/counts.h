@@ -6,9 +6,9 @@
  *     counts_free(&counts);
  *
  * `check` and `report` take their shares (hits, misses, ...) from here. The definitions are those
- * of the views `calls` and `shares` (schemas/views.sql): a call belongs to its thread's process. A
- * call counts in shares if compiled code was wanted and the compiler did not skip the function
- * unread.
+ * of the views `calls` and `shares` (schemas/views.sql): a call belongs to its thread's process.
+ * Shares are computed from the calls for which compiled code was wanted, except calls of functions
+ * that the compiler skipped unread.
  *
  * counts_read reads the lookups once, in order of id, which is several times faster than a sorting
  * GROUP BY. Then it reads the calls of functions that the compiler has given up. */
@@ -79,8 +79,8 @@ struct count *counts_find(const struct counts *counts, int64_t code_id, int64_t 
 /* Like counts_find, for the process of THREAD_ID. */
 struct count *counts_of(const struct counts *counts, int64_t code_id, int64_t thread_id);
 
-/* Sums of CALLS by outcome. `all`: every call. `asked`: calls that count in shares, because
- * compiled code was wanted. `python`: calls that ran as Python. */
+/* Sums of CALLS by outcome. `all`: every call. `asked`: calls from which shares are computed,
+ * because compiled code was wanted. `python`: calls that ran as Python. */
 struct call_sums {
     int64_t all, asked, hits, missed, python;
 };

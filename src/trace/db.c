@@ -21,7 +21,7 @@
 
 enum {
     BUSY_MS = 5000, /* a live recorder commits many times a second */
-    /* steps of SQLite's virtual machine between two calls of progress(): some milliseconds */
+    /* steps of SQLite's virtual machine between two calls of on_progress: some milliseconds */
     PROGRESS_STEPS = 200000,
     EACH_COLUMNS = 16,
     IDLE_MOST = 64, /* prepared statements kept for the next trace; merging uses 25 */

@@ -27,7 +27,7 @@ struct function_id {
     size_t before;       /* 1 + the index of another function with the same hash, or 0 */
 };
 
-/* Zeroed memory is an empty one. */
+/* The functions of a trace. Zero it before use. */
 struct function_ids {
     struct map codes;  /* code_id to function_id */
     struct map hashes; /* hash to 1 + an index of `functions` */

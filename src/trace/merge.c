@@ -55,7 +55,7 @@ static bool row_bind(struct merge *merge, enum row_table table, struct query *fr
                      struct query *to)
 {
     const struct row_column *columns = row_tables[table].columns;
-    /* the frame's parent may not be copied */
+    /* the frame's parent is perhaps not copied */
     bool orphan = table == TABLE_frame && merge->frames != MERGE_FRAMES;
 
     for (int i = 0; columns[i].name && columns[i].id != ID_ROW; i++) {
@@ -112,7 +112,8 @@ static bool table_copy(struct merge *merge, struct db *source, enum row_table ta
     return fits && !db_failed(source);
 }
 
-/* Copy the texts of signatures. Each text is stored once, whichever traces have it. */
+/* Copy the table `signature`, whose texts describe the inputs of calls. A text that several traces
+ * have is stored once. */
 static bool signatures_copy(struct merge *merge, struct db *source)
 {
     struct query *from = db_query(

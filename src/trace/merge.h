@@ -22,8 +22,8 @@
 /* Which frames are copied. */
 enum merge_frames {
     MERGE_FRAMES, /* all frames */
-    /* only frames of calls that were skipped or disabled, because answers about decisions count
-     * these by frame and all other calls by lookup */
+    /* only frames of skipped and disabled calls: these calls have no lookup, so answers about
+     * decisions count their frames */
     MERGE_DECISIONS,
     /* the frames of MERGE_DECISIONS, with meta.frame_count and open_frame_count counting all
      * frames, for a table of totals */

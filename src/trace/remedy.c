@@ -1,4 +1,5 @@
-/* trace/remedy.c -- the smallest change to a program that would have helped. See trace/remedy.h. */
+/* trace/remedy.c -- finds the smallest change to a program that would have avoided a recompile, a
+ * graph break or an eager call. See trace/remedy.h. */
 #include "trace/remedy.h"
 
 #include <fnmatch.h>

@@ -1,4 +1,5 @@
-/* trace/remedy.h -- the smallest change to a program that would have avoided a cause.
+/* trace/remedy.h -- finds the smallest change to a program that would have avoided a recompile, a
+ * graph break or an eager call.
  *
  * The rules are in src/trace/remedies.txt, which also explains how to write one. */
 #ifndef DYNTRACE_REMEDY_H

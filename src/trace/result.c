@@ -1,4 +1,4 @@
-/* trace/result.c -- where a query meets the table it is printed in. See trace/result.h. */
+/* trace/result.c -- prints the rows of a query as a table or as JSON. See trace/result.h. */
 #include "trace/result.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* trace/result.h -- where a query (trace/db.h) meets the table it is printed in (lib/table.h). */
+/* trace/result.h -- prints the rows of a query (trace/db.h) as a table (lib/table.h) or as JSON. */
 #ifndef DYNTRACE_RESULT_H
 #define DYNTRACE_RESULT_H
 

@@ -37,7 +37,7 @@ struct node {
     uint32_t parent;                /* 0 in the root node of a thread */
     uint32_t next;                  /* the next node with the same hash */
 
-    /* set by tree_link(): */
+    /* The members below are set by tree_link(). */
     int64_t total_ns; /* time including callees */
     /* `child`: the callee that took longest; `sibling`: the next callee of the same caller, or 0 */
     uint32_t child, sibling;

@@ -8,9 +8,9 @@
 
 struct sqlite3;
 
-/* Returns NULL if HANDLE is a trace that we can read; if VIEWS, our views are in `temp` then.
- * Otherwise returns the reason, which the caller frees, or NULL with SQLite's error in *STATUS. NEW
- * is false if the schema equals that of a file already trusted. */
+/* Check whether HANDLE's file may be read as a trace. If so, create our views in `temp` if VIEWS,
+ * and return NULL. Otherwise return the reason, which the caller frees, or NULL with SQLite's error
+ * in *STATUS. NEW is false if the schema equals that of a file already trusted. */
 char *trust_refused(struct sqlite3 *handle, bool new, bool views, int *status);
 
 /* Return the schema of HANDLE's file, and where its tables are in the file. Two files with equal

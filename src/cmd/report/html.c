@@ -82,7 +82,7 @@ struct picture {
     struct long_frame frames[2 * LONGEST];
     size_t count;
     int64_t end_ns, last_frame;
-    int64_t least_ns; /* a frame that is not longer is not one of the longest */
+    int64_t least_ns; /* frames that took at most this long are not among the longest */
 };
 
 static bool picture_tick(void *context, int64_t frame_id)

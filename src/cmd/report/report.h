@@ -50,8 +50,8 @@ void report_calls_read(struct report *report);
 
 /* report_decided: was any call decided by a compiler?
  *
- * report_percent: return PART in percent of the calls that count in shares, or a negative number if
- * there are no such calls. */
+ * report_percent: return PART in percent of the calls from which shares are computed
+ * (trace/counts.h), or a negative number if there are no such calls. */
 bool report_decided(const struct report *report);
 double report_percent(const struct report *report, int64_t part);
 

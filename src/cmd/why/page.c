@@ -23,7 +23,8 @@ enum {
 static struct why *why; /* borrowed, while the page is printed */
 static bool print_all;  /* print all remedies, not only the first ones */
 
-/* The item that a --call line of a template refers to. Set before the template's row is printed. */
+/* What a --call line of a template prints about. It is set before the row with this line is
+ * printed. */
 static struct {
     const struct remedy *remedy;
     const struct compile *compile;
@@ -232,7 +233,7 @@ static const char *words_of(int64_t outcome)
                : facts->torch;
 }
 
-/* Print the block NAME for CALLS, with their share of all calls. */
+/* Print the template block NAME about CALLS, with their share of all calls. */
 static void calls_row(struct page_text *page, const char *name, int64_t calls)
 {
     int64_t all = why->all_calls;
@@ -331,7 +332,7 @@ static const char *text_at(const struct cause *cause, size_t offset)
     return *(const char *const *)((const char *)cause + offset);
 }
 
-/* Are the two printed as one cause, and have they the same text at OFFSET? */
+/* Are ONE and OTHER printed as one cause, and are their texts at OFFSET in struct cause equal? */
 static bool is_alike(const struct cause *one, const struct cause *other, size_t offset)
 {
     if (!is_printed_with(one, other))
@@ -339,7 +340,8 @@ static bool is_alike(const struct cause *one, const struct cause *other, size_t 
     return prose_same(text_at(one, offset), text_at(other, offset));
 }
 
-/* Is CAUSE printed with now.cause, and is it the first of these with its text at OFFSET? */
+/* Is CAUSE the first with its text at OFFSET, among the causes that are printed as one with
+ * now.cause? */
 static bool is_first_with_text(const struct cause *cause, size_t offset)
 {
     const struct cause *at = now.from;
@@ -425,7 +427,8 @@ static int64_t kinds_print(struct page_text *page, bool is_counted)
     return count;
 }
 
-/* Print the lines of the program that need the guards of now.cause, by the block NAME. */
+/* Print the lines of the program that need the guards of now.cause, each by the template block
+ * NAME. */
 static void needed_print(struct page_text *page, const char *name)
 {
     const size_t user_stack = offsetof(struct cause, user_stack);
@@ -457,7 +460,7 @@ static void backend_facts(struct page_text *page)
     fact(page, "same", is_same_name);
 }
 
-/* Is any of the causes that are printed with now.cause the one that decided? */
+/* Did now.cause, or a cause that is printed as one with it, decide the recompile? */
 static bool is_decided(void)
 {
     for (const struct cause *other = now.from; other < now.end; other++) {
@@ -503,7 +506,7 @@ static bool cause_print(struct page_text *page, int64_t number, int64_t all)
     return page_text_row(page, "pages/why/cause", number);
 }
 
-/* Is CAUSE the first of the causes with which it is printed? */
+/* Is CAUSE the first among the causes that are printed as one with it? */
 static bool is_first_of_cause(const struct cause *cause)
 {
     const struct cause *at = now.from;

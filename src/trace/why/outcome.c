@@ -275,7 +275,8 @@ static void set_predicted(struct whatif *whatif, const bool *codes, struct remed
 
 /* ---- the order of remedies --------------------------------------------------------------- */
 
-/* Return the eager calls with remedy R. If a measured remedy did not count them, it comes last. */
+/* Return the number of eager calls with remedy R. If a measurement did not count them, return
+ * INT64_MAX, so that R comes last. */
 static int64_t eager_with(const struct remedy *r)
 {
     if (r->measured_compiles == UNKNOWN)

@@ -336,7 +336,7 @@ struct ask {
 #define TORCH_FIELDS(F)                                               \
     F(torch_facts, TEXT, version)                                     \
     F(torch_facts, TEXT, mode) /* how dyntrace watched it */          \
-    F(torch_facts, TEXT, note) /* why not otherwise */
+    F(torch_facts, TEXT, note) /* why it was not watched in the other way */
 /* clang-format on */
 /* Sums over all processes: how many different versions and modes there are. */
 /* clang-format off */
@@ -380,7 +380,7 @@ struct torch_facts {
     F(why, MAYBE, all_calls) /* calls, with or without a lookup */                          \
     F(why, MAYBE, total_ns) /* time in the function */                                      \
     F(why, MAYBE, self_ns) /* time outside its callees */                                   \
-    F(why, MAYBE, raised) /* calls that raised an exception */                              \
+    F(why, MAYBE, raised) /* calls that an exception ended */                               \
     F(why, INTEGER, skipped) /* calls after torch gave up the function */                   \
     F(why, TEXT, disabled_by)                                                               \
     F(why, INTEGER, disabled_line) /* line of the graph break that disables it */           \
@@ -431,7 +431,7 @@ struct why {
     bool guards_slow;
     bool missing;                  /* the recording lost events */
     int64_t guard_ns, guard_calls; /* guard_ns: the time of guards in guard_calls calls */
-    /* the calls that count in shares, like those of `check --function`: docs/answers.md */
+    /* sums over the calls from which `check --function` computes shares: docs/answers.md */
     struct call_sums shared;
     int64_t made;             /* compiles that gave code */
     int64_t recompiles;       /* compiles of a function that had been compiled before */
@@ -471,8 +471,8 @@ bool remedy_has_figures(const struct remedy *remedy);
 /* Did COMPILE give code? */
 bool compile_made(const struct compile *compile);
 
-/* Return why COMPILE gave no code, or NULL if it gave code. A reason that only says why the
- * compiler was called is not returned. */
+/* Return the reason recorded for COMPILE if it tells why COMPILE gave no code, otherwise NULL.
+ * torch's reasons "first call" and "no entry fitted" tell only why the compiler was called. */
 const char *compile_refusal(const struct why *why, const struct compile *compile);
 
 /* Did the compiler skip or decline the function? If so, a mark without a reason comes from the
