@@ -32,8 +32,8 @@ struct remedy_case {
 /* What a remedy is wanted for. Texts are borrowed and may be NULL. */
 struct remedy_facts {
     enum outcome outcome; /* for ON_OUTCOME */
-    /* All of it for ON_CAUSE. For other events `text` is the reason, `source` what the reason is
-     * about, and `dimension` -1. */
+    /* For ON_CAUSE the cause. For other events only two members are set: `text` is the reason, and
+     * `source` what the reason is about; `dimension` is -1. */
     struct cause cause;
     /* the values over the recompiles, "16, 18, 20"; for ON_GUARDS the guards' share of a call */
     const char *values;

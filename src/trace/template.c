@@ -115,7 +115,7 @@ static const char *outcome_meaning(const char *word)
     return word;
 }
 
-/* Write TEXT to MADE in the way of FORMAT. */
+/* Write TEXT to MADE in the form that FORMAT names. */
 static void text_print(char *made, const char *text, enum cell_format format)
 {
     char what[TORCH_PART];

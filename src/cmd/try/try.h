@@ -43,7 +43,7 @@ struct plan {
      * most recompiles. Step times are those of this function. */
     bool named;
     const char *given_name; /* FUNC, borrowed, or NULL */
-    bool known;             /* one of the two functions exists */
+    bool known;             /* this function was found */
     struct found_code code;
     struct trial_function function;
     struct words settings; /* each may be several settings, separated as a shell would */

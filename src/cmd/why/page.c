@@ -311,8 +311,8 @@ static bool has_values(const struct cause *cause)
     return prose_filled(cause->expected) || prose_filled(cause->actual);
 }
 
-/* Are ONE and OTHER printed as one cause? Causes without values must also have the same entry, kind
- * and text. */
+/* Are ONE and OTHER printed together as one cause? Causes without values must also have the same
+ * entry, kind and text. */
 static bool is_printed_with(const struct cause *one, const struct cause *other)
 {
     if (!is_same_cause(one, other))

@@ -424,7 +424,7 @@ static void add_for_breaks(struct why *why, const struct remedy_facts *base)
     }
 }
 
-/* Was a limit reached, or did a call fail because of one? */
+/* Was a limit reached, or did a call fail because a limit was reached? */
 static bool is_limited(const struct why *why)
 {
     return why_calls(why, OUTCOME_LIMIT) > 0 || why->limit_reason ||

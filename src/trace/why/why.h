@@ -374,7 +374,8 @@ struct torch_facts {
     L(forbidders, forbidder, FORBIDDER_FIELDS, "forbidden_by")
 /* clang-format on */
 
-/* Facts that occur once, from statements with one row. */
+/* Facts that occur once, from statements with one row. The share of guards in a call is share_ns of
+ * share_of_ns: measured on usual calls that hit, or else on all calls without their compiles. */
 /* clang-format off */
 #define WHY_FIELDS(F)                                                                       \
     F(why, MAYBE, all_calls) /* calls, with or without a lookup */                          \
@@ -393,8 +394,8 @@ struct torch_facts {
     F(why, MAYBE, warm_backend_ns) /* part of warm_ns in the backend */                     \
     F(why, MAYBE, saved_ns) /* time that the caches saved, says torch */                    \
     F(why, TEXT, self_class) /* class of `self` in a generic wrapper */                     \
-    F(why, INTEGER, share_ns) /* time of guards, in usual hits or in all calls */           \
-    F(why, INTEGER, share_of_ns) /* time of the same calls, without compiles */             \
+    F(why, INTEGER, share_ns) /* time of guards in these calls */                           \
+    F(why, INTEGER, share_of_ns) /* time of these calls */                                  \
     F(why, INTEGER, different_inputs) /* among all misses; 0 if not known */                \
     F(why, INTEGER, unknown_inputs)
 /* clang-format on */
