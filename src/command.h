@@ -2,9 +2,9 @@
  *
  * Runs in: the command line.
  *
- * A command is a constant in the file that holds its function; main.c only lists them. Its command
- * line is described here alone: --help, the man page and the completions are made from it
- * (cmd/help.c). */
+ * A command is a constant in the file that holds its function; main.c only lists the commands. The
+ * constant describes the command line: cmd/help.c makes --help, the man page and the completions
+ * from this description. */
 #ifndef DYNTRACE_COMMAND_H
 #define DYNTRACE_COMMAND_H
 
@@ -13,18 +13,21 @@
 struct option;
 
 struct command {
-    const char *name;             /* as typed: "run" */
-    const char *summary;          /* one line for `dyntrace help` */
-    const char *operands;         /* as --help has them, "FUNC [FILE]"; "": none */
+    const char *name;    /* as typed: "run" */
+    const char *summary; /* one line for `dyntrace help` */
+    /* as --help prints the operands: "FUNC [FILE]"; "" if there are none */
+    const char *operands;
     const char *about;            /* description: paragraphs separated by empty lines */
     const struct option *options; /* lib/option.h; ends with OPTION_END */
-    const char *more;             /* what --help says after the options, or NULL */
-    int operands_most;            /* how many it takes */
-    const char *too_many;         /* error for one operand too many; NULL: "one trace at a time" */
-    bool internal;                /* started by dyntrace itself */
-    bool runs;                    /* the operands are a program with its arguments */
-    /* Gets the operands, a NULL or two behind them; options are stored already. Returns the exit
-     * status: 0, 1 for "looked and found something wrong", 2 for bad usage or bad input. */
+    const char *more;             /* what --help prints after the options, or NULL */
+    int operands_most;            /* how many operands the command takes at most */
+    /* error for one operand too many; if NULL: "one trace at a time" */
+    const char *too_many;
+    bool internal; /* only dyntrace itself starts this command */
+    bool runs;     /* the operands are a program and its arguments */
+    /* Run the command. The options are stored already; at least one NULL follows the operands.
+     * Returns the exit status: 0, 1 if the command looked and found something wrong, 2 for bad
+     * usage or bad input. */
     int (*run)(int count, char **operands);
 };
 

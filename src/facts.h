@@ -6,10 +6,11 @@
  * process's file (ring.h), in the order in which they were written, and are read again when a
  * session is recovered.
  *
- * A fact is a struct, numbers first, then texts: the process fills it in, tracer_fact(GUARD, .entry
- * = 3, ...), and the collector has the same again from fact_read(). FACTS counts the members of
- * each. To add a fact: a row there, its struct, its writer, and its reader in collector/facts.c.
- * Ids are the process's own, each kind from 0; clocks are the session's. */
+ * A fact is a struct, numbers first, then texts. The process writes one by tracer_fact(GUARD,
+ * .entry = 3, ...), and fact_read() gives the collector the same struct. FACTS tells how many
+ * numbers and texts each kind has. To add a fact, add a row to FACTS, its struct, its writer, and
+ * its reader in collector/facts.c. Ids are given by the process and count from 0 for each kind;
+ * clocks are the session's. */
 #ifndef DYNTRACE_FACTS_H
 #define DYNTRACE_FACTS_H
 
@@ -17,7 +18,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* X(number, NAME, numbers, texts) */
+/* X(number, NAME, how many numbers, how many texts) */
 /* clang-format off */
 #define FACTS(X) \
     X(1, ARGV, 0, 1) X(2, EXECUTABLE, 0, 1) X(3, PYTHON, 0, 1) X(4, CODE, 4, 2) X(5, THREAD, 2, 1) \
@@ -30,7 +31,7 @@
 /* clang-format on */
 
 struct fact_text {
-    const char *text; /* borrowed; NULL: none, where a row has NULL then */
+    const char *text; /* borrowed; NULL if there is none, and then NULL in the trace */
     int64_t bytes;
 };
 
@@ -40,7 +41,7 @@ static inline struct fact_text fact_string(const char *text)
 }
 
 struct fact_ARGV {
-    struct fact_text argv; /* each with its NUL, as in /proc/PID/cmdline */
+    struct fact_text argv; /* all arguments, each with its NUL, as in /proc/PID/cmdline */
 };
 struct fact_EXECUTABLE {
     struct fact_text path;
@@ -61,12 +62,12 @@ struct fact_LOSS {
     struct fact_text cause;
 };
 struct fact_RANK {
-    int64_t rank, local_rank; /* -1: not known */
+    int64_t rank, local_rank; /* -1 if not known */
 };
 
-/* The shim's. */
+/* Facts about the shim's decisions: entries, guards, compiles, causes. */
 struct fact_ENTRY {
-    int64_t entry, code, clock, guards, region /* -1: every region sees it */;
+    int64_t entry, code, clock, guards, region /* -1: every region sees the entry */;
     struct fact_text label, backend;
 };
 struct fact_GUARD {
@@ -74,29 +75,30 @@ struct fact_GUARD {
     struct fact_text kind, source, expression, stack;
 };
 struct fact_ASKED {
-    int64_t compile, code, clock; /* written before any other fact of that compile */
+    int64_t compile, code, clock; /* ASKED is written before any other fact of the same compile */
 };
 struct fact_COMPILE {
     int64_t compile, code, began, ended;
     struct fact_text label, outcome, reason;
 };
 struct fact_COMPILED {
-    int64_t compile, entry; /* which it made */
+    int64_t compile, entry; /* `entry` was made by `compile` */
 };
 enum fact_how {
     CAUSE_DECIDED,
-    CAUSE_ALSO /* would have failed as well */,
-    CAUSE_ASKED /* decided, as a check afterwards showed */,
-    CAUSE_CUT /* no cause: there was no time to ask all others */
+    CAUSE_ALSO /* this guard would have failed as well */,
+    CAUSE_ASKED /* the cause was decided by a check after the lookup */,
+    CAUSE_CUT /* no cause: there was no time to check all other guards */
 };
 struct fact_CAUSE {
-    int64_t compile, entry, guard /* its ordinal, -1: none, -2: CAUSE_CUT */,
+    int64_t compile, entry, guard /* the guard's ordinal; -1: none; -2: CAUSE_CUT */,
         how /* enum fact_how */, dimension /* -1: none */;
-    struct fact_text kind, source /* "": the guard's */, aspect, expected, actual, words;
+    struct fact_text kind, source /* if "", the guard's own source */, aspect, expected, actual,
+        words;
 };
 struct fact_ORDER {
     int64_t entry, clock;
-    struct fact_text ordinals; /* in the order tried, a JSON array */
+    struct fact_text ordinals; /* JSON array of the guards' ordinals, in the order of checking */
 };
 struct fact_DEATH {
     int64_t entry, clock;
@@ -112,15 +114,16 @@ struct fact_TORCH {
     struct fact_text version, mode, why;
 };
 struct fact_NOTE {
-    int64_t compile, sticky /* 0, 1; -1: not known */;
+    int64_t compile, sticky /* 1: declined for good; 0: only this call; -1: not known */;
     struct fact_text label, outcome, reason;
 };
 struct fact_GRAPH {
     int64_t compile;
-    struct fact_text name, nodes /* five texts for each, with their NULs */;
+    struct fact_text name, nodes /* five texts for each node, with their NULs */;
 };
 struct fact_BREAK {
-    int64_t compile, code, line, offset, rest /* -1: not known; REST: code */;
+    /* rest: code id of the resume function; -1: not known, as for line and offset */
+    int64_t compile, code, line, offset, rest;
     struct fact_text reason, stack;
 };
 struct fact_LISTING {
@@ -128,7 +131,7 @@ struct fact_LISTING {
     struct fact_text kind, text;
 };
 struct fact_PHASE {
-    int64_t compile /* -1: none */, start, end /* wall clock, ns */;
+    int64_t compile /* -1: outside a compile */, start, end /* wall clock, ns */;
     struct fact_text name, label;
 };
 struct fact_ORIGIN {
@@ -136,14 +139,14 @@ struct fact_ORIGIN {
     struct fact_text kind;
 };
 struct fact_MARK {
-    int64_t code, clock, own, callees, region /* -1: everywhere */;
+    int64_t code, clock, own, callees, region /* -1: all regions */;
     struct fact_text reason;
 };
 
-/* Of `run --set`: the setting was used, or why it cannot be. */
+/* How a setting of `run --set` fared. */
 struct fact_SETTING {
-    int64_t setting;      /* which, from 0 */
-    struct fact_text why; /* "": it was used */
+    int64_t setting;      /* index of the setting, from 0 */
+    struct fact_text why; /* why the setting could not be used; "" if it was used */
 };
 
 enum fact_kind {
@@ -166,7 +169,7 @@ static const struct {
 FACTS(X)
 #undef X
 
-/* One of any kind. */
+/* A fact of any kind. */
 union fact_any {
 #define X(number, NAME, ...) struct fact_##NAME NAME;
     FACTS(X)
@@ -178,13 +181,13 @@ union fact_any {
 struct fact {
     uint32_t bytes; /* of the whole record, a multiple of 8 */
     uint16_t kind, reserved;
-    /* written by the collector: the code_id or thread_id it gave; of an entry also its first
-     * guard's */
+    /* Written by the collector: the code_id or thread_id of the row it inserted. For an entry,
+     * row_more is the id of its first guard. */
     uint32_t row_id, row_more;
-    int64_t number[]; /* the numbers, then how long each text is */
+    int64_t number[]; /* the numbers, then the length of each text */
 };
 
-/* Bytes of a record for FACT, struct fact_KIND. */
+/* Return the size of the record for FACT, a struct fact_KIND. */
 static inline size_t fact_bytes(enum fact_kind kind, const void *fact)
 {
     const struct fact_text *texts =
@@ -196,7 +199,7 @@ static inline size_t fact_bytes(enum fact_kind kind, const void *fact)
     return (bytes + 7) & ~(size_t)7;
 }
 
-/* Make that record, of BYTES. */
+/* Write FACT, a struct fact_KIND, into the record MADE of BYTES bytes (fact_bytes). */
 static inline void fact_write(struct fact *made, enum fact_kind kind, const void *fact,
                               size_t bytes)
 {
@@ -213,7 +216,7 @@ static inline void fact_write(struct fact *made, enum fact_kind kind, const void
     }
 }
 
-/* Decode a record of BYTES into its struct; the struct's texts point into the record. False:
+/* Decode RECORD into the struct MADE, whose texts point into RECORD. Returns false if RECORD is
  * malformed. */
 static inline bool fact_read(const struct fact *record, union fact_any *made)
 {

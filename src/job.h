@@ -2,8 +2,8 @@
  *
  * Runs in: traced processes, and `run`.
  *
- * A launcher sets environment variables. With two launchers, such as torchrun under srun, the one
- * nearer to the program counts. */
+ * A launcher sets environment variables. If there are two launchers, such as torchrun under srun,
+ * the one that starts the program counts. */
 #ifndef DYNTRACE_JOB_H
 #define DYNTRACE_JOB_H
 
@@ -12,10 +12,10 @@
 
 enum job_fact { JOB_ID, JOB_RANK, JOB_LOCAL_RANK, JOB_WORLD_SIZE, JOB_FACTS };
 
-/* The key in `meta` of each. */
+/* The key of each fact in the table `meta`. */
 #define JOB_KEYS "job", "rank", "local_rank", "world_size"
 
-/* NULL: not set. */
+/* Return the value of a fact from the environment, or NULL if no launcher set it. */
 static inline const char *job_fact(enum job_fact which)
 {
     static const char *const names[JOB_FACTS][6] = {
@@ -30,13 +30,14 @@ static inline const char *job_fact(enum job_fact which)
 
     for (int i = 0; names[which][i]; i++) {
         const char *value = getenv(names[which][i]);
-        /* torchrun says "none" where no --rdzv-id is given; sbatch's own script is no rank, though
-         * it has the number 0. */
+        /* torchrun sets "none" if --rdzv-id is not given. The batch script of sbatch has
+         * SLURM_PROCID 0 but is not a rank: SLURM_STEP_ID is set only by srun. */
         if (value && *value && strcmp(value, "none") &&
             (strncmp(names[which][i], "SLURM_", 6) || which == JOB_ID || getenv("SLURM_STEP_ID")))
             return value;
     }
-    return which == JOB_ID ? getenv("MASTER_ADDR") : NULL; /* all ranks meet there */
+    /* all ranks connect to the same MASTER_ADDR, so its value names the job */
+    return which == JOB_ID ? getenv("MASTER_ADDR") : NULL;
 }
 
 #endif

@@ -4,7 +4,7 @@
  *
  *     env -i PATH=/bin timeout -k 1 5 python3 app.py
  *
- * An interpreter finds the recorder through its environment (inject.h), so it matters which
+ * An interpreter finds the recorder through its environment (inject.h), so we must know which
  * launchers pass the environment on. A word that is not in the table is the program itself. */
 #ifndef DYNTRACE_LAUNCHERS_H
 #define DYNTRACE_LAUNCHERS_H
@@ -16,14 +16,18 @@
 
 struct launcher {
     const char *name;
-    const char *valued;      /* letters of options whose value may be the next word */
-    const char *clears;      /* letters of options that hide the environment from the program */
-    const char *clears_long; /* such an option in full, or NULL */
-    const char *keeps_long;  /* one by which it is handed on after all, or its beginning, or NULL */
-    int operands;            /* words between the options and the program */
-    bool always;             /* the environment is never handed on */
-    bool assigns;            /* NAME=VALUE may come before the program */
-    char script; /* letter of an option whose value is a text with the program in it, or 0 */
+    const char *valued; /* letters of options whose value may be the next word */
+    const char *clears; /* letters of options that hide the environment from the program */
+    /* a long option that hides the environment from the program, or NULL */
+    const char *clears_long;
+    /* a long option that overrides `always`, or its beginning: the environment is passed on; or
+     * NULL */
+    const char *keeps_long;
+    int operands; /* words between the options and the program */
+    bool always;  /* the environment is not passed on, unless `keeps_long` is given */
+    bool assigns; /* NAME=VALUE may come before the program */
+    /* letter of an option whose value is a command line with the program in it, or 0 */
+    char script;
 };
 
 static const struct launcher launchers[] = {
@@ -64,13 +68,15 @@ static inline const struct launcher *launcher_find(const char *program)
     return NULL;
 }
 
-/* The words before the started program. */
+/* The started program, and what the launcher's words before the program change. */
 struct launch_words {
-    const char *const *program; /* it and its words, up to a NULL; may be none */
-    const char *script;         /* the text for a shell that is started instead, or NULL */
-    bool cleared;               /* it does not get the environment */
-    bool paths;                 /* it gets another PYTHONPATH */
-    bool user;                  /* runuser -u: the program comes as words */
+    const char *const *program; /* the program and its arguments, up to a NULL; may be empty */
+    /* a command line for a shell, given instead of a program; or NULL */
+    const char *script;
+    bool cleared; /* the program does not get the environment */
+    bool paths;   /* the program gets another PYTHONPATH */
+    /* runuser -u: the program is given as separate words, not as a text */
+    bool user;
 };
 
 /* Is WORD an assignment "PYTHONPATH=..." whose value does not mention PYTHONPATH, and so drops the
@@ -88,7 +94,8 @@ static inline bool launcher_has_letter(const char *letters, char letter)
     return letters && strchr(letters, letter);
 }
 
-/* One option: AT is its word. Returns its last word. */
+/* Read one option, whose word is *AT, into FOUND. Returns the option's last word: its value, if the
+ * value is a word of its own. */
 static inline const char *const *launcher_option(const struct launcher *launcher,
                                                  const char *const *at, struct launch_words *found)
 {
@@ -121,7 +128,8 @@ static inline const char *const *launcher_option(const struct launcher *launcher
     return at;
 }
 
-/* The program that LAUNCHER starts. WORDS: its command line from its own name on. */
+/* Find the program that LAUNCHER starts. WORDS is the command line and begins with the launcher's
+ * own name. */
 static inline struct launch_words launcher_words(const struct launcher *launcher,
                                                  const char *const *words)
 {
@@ -129,7 +137,7 @@ static inline struct launch_words launcher_words(const struct launcher *launcher
     const char *const *at = words + 1;
 
     for (; *at && **at == '-' && strcmp(*at, "--"); at++) {
-        if (!(*at)[1]) /* "-": of env -i, of su -l */
+        if (!(*at)[1]) /* a lone "-" means `env -i` or `su -l` */
             found.cleared = true;
         else
             at = launcher_option(launcher, at, &found);

@@ -1,11 +1,11 @@
-/* namespaces.h -- in which pid and time namespaces a process is.
+/* namespaces.h -- the pid and time namespaces of a process.
  *
  * Runs in: the traced process and the collector.
  *
- * In a namespace of its own, as in a container, a process has other pids than the recorder sees it
- * by, and two processes may have the same one. The kernel's number of a namespace is the same from
- * everywhere. In a time namespace
- * CLOCK_MONOTONIC is another than the recorder's. */
+ * A process in a pid namespace of its own, as in a container, sees other pids than the recorder
+ * does, and two processes in different namespaces may have the same pid. The kernel's number of a
+ * namespace is the same everywhere. In a time namespace CLOCK_MONOTONIC may differ from the
+ * recorder's. */
 #ifndef DYNTRACE_NAMESPACES_H
 #define DYNTRACE_NAMESPACES_H
 
@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* That of PROCESS, a directory of /proc: "self" or a pid. 0: not known, as where there is no
- * /proc. */
+/* Return the number of the pid namespace of PROCESS, a directory of /proc: "self" or a pid. Returns
+ * 0 if the number is not known, for example because /proc is not mounted. */
 static inline uint64_t namespace_of_pids(const char *process)
 {
     char path[64];
@@ -25,9 +25,9 @@ static inline uint64_t namespace_of_pids(const char *process)
     return stat(path, &status) ? 0 : status.st_ino;
 }
 
-/* By how many nanoseconds CLOCK_MONOTONIC is ahead of the machine's in the time namespace of
- * this process; LAST where that cannot be told: the file is about the namespace of children to
- * come, which is another one after unshare(). */
+/* Return by how many nanoseconds CLOCK_MONOTONIC in this process's time namespace is ahead of the
+ * machine's. Returns LAST if that is not known: timens_offsets describes the namespace of future
+ * children, which is not this process's own namespace after unshare(). */
 static inline int64_t namespace_clock_ahead(int64_t last)
 {
     struct stat own, children;

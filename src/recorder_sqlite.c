@@ -19,21 +19,21 @@ enum how { WHOLE, PART, STATEMENT, ONCE = 4 };
 static const struct {
     enum row_table table;
     int how;                         /* enum how */
-    const char *columns, *statement; /* its name in schemas/ */
+    const char *columns, *statement; /* statement: its name in schemas/ */
 } put_facts[PUTS] = {
 #define X(NAME, table, how, columns) {TABLE_##table, how, columns, "recorder/" #NAME},
     RECORDER_PUTS(X)
 #undef X
 };
 
-/* A put, ready: its statement, and where its columns lie in a row. */
+/* A kind of row, prepared: its statement, and the place of each column in the row's struct. */
 struct put {
     sqlite3_stmt *statement;
     unsigned count;
     struct put_column {
-        uint16_t offset; /* in the row */
+        uint16_t offset; /* of the member in the row's struct */
         bool text, id;
-        bool empty_null; /* "?" */
+        bool empty_null; /* "?": an empty text becomes NULL */
     } column[ROW_COLUMNS];
 };
 
@@ -42,7 +42,7 @@ struct recorder {
     struct put put[PUTS];
     sqlite3_stmt *meta;
     bool begun, failed;
-    bool once; /* a row that cannot be repeated is not committed yet */
+    bool once; /* a row was written that could not be written again, and is not committed yet */
     char error[256];
 };
 
@@ -50,7 +50,8 @@ volatile sig_atomic_t recorder_in_sqlite;
 
 /* ---- opening ---- */
 
-/* The column called NAME (BYTES of it) in a row of TABLE. False: it has none. */
+/* Find the column NAME, which is BYTES long, in TABLE. Returns false if the table has no such
+ * column. */
 static bool column_find(enum row_table table, const char *name, size_t bytes,
                         struct put_column *found)
 {
@@ -67,8 +68,9 @@ static bool column_find(enum row_table table, const char *name, size_t bytes,
     return false;
 }
 
-/* INSERT INTO t(a, b) VALUES (?, ?), with what becomes of a row that is there. To be freed; NULL:
- * no memory. */
+/* Make the INSERT statement for WHICH, "INSERT INTO t(a, b) VALUES (?, ?)", with what happens if
+ * the row exists already, and fill in PUT's columns. The caller frees the text. Returns NULL
+ * without memory. */
 static char *put_text(enum recorder_put which, struct put *put)
 {
     const char *table = row_tables[put_facts[which].table].name, *key = put_facts[which].columns;
@@ -81,7 +83,7 @@ static char *put_text(enum recorder_put which, struct put *put)
         struct put_column *c = &put->column[put->count++];
         const char *name = at, *comma = put->count > 2 ? ", " : "";
         if (!column_find(put_facts[which].table, name, (size_t)length, c))
-            abort(); /* RECORDER_PUTS has a column that tables.h has not */
+            abort(); /* a bug in RECORDER_PUTS: tables.h has no such column */
         at += strcspn(at, " ");
         c->empty_null = memchr(name, '?', (size_t)(at - name));
         sqlite3_str_appendf(names, put->count > 1 ? ", %.*s" : "%.*s", length, name);
@@ -130,8 +132,9 @@ static void remember_error(struct recorder *r)
     snprintf(r->error, sizeof r->error, "%s", recorder_why(r->db));
 }
 
-/* What writes a row, made when the first one comes: a short recording has few kinds. NULL: that is
- * remembered. */
+/* Return the prepared statement for WHICH. Each statement is prepared when its first row comes,
+ * because a short recording has few kinds. Returns NULL after an error, which recorder_error()
+ * returns. */
 static const struct put *put_of(struct recorder *r, enum recorder_put which)
 {
     struct put *put = &r->put[which];
@@ -191,7 +194,7 @@ const char *recorder_error(const struct recorder *r)
     return r->error[0] ? r->error : NULL;
 }
 
-/* SQL without rows. */
+/* Run SQL that returns no rows. Returns false on error. */
 static bool execute(struct recorder *r, const char *sql)
 {
     bool done;
@@ -208,7 +211,7 @@ void recorder_views(struct recorder *r)
         remember_error(r);
 }
 
-/* What follows is written inside a transaction. */
+/* Begin a transaction, unless one is open. */
 static void begin(struct recorder *r)
 {
     r->begun = r->begun || execute(r, "BEGIN");
@@ -290,7 +293,7 @@ bool recorder_commit(struct recorder *r)
             r->begun = false;
         } else {
             remember_error(r);
-            if (sqlite3_get_autocommit(r->db)) /* SQLite has rolled back by itself */
+            if (sqlite3_get_autocommit(r->db)) /* SQLite has rolled back on its own */
                 r->begun = false;
         }
     }
@@ -299,10 +302,10 @@ bool recorder_commit(struct recorder *r)
     return !failed;
 }
 
-void recorder_settle(struct recorder *r)
+void recorder_commit_unrepeatable(struct recorder *r)
 {
     if (r->once && !recorder_commit(r))
-        r->failed = true; /* it stays in the transaction */
+        r->failed = true; /* the row stays in the open transaction */
     r->once = false;
 }
 

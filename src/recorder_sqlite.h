@@ -8,11 +8,12 @@
  *     recorder_commit(r)                     now readers see them
  *     recorder_close(r)
  *
- * The collector chooses the ids of rows. Writing a row again replaces it, so that a recovered
- * session may repeat itself. If the collector is killed, its rows since the last commit are lost;
- * most are written again, from facts. Rows that cannot be repeated, because they come from words
- * taken from a ring or from one-time answers of the system, are committed first: recorder_settle().
- * A row that cannot be written (disk full) is tried again at the next recorder_commit. */
+ * The collector chooses the ids of rows. Writing a row again replaces the row, so that recovering a
+ * session may write rows a second time. If the collector is killed, its rows since the last commit
+ * are lost; most are written again, from facts. Some rows could not be written again, because they
+ * come from words taken from a ring or from a one-time answer of the system (an exit status).
+ * recorder_commit_unrepeatable() commits these rows before their source is given up. A row that
+ * cannot be written (disk full) is tried again at the next recorder_commit. */
 #ifndef DYNTRACE_RECORDER_SQLITE_H
 #define DYNTRACE_RECORDER_SQLITE_H
 
@@ -25,20 +26,20 @@ enum { ROW_CAUSE_MAX = 1000 /* bytes of a cause that a program gives */ };
 struct recorder;
 struct sqlite3;
 
-/* What can be put: X(name, table, how, columns). A compile and a process become known in parts,
- * each with columns of its own, which come in any order.
+/* The kinds of rows: X(name, table, how, columns). The columns of a compile or a process become
+ * known in parts, in any order; each part is a kind of its own.
  *
- *   how       WHOLE   all columns: the row as it was is replaced
- *             PART    these columns, in a row that may be there or not; what is NULL stays as it
- *                     was
- *             STATEMENT  of schemas/recorder.sql, with these columns as parameters
- *             | ONCE     it will not be said again
- *   columns   the first is the key. "end_ns=": what is there already stays. "label?": an empty text
- *             is NULL
+ *   how       WHOLE   all columns are given: an existing row is replaced
+ *             PART    some columns of a row that may exist already; a column that is NULL here
+ *                     keeps its value
+ *             STATEMENT  the statement in schemas/recorder.sql; the columns are its parameters
+ *             | ONCE     after a crash the row could not be written again
+ *   columns   the first is the key. "end_ns=": an existing value stays. "label?": an empty text is
+ *             stored as NULL
  *
- * The caller fills in all columns of a row. A text or id that is left out becomes NULL, but a time
- * or number becomes 0, and 0 replaces a PART's value. So values that become known separately are
- * separate rows here (PROCESS_RANK). */
+ * The caller fills in all columns of a row. A text or id that is not set becomes NULL, but a time
+ * or number that is not set becomes 0, and 0 replaces the value in a PART. So values that become
+ * known separately are separate kinds here (PROCESS_RANK). */
 /* clang-format off */
 #define RECORDER_PUTS(X) \
     X(PROCESS, process, PART, "process_id pid= own_pid= parent_process_id= mode start_ns") \
@@ -96,45 +97,48 @@ enum recorder_put {
 RECORDER_PUTS(X)
 #undef X
 
-/* Write a row with the columns of NAME above; other members are ignored. A row whose own id is 0 is
- * not written. The texts are copied. */
+/* Write a row with the columns listed for NAME above; other members are ignored. A row whose key is
+ * 0 is not written. The texts are copied. */
 #define recorder_put(r, NAME, ...) recorder_write((r), PUT_##NAME, &(PUT_##NAME##_ROW){__VA_ARGS__})
 void recorder_write(struct recorder *r, enum recorder_put which, const void *row);
 
-/* The same, from VALUES: those of the columns of WHICH, ROW_NONE for NULL, of a text its bytes,
- * which are in TEXTS in their order. */
+/* Like recorder_write, from an array: VALUES has a number for each column of WHICH. ROW_NONE stands
+ * for NULL; for a text the number is its length. TEXTS has the texts that are not NULL, in the
+ * order of their columns. */
 void recorder_values(struct recorder *r, enum recorder_put which, const int64_t *values,
                      const char *const *texts);
 
-/* KEY is TEXT, or with NULL VALUE. */
+/* Set KEY in the table meta to TEXT, or to VALUE if TEXT is NULL. */
 void recorder_meta(struct recorder *r, const char *key, const char *text, int64_t value);
 
-/* Owned by the caller; recorder_close frees it. NULL: *ERROR says why (static). */
+/* Open the live file at PATH. recorder_close frees the recorder. Returns NULL on error, and then
+ * sets *ERROR to a static text. */
 struct recorder *recorder_open(const char *path, const char **error);
-/* Add a trace's views to the file, as rows of its schema, which are parsed only when the file is
- * opened again. Parsing them would take most of a short recording's time; adding them runs while
- * the program starts. */
+/* Add the trace's views to the file, as rows of sqlite_schema. SQLite parses these rows only when
+ * the file is opened again. Parsing them here would take most of a short recording's time; adding
+ * the rows overlaps with the start of the program. */
 void recorder_views(struct recorder *r);
-/* Its connection, borrowed. */
+/* Return the recorder's database connection, borrowed. */
 struct sqlite3 *recorder_database(struct recorder *r);
-/* What went wrong last on a connection, with what the system said of it (static). */
+/* Return the last error of a connection, with the system's error if there is one. The text is
+ * static. */
 const char *recorder_why(struct sqlite3 *db);
-/* The latter alone, an errno, or 0. */
+/* Return the system's errno for the last error of a connection, or 0. */
 int recorder_system_error(struct sqlite3 *db);
 void recorder_close(struct recorder *r);
 
-/* Commit if a row was written that cannot be repeated. */
-void recorder_settle(struct recorder *r);
-/* True while everything put so far is in the file. */
+/* Commit if a row was written that could not be written again (ONCE). */
+void recorder_commit_unrepeatable(struct recorder *r);
+/* Commit. Returns true if everything written so far is in the file. */
 bool recorder_commit(struct recorder *r);
-/* What went wrong last, or NULL. Borrowed until the next call. */
+/* Return the text of the last error, or NULL. Borrowed until the next call. */
 const char *recorder_error(const struct recorder *r);
 
-/* Number of `loss` rows about missing events that are not counted elsewhere; WORST: the cause of
- * the largest. */
+/* Return the number of rows of `loss` about missing events that are not counted elsewhere. Sets
+ * WORST to the cause of the largest loss. */
 uint64_t recorder_missing(struct recorder *r, char *worst, size_t room);
 
-/* True while SQLite is at work, whose memory must not be left in the middle. */
+/* Nonzero while SQLite runs. A signal handler must not leave SQLite by a jump then. */
 extern volatile sig_atomic_t recorder_in_sqlite;
 
 #endif

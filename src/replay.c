@@ -1,8 +1,8 @@
-/* replay.c -- finding a place among the decisions of a trace, and a cache as it stood there. See
+/* replay.c -- finds an event among the recorded decisions, and a cache's state at that event. See
  * replay.h. */
 #include "replay.h"
 
-enum { FORKS_MAX = 64 /* generations of processes that hand a cache on */ };
+enum { FORKS_MAX = 64 /* longest chain of forks that is followed */ };
 
 int replay_by_birth(const void *a, const void *b, void *context)
 {
@@ -74,7 +74,7 @@ struct replay_subject replay_about(const struct replay *r, enum replay_kind kind
         const struct replay_entry *e = &r->entries.at[index];
         return (struct replay_subject){e->id, e->died_ns, e->code, REPLAY_NONE, e->process, index};
     }
-    if (kind == REPLAY_BREAK) { /* when and where its compile is */
+    if (kind == REPLAY_BREAK) { /* a break has its compile's time, code and thread */
         uint32_t compile = r->breaks.at[index].compile;
         s = compile == REPLAY_NONE ? s : replay_about(r, REPLAY_COMPILE, compile);
         s.id = r->breaks.at[index].id;
@@ -139,8 +139,8 @@ void replay_live_hit(struct replay_live *live, uint32_t entry)
         cache_order_hit(&live->order, place);
 }
 
-/* Apply the first RANK lookups of cache INDEX to LIVE's cache, after those of the caches that it
- * was forked from. SLOTS, by entry, count the hits. */
+/* Apply the first RANK lookups of cache INDEX to LIVE, after the lookups of the caches that this
+ * cache was forked from. SLOTS has an item per entry, which gets the hits. */
 static void play(struct replay_live *live, uint32_t index, size_t rank, struct replay_slot *slots,
                  int generation)
 {
@@ -168,7 +168,8 @@ static void play(struct replay_live *live, uint32_t index, size_t rank, struct r
     }
 }
 
-/* Cache INDEX before its lookup number RANK. Births and deaths before END_NS have happened. */
+/* Store in STATE cache INDEX as it stood before its lookup number RANK, with all births and deaths
+ * before END_NS. */
 static void state_make(const struct replay *r, uint32_t index, size_t rank, int64_t end_ns,
                        struct replay_state *state)
 {

@@ -11,9 +11,10 @@
  *     PID-TICKS-E.lost    empty: a process image that could not make one, errno E
  *     state               the collector's own, so that its death loses nothing
  *
- * A process's file is large from the start, and sparse; it is given out in extents. Memory is
- * reserved (MADV_POPULATE_WRITE) before it is touched, so that a full filesystem is an error code
- * and never SIGBUS; a ring's in steps, as its writer gets there for the first time:
+ * A process's file is sparse and large from the start; rings and chunks of facts get extents of it.
+ * Memory is reserved (MADV_POPULATE_WRITE) before the first write, so that a full filesystem gives
+ * an error code and never SIGBUS. A ring's memory is reserved step by step, as its writer first
+ * reaches it:
  *
  *     0            struct process_file
  *     facts_off    struct facts  -> next chunk -> ...     facts.h: names of code objects
@@ -22,9 +23,10 @@
  *     nested       struct process_file                    a forked child's, and
  *                  its facts and rings                    all that it needs
  *
- * A child that may not create a file, or has no descriptor for it, has its extents in its parent's
- * file, which is mapped in it since the fork. Nested processes are a list: `nested` of the process
- * at 0 is the newest, `next_nested` the one before. Every offset is from the start of the file.
+ * A forked child that may not create a file, or has no free descriptor, is a nested process: it
+ * takes extents of its parent's file, which the fork left mapped. Nested processes are a list:
+ * `nested` of the process at offset 0 is the newest, `next_nested` of a process is the next older
+ * one. Every offset is from the start of the file.
  *
  * One ring, one writer thread, one reader. Counters of words run free and are compared by
  * difference; a word's place is counter % words.
@@ -49,10 +51,10 @@
  *     EXIT    tag 3 | frame   21 | clock 40      tag 4 return, 5 yield, 6 raise
  *     CONTROL tag 3 | what 5 | words 16 | payload 40          tag 7
  *
- * `clock` is the low 40 bits of the session's clock; a CONTROL_EPOCH word follows any pause long
- * enough to make that ambiguous. `frame` is the low bits of a count of this ring's ENTERs: it names
- * the frame that ends, and so checks that both sides agree. A frame open at a crash is an ENTER
- * without an EXIT. */
+ * `clock` is the low 40 bits of the session's clock; a CONTROL_EPOCH word follows any pause that is
+ * long enough to make these bits ambiguous. `frame` names the frame that ends: the low bits of the
+ * number of its ENTER in this ring. The collector compares `frame` with its own count. A frame open
+ * at a crash is an ENTER without an EXIT. */
 #ifndef DYNTRACE_RING_H
 #define DYNTRACE_RING_H
 
@@ -61,8 +63,8 @@
 #include "facts.h"
 
 enum {
-    /* one more with each change of a shared struct, of FACTS, of RECORDER_PUTS or of a table: a
-     * session that another build left behind is then not carried on by this one */
+    /* Increment this number with each change of a shared struct, of FACTS, of RECORDER_PUTS or of a
+     * table. A build does not continue a session of another format. */
     RING_FORMAT = 11,
     RING_MAX = 2048,       /* rings in one process: threads alive at once */
     RING_MARGIN = 16,      /* words kept free, so that a control word always fits */
@@ -76,7 +78,7 @@ enum {
 #define RING_PROCESS_MAGIC "DYNPROC"
 #define RING_CLOCK_MASK ((UINT64_C(1) << RING_CLOCK_BITS) - 1)
 #define RING_ID_MASK ((UINT64_C(1) << RING_ID_BITS) - 1)
-/* A pause of half the clock's range needs an epoch; a quarter leaves room. */
+/* A pause of half the clock's range needs an epoch word. We write one after a quarter. */
 #define RING_EPOCH_TICKS (UINT64_C(1) << (RING_CLOCK_BITS - 2))
 
 enum ring_tag {
@@ -92,23 +94,24 @@ enum ring_tag {
 
 enum ring_control {
     CONTROL_EPOCH,  /* +1 word: the full clock */
-    CONTROL_THREAD, /* +1 word: the clock; payload: the FACT_THREAD that writes from here on */
+    CONTROL_THREAD, /* +1 word: the clock; payload: the FACT_THREAD whose frames follow */
     CONTROL_ENTER,  /* +1 word: the clock; payload: a code id too wide for ENTER | tag << 37 */
     CONTROL_STALL,  /* +2 words: clock at its end, nanoseconds waited for the collector */
-    /* +3 words: clock at its end and at its start, frames lost 32 | ordinal 32; payload: open
-     * frames that are left of those from before it, the innermost of that ordinal, or RING_ALL.
-     * Open frames that began in the gap follow as INHERITED. */
+    /* +3 words: clock at the end of the gap; clock at its start; frames lost 32 | ordinal 32.
+     * Payload: how many of the frames that were open before the gap are still open, where the
+     * innermost has that ordinal; or RING_ALL. Frames that began in the gap and are still open
+     * follow as INHERITED. */
     CONTROL_GAP,
-    /* +2 words: the clock, how many frames are open; payload: the FACT_THREAD that stands for the
-     * stack of frames that runs from here on. Open frames that are not in the ring yet are
-     * INHERITED next. */
+    /* +2 words: the clock; how many frames are open. Payload: the FACT_THREAD that stands for the
+     * stack of frames that runs from here on. Open frames that are not in the ring yet follow as
+     * INHERITED. */
     CONTROL_SWITCH,
     /* The shim's decision for the innermost open frame, in this order:
      *
      *     CHECK*  COMPILED?  DECISION     a lookup, before the frame runs
-     *     OUTCOME                         decided without one (skip) */
-    /* +1 word: guards run 20 | failed ordinal + 1, 0 = none 20 | clock ticks, at most 2^24-2, 24;
-     * payload: entry id 32 | result 8 (enum check_result) */
+     *     OUTCOME                         decided without a lookup (skip) */
+    /* +1 word: guards run 20 | ordinal of the failed guard + 1, or 0 for none 20 | duration in
+     * clock ticks, at most 2^24-2, 24. Payload: entry id 32 | result 8 (enum check_result). */
     CONTROL_CHECK,
     /* +1 word: signature id + 1, 0 = none; payload: compile id + 1, 0 = the callback was not called
      * */
@@ -119,8 +122,9 @@ enum ring_control {
 };
 
 #define RING_TICKS_UNKNOWN UINT64_C(0xffffff)
-#define RING_ALL RING_CLOCK_MASK /* of CONTROL_GAP: another stack runs now, and a SWITCH is next */
-enum { DECISION_OBSERVED = 0x80 /* with the outcome: which entries were tried is not known */ };
+/* payload of CONTROL_GAP: another stack runs now, and a SWITCH follows */
+#define RING_ALL RING_CLOCK_MASK
+enum { DECISION_OBSERVED = 0x80 /* or'ed to the outcome: nobody saw which entries were tried */ };
 
 #define RING_WORD(tag, id, clock) \
     ((uint64_t)(tag) << 61 | (uint64_t)(id) << RING_CLOCK_BITS | ((clock)&RING_CLOCK_MASK))
@@ -137,23 +141,25 @@ struct ring {
     /* written by the producer */
     _Alignas(RING_LINE) _Atomic uint64_t head; /* words ever committed */
     _Alignas(RING_LINE) uint64_t words;        /* size, a power of two */
-    uint64_t reserved;                         /* words of it that have memory, from its start */
-    uint64_t offset;                           /* of this struct in the file */
-    uint64_t lost;                             /* frames not written since `lost_since` */
-    uint64_t lost_since;                       /* clock; 0: everything is written */
-    uint64_t lost_error;                       /* errno, or 0: the collector took nothing */
-    /* times it found the ring full, and what that took */
+    /* how many words have memory, from the ring's start */
+    uint64_t reserved;
+    uint64_t offset;     /* this struct's offset in the file */
+    uint64_t lost;       /* frames not written since `lost_since` */
+    uint64_t lost_since; /* clock; 0: everything is written */
+    uint64_t lost_error; /* errno; or 0 if the collector took nothing */
+    /* how often the producer found the ring full, and how long it waited */
     uint64_t waits, wait_ns;
     /* written by the collector, except that a waiting producer sets `waiting` */
     _Alignas(RING_LINE) _Atomic uint64_t tail; /* words ever taken */
     _Atomic uint32_t waiting;                  /* futex: 1 = the producer sleeps */
-    uint64_t lost_row;                         /* the row of `loss` for `lost`; 0 = none yet */
+    /* rowid in `loss` of the row for `lost`; 0 if there is none yet */
+    uint64_t lost_row;
 };
 
 /* A chunk of facts (facts.h). */
 struct facts {
     uint64_t next_off;     /* next chunk, 0 = none yet; set after `used` is final */
-    uint64_t bytes;        /* of data[] */
+    uint64_t bytes;        /* size of data[] */
     _Atomic uint64_t used; /* bytes of data[] that hold whole records (release) */
     uint64_t reserved;
     char data[];
@@ -170,40 +176,47 @@ struct process_file {
      * values. */
     uint64_t start_time;      /* /proc/PID/stat field 22, in clock ticks since boot */
     uint64_t born_clock;      /* session clock when this file was made, or the process forked */
-    char parent_file[64];     /* forked: file name of the process it was forked from, else "" */
-    uint32_t inherited_codes; /* forked: code ids below this one are the parent's */
-    uint32_t inherited_entries, inherited_signatures; /* likewise */
+    char parent_file[64];     /* of a forked process: name of its parent's file; else "" */
+    uint32_t inherited_codes; /* of a forked process: code ids below this number are the parent's */
+    /* of a forked process: entry and signature ids below these are the parent's */
+    uint32_t inherited_entries, inherited_signatures;
     uint32_t reserved2;
     uint32_t mode; /* enum session_frames in force */
     uint64_t facts_off;
-    /* Of the process at 0, for all in its file. */
-    uint64_t file_bytes;         /* its size */
-    _Atomic uint64_t used_bytes; /* given out so far */
-    _Atomic uint64_t nested;     /* offset of the newest nested process, 0 = none (release) */
-    /* forked children for which there was no room at all */
+    /* Used only in the process at offset 0, for all processes in the file: up to `forking`. */
+    uint64_t file_bytes;         /* size of the file */
+    _Atomic uint64_t used_bytes; /* bytes given to extents so far */
+    _Atomic uint64_t nested;     /* offset of the newest nested process, or 0 (release) */
+    /* how many forked children found no room in the file, and how many frames they lost */
     _Atomic uint64_t orphans, orphan_frames;
-    _Atomic uint32_t orphan_error; /* errno */
-    /* forks whose child has not made its file yet, or that failed */
+    _Atomic uint32_t orphan_error; /* errno of the last failure */
+    /* forks that have failed, or whose child has not made its file yet */
     _Atomic uint32_t forking;
-    /* Of this process. */
+    /* The members from here on describe this process alone. */
     uint64_t next_nested;
-    _Atomic uint32_t rings;      /* how many of ring_off are set (release) */
-    _Atomic uint32_t ready;      /* 1: the header is whole */
-    _Atomic uint32_t abandoned;  /* written by the collector; 1: it takes nothing more */
-    _Atomic uint32_t lost_error; /* errno: why they found none */
-    _Atomic uint64_t lost_threads, lost_frames; /* threads that found no ring */
-    uint64_t left_out[LEFT_KINDS];              /* by enum left_out */
-    uint64_t process_id;                        /* written by the collector: the row it gave */
-    /* likewise, of `loss`: for lost_threads and orphans; 0 = none yet */
+    _Atomic uint32_t rings; /* how many of ring_off are set (release) */
+    _Atomic uint32_t ready; /* 1: the header is complete */
+    /* written by the collector; 1: the collector takes nothing more from this process */
+    _Atomic uint32_t abandoned;
+    _Atomic uint32_t lost_error; /* errno: why threads found no ring */
+    /* how many threads found no ring, and how many frames they lost */
+    _Atomic uint64_t lost_threads, lost_frames;
+    uint64_t left_out[LEFT_KINDS]; /* events left out, by enum left_out */
+    /* written by the collector: the id of this process's row */
+    uint64_t process_id;
+    /* written by the collector: ids of the rows of `loss` for lost_threads and for orphans; 0 if
+     * there is none yet */
     uint64_t loss_rows[2];
-    /* written by the collector; 1: the process has ended, and all of it is in the trace */
+    /* written by the collector; 1: the process has ended, and the trace has all of its events */
     _Atomic uint32_t finished;
-    _Atomic uint32_t left;  /* 1: it lives, and has ended its recording */
-    uint64_t pid_namespace; /* in which `pid` is (namespaces.h); 0: not known */
-    /* Written by the collector: which process this is as it sees it; 0: it does not. */
+    _Atomic uint32_t left;  /* 1: the process lives, and has ended its recording */
+    uint64_t pid_namespace; /* the namespace of `pid` (namespaces.h); 0 if not known */
+    /* Written by the collector: this process's start time and pid as the collector sees them; 0 if
+     * the collector does not see the process. */
     uint64_t seen_start_time;
     uint32_t seen_pid;
-    _Atomic uint32_t looked; /* futex, likewise; 1: it has looked for the process */
+    /* futex, written by the collector; 1: the collector has looked for the process */
+    _Atomic uint32_t looked;
     uint64_t ring_off[RING_MAX];
 };
 
@@ -217,37 +230,42 @@ enum session_torch {
 enum session_clock {
     SESSION_TSC,
     SESSION_MONOTONIC,
-    SESSION_COARSE /* `now` of the session's file, made of one of those */
+    /* the member `now` of the session's file, which is updated from one of the other two clocks */
+    SESSION_COARSE
 };
-/* What of the program's values may be recorded: python/dyntrace/_guard_words.py. */
+/* Which of the program's values may be recorded; python/dyntrace/_guard_words.py applies this. */
 enum session_values { SESSION_VALUES_ALL, SESSION_VALUES_TYPES, SESSION_VALUES_OFF };
 
-/* Written once by `dyntrace run`, then only `closed` and `now` change. */
+/* Written once by `dyntrace run`. Afterwards only `closed`, `now` and `ns_per_tick_32` change. */
 struct session_file {
     char magic[8];
-    uint32_t format, bytes;   /* of this whole file */
-    uint32_t clock;           /* enum session_clock */
-    uint32_t frames;          /* enum session_frames */
-    uint32_t max_depth;       /* 0 = no limit */
-    uint32_t globs;           /* strings in text[] after the fallback directory */
-    uint64_t ring_bytes;      /* of a process's first ring, a power of two */
-    uint64_t budget_bytes;    /* rings of one process shrink so as to stay near this */
+    uint32_t format, bytes; /* size of this whole file */
+    uint32_t clock;         /* enum session_clock */
+    uint32_t frames;        /* enum session_frames */
+    uint32_t max_depth;     /* 0 = no limit */
+    uint32_t globs;         /* strings in text[] after the fallback directory */
+    uint64_t ring_bytes;    /* size of a process's first ring, a power of two */
+    /* a process's later rings get smaller, so that the sum of all its rings stays near this */
+    uint64_t budget_bytes;
     uint64_t min_duration_ns; /* applied by the collector */
-    uint64_t max_stall_ns;    /* how long a full ring stops a thread at most */
+    uint64_t max_stall_ns;    /* longest time that a full ring stops a thread */
     uint64_t start_clock, start_unix_ns;
-    uint64_t ns_per_tick_32; /* nanoseconds per tick << 32; set by the collector, 0 before */
-    _Atomic uint64_t now;    /* the clock, which the collector keeps current, if `coarse` */
+    uint64_t ns_per_tick_32; /* nanoseconds per tick << 32; the collector sets it, 0 before */
+    /* the coarse clock, which the collector keeps current if `coarse` is set */
+    _Atomic uint64_t now;
     _Atomic uint32_t closed; /* 1: no more recording; producers stop */
     uint32_t torch;          /* enum session_torch */
     uint32_t values;         /* enum session_values */
     uint32_t no_argv;        /* 1: command lines are not recorded */
-    uint32_t coarse;         /* 1: programs read no clock, but `now` */
-    uint32_t capture;        /* 1: the user's functions are captured: dyntrace.compile */
-    uint64_t pid_namespace;  /* of the recorder (namespaces.h); 0: not known */
-    int64_t clock_ahead_ns;  /* likewise: of CLOCK_MONOTONIC in its time namespace */
-    uint32_t settings;       /* of `run --set`: strings in text[] after the globs */
-    /* second directory for rings, of the same name, or "" \0 database path \0 then globs: "+GLOB\0"
-     * or "-GLOB\0", then settings: "SETTING\0" */
+    uint32_t coarse;         /* 1: programs read `now` instead of a clock */
+    /* 1: `run --capture`: dyntrace.compile is applied to the user's functions */
+    uint32_t capture;
+    uint64_t pid_namespace; /* the recorder's pid namespace (namespaces.h); 0 if not known */
+    /* by how much CLOCK_MONOTONIC in the recorder's time namespace is ahead of the machine's */
+    int64_t clock_ahead_ns;
+    uint32_t settings; /* strings in text[] after the globs: settings of `run --set` */
+    /* Strings: the second directory for rings, of the same name as the first, or ""; the path of
+     * the database; globs, "+GLOB" or "-GLOB"; settings, "SETTING". Each ends with a NUL. */
     char text[];
 };
 

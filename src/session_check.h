@@ -2,10 +2,11 @@
  *
  * Runs in: the traced process, the command line and the collector.
  *
- * A session lies in a directory that everybody may write to (/dev/shm, /tmp). Its name is known to
- * whoever was started while it was recorded, and outlives it: anybody may make a directory of that
- * name afterwards. So a session and its files are opened here and nowhere else, and what was opened
- * is looked at by its descriptor. What is not ours is not there: errno is then ENOENT. */
+ * A session lies in a directory that everybody may write to (/dev/shm, /tmp). Programs that were
+ * started during the recording keep the session's name in their environment after its end, and
+ * anybody may then make a directory of that name. So a session and its files are opened here and
+ * nowhere else, and the checks look at the opened descriptor, not at the path. A directory or file
+ * that is not ours counts as missing: errno is then ENOENT. */
 #ifndef DYNTRACE_SESSION_CHECK_H
 #define DYNTRACE_SESSION_CHECK_H
 
@@ -20,9 +21,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Is PATH absolute, and its last part "dyntrace-UID-XXXXXX" as mkdtemp makes it? Which UID does not
- * matter: it has another number in another user namespace, and the directory itself says who owns
- * it. */
+/* Is PATH absolute, and is its last part "dyntrace-UID-XXXXXX" as mkdtemp makes it? UID is not
+ * compared: the same user has another number in another user namespace. The owner of the directory
+ * is checked instead. */
 static inline bool session_check_name(const char *path)
 {
     const char *name = basename(path);
@@ -32,14 +33,14 @@ static inline bool session_check_name(const char *path)
     return *path == '/' && end - random == 6 && !name[end];
 }
 
-/* Can only its owner replace an entry of the directory that STATUS is of? */
+/* Is STATUS that of a directory in which nobody can replace an entry of another user? */
 static inline bool session_check_parent(const struct stat *status)
 {
     return S_ISDIR(status->st_mode) &&
            (!(status->st_mode & (S_IWGRP | S_IWOTH)) || status->st_mode & S_ISVTX);
 }
 
-/* Open the session's directory PATH. */
+/* Open the session's directory PATH. Returns a descriptor, or -1 with errno set. */
 static inline int session_open_directory(const char *path)
 {
     int fd = -1;
@@ -48,7 +49,8 @@ static inline int session_open_directory(const char *path)
     errno = ENOENT;
     if (session_check_name(path))
         fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    /* Another device than its parent's is a mount: its owner is then who some filesystem says. */
+    /* A directory on another device than its parent's is a mount. The mounted filesystem may claim
+     * any owner for it. */
     if (fd >= 0 && (fstat(fd, &own) || own.st_uid != geteuid() || (own.st_mode & 0777) != 0700 ||
                     fstatat(fd, "..", &parent, 0) || !session_check_parent(&parent) ||
                     parent.st_dev != own.st_dev)) {
@@ -62,7 +64,8 @@ static inline int session_open_directory(const char *path)
 }
 
 /* Open the regular file NAME in DIRECTORY, a descriptor of session_open_directory(). FLAGS may be
- * O_CREAT | O_EXCL. Its mode does not matter: no one else gets through the directory. */
+ * O_CREAT | O_EXCL. The file's mode does not matter: no other user gets through the directory.
+ * Returns a descriptor, or -1 with errno set. */
 static inline int session_open_file(int directory, const char *name, int flags)
 {
     int fd =
@@ -81,7 +84,8 @@ static inline int session_open_file(int directory, const char *name, int flags)
     return fd;
 }
 
-/* Both at once. */
+/* Open the regular file NAME in the session directory PATH, with the checks of both functions
+ * above. */
 static inline int session_open_in(const char *path, const char *name, int flags)
 {
     int directory = session_open_directory(path), fd = -1, saved;
@@ -95,12 +99,15 @@ static inline int session_open_in(const char *path, const char *name, int flags)
     return fd;
 }
 
-/* The socket at which the collector of the session in DIRECTORY hears of Pythons that should be
- * recorded and cannot join: a child that became another user, or lost sight of the directory, has
- * its name in the environment and cannot open it. It sends a datagram to the abstract socket of
- * that name, which needs neither rights nor a file, and waits briefly for the answer, so that it is
- * still there to be looked at. Anyone may send one: its content is ignored. The kernel says who
- * sent it, and /proc whether that is a descendant of the command. */
+/* Fill ADDRESS with the collector's socket for Pythons that should be recorded but cannot join the
+ * session in DIRECTORY. Returns the length of the address.
+ *
+ * Example: a child changed its user, or a chroot hides the directory. Such a child has the
+ * session's name in its environment but cannot open the directory. The child sends a datagram to
+ * the abstract socket of that name, which needs neither rights nor a file. Then the child waits
+ * briefly for the answer, so that it is still alive when the collector looks at it. Anyone may send
+ * a datagram: its content is ignored. The kernel tells who sent it, and /proc tells whether the
+ * sender is a descendant of the command. */
 static inline socklen_t absent_address(struct sockaddr_un *address, const char *directory)
 {
     const char *name = basename(directory);

@@ -3,8 +3,8 @@
  *
  * Runs in: the collector and the viewer.
  *
- * A table is a list of columns, in the order of schemas/trace.sql (which says what they mean;
- * tests/unit/test_schema.c compares the two):
+ * A table is a list of columns, in the order of schemas/trace.sql (which says what the columns
+ * mean; tests/unit/test_schema.c compares the two files):
  *
  *     KEY(guard_id, GUARD)       the table's own id
  *     ID(cache_entry_id, ENTRY)  the id of a row elsewhere; 0 is NULL
@@ -12,9 +12,10 @@
  *     NUMBER(ordinal)            ROW_NONE is NULL
  *     TEXT(kind)                 text, its bytes; without a text it is NULL
  *
- * From it come struct row_guard, with a member for each column, and row_tables[TABLE_guard], which
- * lists them. A new column is one word here and a member that whoever knows it fills in. A table
- * without a key of its own has `rowid`. */
+ * Each list defines a struct, such as row_guard, with a member for each column, and an item of
+ * row_tables, such as row_tables[TABLE_guard], which lists the columns. To add a column, add one
+ * word here, and fill in the member where the value is known. A table without a key of its own has
+ * `rowid`. */
 #ifndef DYNTRACE_TABLES_H
 #define DYNTRACE_TABLES_H
 
@@ -94,7 +95,7 @@
     NUMBER(eager) NUMBER(hits) NUMBER(compile_ns) NUMBER(step_ns) ID(rowid, ROW)
 /* clang-format on */
 
-/* All but meta and enum; what another's ids are in comes before it. */
+/* All tables except meta and enum. A table comes after the tables whose ids it refers to. */
 /* clang-format off */
 #define TABLES(X) \
     X(process) X(thread) X(code) X(frame) X(code_total) X(signature) X(lookup) X(guard_check) \
@@ -110,7 +111,7 @@ enum row_table {
         ROW_TABLES
 };
 
-/* What ids are of. */
+/* The kinds of ids: the table that an id is from. */
 enum row_id {
     ID_NONE,
     ID_PROCESS,
@@ -132,7 +133,7 @@ enum row_id {
 
 #define ROW_NONE INT64_MIN
 
-/* A row of each. Its members lie one behind the other, in the order of the columns. */
+/* A struct for a row of each table. Its members have the order of the columns, without gaps. */
 #define MEMBER_ID(name, kind) uint64_t name;
 #define MEMBER_NUMBER(name) int64_t name;
 #define MEMBER_TEXT(name) struct fact_text name;
@@ -144,12 +145,13 @@ TABLES(X)
 #undef X
 
 struct row_column {
-    const char *name; /* NULL: that was the last */
+    const char *name; /* NULL ends the list */
     enum { ROW_KEY = 1, ROW_ID, ROW_TIME, ROW_NUMBER, ROW_STRING } holds;
     enum row_id id;
 };
 
-/* The columns of the widest table, and one for the end. The compiler tells when it is too small. */
+/* Columns of the widest table, and one more for the end of the list. The compiler reports an array
+ * that is too small. */
 enum { ROW_COLUMNS = 24 };
 
 static const struct row_table_facts {

@@ -2,7 +2,7 @@
  *
  * Runs in: the traced process, on every Python call: what is here is hot.
  *
- *     mark = the code object's extra slot      which id, recorded or not
+ *     mark = the code object's extra slot      the id, and whether to record
  *     ENTER word                               code id, clock
  *     evaluate the evaluator below us
  *     EXIT word                                how it ended, clock
@@ -16,8 +16,8 @@
 #include "tracer/hooks.h"
 #include "tracer/record.h"
 
-/* Run the frame by the evaluator below us. In a sub-interpreter that is CPython's: the evaluator
- * that we found belongs to the main one. */
+/* Run the frame with the evaluator that was in the slot before ours. In a sub-interpreter use
+ * CPython's: the evaluator that we found belongs to the main interpreter. */
 static inline __attribute__((always_inline)) PyObject *
 evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag, const bool sub)
 {
@@ -25,8 +25,9 @@ evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag
                               frame, throwflag);
 }
 
-/* A foreign hook above ours keeps calling the hook that it found, even if that is no longer needed.
- * An unneeded hook of ours leaves once it is in the slot itself, and does nothing until then. */
+/* A foreign hook above ours keeps calling the hook that it found, even if we no longer need our
+ * hook. In this case our hook records nothing, and leaves the slot as soon as it finds itself there
+ * directly. */
 static __attribute__((noinline)) PyObject *detour(PyThreadState *ts, compat_frame *frame,
                                                   int throwflag)
 {
@@ -95,7 +96,8 @@ static _PyFrameEvalFunction hook_below(void)
     if (!tracer_process.recording)
         return NULL;
     if (tracer_process.decided_only)
-        return tracer_process.torch_seen ? NULL : tracer_hooks.decide; /* which sees its import */
+        /* the shim's hook sees the import of torch */
+        return tracer_process.torch_seen ? NULL : tracer_hooks.decide;
     return recorders[tracer_process.clock][tracer_process.max_depth != 0];
 }
 
@@ -117,10 +119,11 @@ void tracer_hook_sub(bool on)
         compat_set_evaluator(interpreter, on ? record_in_sub : _PyEval_EvalFrameDefault);
 }
 
-/* An interpreter has one slot, so recording and shim share one hook. Torch's evaluator, observed,
- * asks for the current hook at each frame. Any other evaluator above ours keeps calling the hook
- * that it found. That hook can then be neither removed nor replaced, so it handles every case
- * itself (detour). We do not add a second hook on top, because both would be called for a frame. */
+/* Put the hook that is needed now into the interpreter's slot. An interpreter has one slot, so
+ * recording and shim share one hook. In observe mode torch's evaluator sits above ours and asks for
+ * the current hook at each frame. Any other evaluator above ours keeps calling the hook that it
+ * found. We can then neither remove nor replace our hook, so it handles every case itself (detour).
+ * A second hook on top would not help, because both would be called for a frame. */
 void tracer_rehook(void)
 {
     PyInterpreterState *interpreter = tracer_process.interpreter;
@@ -135,7 +138,8 @@ void tracer_rehook(void)
         tracer_process.hook = wanted;
         return;
     }
-    if (current == _PyEval_EvalFrameDefault) /* whoever threw ours out, it is nowhere now */
+    /* our hook was thrown out of the slot, and nobody calls it any more */
+    if (current == _PyEval_EvalFrameDefault)
         tracer_process.hook = NULL;
     if (!tracer_process.hook)
         tracer_process.evaluate = current;

@@ -1,5 +1,5 @@
-/* tui.c -- `dyntrace tui`: the loop, and the screen's frame. See tui.h; what views see of it is
- * tui/view.h.
+/* tui.c -- `dyntrace tui`: the loop that reads keys, and the first and last rows of the screen. See
+ * tui.h; tui/view.h declares what views may use.
  *
  *     row 0       name of the trace, the views on the stack ... a note of the one on top
  *     rows 1 to   the view on top
@@ -22,9 +22,10 @@
 #include "tui/loop.h"
 
 enum {
-    DRAW_WAIT_MS = 20, /* wait for a key's query, to draw the screen once instead of twice */
-    TICK_MS = 500,     /* between two looks at a live trace */
-    DOUBLE_MS = 400,   /* between the presses of a double click */
+    /* how long to wait for a key's query, so that the screen is drawn once instead of twice */
+    DRAW_WAIT_MS = 20,
+    TICK_MS = 500,   /* time between two looks at a live trace */
+    DOUBLE_MS = 400, /* longest time between the two clicks of a double click */
 };
 
 static void on_error(void *context, const char *line)
@@ -36,7 +37,7 @@ static void on_error(void *context, const char *line)
 
 /* ---- keys ---------------------------------------------------------------- */
 
-/* A key's request. */
+/* Return the request that the key CODE is bound to, or REQUEST_NONE. */
 static enum request key_request(int code)
 {
     for (int i = REQUEST_NONE + 1; i < REQUESTS; i++)
@@ -62,18 +63,18 @@ static void key_take(struct loop *loop, const struct key *typed)
         return;
     }
     loop->message[0] = 0;
-    /* these leave it as it is */
+    /* Ctrl-Z and Ctrl-L leave the line being typed as it is. */
     if (loop->prompt.active && key->code != K_CONTROL('z') && key->code != K_CONTROL('l')) {
         if (tui_prompt_key(&loop->prompt, key)) {
-            char *text = strdup(loop->prompt.text); /* what takes it may ask for another */
+            char *text = strdup(loop->prompt.text); /* loop_answer may open another prompt */
             loop_answer(loop, loop->asked, text);
-            /* then its Enter is taken again, for the same line */
+            /* If the answer has to wait, Enter is handled once more later, for the same line. */
             loop->prompt.active |= loop->waits;
             free(text);
         }
         return;
     }
-    /* the first one opened the line */
+    /* The first click of a double click opened the row already. */
     if (key->code == K_CLICK && clock_monotonic_ms() - loop->opened_ms < DOUBLE_MS &&
         !loop->face.scripted)
         return;
@@ -87,7 +88,7 @@ static void key_take(struct loop *loop, const struct key *typed)
         loop->opened_ms = clock_monotonic_ms();
 }
 
-/* Handle typed keys, up to a key that has to wait. */
+/* Handle typed keys, up to a key that has to wait for a query. */
 static void typed_take(struct loop *loop)
 {
     size_t taken = 0;
@@ -101,7 +102,8 @@ static void typed_take(struct loop *loop)
     memmove(loop->typed.at, loop->typed.at + taken, loop->typed.count * sizeof *loop->typed.at);
 }
 
-/* While a key waits: Esc and Ctrl-C give it up, and a key that opens another view or ends. */
+/* Queue KEY and handle the queue. While an earlier key waits for a query, Esc, Ctrl-C, and a key
+ * that opens another view or quits drop the waiting key and all keys behind it. */
 static void key_type(struct loop *loop, const struct key *key)
 {
     enum request request = loop->waits ? key_request(key->code) : REQUEST_NONE;
@@ -175,7 +177,8 @@ static void draw(struct loop *loop)
 
 /* ---- the loop ------------------------------------------------------------ */
 
-/* Until a job has ended (true), at most MS; ALSO: or something was typed or printed. */
+/* Wait for the end of a job, at most MS milliseconds. If ALSO, typed keys and output of the program
+ * end the wait, too. Returns true if a job has ended. */
 static bool wait_for_something(struct loop *loop, int64_t ms, bool also)
 {
     struct pollfd polled[3] = {{loop->ended_fd, POLLIN, 0},
@@ -194,7 +197,7 @@ static bool wait_for_something(struct loop *loop, int64_t ms, bool also)
 /* Wait until all queries are done and drawn. */
 static void calm(struct loop *loop)
 {
-    for (int quiet = 0; quiet < 3; quiet++) { /* what settles may ask for more */
+    for (int quiet = 0; quiet < 3; quiet++) { /* settling a view may start more queries */
         places_settle(&loop->places);
         while (work_pending(loop->face.work)) {
             wait_for_something(loop, 1000, false);
@@ -206,7 +209,7 @@ static void calm(struct loop *loop)
 
 static void keys_play(struct loop *loop, const char *keys)
 {
-    char *spaced = say_print(" %s", keys); /* a word begins after a space */
+    char *spaced = say_print(" %s", keys); /* the key script's syntax needs a space before a word */
     const char *at = spaced;
     struct key key;
 
@@ -220,9 +223,9 @@ static void keys_play(struct loop *loop, const char *keys)
     free(spaced);
 }
 
-/* After a TYPED key wait a moment for its query, so that the next screen shows its first rows.
- * Otherwise an answer has arrived: draw it at once, without waiting for the queries that it starts.
- */
+/* After a TYPED key wait a moment for its query, so that the next screen shows its first rows. If
+ * nothing was typed, a query's rows have arrived: draw them at once, without waiting for the
+ * queries that these rows start. */
 static void settle_soon(struct loop *loop, bool typed)
 {
     int64_t until = typed ? clock_monotonic_ms() + DRAW_WAIT_MS : 0, left;
@@ -253,7 +256,8 @@ static void keys_take(struct loop *loop)
         any = false;
         idle = clock_monotonic_ms() - loop->ticked_ms;
         wait_for_something(loop, idle < TICK_MS ? TICK_MS - idle : 0, true);
-        /* All keys that are there, then one screen: a held key does not queue up. */
+        /* Take all keys that have been typed, then draw one screen, so that a held key does not
+         * queue up screens. */
         while (!loop->quit && (key = screen_key(loop->face.screen)).code != KEY_NONE) {
             bounds_attended();
             key_type(loop, &key);
@@ -308,12 +312,13 @@ int tui_run(const struct tui_options *options, const char *path)
             keys_take(loop);
         damaged = options->dump && work_damaged(loop->face.work);
         say_divert(NULL, NULL);
-        screen_close(screen); /* first: should a query not end, Ctrl-C does */
+        /* first: a query may never end, and with the terminal restored Ctrl-C stops us */
+        screen_close(screen);
         tui_prompt_past_keep(&loop->prompt);
     }
     loop_leave(loop);
     close(loop->ended_fd);
-    output_print(&loop->output); /* where it would have been printed */
+    output_print(&loop->output); /* on the terminal, where the program would have printed it */
     list_free(&loop->output.text);
     list_free(&loop->typed);
     return screen && !damaged ? 0 : 2;

@@ -1,27 +1,28 @@
 /* tui.h -- `dyntrace tui`: a trace on the whole screen.
  *
- * What the loop and its views share is tui/view.h. */
+ * tui/view.h declares what the loop and its views share. */
 #ifndef DYNTRACE_TUI_H
 #define DYNTRACE_TUI_H
 
 #include <stdbool.h>
 
 struct tui_options {
-    const char *keys; /* borrowed: typed first, or NULL */
-    const char *name; /* borrowed: the trace's name; NULL: that of its file */
-    /* then print the screen and end; it needs no terminal and is of this size: */
+    const char *keys; /* borrowed: keys that are played first, or NULL */
+    const char *name; /* borrowed: the trace's name; if NULL, the name of its file */
+    /* play `keys`, print a screen of `rows` by `columns` cells and end; needs no terminal */
     bool dump;
     int rows, columns;
     bool ascii, live;
-    bool replay;  /* begin at its view */
+    bool replay;  /* begin at the replay view */
     bool running; /* under `run --live`: output_fd carries the program's output */
-    /* bytes written to it are the program's typed input: */
+    /* the program's output arrives here; if `program_reads`, what the user types is written here */
     int output_fd;
     bool program_reads;
-    int program_fd, program_pid; /* a pidfd, or -1 */
+    int program_fd, program_pid; /* pidfd of the program, or -1; and its pid */
 };
 
-/* The trace at PATH, or for NULL the newest here. Returns the exit status. */
+/* Show the trace at PATH; if PATH is NULL, the newest trace in the current directory. Returns the
+ * exit status. */
 int tui_run(const struct tui_options *options, const char *path);
 
 #endif

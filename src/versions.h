@@ -1,10 +1,11 @@
-/* versions.h -- dyntrace's own version, and the CPython versions that it supports: the only place
- * that names them.
+/* versions.h -- dyntrace's own version, and the CPython versions that dyntrace supports. No other
+ * file spells these numbers.
  *
- * Runs in: the traced process (tracer/compat/cpython.h refuses to be built for any other) and the
- * command line, whose messages name them. python/build_facts.py reads the two numbers for the
- * build and ./dev, packaging/backend.py reads the version, and tests/lint.py compares docs with
- * them. What differs between the versions lies in tracer/compat/. */
+ * Runs in: the traced process (tracer/compat/cpython.h refuses to be built for any other version)
+ * and the command line, whose messages name the versions. python/build_facts.py reads the two minor
+ * versions for the build and ./dev, packaging/backend.py reads dyntrace's version, and
+ * tests/lint.py compares the docs with them. What differs between the CPython versions lies in
+ * tracer/compat/. */
 #ifndef DYNTRACE_VERSIONS_H
 #define DYNTRACE_VERSIONS_H
 
@@ -13,7 +14,7 @@
 
 #define DYNTRACE_VERSION "0.1.0"
 
-/* Minor versions of CPython 3. */
+/* The oldest and the newest supported minor version of CPython 3. */
 #define CPYTHON_OLDEST 11
 #define CPYTHON_NEWEST 15
 
@@ -22,7 +23,7 @@
 #define CPYTHON_SUPPORTED \
     "CPython 3." VERSIONS_TEXT(CPYTHON_OLDEST) " to 3." VERSIONS_TEXT(CPYTHON_NEWEST)
 
-/* IMPLEMENTATION as sys.implementation.name has it. */
+/* Is this interpreter supported? IMPLEMENTATION is the value of sys.implementation.name. */
 static inline bool versions_supports(const char *implementation, int major, int minor)
 {
     return !strcmp(implementation, "cpython") && major == 3 && minor >= CPYTHON_OLDEST &&

@@ -4,9 +4,9 @@
  *
  * A vocabulary is a list of rows X(number, NAME, "word", ...). The number is what the trace stores,
  * the word is what people read. SQL under schemas/ has these names too, $HIT or $CHECK_PASS, and
- * schemas/names.awk, which reads this file, puts their values there. trace.sql alone, which is for
- * readers, spells the numbers in its table `enum`; tests/unit/test_schema.c holds them to this
- * file. A number is never given a new meaning. */
+ * schemas/names.awk, which reads this file, puts their values there. Only trace.sql, which people
+ * read as a document, spells the numbers, in its table `enum`; tests/unit/test_schema.c compares
+ * them with this file. A number is never given a new meaning. */
 #ifndef DYNTRACE_VOCABULARY_H
 #define DYNTRACE_VOCABULARY_H
 
@@ -17,12 +17,12 @@
 /* How a call was decided (frame.outcome, lookup.outcome).
  *
  *   asked    compiled code was wanted, so that the call counts in shares (docs/answers.md)
- *   missed   compiled code was looked for, and none fitted
- *   python   it ran as Python though compiled code was wanted
- *            (a skip: where the function was given up, view given_up; others are no calls of
- *            watched code)
+ *   missed   the cache was searched, and no entry matched
+ *   python   the call ran as Python though compiled code was wanted
+ *            (a skip counts only where the function was given up, see the view given_up; other
+ *            skips are no calls of watched code)
  *   style    of the word on a screen: GOOD, ACCENT, DIM, WARN, ALARM
- *   words    in a sentence; `torch` is what users of torch say, where that is something else
+ *   words    for a sentence; `torch` has other words for users of torch, or is NULL
  *
  *    number, NAME, "word", asked, missed, python, style, "words", torch */
 #define OUTCOME_ROWS(X)                                                                            \
@@ -57,7 +57,7 @@ enum outcome {
 };
 
 struct outcome_facts {
-    const char *word, *words, *torch; /* torch NULL: the same words */
+    const char *word, *words, *torch; /* torch is NULL if `words` fits users of torch, too */
     bool asked, missed, python;
 };
 
@@ -68,20 +68,20 @@ static const struct outcome_facts outcome_facts[OUTCOMES] = {
 #undef X
 };
 
-/* Any number of a trace as an outcome; an unknown number counts as plain. */
+/* Return a number from a trace as an outcome; an unknown number counts as plain. */
 static inline enum outcome outcome_of(int64_t number)
 {
     return number >= 0 && number < OUTCOMES ? (enum outcome)number : OUTCOME_PLAIN;
 }
 
-/* The word of a number; "?" if unknown. */
+/* Return the word of a number from a trace; "?" if the number is unknown. */
 static inline const char *outcome_word(int64_t number)
 {
     return number >= 0 && number < OUTCOMES ? outcome_facts[number].word : "?";
 }
 
 /* How the check of one entry's guards ended. The trace stores the word (guard_check.result), the
- * ring the number. */
+ * ring stores the number. */
 /* clang-format off */
 #define CHECK_ROWS(X) \
     X(0, FAIL, "fail", WARN) \
@@ -103,7 +103,8 @@ static const char *const check_words[CHECK_RESULTS] = {
 #undef X
 };
 
-/* How a frame came to run (frame.kind); also the ring's tag of its ENTER. */
+/* How a frame came to run (frame.kind). The number is also the tag of the frame's ENTER word in the
+ * ring. */
 /* clang-format off */
 #define FRAME_KIND_ROWS(X) \
     X(0, CALL, "call") \
@@ -119,7 +120,7 @@ enum frame_kind {
         FRAME_KINDS
 };
 
-/* How it ended (frame.exit). */
+/* How a frame ended (frame.exit). */
 /* clang-format off */
 #define FRAME_EXIT_ROWS(X) \
     X(0, RETURN, "return") \
@@ -135,13 +136,13 @@ enum frame_exit {
         FRAME_EXITS
 };
 
-/* How the causes of some losses begin (loss.cause); the rest is words. */
+/* The beginnings of some values of loss.cause; free text follows them. */
 #define LOSS_STALL "stall: " /* the program waited for the recorder; nothing is missing */
-#define LOSS_INTERPRETER "interpreter: " /* a process of a Python for which there is no extension */
+#define LOSS_INTERPRETER "interpreter: " /* a Python for which there is no extension */
 #define LOSS_KILLED \
-    "collector: it was killed" /* its unwritten events were recovered or are counted */
+    "collector: it was killed" /* events that it had not written were recovered or are counted */
 
-/* Torch's name for a resume function, which runs the rest after a graph break:
+/* Parts of torch's name for a resume function, which runs the rest after a graph break:
  * "Net.torch_dynamo_resume_in_forward_at_12" continues Net.forward after line 12. */
 #define RESUME_IN "torch_dynamo_resume_in_"
 #define RESUME_AT "_at_"

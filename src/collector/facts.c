@@ -613,7 +613,7 @@ void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry
 
 void traced_settle(struct traced *t)
 {
-    recorder_settle(t->collector->recorder);
+    recorder_commit_unrepeatable(t->collector->recorder);
 }
 
 void traced_left_open(struct traced *t, uint64_t frame_id)

@@ -31,7 +31,7 @@ void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_
                  .thread_id = thread_id, .at_ns = (int64_t)at_ns, .events = (int64_t)events,
                  .cause = fact_string(cause));
     if (!c->in_words) { /* no decoder is at work: each has committed its earlier rows */
-        recorder_settle(c->recorder);
+        recorder_commit_unrepeatable(c->recorder);
         c->state.file->header.sure[NEXT_LOSS] = c->state.file->header.next[NEXT_LOSS];
     }
 }
@@ -451,7 +451,7 @@ void traced_status(struct traced *t, int status)
                      .pid = row_pid(t), .end_ns = ROW_NONE,
                      .exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : ROW_NONE,
                      .exit_signal = WIFSIGNALED(status) ? WTERMSIG(status) : ROW_NONE);
-    recorder_settle(t->collector->recorder);
+    recorder_commit_unrepeatable(t->collector->recorder);
 }
 
 /* The row of `loss` whose id is kept in the file, so that it is said once. */

@@ -86,7 +86,7 @@ void watch_ended(struct traced *t, uint64_t end_ns)
     recorder_put(t->collector->recorder, PROCESS_END, .process_id = t->row.process_id,
                  .pid = t->row.pid ? t->row.pid : ROW_NONE, .end_ns = (int64_t)*last_ns,
                  .exit_code = ROW_NONE, .exit_signal = ROW_NONE);
-    recorder_settle(t->collector->recorder);
+    recorder_commit_unrepeatable(t->collector->recorder);
 }
 
 void watch_status(struct traced *t)

@@ -1,12 +1,13 @@
-/* tracer/code.c -- code objects: an id each, its facts, and whether to record it.
+/* tracer/code.c -- gives each code object an id, writes its facts, and decides whether to record
+ * it.
  *
  * Runs in: the traced process, once per code object.
  *
- * The result is kept in the code object's extra slot as a "mark":
+ * The code object's extra slot keeps the result as a "mark":
  *
  *     id << CODE_SHIFT | CODE_SEEN  [| CODE_SKIP [| CODE_LEFT [| CODE_NAMED]]] [| CODE_INIT]
  *
- * so that the choice of --frames, --include and --exclude costs nothing later. */
+ * so that --frames, --include and --exclude are applied only once per code object. */
 #include "tracer/hooks.h"
 
 #include <fnmatch.h>
@@ -17,8 +18,8 @@ enum { NAME_MAX_BYTES = 16 << 10 };
 
 /* ---- whether to record ---- */
 
-/* Files of the standard library and of installed packages. "<frozen ...>" is
- * the standard library too; "<string>" and "<stdin>" are the user's. */
+/* Is FILE of the standard library or an installed package? "<frozen ...>" is the standard library,
+ * too; "<string>" and "<stdin>" are the user's. */
 static bool is_library(const char *file)
 {
     size_t length = strlen(P.standard_library);
@@ -28,7 +29,7 @@ static bool is_library(const char *file)
            !strncmp(file, "<frozen ", 8);
 }
 
-/* Code of ours that runs while the program is recorded. */
+/* Is FILE code of dyntrace that runs while the program is recorded? */
 static bool is_ours(const char *file)
 {
     const char *at = strstr(file, "/dyntrace/_"), *name = at ? at + strlen("/dyntrace/_") : "";
@@ -37,22 +38,23 @@ static bool is_ours(const char *file)
            ((!strncmp(name, "torch", 5) || !strncmp(name, "guard", 5)) && !strchr(name, '/'));
 }
 
-/* Does --frames user leave out frames of the file? */
+/* Does --frames user leave out frames of this function? */
 static bool is_left(const char *file, const char *name)
 {
-    const bool around_users = !strcmp(name, "wrap_inline.<locals>.inner"); /* torch's */
+    /* torch's function around each user function */
+    const bool around_users = !strcmp(name, "wrap_inline.<locals>.inner");
 
     return P.session->frames == SESSION_USER && is_library(file) && !around_users;
 }
 
-/* Do --include and --exclude keep the function? */
+/* Do --include and --exclude keep the function NAME of FILE? */
 static bool is_chosen(const char *file, const char *name)
 {
     const char *glob = P.session->text;
     bool any_include = false, included = false;
 
-    glob += strlen(glob) + 1; /* the fallback directory */
-    glob += strlen(glob) + 1; /* the trace */
+    glob += strlen(glob) + 1; /* skip the spill directory */
+    glob += strlen(glob) + 1; /* skip the path of the trace */
     for (uint32_t n = 0; n < P.session->globs; n++, glob += strlen(glob) + 1) {
         bool match = !fnmatch(glob + 1, file, 0) || !fnmatch(glob + 1, name, 0);
         if (*glob == '-' && match)
@@ -65,7 +67,7 @@ static bool is_chosen(const char *file, const char *name)
     return included || !any_include;
 }
 
-/* CODE_SKIP with the bit for its reason; 0: record the frames. */
+/* Return CODE_SKIP with the bit for the reason, or 0 if the function's frames are recorded. */
 static uintptr_t skip_of(const char *file, const char *name)
 {
     if (is_ours(file))
@@ -83,7 +85,7 @@ bool tracer_is_users(PyCodeObject *code)
 
     size_t library = strlen(P.standard_library);
 
-    /* CPython's tests are programs */
+    /* CPython's own tests lie in the standard library, but count as programs */
     if (library && !strncmp(file, P.standard_library, library) &&
         !strncmp(file + library, "/test/", 6))
         return true;
@@ -111,14 +113,14 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
     return hash;
 }
 
-enum { HASHED_DEPTH = 8 }; /* levels of nested tuples and functions */
+enum { HASHED_DEPTH = 8 }; /* deepest level of nested tuples and functions that is hashed */
 
 static uint64_t hash_object(uint64_t hash, PyObject *object, int depth);
 static uint64_t hash_code(uint64_t hash, PyCodeObject *code, int depth);
 
-/* Hash the items of SET, independent of their order, which differs between processes. Neither this
- * function nor its callees create an object that the garbage collector tracks, since a collection
- * may run code of the program. */
+/* Hash the items of SET. The result does not depend on their order, which differs between
+ * processes. Neither this function nor its callees create an object that the garbage collector
+ * tracks, since a collection may run code of the program. */
 static uint64_t hash_set(uint64_t hash, PySetObject *set, int depth)
 {
     uint64_t sum = 0;
@@ -136,7 +138,7 @@ static uint64_t hash_integer(uint64_t hash, PyObject *number)
     long long value = PyLong_AsLongLongAndOverflow(number, &is_large);
 
     if (is_large)
-        value = PyObject_Hash(number); /* numbers' hashes are not randomised */
+        value = PyObject_Hash(number); /* hashes of numbers are not randomised */
     return hash_bytes(hash, &value, sizeof value);
 }
 
@@ -147,7 +149,7 @@ static uint64_t hash_slice(uint64_t hash, PySliceObject *slice, int depth)
     return hash_object(hash, slice->step, depth + 1);
 }
 
-/* A constant of a code object, DEPTH tuples and functions deep. */
+/* Hash a constant of a code object that lies DEPTH tuples and functions deep. */
 static uint64_t hash_object(uint64_t hash, PyObject *object, int depth)
 {
     const char *type = Py_TYPE(object)->tp_name;
@@ -181,8 +183,8 @@ static uint64_t hash_object(uint64_t hash, PyObject *object, int depth)
     return hash;
 }
 
-/* Hash CODE and its nested functions. Of a module or class hash only the functions' names, because
- * these functions have fingerprints of their own. */
+/* Hash CODE and its nested functions. For a module or a class hash only the names of its functions,
+ * because these functions have fingerprints of their own. */
 static uint64_t hash_code(uint64_t hash, PyCodeObject *code, int depth)
 {
     /* the bytecode without specialisations */
@@ -210,9 +212,10 @@ static uint64_t hash_code(uint64_t hash, PyCodeObject *code, int depth)
     return hash;
 }
 
-/* The same function in another run, or after an edit elsewhere in its file, has
- * the same fingerprint: bytecode, names and constants, not line numbers. CPython keeps the bytecode
- * that it hands out in the code object: not for code that interpreters share. */
+/* Return CODE's fingerprint: a hash of bytecode, names and constants, not of line numbers. A
+ * function has the same fingerprint in another run, and after an edit elsewhere in its file. Code
+ * that interpreters share is hashed without its bytecode: PyCode_GetCode() would store a bytes
+ * object in the shared code object. */
 static uint64_t fingerprint(PyCodeObject *code)
 {
     return hash_code(UINT64_C(0xcbf29ce484222325), code, 0);
@@ -220,13 +223,14 @@ static uint64_t fingerprint(PyCodeObject *code)
 
 /* ---- code that interpreters share ---- */
 
-/* Only the main interpreter reads the extra slots of static code objects. */
+/* Is CODE static code, and is this not the main interpreter? Only the main interpreter uses the
+ * extra slots of static code objects. */
 static bool is_elsewhere(PyCodeObject *code)
 {
     return compat_is_shared(code) && PyInterpreterState_Get() != P.interpreter;
 }
 
-/* Put MARK where the hook will find it. */
+/* Put MARK into CODE's extra slot, where the hook finds it. */
 static void mark_put(PyCodeObject *code, uintptr_t mark)
 {
     uintptr_t slot = compat_extra(code, P.extra);
@@ -237,8 +241,8 @@ static void mark_put(PyCodeObject *code, uintptr_t mark)
         PyErr_Clear();
 }
 
-/* Set the same mark. Returns the mark that holds from now on: another interpreter may have set it
- * first. */
+/* Set CODE's mark to MARK. Returns the mark that holds from now on, because another interpreter may
+ * have set one first. */
 static uintptr_t mark_keep(PyCodeObject *code, uintptr_t mark)
 {
     if (compat_is_shared(code))
@@ -257,7 +261,7 @@ static bool ends_in(const char *name, size_t bytes, const char *end)
     return bytes >= length && !strcmp(name + bytes - length, end);
 }
 
-/* Write CODE's facts. Returns its new id, shifted. */
+/* Give CODE a new id and write its facts. Returns the id, shifted by CODE_SHIFT. */
 static uintptr_t give_id(PyCodeObject *code, struct fact_text name, struct fact_text file)
 {
     uint32_t id = __atomic_fetch_add(&P.codes, 1, __ATOMIC_RELAXED);
@@ -303,7 +307,7 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
         !PyUnicode_CompareWithASCIIString(code->co_name, "__init__"))
         mark |= CODE_INIT;
     mark = mark_keep(code, mark);
-    /* Is the file the first one of torch.compile's front end? */
+    /* Is this the first file of torch.compile's front end? */
     if (ends_in(name, bytes[0], "<module>") &&
         ends_in(file, bytes[1], "/torch/_dynamo/__init__.py") && tracer_place() == PLACE_HOME &&
         tracer_hooks.torch_begins)
@@ -318,7 +322,7 @@ uintptr_t tracer_name_code(PyCodeObject *code)
     const char *name, *file;
     size_t bytes[2];
 
-    /* Code that interpreters share is marked by the main one, which alone decides. */
+    /* Only the main interpreter marks code that interpreters share. */
     if (!(mark & CODE_LEFT) || mark & CODE_NAMED || is_elsewhere(code))
         return mark;
     KEPT struct tracer_exception pending = tracer_exception_aside();

@@ -3,8 +3,7 @@
  *
  * The program may close every descriptor it finds, change its user, or lose access to the session's
  * directory. So mapping more of the file needs only the header's mapping (mremap), and the file has
- * its final size from the start. A forked child makes its own file, or one nested in its parent's.
- */
+ * its final size from the start. A forked child makes its own file, or nests one in its parent's. */
 #include "tracer/file.h"
 #include "job.h"
 
@@ -26,10 +25,10 @@ enum {
     FIRST_FACTS = 128 << 10, /* bytes of the first chunk of facts */
     MORE_FACTS = 512 << 10,  /* size of the extents after the first */
     ARGV_MAX = 64 << 10,
-    LOOKED_NS = 250000000, /* wait for the collector, which polls every few milliseconds */
+    LOOKED_NS = 250000000, /* longest wait for the collector, which polls every few milliseconds */
 };
 
-/* What this process has mapped of its file; the first is the header at 0. */
+/* The parts of the file that this process has mapped; the first is the header at offset 0. */
 static struct mapping {
     char *at;
     size_t bytes;
@@ -45,7 +44,9 @@ int file_reserve(char *at, size_t bytes)
 {
     int error = madvise(at, bytes, MADV_POPULATE_WRITE) ? errno : 0;
 
-    if (error == EINVAL) { /* before Linux 5.14: any call that stores something */
+    /* Before Linux 5.14: a system call that stores to the page. It returns EFAULT where a store
+     * of our own would raise SIGBUS. */
+    if (error == EINVAL) {
         error = 0;
         for (size_t i = 0; i < bytes && !error; i += 4096)
             if (syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, at + i, sizeof(uint64_t)))
@@ -56,7 +57,8 @@ int file_reserve(char *at, size_t bytes)
     return error == EFAULT ? ENOSPC : error;
 }
 
-/* Is there room for BYTES now? Checked early, so that a later reservation seldom fails. */
+/* Is there room for BYTES in the filesystem now? This early check makes later reservations seldom
+ * fail. */
 static bool has_free(size_t bytes)
 {
     struct statvfs status;
@@ -84,7 +86,7 @@ static void mappings_drop(size_t first)
     }
 }
 
-/* The address at which OFFSET of the file is mapped. NULL: not mapped. */
+/* Return the address at which OFFSET of the file is mapped, or NULL. */
 static void *file_at(uint64_t offset)
 {
     for (size_t i = 0; i < mapping_count; i++)
@@ -93,7 +95,7 @@ static void *file_at(uint64_t offset)
     return NULL;
 }
 
-/* Open the file by its name, if the name still leads to it; else -1. */
+/* Open the file by its name. Returns -1 if the name is gone or belongs to another file. */
 static int file_again(void)
 {
     char name[sizeof P.file_name];
@@ -110,8 +112,9 @@ static int file_again(void)
     return fd;
 }
 
-/* Map more of the file. mremap() of a shared mapping with old size 0 maps the same file a second
- * time, from the same offset, without a descriptor or a name. NULL with errno. */
+/* Map BYTES more of the file, at offset AT. mremap() of a shared mapping with old size 0 maps the
+ * same file a second time, from the same offset, without a descriptor or a name. Returns NULL with
+ * errno on failure. */
 static void *map_extent(uint64_t at, size_t bytes)
 {
     const struct mapping *near = &mappings[mapping_count - 1];
@@ -160,7 +163,7 @@ void *file_extent(size_t bytes, size_t reserved, uint64_t *offset)
 
 static struct facts *facts; /* the chunk being filled */
 
-/* Write further facts to CHUNK, which has BYTES; NULL: there is no file. */
+/* Write further facts to CHUNK of BYTES bytes. CHUNK is NULL if there is no file. */
 static void facts_begin(struct facts *chunk, size_t bytes)
 {
     facts = chunk;
@@ -168,8 +171,8 @@ static void facts_begin(struct facts *chunk, size_t bytes)
         facts->bytes = bytes - sizeof *facts;
 }
 
-/* Room for a record of SIZE bytes. NULL: there is none, the fact is dropped, and the collector
- * shows code as unknown. */
+/* Find room for a record of SIZE bytes. Returns NULL if there is none: the fact is dropped. Code
+ * without its fact is shown as unknown. */
 static struct fact *fact_room(size_t size)
 {
     struct facts *before = facts, *chunk;
@@ -191,8 +194,8 @@ static struct fact *fact_room(size_t size)
     return (struct fact *)(facts->data + used);
 }
 
-/* Publish the record in the room made last. A chunk's first record also publishes next_off of the
- * chunk before. */
+/* Publish the record MADE, which fact_room() returned. The first record of a chunk also publishes
+ * next_off of the chunk before. */
 static void fact_made(const struct fact *made)
 {
     uint64_t end = (uint64_t)((const char *)made - facts->data) + made->bytes;
@@ -218,7 +221,7 @@ void tracer_loss(const char *cause)
     tracer_fact(LOSS, .clock = (int64_t)tracer_now(), .events = 1, .cause = fact_string(cause));
 }
 
-/* The number in the launcher's variable; -1: not a number. */
+/* Return the number in the launcher's variable for WHICH, or -1 if it has none. */
 static int64_t rank_in(enum job_fact which)
 {
     const char *text = job_fact(which);
@@ -274,7 +277,7 @@ void facts_entry_died(uint32_t entry)
     tracer_unlock();
 }
 
-/* May the next session's words refer to FACT's id? Never to an entry that has died. */
+/* May the next session refer to FACT's id? Yes for code objects, signatures and living entries. */
 static bool is_kept(const struct fact *fact)
 {
     uint64_t entry = (uint64_t)fact->number[0];
@@ -324,12 +327,13 @@ void facts_again(void)
 
 /* This process's identity, for its header. */
 struct birth {
-    uint64_t ticks;     /* when it was started, in the kernel's ticks */
-    uint64_t clock;     /* when it was forked, or begins to be recorded */
-    const char *parent; /* file of the process that it was forked from, or "" */
+    uint64_t ticks;     /* start time in the kernel's ticks */
+    uint64_t clock;     /* time of the fork, or of the beginning of the recording */
+    const char *parent; /* file of the process from which this one was forked, or "" */
 };
 
-/* When this process was started: /proc/PID/stat, field 22. */
+/* Return the start time of this process in ticks: /proc/PID/stat, field 22. Returns 0 if it is not
+ * known. */
 static uint64_t start_ticks(void)
 {
     char buffer[1024], *field;
@@ -347,8 +351,8 @@ static uint64_t start_ticks(void)
     return field ? strtoull(field + 1, NULL, 10) : 0;
 }
 
-/* The pid namespace of this process; 0: not known. Without /proc, as after chroot(), a child uses
- * its parent's namespace if it can see the parent; in a new namespace it cannot. */
+/* Return the pid namespace of this process, or 0 if not known. Without /proc, as after chroot(), a
+ * child uses its parent's namespace if it can see the parent. From a new namespace it cannot. */
 static uint64_t find_namespace(void)
 {
     static uint64_t last;
@@ -388,7 +392,7 @@ static void header_fill(struct process_file *file, const struct birth *birth, ui
     atomic_store_explicit(&file->ready, 1, memory_order_release);
 }
 
-/* Make the file in DIRECTORY ("": there is none). 0, or an errno. */
+/* Make the file in DIRECTORY; "" means that there is no such directory. Returns 0 or an errno. */
 static int file_make(const char *directory, const struct birth *birth)
 {
     char name[sizeof P.file_name];
@@ -400,7 +404,7 @@ static int file_make(const char *directory, const struct birth *birth)
     struct process_file *file = MAP_FAILED;
     struct stat status;
 
-    /* a file over the limit raises a signal */
+    /* writing to a file above RLIMIT_FSIZE would raise SIGXFSZ */
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
         bytes = limit.rlim_cur & ~UINT64_C(4095);
     if (!error && bytes < HEADER_BYTES + FIRST_FACTS)
@@ -450,9 +454,9 @@ static int file_make(const char *directory, const struct birth *birth)
     return error;
 }
 
-/* This forked process could not create a file. Give it a header in its parent's file, which is
- * mapped here since the fork. 0, or an errno. */
-static int nested_make(const struct birth *birth)
+/* Give this forked process, which could not create a file, a header in its parent's file. The fork
+ * left that file mapped. Returns 0 or an errno. */
+static int file_nest_in_parent(const struct birth *birth)
 {
     uint64_t offset, newest;
     struct process_file *file =
@@ -471,8 +475,9 @@ static int nested_make(const struct birth *birth)
     return 0;
 }
 
-/* If the collector is in another pid namespace, only the collector can find out this process's pid
- * there, and only while the process lives. So the process waits a moment for it. */
+/* Wait a moment until the collector has looked at this process. If the collector is in another pid
+ * namespace, only the collector can find out this process's pid there, and only while the process
+ * lives. */
 static void file_wait_for_look(void)
 {
     const uint64_t recorder = P.session->pid_namespace;
@@ -486,9 +491,9 @@ static void file_wait_for_look(void)
             break;
 }
 
-/* Make the file in the session's directory, or in the second one if that is full; a forked child
- * that can do neither nests its file in its parent's. If there is no room at all, the parent's file
- * or an empty file tells the collector. */
+/* Make the file in the session's directory, or in the spill directory if the first is full. A
+ * forked child that can do neither nests its file in its parent's. If there is no room at all, the
+ * collector is told by `orphans` in the parent's file, or by an empty file. */
 void file_open(const char *parent, uint64_t clock)
 {
     struct process_file *forked = P.root; /* the parent's, or NULL */
@@ -504,7 +509,7 @@ void file_open(const char *parent, uint64_t clock)
     if (error && file_make(P.spill_directory, &birth) == 0)
         error = 0;
     if (error && forked) {
-        error = nested_make(&birth);
+        error = file_nest_in_parent(&birth);
         if (error) {
             atomic_fetch_add(&forked->orphans, 1);
             atomic_store(&forked->orphan_error, (uint32_t)error);

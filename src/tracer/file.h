@@ -1,5 +1,4 @@
-/* tracer/file.h -- what file.c, ring.c and their callers share: a process's file and its rings
- * (ring.h).
+/* tracer/file.h -- functions of file.c and ring.c: a process's shared file and its rings (ring.h).
  *
  * Runs in: the traced process; everything here is a slow path. */
 #ifndef DYNTRACE_TRACER_FILE_H
@@ -9,28 +8,29 @@
 
 /* tracer/file.c */
 /* Make this process's file. PARENT is the file of the process that it was forked from at CLOCK, or
- * "". On failure P.file is NULL, and the collector can see that. */
+ * "". On failure P.file is NULL; the parent's file or an empty file then tells the collector. */
 void file_open(const char *parent, uint64_t clock);
 /* In a forked child: unmap the parent's file except its header. */
 void file_forked(void);
 void file_close(void);
-/* BYTES (whole pages) of unused file, zeroed; the first RESERVED bytes have memory. NULL with
- * errno. */
+/* Allocate BYTES, which are whole pages, in the file and map them, zeroed. The first RESERVED bytes
+ * get memory. Returns NULL with errno on failure. */
 void *file_extent(size_t bytes, size_t reserved, uint64_t *offset);
 /* Reserve memory for [AT, AT + BYTES). Returns an errno where a plain store would raise SIGBUS. */
 int file_reserve(char *at, size_t bytes);
-/* Facts about the whole process image. A forked child does not repeat them. */
+/* Write the facts about the whole process image, such as its command line. A forked child does not
+ * repeat them. */
 void facts_of_process(void);
-/* A session is about to be left: names that the next session's words may use, as code objects keep
- * their ids. */
+/* Copy the facts whose ids the next session may use, since code objects keep their ids. Called
+ * before a session is left; facts_again() writes the copies into the next session's file. */
 void facts_keep(void);
 void facts_again(void);
 
 /* tracer/ring.c */
-/* In a forked child: drop all rings, which are the parent's. THREAD is the only thread left (NULL:
- * not one of ours). */
+/* In a forked child: drop all rings, which are the parent's. THREAD is the only thread left, or
+ * NULL if we have not recorded this thread. */
 void rings_forked(struct tracer *thread);
-/* The session is left: wake waiting threads, and detach every thread's ring. */
+/* Called when the session is left: wake waiting threads, and detach every thread's ring. */
 void rings_leave(void);
 
 #endif

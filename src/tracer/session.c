@@ -2,7 +2,7 @@
  *
  * Runs in: the traced process; everything here is a slow path.
  *
- * fork()'s handler makes a file for the child, or a nested one (ring.h), and forgets the parent's
+ * fork()'s handler makes a file for the child, or a nested one (ring.h), and drops the parent's
  * rings. The child's first event attaches a ring and writes an ENTER for each frame that was open
  * (tracer/ring.c). */
 #include "namespaces.h"
@@ -20,8 +20,9 @@
 static uint64_t fork_clock; /* of the last fork() */
 static bool watched;        /* for fork() */
 
-/* This process may be in another time namespace than its parent. */
-static void clock_look(void)
+/* Measure how far this process's clock is ahead of the recorder's: the process may be in another
+ * time namespace. */
+static void clock_measure_namespace(void)
 {
     static int64_t own_ahead;
 
@@ -31,10 +32,10 @@ static void clock_look(void)
     P.clock_ahead_ns = own_ahead - P.session->clock_ahead_ns;
 }
 
-/* Before a fork(). The child starts with the state of this moment, maybe much later, so everything
- * that the lock guards must be consistent now. The lock stays held only where interpreters have
- * their own GILs: elsewhere it would deadlock with handlers that run Python code and release the
- * GIL. */
+/* Called before a fork(). The child starts with the memory of this moment, so everything that the
+ * lock guards must be consistent now. The lock stays held during the fork only where interpreters
+ * have their own GILs. Elsewhere it would deadlock with fork handlers that run Python code and
+ * release the GIL. */
 static void forking(void)
 {
     slot_look(true);
@@ -49,7 +50,7 @@ static void forking(void)
         tracer_unlock();
 }
 
-/* After it, in the parent. */
+/* Called after a fork(), in the parent. */
 static void has_forked(void)
 {
     fork_ends();
@@ -57,9 +58,9 @@ static void has_forked(void)
         tracer_unlock();
 }
 
-/* In the child, inside fork(): only this thread exists, and little is safe to call. Runs once, from
- * the first caller. The parent's rings and facts are unmapped so that nothing can write to them,
- * and its header too once the child has a file of its own. */
+/* Called in the child of a fork(), where only this thread exists and little is safe to call. Runs
+ * once, from the first caller. The parent's rings and facts are unmapped so that nothing can write
+ * to them. The parent's header is unmapped, too, once the child has a file of its own. */
 void session_forked(void)
 {
     int saved_errno = errno;
@@ -74,7 +75,7 @@ void session_forked(void)
         parent[0] = 0;
     file_forked();
     rings_forked(t);
-    clock_look();
+    clock_measure_namespace();
     file_open(parent, *parent ? fork_clock : tracer_now());
     if (t)
         t->gone = !P.file;
@@ -84,10 +85,11 @@ void session_forked(void)
 
 /* ---- joining and leaving ---- */
 
-enum { ANSWER_MS = 50 /* the collector looks every few */ };
+enum { ANSWER_MS = 50 /* the collector looks every few milliseconds */ };
 
-/* Tell the collector, if it still listens, that this process cannot join. */
-static void absent(const char *directory)
+/* Tell the collector of the session in DIRECTORY, if it still listens, that this process cannot
+ * join. */
+static void report_absent(const char *directory)
 {
     struct sockaddr_un to, from = {.sun_family = AF_UNIX};
     socklen_t length = absent_address(&to, directory);
@@ -98,15 +100,15 @@ static void absent(const char *directory)
 
     if (fd < 0)
         return;
-    /* Bind to a name that the kernel chooses, for the answer. After the session has ended nobody
-     * answers. */
+    /* Bind to a name that the kernel chooses, so that the collector can answer. Nobody answers
+     * after the session's end. */
     if (bind(fd, (struct sockaddr *)&from, sizeof from.sun_family) == 0 &&
         sendto(fd, "", 1, MSG_NOSIGNAL, (struct sockaddr *)&to, length) == 1)
         poll(&answer, 1, ANSWER_MS);
     close(fd);
 }
 
-/* Map the session file in DIRECTORY. MAP_FAILED with errno. */
+/* Map the session file in DIRECTORY. Returns MAP_FAILED with errno on failure. */
 static struct session_file *session_map(const char *directory)
 {
     int fd = session_open_in(directory, "session", O_RDONLY);
@@ -124,7 +126,8 @@ static struct session_file *session_map(const char *directory)
          session->format != RING_FORMAT || session->bytes != status.st_size ||
          ((char *)session)[status.st_size - 1] != 0 || session->ring_bytes < RING_SMALLEST ||
          (session->ring_bytes & (session->ring_bytes - 1)))) {
-        errno = session->format != RING_FORMAT ? EPROTO /* another version's */ : ENOENT;
+        errno = session->format != RING_FORMAT ? EPROTO /* made by another version of dyntrace */
+                                               : ENOENT;
         munmap(session, (size_t)status.st_size);
         session = MAP_FAILED;
     }
@@ -149,8 +152,8 @@ static const char *open_session(const char *directory)
         return "over";
     }
     strcpy(P.session_directory, directory);
-    /* The spill directory has the same base name as the session's; a file that names any other is
-     * not believed. */
+    /* The spill directory has the same base name as the session's directory. Any other name is not
+     * believed. */
     spill = session->text;
     P.spill_directory[0] = 0;
     if (strlen(spill) < sizeof P.spill_directory && !strcmp(basename(spill), basename(directory)))
@@ -160,7 +163,7 @@ static const char *open_session(const char *directory)
               : session->clock != SESSION_TSC ? SESSION_MONOTONIC
                                               : SESSION_TSC;
     P.now = session->coarse ? &session->now : NULL;
-    clock_look();
+    clock_measure_namespace();
     P.decided_only = session->frames == SESSION_DECIDED;
     P.max_depth = session->max_depth;
     if (!watched && pthread_atfork(forking, has_forked, fork_child)) {
@@ -183,12 +186,12 @@ const char *tracer_open_session(const char *directory)
     const char *why = open_session(directory);
 
     if (why && strcmp(why, "over") && strcmp(why, "room") && strcmp(why, "another"))
-        absent(directory);
+        report_absent(directory);
     return why;
 }
 
-/* The GIL is held, so no other thread is writing; threads inside a recorded frame find no ring at
- * its end. */
+/* Leave the session. The GIL is held, so no other thread is writing. A thread inside a recorded
+ * frame finds no ring at the frame's end. */
 void tracer_close_session(void)
 {
     if (!P.session)

@@ -1,13 +1,15 @@
 /* tracer/stack.c -- deep recursion without overflowing the C stack.
  *
- * Without a hook a Python-to-Python call uses no C stack; with one, each takes about half a
- * kilobyte, and a program that recurses 50,000 deep would crash under us alone. So the hook looks
- * at its own frame address, one compare, and when the lower half of the thread's stack is reached
- * the evaluator goes on with a fresh segment of 64 MB, of which memory is only reserved. A
- * segment's margin is for C code that recurses on its own below the last Python frame (repr of
- * nested lists, the compiler, pickle). One is kept for reuse, so that a loop round the boundary
- * costs nothing. Together they may take half of the machine's memory; a recursion that wants more
- * gets CPython's own RecursionError. */
+ * Without a hook a Python-to-Python call uses no C stack. With a hook each call takes about half a
+ * kilobyte, and a program that recurses 50,000 deep would crash only because of us. So the hook
+ * compares its own frame address with a limit. When the lower half of the thread's stack is
+ * reached, the evaluator continues on a new segment of 64 MB of address space, whose memory the
+ * kernel gives out as it is used.
+ *
+ * A segment's lowest part is a margin for C code that recurses on its own below the last Python
+ * frame (repr of nested lists, the compiler, pickle). A thread keeps one unused segment, so that a
+ * loop that crosses the boundary does not map one each time. All segments together may take half of
+ * the machine's memory; a recursion that needs more gets CPython's own RecursionError. */
 #include "tracer/tracer.h"
 
 #include <pthread.h>
@@ -16,9 +18,9 @@
 
 enum { SEGMENT_BYTES = 64 << 20, SEGMENT_MARGIN = 8 << 20, HUGE_STACK = 100 << 20 };
 
-/* PyObject *tracer_call_on_stack(ts, frame, throwflag, top, evaluate) Calls evaluate(ts, frame,
- * throwflag) with the stack pointer at `top`. The frame pointer keeps the way back, for us and for
- * unwinders. */
+/* tracer_call_on_stack(ts, frame, throwflag, top, evaluate): call evaluate(ts, frame, throwflag)
+ * with the stack pointer at `top`. The frame pointer points to the old stack, for our return and
+ * for unwinders. */
 PyObject *tracer_call_on_stack(PyThreadState *ts, compat_frame *frame, int throwflag, char *top,
                                _PyFrameEvalFunction evaluate) __attribute__((visibility("hidden")));
 __asm__(".text\n"
@@ -63,7 +65,7 @@ __asm__(".text\n"
         "    .cfi_endproc\n"
         ".size tracer_call_on_stack, . - tracer_call_on_stack\n");
 
-static atomic_size_t segments; /* in use by all threads */
+static atomic_size_t segments; /* segments in use by all threads */
 
 static size_t segments_max(void)
 {
@@ -75,7 +77,8 @@ static size_t segments_max(void)
     return max;
 }
 
-/* Map a segment; returns its lowest address. NULL: no memory, or too many are in use. */
+/* Map a segment and return its lowest address. Returns NULL without memory, or if too many segments
+ * are in use. */
 static char *segment_new(void)
 {
     char *base = segments < segments_max()
@@ -105,7 +108,7 @@ PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, comp
 
     if (segment)
         t->spare = NULL;
-    else if (!t->greenlets) /* they copy everything between two addresses of the stack */
+    else if (!t->greenlets) /* greenlets copy everything between two addresses of the C stack */
         segment = segment_new();
     if (!segment) {
         int remaining = compat_recursion_remaining(ts);
@@ -118,7 +121,8 @@ PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, comp
     bounds = compat_set_bounds(ts, segment, segment + SEGMENT_BYTES);
     result = tracer_call_on_stack(ts, frame, throwflag, segment + SEGMENT_BYTES - 64, evaluate);
     compat_restore_bounds(ts, bounds);
-    if (t->greenlets) /* a frame that began on the new stack returns to it, so it is kept */
+    /* a greenlet's frame that began on the new stack may return to it, so keep it */
+    if (t->greenlets)
         return result;
     if (t->spare)
         segment_free(segment);
@@ -134,7 +138,7 @@ void tracer_back_on_stack(struct tracer *t, char *low)
     t->stack_low = is_own ? tracer_stack_low(true) : low;
 }
 
-/* The thread has ended. */
+/* Free the thread's spare segment. The thread has ended. */
 void tracer_stack_release(struct tracer *t)
 {
     if (t->spare)
@@ -142,8 +146,8 @@ void tracer_stack_release(struct tracer *t)
     t->spare = NULL;
 }
 
-/* The address at which half of the calling thread's stack is used; MOST: nearly all of it. NULL:
- * unknown, never switch. */
+/* Return the address at which half of the calling thread's stack is used; with MOST, nearly all of
+ * it. Returns NULL if the stack's bounds are not known: the thread then never switches stacks. */
 char *tracer_stack_low(bool most)
 {
     const size_t part = most ? 16 : 2;
