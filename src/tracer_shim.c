@@ -146,7 +146,7 @@ void tracer_rehook(void)
     else if (current != tracer_process.hook)
         return;
     if (wanted != tracer_process.hook)
-        slot_put(wanted ? wanted : tracer_process.evaluate);
+        slot_set_evaluator(wanted ? wanted : tracer_process.evaluate);
     tracer_process.hook = wanted;
 }
 

@@ -1,8 +1,8 @@
 /* tracer/builtins.c -- wraps built-in functions: those that start a program, those of sys that read
  * the PEP 523 slot, and some after which we check that slot.
  *
- * They are patched in place. The function object keeps its identity, name and repr; only its C
- * entry point is ours, which calls the original. */
+ * The functions are patched in place. The function object keeps its identity, name and repr; only
+ * its C entry point is ours, which calls the original. */
 #include "tracer/tracer.h"
 
 #include <fcntl.h>
@@ -18,22 +18,25 @@ enum {
     FIRST_LINE = 256, /* bytes of a script's first line that the kernel reads */
 };
 
-struct led {
+struct wrapped {
     const char *module, *name;
     PyObject *(*entry)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
     /* What the entry point does; it must call call_original(). */
-    PyObject *(*run)(const struct led *f, PyObject *self, PyObject *const *args, Py_ssize_t count,
-                     PyObject *names);
-    /* for a function that starts a program: position of its environment argument, -1: it inherits
-     * C's; for one after which the slot is checked: 1 = this is the last check */
+    PyObject *(*run)(const struct wrapped *f, PyObject *self, PyObject *const *args,
+                     Py_ssize_t count, PyObject *names);
+    /* For a function that starts a program: position of its environment argument, or -1 if the
+     * child inherits C's environment. For a function before which the slot is checked: 1 if this is
+     * the last check. */
     int environment;
-    int program, words; /* of the program's name and its arguments, -1: one text for a shell */
-    PyMethodDef real;   /* the method definition before the patch; the same in all interpreters */
+    /* positions of the program's name and of its arguments; program is -1 if the argument is one
+     * text for a shell */
+    int program, words;
+    PyMethodDef real; /* the method definition before the patch; all interpreters share it */
 };
 
-/* A function object for the original is made for the module of the interpreter that calls. SELF is
- * the entry's. */
-static PyObject *call_original(const struct led *f, PyObject *self, PyObject *const *args,
+/* Call the original function. A function object for it is made for the module of the calling
+ * interpreter. SELF is the entry point's. */
+static PyObject *call_original(const struct wrapped *f, PyObject *self, PyObject *const *args,
                                Py_ssize_t count, PyObject *names)
 {
     OWNED PyObject *module = PyUnicode_FromString(f->module);
@@ -43,11 +46,11 @@ static PyObject *call_original(const struct led *f, PyObject *self, PyObject *co
     return function ? PyObject_Vectorcall(function, args, (size_t)count, names) : NULL;
 }
 
-/* ---- a child that is started so that it cannot be recorded is a row of loss ----
+/* ---- a loss row for a child that cannot be recorded ----
  *
  * The arguments are the program's objects, so only exact str and bytes in exact lists and tuples
- * are read: no code of the program runs. Of a shell command's text only the first command is read:
- * in `false && python3 -I` nothing is started. */
+ * are read: no code of the program runs. Only the first command of a shell's text is read: in
+ * `false && python3 -I` the shell never starts Python. */
 
 #define COMMAND_ENDS "\n;|&()`" /* characters that end a shell's command, unquoted */
 
@@ -62,15 +65,15 @@ static const char *text_of(PyObject *word)
     return text ? text : "";
 }
 
-/* Facts about a program from the words before its own arguments. */
+/* What the launchers before a program do to it. */
 struct start {
-    const char *by; /* the launcher that does not hand on the environment, or NULL */
+    const char *by; /* the launcher that does not pass the environment on, or NULL */
     bool paths;     /* the child gets another PYTHONPATH */
     bool elsewhere; /* started in another directory: relative names cannot be resolved here */
     int depth;      /* number of launchers and scripts around the program */
 };
 
-/* The program starts the Python in WORDS, which end with a NULL. */
+/* Write a loss row if the Python in WORDS, which end with a NULL, cannot be recorded. */
 static void note_python(const char *const *words, struct start start)
 {
     const char *program = basename(words[0]);
@@ -99,7 +102,7 @@ static bool is_one_of(const char *word, const char *const *list)
     return *list;
 }
 
-/* The script text in a shell's WORDS (-c TEXT); NULL: none. */
+/* Return the script text in a shell's WORDS (-c TEXT), or NULL. */
 static const char *script_of(const char *const *words)
 {
     static const char *const shells[] = {"sh", "bash", "dash", "ksh", "zsh", NULL};
@@ -115,7 +118,7 @@ static const char *script_of(const char *const *words)
 static void note_script(const char *script, struct start start);
 static void note_words(const char *const *words, struct start start);
 
-/* env -S TEXT: split TEXT into words. */
+/* Follow `env -S TEXT`, which splits TEXT into words. */
 static void note_split(const char *text, struct start start)
 {
     char *command = NULL;
@@ -126,8 +129,8 @@ static void note_split(const char *text, struct start start)
     free(command);
 }
 
-/* Fill LINE with the first line of PATH behind its "#!". False: PATH is no script. Only a regular
- * file is opened: to open a FIFO or a device may have effects. */
+/* Fill LINE with the first line of PATH behind its "#!". Returns false if PATH is no script. Only a
+ * regular file is opened, because opening a FIFO or a device may have effects. */
 static bool read_first_line(const char *path, char line[FIRST_LINE + 1])
 {
     struct stat is;
@@ -150,7 +153,7 @@ static bool read_first_line(const char *path, char line[FIRST_LINE + 1])
         return false;
     end = memchr(line, '\n', (size_t)length);
     if (!end && length == FIRST_LINE)
-        return false; /* cut off */
+        return false; /* the line is longer than the kernel reads */
     if (!end)
         end = line + length;
     while (end > line + 2 && strchr(" \t", end[-1]))
@@ -160,8 +163,8 @@ static bool read_first_line(const char *path, char line[FIRST_LINE + 1])
     return true;
 }
 
-/* The file PATH is started. If it is a script, the kernel starts the program that its first line
- * names, with the rest of that line as one word. */
+/* Follow the start of the file PATH. If it is a script, the kernel starts the program that its
+ * first line names, with the rest of the line as one word. */
 static void note_file(const char *path, struct start start)
 {
     const char *words[4] = {NULL};
@@ -186,7 +189,7 @@ static void note_file(const char *path, struct start start)
     note_words(words, start);
 }
 
-/* The program starts WORDS, at least one, which end with a NULL. */
+/* Follow the start of the program in WORDS, which end with a NULL and are at least one. */
 static void note_words(const char *const *words, struct start start)
 {
     const struct launcher *launcher = launcher_find(words[0]);
@@ -212,7 +215,8 @@ static void note_words(const char *const *words, struct start start)
         note_file(words[0], start);
 }
 
-/* Copy the word at *FROM to *TO without its quotes, and a NUL. True: it has an unquoted '='. */
+/* Copy the word at *FROM to *TO without its quotes, and add a NUL. Returns true if the word has an
+ * unquoted '='. */
 static bool take_word(const char **from, char **to)
 {
     bool assigns = false;
@@ -231,7 +235,8 @@ static bool take_word(const char **from, char **to)
     return assigns;
 }
 
-/* A shell runs SCRIPT. Its first command runs in any case; which others do only the shell knows. */
+/* Follow a shell that runs SCRIPT. The shell certainly starts the first command; whether it starts
+ * the others only the shell knows. */
 static void note_script(const char *script, struct start start)
 {
     const char *words[WORDS + 1] = {NULL};
@@ -254,14 +259,14 @@ static void note_script(const char *script, struct start start)
     free(copy);
 }
 
-/* PROGRAM (or a tuple of candidate paths) is about to be started with the words of LIST, whose
- * first is its name. ELSEWHERE: in another directory. */
+/* Follow the start of PROGRAM, a path or a tuple of candidate paths, with the words of LIST, whose
+ * first is its name. ELSEWHERE says that it starts in another directory. */
 static void note_program(PyObject *program, PyObject *list, bool elsewhere)
 {
     const char *words[WORDS + 1] = {NULL}, *name;
     bool there = false;
 
-    if (PyTuple_CheckExact(program)) { /* candidate paths, along PATH */
+    if (PyTuple_CheckExact(program)) { /* the paths that PATH leads to */
         name = PyTuple_GET_SIZE(program) ? text_of(PyTuple_GET_ITEM(program, 0)) : "";
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(program) && !there; i++) {
             const char *candidate = text_of(PyTuple_GET_ITEM(program, i));
@@ -289,7 +294,7 @@ static void note_program(PyObject *program, PyObject *list, bool elsewhere)
  * without them. We add them to the child's environment; the child's sitecustomize removes them
  * again. The caller's environment object is never changed: the child gets a copy. */
 
-/* The value of NAME in an entry "NAME=value" of a list, or NULL. Borrowed. */
+/* Return the value in an entry b"NAME=value" of a list, or NULL. Borrowed. */
 static const char *value_in(PyObject *entry, const char *name)
 {
     size_t length = strlen(name);
@@ -305,7 +310,8 @@ static bool list_add(PyObject *list, const char *name, const char *value)
     return entry && PyList_Append(list, entry) == 0;
 }
 
-/* A copy of a list of b"NAME=value", mended. NULL without an exception: pass the caller's own. */
+/* Copy LIST, a list of b"NAME=value", and add our variables. Returns NULL without an exception if
+ * that fails: the caller then passes LIST itself. */
 static PyObject *mend_list(PyObject *list)
 {
     PyObject *copy = PyList_New(0);
@@ -337,9 +343,10 @@ static int mapping_set(PyObject *mapping, const char *name, const char *value)
     return key && bytes ? PyDict_SetItem(mapping, key, bytes) : -1;
 }
 
-/* The same for a mapping of names to values (str or bytes). Like the original, it calls keys() and
- * values() once each, which may be the program's code. The original then reads our copy. If a name
- * occurs as str and as bytes, the first counts, as in getenv(). */
+/* Copy MAPPING, from names to values (str or bytes), and add our variables. Like the original
+ * function, it calls keys() and values() once each, which may be the program's code. The original
+ * then reads our copy. If a name occurs as str and as bytes, the first counts, as in getenv().
+ * Returns NULL without an exception on failure. */
 static PyObject *mend_mapping(PyObject *mapping)
 {
     OWNED PyObject *path_key = PyBytes_FromString(INJECT_PATHS), *old = NULL;
@@ -369,14 +376,15 @@ static PyObject *mend_mapping(PyObject *mapping)
 }
 
 /* Does the call start the program in another directory? */
-static bool has_directory(const struct led *f, PyObject *const *args, Py_ssize_t count)
+static bool has_directory(const struct wrapped *f, PyObject *const *args, Py_ssize_t count)
 {
-    const Py_ssize_t directory = f->environment - 1; /* fork_exec(): before the environment */
+    /* an argument of fork_exec(), before the environment */
+    const Py_ssize_t directory = f->environment - 1;
 
     return !strcmp(f->name, "fork_exec") && count > directory && args[directory] != Py_None;
 }
 
-static PyObject *follow(const struct led *f, PyObject *self, PyObject *const *args,
+static PyObject *follow(const struct wrapped *f, PyObject *self, PyObject *const *args,
                         Py_ssize_t count, PyObject *names)
 {
     Py_ssize_t given = count + (names ? PyTuple_GET_SIZE(names) : 0), at = -1;
@@ -424,21 +432,21 @@ static PyObject *follow(const struct led *f, PyObject *self, PyObject *const *ar
  *                                 there again; hook in by a function registered with
  *                                 os.register_at_fork */
 
-static bool watched; /* fork is */
-static bool aside;   /* the hook is out, in a child that was just forked */
+static bool watched; /* our after_fork() is registered */
+static bool aside;   /* in a child that was just forked: the hook is out of the slot */
 
 static bool take_out(void)
 {
     if (!P.hook || compat_evaluator(P.interpreter) != P.hook)
-        return false; /* another hook is above ours, and the slot holds that one */
-    slot_put(P.evaluate);
+        return false; /* another hook above ours is in the slot */
+    slot_set_evaluator(P.evaluate);
     return true;
 }
 
 static void put_in(void)
 {
     P.evaluate = compat_evaluator(P.interpreter);
-    slot_put(P.hook);
+    slot_set_evaluator(P.hook);
     slot_excuse();
 }
 
@@ -474,7 +482,7 @@ static void watch_fork(void)
     PyErr_Clear();
 }
 
-static PyObject *without_us(const struct led *f, PyObject *self, PyObject *const *args,
+static PyObject *without_us(const struct wrapped *f, PyObject *self, PyObject *const *args,
                             Py_ssize_t count, PyObject *names)
 {
     bool out = PyInterpreterState_Get() == P.interpreter && take_out();
@@ -490,14 +498,14 @@ static PyObject *without_us(const struct led *f, PyObject *self, PyObject *const
 
 /* ---- points at which to check that our hook is still called (tracer/slot.c) ---- */
 
-static PyObject *look_before(const struct led *f, PyObject *self, PyObject *const *args,
+static PyObject *look_before(const struct wrapped *f, PyObject *self, PyObject *const *args,
                              Py_ssize_t count, PyObject *names)
 {
     slot_look(f->environment == 1);
     return call_original(f, self, args, count, names);
 }
 
-static PyObject *look_after(const struct led *f, PyObject *self, PyObject *const *args,
+static PyObject *look_after(const struct wrapped *f, PyObject *self, PyObject *const *args,
                             Py_ssize_t count, PyObject *names)
 {
     PyObject *result = call_original(f, self, args, count, names);
@@ -509,15 +517,15 @@ static PyObject *look_after(const struct led *f, PyObject *self, PyObject *const
 
 /* ---- the functions ---- */
 
-enum { FOLLOWED = 11, LED = 14 };
+enum { FOLLOWED = 11, WRAPPED = 14 };
 
-static struct led led[LED];
+static struct wrapped wrapped[WRAPPED];
 
 #define ENTRY(number)                                                                        \
     static PyObject *entry_##number(PyObject *self, PyObject *const *args, Py_ssize_t count, \
                                     PyObject *names)                                         \
     {                                                                                        \
-        return led[number].run(&led[number], self, args, count, names);                      \
+        return wrapped[number].run(&wrapped[number], self, args, count, names);              \
     }
 ENTRY(0)
 ENTRY(1)
@@ -535,7 +543,7 @@ ENTRY(12)
 ENTRY(13)
 #undef ENTRY
 
-static struct led led[LED] = {
+static struct wrapped wrapped[WRAPPED] = {
     {"_posixsubprocess", "fork_exec", entry_0, follow, 5, 1, 0, {0}},
     {"posix", "execve", entry_1, follow, 2, 0, 1, {0}},
     {"posix", "posix_spawn", entry_2, follow, 2, 0, 1, {0}},
@@ -553,9 +561,10 @@ static struct led led[LED] = {
 };
 
 /* Patch one function, for good and in all interpreters. The module's method table is changed, not
- * only the function object, so that the module may be imported afresh later: it is left in
- * sys.modules only if it was there. Anything but the known built-in is not patched. */
-static void lead(struct led *f)
+ * only the function object, so that a module that is imported again later is patched, too. The
+ * module stays in sys.modules only if it was there before. Anything else than the known built-in is
+ * not patched. */
+static void wrap_builtin(struct wrapped *f)
 {
     PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
     bool there = PyDict_GetItemString(modules, f->module) != NULL;
@@ -588,12 +597,12 @@ void tracer_follow_children(const char *inject)
 {
     P.inject_directory = strdup(inject);
     for (int i = 0; i < FOLLOWED && P.inject_directory; i++)
-        lead(&led[i]);
+        wrap_builtin(&wrapped[i]);
 }
 
 void tracer_perf_start(void)
 {
-    for (int i = FOLLOWED; i < LED; i++)
-        lead(&led[i]);
+    for (int i = FOLLOWED; i < WRAPPED; i++)
+        wrap_builtin(&wrapped[i]);
     watch_fork();
 }

@@ -1,17 +1,17 @@
-/* tracer/greenlet.c -- one thread, several stacks of frames: greenlet, gevent, eventlet, and
- * whatever else switches them.
+/* tracer/greenlet.c -- one thread, several stacks of frames: greenlet, gevent, eventlet, and other
+ * libraries that switch them.
  *
  * A library that switches stacks replaces, in the thread state, the memory chunks that hold the
  * frames' data. So each event compares the current chunk with that of the event before: two loads
  * and a compare. A stack is identified by its lowest chunk. Each stack has its own list of open
- * frames. These lie on its C stack, which greenlet moves to the heap while another stack runs, so a
- * list is read only while its stack runs. A CONTROL_SWITCH word in the ring names the stack that
- * the following words are about (tracer/ring.c). */
+ * frames (struct open_frame). The list lies on the stack's C stack, which greenlet moves to the
+ * heap while another stack runs. So a list is read only while its stack runs. A CONTROL_SWITCH word
+ * in the ring names the stack that the following words are about (tracer/ring.c). */
 #include "tracer/tracer.h"
 
 #include <search.h>
 
-/* A stack without chunks: a greenlet that has run nothing but a generator's frame. */
+/* The bottom of a stack without chunks: a greenlet that has run nothing but a generator's frame. */
 static const char no_chunk;
 
 const void *tracer_stack_bottom(PyThreadState *ts)
@@ -31,7 +31,7 @@ static int by_bottom(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Does T hold no state that belongs only to the running stack? */
+/* Does T hold no state that belongs to the running stack alone? */
 static bool is_idle(const struct tracer *t)
 {
     const struct stack_state *own = &t->own;
@@ -40,9 +40,9 @@ static bool is_idle(const struct tracer *t)
     return !runs && !own->quiet && !own->masked && own->callback == t->given;
 }
 
-/* Save the state of T's running stack, which is about to be switched away. Drops no last reference:
- * T->given holds the callback, too. */
-static void put_away(struct tracer *t)
+/* Save the state of T's running stack before a switch to another. No last reference is dropped
+ * here, because T->given holds the callback, too. */
+static void save_stack_state(struct tracer *t)
 {
     struct tracer_stack *here = t->here;
 
@@ -56,8 +56,8 @@ static void put_away(struct tracer *t)
     here->own = t->own;
 }
 
-/* Switch T to TO. If none of our code is active on TO, TO uses the thread's callback. */
-static void take_up(struct tracer *t, struct tracer_stack *to)
+/* Switch T to the stack TO. If none of our code is active on TO, TO gets the thread's callback. */
+static void restore_stack_state(struct tracer *t, struct tracer_stack *to)
 {
     t->here = to;
     t->open = to->open;
@@ -73,8 +73,8 @@ static void take_up(struct tracer *t, struct tracer_stack *to)
     to->apart = false;
 }
 
-/* Free STACK, whose greenlet is gone, with the state that an unfinished greenlet left. */
-static void forget(struct tracer *t, struct tracer_stack *stack)
+/* Clear STACK, whose greenlet is gone, and drop the state that an unfinished greenlet left. */
+static void clear_stack(struct tracer *t, struct tracer_stack *stack)
 {
     PyObject *callback = stack->own.callback;
 
@@ -102,12 +102,12 @@ void tracer_stacks_forget(struct tracer *t)
     t->apart = 0;
 }
 
-/* From now on the running stack is the one whose lowest chunk is BOTTOM. */
-static void rename_here(struct tracer *t, const void *bottom)
+/* Set the lowest chunk of the running stack to BOTTOM. */
+static void set_bottom(struct tracer *t, const void *bottom)
 {
     tdelete(t->here, &t->stacks, by_bottom);
     t->here->bottom = bottom;
-    /* without memory it is not inserted, and becomes a new stack at the next switch */
+    /* without memory the stack is not found at the next switch, and a new one is made */
     tsearch(t->here, &t->stacks, by_bottom);
 }
 
@@ -134,22 +134,22 @@ static void switched(struct tracer *t, PyThreadState *ts, compat_frame *frame)
     struct tracer_stack key = {.bottom = tracer_stack_bottom(ts)}, **found, *to;
 
     if (t->switches != ts) {
-        /* another interpreter's, or an embedder's: its frames are on top of ours */
+        /* another interpreter, or the program that embeds Python, runs frames on top of ours */
         if (t->open || !is_idle(t))
             return;
         t->switches = ts;
-        rename_here(t, key.bottom);
+        set_bottom(t, key.bottom);
         return;
     }
-    if (t->here->bottom == key.bottom) /* the same stack, grown or shrunk */
+    if (t->here->bottom == key.bottom) /* the same stack has grown or shrunk */
         return;
     found = tfind(&key, &t->stacks, by_bottom);
     to = found ? *found : NULL;
     if (to && frame && compat_is_first(ts, frame))
-        forget(t, to); /* the former stack at this address is gone */
+        clear_stack(t, to); /* a new stack has the address of a former one, which is gone */
     if (!to && ((!t->open && is_idle(t)) || t->here->bottom == &no_chunk)) {
         /* the former stack has no open frame, so it has probably ended */
-        rename_here(t, key.bottom);
+        set_bottom(t, key.bottom);
         return;
     }
     if (!to && !(to = tracer_stack_new(t, key.bottom))) {
@@ -157,12 +157,12 @@ static void switched(struct tracer *t, PyThreadState *ts, compat_frame *frame)
             "memory: no room to follow another greenlet; the callers of its frames are not true");
         return;
     }
-    /* do not use extra stack segments from now on */
+    /* from now on do not continue deep recursion on segments of our own (tracer/stack.c) */
     if (!t->greenlets && t->stack_low == tracer_stack_low(false))
         t->stack_low = to->stack_low = tracer_stack_low(true);
     t->greenlets = true;
-    put_away(t);
-    take_up(t, to);
+    save_stack_state(t);
+    restore_stack_state(t, to);
     t->limit = 0; /* the next event makes room for a CONTROL_SWITCH */
 }
 

@@ -1,11 +1,11 @@
 /* tracer/module.c -- the extension module `_dyntrace`.
  *
- * Importing it does nothing but make the shim's functions (tracer/evaluator/api.c) available.
+ * Importing the module only makes the shim's functions available (tracer/evaluator/api.c).
  * `_start`, called by sitecustomize.py, joins the session of `dyntrace run`; pause() and resume()
  * remove the hook and restore it, for programs that measure themselves.
  *
- * The shim's objects belong to the home interpreter (tracer/place.c); in other interpreters its
- * functions raise. */
+ * The shim's objects belong to the home interpreter (tracer/place.c); in other interpreters the
+ * shim's functions raise. */
 #include "tracer/evaluator/cache.h"
 #include "tracer/hooks.h"
 #include "tracer/resume/resume.h"
@@ -42,8 +42,9 @@ void tracer_join_interpreter(void)
 
 /* ---- the module ---- */
 
-/* The extension of SPEC, a new reference; NULL with an exception. It is loaded by functions in C:
- * calls of importlib's own would be recorded as the program's. */
+/* Load the extension of SPEC. Returns a new reference, or NULL with an exception. It is loaded by
+ * functions in C, because calls of importlib's Python functions would be recorded as the
+ * program's. */
 static PyObject *extension_load(PyObject *spec)
 {
     OWNED PyObject *imp = PyImport_ImportModule("_imp");
@@ -59,8 +60,8 @@ static PyObject *extension_load(PyObject *spec)
     return Py_NewRef(extension);
 }
 
-/* `dyntrace run --capture`: capture the user's functions from now on. SPEC is the module spec of
- * `_dyntrace_capture`. -1 with an exception. */
+/* Begin to capture the user's functions, for `dyntrace run --capture`. SPEC is the module spec of
+ * `_dyntrace_capture`. Returns -1 with an exception on failure. */
 static int capture_begin(PyObject *module, PyObject *spec)
 {
     OWNED PyObject *capture = extension_load(spec);
@@ -93,7 +94,7 @@ static const char *join(const char *session, const char *library, const char *in
     const char *why;
 
     if (P.session && tracer_place() == PLACE_HOME && atomic_load(&P.session->closed))
-        leave(); /* the recording has ended before this process */
+        leave(); /* the recording ended while this process lives on */
     if (P.session) {
         tracer_join_interpreter();
         return NULL;
@@ -116,7 +117,7 @@ static const char *join(const char *session, const char *library, const char *in
         slot_look(true);
         if (COMPAT_HAS_TRAMPOLINES)
             tracer_perf_start();
-        /* dyntrace.record() in a program that compiles */
+        /* dyntrace.record() was called after torch.compile's front end was imported */
         if (PyDict_GetItemString(PyImport_GetModuleDict(), "torch._dynamo"))
             torch_attach(true);
     }
@@ -167,7 +168,7 @@ static PyObject *active(PyObject *module, PyObject *ignored)
     return PyUnicode_DecodeFSDefault(trace_path());
 }
 
-/* _recording(): (trace, nanoseconds since its start, this thread's ring head and tail), or None. */
+/* Return (trace, nanoseconds since its start, this thread's ring head and tail), or None. */
 static PyObject *recording(PyObject *module, PyObject *ignored)
 {
     const struct session_file *file = P.session;
@@ -198,7 +199,8 @@ static PyObject *resume_recording(PyObject *module, PyObject *ignored)
         tracer_join_interpreter();
     } else if (P.session && P.session->frames != SESSION_NONE) {
         if (COMPAT_INIT_BYPASSES_HOOK)
-            tracer_fix_all_types(false); /* for interpreters that were created meanwhile */
+            /* for interpreters that were created while recording was paused */
+            tracer_fix_all_types(false);
         tracer_record(true);
         slot_excuse();
         slot_look(true);
@@ -358,7 +360,7 @@ static PyMethodDef elsewhere[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* The interpreter ends, and clears its modules. */
+/* Called when the interpreter ends and clears its modules. */
 static void finalize(PyObject *capsule)
 {
     slot_end();
@@ -393,10 +395,10 @@ static int fill(PyObject *module)
                : 0;
 }
 
-/* The garbage collector visits the module. */
+/* Called when the garbage collector visits the module. */
 static int traverse(PyObject *module, visitproc visit, void *arg)
 {
-    slot_glance();
+    slot_compare();
     return 0;
 }
 
@@ -417,7 +419,7 @@ static struct PyModuleDef definition = {
     .m_traverse = traverse,
 };
 
-/* Fill in tracer/hooks.h: the parts above the base, then the base's own members. */
+/* Fill in tracer/hooks.h: first the base's own members, then those of the parts above it. */
 static void register_parts(void)
 {
     tracer_hooks.record = tracer_record;

@@ -2,14 +2,16 @@
  *
  * A process has one recording, however many interpreters it has; docs/internals.md lists what each
  * interpreter has for itself. The home is the main interpreter as it was first initialised;
- * sub-interpreters are recorded, too, if the index of their code data is the same. */
+ * sub-interpreters are recorded, too, if we get the same code-extra index there ("code data":
+ * PyUnstable_Eval_RequestCodeExtraIndex). */
 #include "tracer/hooks.h"
 
 #define P tracer_process
 
-/* Indices of code data that were requested before ours come first in each code object's data, so
- * that CPython calls their free functions for whatever we mark (tracer/compat/cpython.h): not with
- * NULL, which it promises. */
+/* The free functions of code-extra indices that were requested before ours. When we set our slot in
+ * a code object, the slots of these indices come into being with NULL, and CPython would call their
+ * free functions with this NULL (tracer/compat/cpython.h). CPython's documentation promises not to.
+ * So wrappers call them only for other values. */
 static freefunc earlier[8];
 #define FREE_EARLIER(n)                       \
     static void free_earlier_##n(void *value) \
@@ -37,7 +39,8 @@ static Py_ssize_t request_extra(PyInterpreterState *interpreter)
     return ours;
 }
 
-/* Request the same index as in the other interpreters. False: it is taken here. */
+/* Request our index in this interpreter, too: the same one as in the others. Returns false if it is
+ * taken here. */
 static bool request_same_extra(void)
 {
     Py_ssize_t index;
@@ -56,10 +59,10 @@ static enum tracer_place place_new(PyInterpreterState *interpreter)
             return PLACE_NONE;
         if (interpreter != PyInterpreterState_Main())
             return PLACE_SUB;
-        /* Its references to us went with the former main interpreter. */
+        /* The references that the former main interpreter had to us are gone. */
         P.hook = NULL;
         P.evaluate = _PyEval_EvalFrameDefault;
-        P.torch_seen = true; /* torch is not touched */
+        P.torch_seen = true; /* do not wait for torch's import: its shim is not used here */
         P.active_threads = 0;
         tracer_forget_callbacks();
         if (tracer_hooks.home_gone)
@@ -67,13 +70,14 @@ static enum tracer_place place_new(PyInterpreterState *interpreter)
         return PLACE_AGAIN;
     }
     if (interpreter != PyInterpreterState_Main())
-        return PLACE_NONE; /* the main interpreter has not met us: record nothing */
+        return PLACE_NONE; /* the main interpreter has not loaded us, so record nothing */
     P.interpreter = interpreter;
     P.extra = request_extra(interpreter);
     return P.extra < 0 ? PLACE_NONE : PLACE_HOME;
 }
 
-/* A new interpreter may reuse an old one's address, so each stores its place itself. */
+/* Each interpreter stores its place in its own dict, because a new interpreter may get an old one's
+ * address. */
 enum tracer_place tracer_place(void)
 {
     PyInterpreterState *interpreter = PyInterpreterState_Get();

@@ -1,15 +1,15 @@
 /* tracer/record.h -- the two words of a recorded frame.
  *
- * Runs in: the traced process, on every Python call; in line, because it is hot.
- * tracer_shim.c records frames with it, tracer/evaluator/decide.c uses it for the frames that it
- * decides. */
+ * Runs in: the traced process, on every Python call; these functions are inline, because they are
+ * hot. tracer_shim.c records frames with them, and tracer/evaluator/decide.c records the frames
+ * that it decides. */
 #ifndef DYNTRACE_TRACER_RECORD_H
 #define DYNTRACE_TRACER_RECORD_H
 
 #include "tracer/tracer.h"
 
-/* Run the frame as CPython would have run it, with the recursion depth that it would have without a
- * hook (tracer/compat/cpython.h, tracer/stack.c). */
+/* Run the frame as CPython would, with the recursion depth that it would have without a hook
+ * (tracer/compat/cpython.h, tracer/stack.c). */
 static inline __attribute__((always_inline)) PyObject *
 record_evaluate_by(_PyFrameEvalFunction evaluate, struct tracer *t, PyThreadState *ts,
                    compat_frame *frame, int throwflag)
@@ -36,7 +36,7 @@ record_evaluate(struct tracer *t, PyThreadState *ts, compat_frame *frame, int th
     return record_evaluate_by(tracer_process.evaluate, t, ts, frame, throwflag);
 }
 
-/* The mark of the frame's code; marks the code if it has none. */
+/* Return the mark of the frame's code. Gives the code a mark if it has none. */
 static inline __attribute__((always_inline)) uintptr_t record_mark(compat_frame *frame)
 {
     uintptr_t mark = tracer_mark_in(compat_extra(compat_code(frame), tracer_process.extra));
@@ -54,7 +54,7 @@ static inline __attribute__((always_inline)) uintptr_t record_mark(compat_frame 
     return mark;
 }
 
-/* Write the ENTER, for which there is room. */
+/* Write the frame's ENTER, for which there is room. */
 static inline __attribute__((always_inline)) void record_open(struct tracer *t,
                                                               struct open_frame *open,
                                                               uint32_t code, enum ring_tag tag,
@@ -68,7 +68,7 @@ static inline __attribute__((always_inline)) void record_open(struct tracer *t,
     if (unlikely(code > RING_ID_MASK)) {
         t->words[t->head & t->mask] =
             RING_CONTROL_WORD(CONTROL_ENTER, 2, (uint64_t)tag << 37 | code);
-        t->head++; /* published together with the next word */
+        t->head++; /* tracer_put() publishes this word together with the next */
         tracer_put(t, now);
     } else {
         tracer_put(t, RING_WORD(tag, code, now));
@@ -81,7 +81,8 @@ static inline bool record_is_too_deep(const struct tracer *t)
     return t->open && t->open->depth + 1 >= tracer_process.max_depth;
 }
 
-/* Write the ENTER. Returns its time by the session's clock; 0: this frame is not recorded. */
+/* Write the frame's ENTER. Returns its time by the session's clock, or 0 if the frame is not
+ * recorded. */
 static inline __attribute__((always_inline)) uint64_t
 record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag,
              const enum session_clock clock, const bool limit_depth)
@@ -99,7 +100,8 @@ record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring
     return now;
 }
 
-/* The same for a frame whose code has MARK. Also 0 if such frames are not recorded. */
+/* Write the ENTER of a frame whose code has MARK. Returns its time, or 0 if the frame is not
+ * recorded. */
 static inline __attribute__((always_inline)) uint64_t
 record_call(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame,
             uintptr_t mark, int throwflag, bool resumed, const enum session_clock clock,
@@ -118,7 +120,7 @@ record_call(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat
                         clock, limit_depth);
 }
 
-/* Write the EXIT of a frame that returned RESULT. */
+/* Write the EXIT of a frame that returned RESULT, which is NULL if it raised. */
 static inline __attribute__((always_inline)) void
 record_exit(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame,
             PyObject *result, bool resumed, const enum session_clock clock)
@@ -134,7 +136,8 @@ record_exit(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat
     }
     tracer_follow(t, ts, NULL);
     now = tracer_now_by(clock);
-    /* The frame stays open while room is made: a fork meanwhile gives open frames new ordinals. */
+    /* The frame stays open while room is made, because a fork during the wait gives open frames new
+     * ordinals. */
     if (likely(t->head < t->limit && now <= t->until) || (now = tracer_room(t, now)))
         tracer_put(t, RING_WORD(tag, open->ordinal & RING_ID_MASK, now));
     t->open = open->outer;

@@ -1,18 +1,18 @@
-/* tracer/ring.c -- threads and their rings: attaching, room, waiting, gaps. See ring.h.
+/* tracer/ring.c -- threads and their rings: attaching, waiting for room, gaps. See ring.h.
  *
  * Runs in: the traced process; everything here is a slow path.
  *
- * A ring belongs to one thread at a time. When the thread ends the ring goes to a free list; the
- * next thread writes a CONTROL_THREAD word and carries on. A thread that finds its ring full waits,
- * and releases the GIL if that takes long.
+ * A ring belongs to one thread at a time. When the thread ends, the ring goes to a free list. The
+ * next thread that takes the ring writes a CONTROL_THREAD word and continues behind the old words.
+ * A thread that finds its ring full waits, and releases the GIL if that takes long.
  *
  * When the collector takes nothing for --max-stall, or the filesystem is full, the thread continues
  * in a *gap*: it writes nothing and counts frames. The gap ends with the first event for which
- * there is room. A CONTROL_GAP then gives the number of lost frames and which open frames are left,
- * and CONTROL_ENTER words name the open frames that began in the gap. A forked child names its open
- * frames in the same way; struct open_frame lies on the C stack, which the child has a copy of.
- * Each greenlet has its own frames and its own FACT_THREAD; words belong to one greenlet until the
- * next CONTROL_SWITCH. */
+ * there is room. A CONTROL_GAP then gives the number of lost frames and tells which of the earlier
+ * open frames are still open. CONTROL_ENTER words name the open frames that began in the gap. A
+ * forked child also writes CONTROL_ENTER words for its open frames, which it knows because struct
+ * open_frame lies on the C stack, and the child has a copy of that stack. Each greenlet has its own
+ * frames and its own FACT_THREAD; words belong to one greenlet until the next CONTROL_SWITCH. */
 #include "tracer/file.h"
 #include "tracer/hooks.h"
 #include "tracer/record.h"
@@ -24,39 +24,39 @@
 #include <unistd.h>
 
 enum {
-    WAIT_MS = 20,           /* between checks whether the session is over */
-    HOLD_MS = 5,            /* a waiting thread holds the GIL: the switch interval */
-    STALL_MS = 10,          /* a wait longer than this is a row */
+    WAIT_MS = 20,           /* time between checks whether the session is over */
+    HOLD_MS = 5,            /* how long a waiting thread holds the GIL: CPython's switch interval */
+    STALL_MS = 10,          /* a longer wait is recorded as a loss row */
     RESERVE_STEP = 2 << 20, /* bytes of a ring that get memory at a time */
 };
 
 #define P tracer_process
 #define MS UINT64_C(1000000)
 
-/* A thread has waited for --max-stall in vain. Other threads do not wait until the collector takes
- * something. */
+/* A thread has waited for --max-stall in vain. Until the collector takes something, other threads
+ * do not wait. */
 static _Atomic bool stalled;
-static _Atomic unsigned sleepers; /* threads that poll their ring without the GIL */
-static _Atomic bool closing;      /* ... which must stop */
+static _Atomic unsigned sleepers; /* threads that wait for their ring without the GIL */
+static _Atomic bool closing;      /* those threads must stop waiting */
 
-/* Under tracer_lock(): */
+/* Guarded by tracer_lock(): */
 static uint64_t ring_bytes_used;
-static struct ring *free_rings[RING_MAX]; /* their threads have ended */
+static struct ring *free_rings[RING_MAX]; /* rings whose threads have ended */
 static unsigned free_ring_count;
 static struct tracer *all_tracers;
 
-static pthread_key_t thread_key; /* calls thread_ended */
+static pthread_key_t thread_key; /* its destructor is thread_ended */
 static bool thread_key_made;
 
 /* ---- rings ---- */
 
-/* The number of BYTES to reserve next. */
+/* Return how many of BYTES to reserve next. */
 static uint64_t step_of(uint64_t bytes)
 {
     return bytes < RESERVE_STEP ? bytes : RESERVE_STEP;
 }
 
-/* The most bytes that one ring may take if the address space is limited (ulimit -v): a 64th,
+/* Return the most bytes that one ring may take if the address space is limited (ulimit -v): a 64th,
  * because the program needs the rest. */
 static uint64_t address_space_share(void)
 {
@@ -65,8 +65,9 @@ static uint64_t address_space_share(void)
     return getrlimit(RLIMIT_AS, &limit) ? UINT64_MAX : limit.rlim_cur / 64;
 }
 
-/* Each further ring of a process is smaller, so that hundreds of threads stay near the session's
- * budget; beyond it a ring has 64 KB. NULL: no room, which has been recorded. */
+/* Make a ring. Each further ring of a process is smaller, so that hundreds of threads stay near the
+ * session's budget; beyond the budget a ring has 64 KB. Returns NULL if there is no room, which has
+ * been recorded. */
 static struct ring *ring_new(void)
 {
     uint64_t left =
@@ -100,8 +101,8 @@ static struct ring *ring_new(void)
     return ring;
 }
 
-/* A ring for the running thread: a free one that the collector has drained far enough, or a new
- * one. */
+/* Return a ring for the running thread: a free ring that the collector has drained far enough, or a
+ * new one. Returns NULL if there is no room. */
 static struct ring *ring_take(void)
 {
     for (unsigned i = free_ring_count; i-- > 0;) {
@@ -116,15 +117,16 @@ static struct ring *ring_take(void)
     return ring_new();
 }
 
-/* Clear NAME unless `threading` generated it. */
-static void name_made_up(char *name)
+/* Cut NAME to the part that `threading` generated, "Thread-1"; a name that the program chose
+ * becomes "". */
+static void keep_generated_name(char *name)
 {
     static const char *const made_up[] = {"Thread-", "Dummy-", "ThreadPoolExecutor-", "asyncio_"};
 
     for (size_t i = 0; i < sizeof made_up / sizeof *made_up; i++) {
         size_t length = strlen(made_up[i]);
         if (!strncmp(name, made_up[i], length)) {
-            /* "Thread-1 (work)": the target may have been renamed */
+            /* cut "Thread-1 (work)" before the name of the program's function */
             name[length + strspn(name + length, "0123456789_")] = 0;
             return;
         }
@@ -132,9 +134,9 @@ static void name_made_up(char *name)
     name[0] = 0;
 }
 
-/* The thread's name as Python knows it. A thread of `threading` begins with the frame
- * Thread._bootstrap, whose self has the name as a plain attribute. Otherwise the name is "". Only
- * ordinary attribute access is used: no code of the program runs. */
+/* Store in NAME the thread's name as Python knows it, or "" if it is not known. A thread of
+ * `threading` begins with the frame Thread._bootstrap, whose self has the name as a plain
+ * attribute. Only ordinary attribute access is used, so no code of the program runs. */
 static void thread_name(compat_frame *frame, char *name, size_t room)
 {
     PyObject *self = frame ? compat_local(frame, 0) : NULL, *value, *keep;
@@ -154,7 +156,7 @@ static void thread_name(compat_frame *frame, char *name, size_t room)
         memcpy(name, text, bytes);
         name[bytes] = 0;
         if (values_kept() != SESSION_VALUES_ALL)
-            name_made_up(name);
+            keep_generated_name(name);
         Py_XDECREF(keep);
     }
     Py_XDECREF(value);
@@ -163,13 +165,14 @@ static void thread_name(compat_frame *frame, char *name, size_t room)
 
 /* ---- waiting ---- */
 
-/* No one reads the ring any more: the session is over, or the collector found it corrupt. */
+/* Does nobody read the ring any more? The session may be over, or the collector found the file
+ * corrupt. */
 static bool is_abandoned(void)
 {
     return atomic_load(&P.session->closed) || (P.file && atomic_load(&P.file->abandoned));
 }
 
-/* Memory for the next part of the ring. False: the filesystem is full. */
+/* Get memory for the next part of the ring. Returns false if the filesystem is full. */
 static bool reserve_more(struct ring *ring)
 {
     uint64_t bytes = step_of((ring->words - ring->reserved) * sizeof(uint64_t));
@@ -180,15 +183,15 @@ static bool reserve_more(struct ring *ring)
     return true;
 }
 
-/* Can T's ring take a control word and an event? Rereads the tail. False, and T->limit is 0: the
- * ring has no memory. */
+/* Reread the tail of T's ring. Returns true if the ring has room for a control word and an event.
+ * If it returns false with T->limit 0, the filesystem is full. */
 static bool ring_has_room(struct tracer *t)
 {
     /* D: matches the collector's C. */
     uint64_t tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
 
     t->limit = tail + t->mask + 1 - RING_MARGIN;
-    if (t->ring->reserved <= t->mask) { /* its first time round */
+    if (t->ring->reserved <= t->mask) { /* the ring's words are written for the first time */
         if (t->head + RING_MARGIN >= t->ring->reserved && !reserve_more(t->ring))
             t->limit = 0;
         else if (t->limit > t->ring->reserved - RING_MARGIN)
@@ -202,10 +205,10 @@ static bool is_past(const struct ring *ring, uint64_t full)
     return (int64_t)(atomic_load_explicit(&ring->tail, memory_order_acquire) - full) > 0;
 }
 
-/* The ring is full: sleep until the collector has taken some words, at most --max-stall. False: it
- * has not. Holds the GIL for the first HOLD_MS, because releasing it can reorder the program's
- * threads; then releases it if MAY_LET_GO. After a release even the session may be another one, so
- * the ring is not touched. */
+/* Sleep until the collector has taken some words of the full ring, at most --max-stall. Returns
+ * false if the collector took nothing. The first HOLD_MS pass with the GIL held, because releasing
+ * it can reorder the program's threads. Then the GIL is released if MAY_LET_GO. After a release
+ * even the session may be another one, so the ring is not touched. */
 static bool wait_for_collector(struct tracer *t, bool may_let_go, uint64_t *waited)
 {
     const uint64_t began = clock_monotonic_ns(),
@@ -240,7 +243,7 @@ static bool wait_for_collector(struct tracer *t, bool may_let_go, uint64_t *wait
     return moved;
 }
 
-/* Wait for room with the GIL held, where no gap may begin. False: no room. */
+/* Wait for room with the GIL held. No gap begins here. Returns false if there is no room. */
 static bool room_held(struct tracer *t, uint64_t *now)
 {
     uint64_t waited = 0;
@@ -255,7 +258,7 @@ static bool room_held(struct tracer *t, uint64_t *now)
 
 /* ---- gaps ---- */
 
-/* Stop writing, because of ERROR, or because the collector takes nothing (0). */
+/* Stop writing because of ERROR, or, with ERROR 0, because the collector takes nothing. */
 static void gap_begin(struct tracer *t, uint64_t now, int error)
 {
     t->limit = 0;
@@ -265,8 +268,8 @@ static void gap_begin(struct tracer *t, uint64_t now, int error)
     }
 }
 
-/* Write an ENTER for each open frame whose ENTER is not in the ring, outermost first. False: no
- * room for all of them. */
+/* Write an ENTER for each open frame whose ENTER is not in the ring, outermost first. Returns false
+ * if there was not room for all of them. */
 static bool gap_write_open(struct tracer *t, uint64_t *now)
 {
     struct open_frame **stack, *open;
@@ -277,7 +280,8 @@ static bool gap_write_open(struct tracer *t, uint64_t *now)
         count++;
     stack = count ? malloc(count * sizeof *stack) : NULL;
     if (!stack)
-        return true; /* no memory: leave them out, and the next frames get an outer parent */
+        /* no memory: leave them out; the frames inside them get an outer frame as their parent */
+        return true;
     for (at = count, open = t->open; at; open = open->outer)
         stack[--at] = open;
     for (size_t n = 0; n < count && room; n++) {
@@ -293,7 +297,8 @@ static bool gap_write_open(struct tracer *t, uint64_t *now)
     return room;
 }
 
-/* How many of T's open frames are in the ring, and the ORDINAL of the innermost of them. */
+/* Return how many of T's open frames are in the ring, and store in *ORDINAL the ordinal of the
+ * innermost of these. */
 static uint64_t open_written(const struct tracer *t, uint32_t *ordinal)
 {
     struct open_frame *open = t->open;
@@ -308,22 +313,23 @@ static uint64_t open_written(const struct tracer *t, uint32_t *ordinal)
 }
 
 /* Mark all open frames of T's stack as not in the ring. */
-static void forget_written(struct tracer *t)
+static void mark_open_unwritten(struct tracer *t)
 {
     for (struct open_frame *open = t->open; open; open = open->outer)
         open->code |= OPEN_LOST;
 }
 
-/* Write a CONTROL_SWITCH to T's stack and its open frames. False: no room for all of them. */
+/* Write a CONTROL_SWITCH to T's stack, and then the open frames of this stack. Returns false if
+ * there was not room for all of them. */
 static bool write_switch(struct tracer *t, uint64_t *now)
 {
     struct tracer_stack *here = t->here;
     uint32_t innermost;
     uint64_t left;
 
-    if (here->rings != t->rings) { /* new to this ring */
+    if (here->rings != t->rings) { /* the first switch to this stack in this ring */
         char name[32];
-        forget_written(t);
+        mark_open_unwritten(t);
         tracer_lock();
         snprintf(name, sizeof name, "greenlet %u", P.threads);
         here->thread = P.threads;
@@ -339,7 +345,9 @@ static bool write_switch(struct tracer *t, uint64_t *now)
     return gap_write_open(t, now);
 }
 
-/* Write the CONTROL_GAP that tells what is missing. LEFT: open frames that began before the gap. */
+/* Write the CONTROL_GAP that tells what is missing. LEFT is the number of open frames that began
+ * before the gap, INNERMOST the ordinal of the innermost of these, STILL_OPEN the number of open
+ * frames that began in the gap. */
 static void write_gap(struct tracer *t, uint64_t now, uint64_t left, uint32_t innermost,
                       uint64_t still_open)
 {
@@ -353,15 +361,17 @@ static void write_gap(struct tracer *t, uint64_t now, uint64_t left, uint32_t in
     t->until = now + RING_EPOCH_TICKS;
 }
 
-/* There was no room for all open frames: those not written are lost. */
-static void gap_again(struct tracer *t, uint64_t now)
+/* Begin a new gap, because there was not room for all open frames. Those not written count as
+ * lost. */
+static void gap_begin_again(struct tracer *t, uint64_t now)
 {
     gap_begin(t, now, 0);
     for (struct open_frame *open = t->open; open && open->code & OPEN_LOST; open = open->outer)
         t->ring->lost++;
 }
 
-/* There is room again: resume writing, unless the room is too small for the open frames. */
+/* Write the CONTROL_GAP and the open frames, now that there is room again. Returns false, in a new
+ * gap, if there was not room for all open frames. */
 static bool gap_end(struct tracer *t, uint64_t *now)
 {
     uint64_t left, still_open = 0;
@@ -374,7 +384,7 @@ static bool gap_end(struct tracer *t, uint64_t *now)
     left = open_written(t, &innermost);
     write_gap(t, *now, same ? left : RING_ALL, same ? innermost : 0, still_open);
     if (!(same ? gap_write_open(t, now) : write_switch(t, now)))
-        gap_again(t, *now);
+        gap_begin_again(t, *now);
     return !t->ring->lost_since;
 }
 
@@ -388,7 +398,8 @@ static void stop(struct tracer *t, uint64_t now, int error)
 
 /* ---- threads ---- */
 
-/* Give T a ring and write whose it is; after a fork also the open frames. */
+/* Give T a ring, and write which thread uses the ring and, after a fork, which frames are open.
+ * Returns false if there is no ring. */
 static bool ring_attach(struct tracer *t, compat_frame *frame)
 {
     struct ring *ring;
@@ -413,18 +424,18 @@ static bool ring_attach(struct tracer *t, compat_frame *frame)
     t->mask = ring->words - 1;
     t->head = atomic_load_explicit(&ring->head, memory_order_relaxed);
     t->entered = 0;
-    if (!ring_has_room(t)) { /* half of the ring is free, so the cause is missing memory */
+    if (!ring_has_room(t)) { /* half of the ring is free, so what is missing is memory */
         stop(t, now, ENOSPC);
         return false;
     }
     if (ring->lost_since)
-        write_gap(t, now, 0, 0, 0); /* of the thread before */
+        write_gap(t, now, 0, 0, 0); /* end the gap of the ring's former thread */
     tracer_put_control(t, CONTROL_THREAD, id, 1, &now);
     t->until = now + RING_EPOCH_TICKS;
     t->rings++;
     *t->here = (struct tracer_stack){.bottom = t->here->bottom, .thread = id, .rings = t->rings};
     t->written = t->here;
-    forget_written(t);
+    mark_open_unwritten(t);
     if (!gap_write_open(t, &now))
         gap_begin(t, now, 0);
     return true;
@@ -472,7 +483,7 @@ static void thread_ended(void *value)
 struct tracer *tracer_attach(compat_frame *frame)
 {
     int saved_errno = errno;
-    /* a throw arrives with its exception set */
+    /* generator.throw() starts a frame with the exception set */
     KEPT struct tracer_exception pending = tracer_exception_aside();
     struct tracer *t = aligned_alloc(64, (sizeof *t + 63) & ~(size_t)63);
     if (t) {
@@ -503,8 +514,8 @@ struct tracer *tracer_attach(compat_frame *frame)
     return t;
 }
 
-/* Make room for an event. AT_FRAME: it is a frame's beginning or end, where a gap may end and the
- * GIL may be released. */
+/* Make room for an event. AT_FRAME says that the event is a frame's beginning or end, where a gap
+ * may end and the GIL may be released. Returns false if the event must not be written. */
 static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
 {
     int saved_errno = errno;
@@ -513,7 +524,8 @@ static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
 
     fork_check();
     while (!t->quiet && !room && P.session && !t->gone) {
-        if (!t->ring) { /* the first event after a fork, or of a thread older than the session */
+        /* the first event after a fork, or the first event in this session of an older thread */
+        if (!t->ring) {
             ring_attach(t, NULL);
             *now = tracer_now();
         } else if (is_abandoned()) {
@@ -533,13 +545,13 @@ static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
         } else {
             bool moved = wait_for_collector(t, at_frame, &waited);
             *now = tracer_now();
-            /* If the GIL was released, anything may have happened meanwhile. */
+            /* If the GIL was released, everything may have changed. */
             if (!moved && P.session && t->ring && !is_abandoned())
                 gap_begin(t, *now, 0);
         }
     }
     if (room && t->written != t->here && !(room = write_switch(t, now)))
-        gap_again(t, *now);
+        gap_begin_again(t, *now);
     if (room && waited > STALL_MS * MS)
         tracer_put_control(t, CONTROL_STALL, 0, 2, (uint64_t[]){*now, waited});
     if (room && *now > t->until) {
@@ -601,7 +613,7 @@ done:
 
 /* ---- the session ends, or the process forks ---- */
 
-/* No thread has a ring. */
+/* Take the ring from every thread. */
 static void detach_all(void)
 {
     for (struct tracer *t = all_tracers; t; t = t->next_tracer) {
@@ -627,7 +639,7 @@ void rings_forked(struct tracer *thread)
 void rings_leave(void)
 {
     atomic_store(&closing, true);
-    while (atomic_load(&sleepers)) /* they see it without the GIL */
+    while (atomic_load(&sleepers)) /* sleepers see `closing` without needing the GIL */
         usleep(1000);
     atomic_store(&closing, false);
     atomic_store(&stalled, false);

@@ -35,7 +35,7 @@ static struct masked_callback mask(PyThreadState *ts)
         return masked;
     tracer_follow(t, ts, NULL);
     masked.callback = t->callback;
-    masked.front = t->front; /* code that runs meanwhile may be torch's */
+    masked.front = t->front; /* code that runs meanwhile may set torch's front end */
     t->callback = NULL;
     return masked;
 }
@@ -80,7 +80,8 @@ static PyObject *quietly(PyObject *(*work)(void *data), void *data)
 
     torch_quiet_begin(&quiet);
     result = work(data);
-    raised = tracer_exception_aside(); /* torch_quiet_end() restores the exception before it */
+    /* torch_quiet_end() restores the exception that was pending before */
+    raised = tracer_exception_aside();
     torch_quiet_end(&quiet);
     if (raised.type)
         tracer_exception_back(&raised);

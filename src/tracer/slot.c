@@ -3,8 +3,8 @@
  * Runs in: the traced process, never for a call.
  *
  * An evaluator put into the interpreter's slot after ours should call the one that it found there.
- * One that does not ends the recording of frames, and our hook cannot notice. So we compare the
- * slot with our hook at points that the program passes anyway:
+ * An evaluator that does not call ours ends the recording of frames, and our hook cannot notice. So
+ * we compare the slot with our hook at points that the program passes anyway:
  *
  *     an extension module has been imported     it may be the other user
  *     a thread or a program is started, fork(), os._exit()
@@ -15,12 +15,13 @@
  *                                  |________calls ours__________________________________^
  *
  * Where CPython counts the changes of the slot (COMPAT_COUNTS_SLOT_CHANGES) we compare the count,
- * too. More changes than we made, and than lead to the present evaluator: another one came and went
- * between two looks.
+ * too. If there were more changes than ours and the one that put the present evaluator there,
+ * another evaluator came and went between two looks.
  *
- * A suspect calls ours if a frame reaches our hook while the suspect is in the slot. To see that,
- * all events take the slow path (slot_watched) until there was one. If no frame came until the next
- * look, or no more frames will come, we evaluate a frame of our own and see whether it arrives. */
+ * A suspect calls ours if a frame reaches our hook while the suspect is in the slot. To notice that
+ * frame, all events take the slow path (slot_watched) until one comes. If no frame came until the
+ * next look, or no more frames will come, we evaluate a frame of our own, the probe, and see
+ * whether it reaches our hook. */
 #include "tracer/file.h"
 #include "tracer/hooks.h"
 
@@ -28,7 +29,7 @@
 
 #define P tracer_process
 
-enum { ROWS_MAX = 100 /* changes recorded per process: a program may swap evaluators for ever */ };
+enum { ROWS_MAX = 100 /* changes of the slot recorded per process; more are not recorded */ };
 
 static struct {
     enum { OURS, SUSPECT, LOST } state;
@@ -36,14 +37,15 @@ static struct {
     _PyFrameEvalFunction chains;  /* the last evaluator that was seen to call ours; or NULL */
     uint64_t sure;                /* clock when ours was last known to be called */
     uint64_t since;               /* clock when the suspect was noticed */
-    bool on; /* from slot_begin() on, until the interpreter or the recording ends */
+    bool on; /* from slot_begin() until the interpreter or the recording ends */
     unsigned rows;
-    _PyFrameEvalFunction seen; /* in the slot, when CHANGES were counted */
-    unsigned changes;          /* CPython's count, as far as it is accounted for */
-    uint64_t visited;          /* clock when we saw that an evaluator came and went; 0: none did */
-    bool crowded;              /* torch is here, which changes the slot as it likes */
-    PyCodeObject *probe;       /* borrowed: our own frame's code, while that is evaluated */
-    bool arrived;              /* at our hook */
+    _PyFrameEvalFunction seen; /* the evaluator in the slot when `changes` was read */
+    unsigned changes;          /* CPython's count of changes, of which all are explained */
+    /* clock when we noticed that an evaluator came and went; 0 if none did */
+    uint64_t visited;
+    bool crowded;        /* torch is loaded, which may change the slot at any time */
+    PyCodeObject *probe; /* borrowed: the code of the probe, while it is evaluated */
+    bool arrived;        /* the probe has reached our hook */
 } watch;
 
 static bool is_over(void)
@@ -59,7 +61,8 @@ static bool is_home(void)
     return ts && ts == PyThreadState_GET() && ts->interp == P.interpreter;
 }
 
-/* CLOCK in the trace's time, once the collector has published the length of a tick. */
+/* Convert CLOCK to seconds since the trace's start. Returns 0 before the collector has published
+ * the length of a tick. */
 static double seconds(uint64_t clock)
 {
     const uint64_t ticks = clock - P.session->start_clock;
@@ -67,7 +70,8 @@ static double seconds(uint64_t clock)
     return (double)((unsigned __int128)ticks * P.session->ns_per_tick_32 >> 32) / 1e9;
 }
 
-/* Is EVALUATE, from the main interpreter's slot, our hook, or known to call our hook? */
+/* Is EVALUATE, from the main interpreter's slot, our hook, or an evaluator known to call our
+ * hook? */
 static bool is_ours(_PyFrameEvalFunction evaluate)
 {
     if (evaluate == P.hook)
@@ -77,7 +81,7 @@ static bool is_ours(_PyFrameEvalFunction evaluate)
 
 /* ---- rows ---- */
 
-/* The name of EVALUATE's library or function, for the loss row. */
+/* Store in WORDS the name of EVALUATE's library or function, for the loss row. */
 static void name_evaluator(_PyFrameEvalFunction evaluate, char *words, size_t room)
 {
     Dl_info info;
@@ -90,7 +94,7 @@ static void name_evaluator(_PyFrameEvalFunction evaluate, char *words, size_t ro
         snprintf(words, room, "another frame evaluator");
 }
 
-/* EVENTS -1: unknown. */
+/* Write a loss row. EVENTS is -1 if the number of lost events is not known. */
 static void put_row(uint64_t clock, int64_t events, const char *cause)
 {
     if (watch.rows++ < ROWS_MAX)
@@ -110,7 +114,7 @@ static void lose_hook(void)
     put_row(watch.since, -1, cause);
 }
 
-/* Our hook is in its place again: a frame has reached it. */
+/* Write a loss row: our hook is in its place again, because a frame has reached it. */
 static void find_hook(uint64_t now)
 {
     char who[500], cause[800];
@@ -127,7 +131,8 @@ static void find_hook(uint64_t now)
     }
 }
 
-/* An evaluator came and went between two looks. It may have called ours: that is not known. */
+/* Write a loss row: an evaluator came and went between two looks. Nobody knows whether it called
+ * ours. */
 static void report_visit(void)
 {
     char cause[400];
@@ -164,7 +169,8 @@ bool slot_is_probe(const PyCodeObject *code)
     return is;
 }
 
-/* Evaluate a frame of our own, which trace functions do not see. Did it arrive at our hook? */
+/* Evaluate a frame of our own, which trace functions do not see. Returns true if it reached our
+ * hook. */
 static bool probe_hook(void)
 {
     KEPT struct tracer_exception pending = tracer_exception_aside();
@@ -175,7 +181,8 @@ static bool probe_hook(void)
         watch.arrived = false;
         watch.probe = (PyCodeObject *)code;
         PyThreadState_EnterTracing(PyThreadState_Get());
-        result = PyEval_EvalCode(code, globals, globals); /* it raises AssertionError */
+        /* raises AssertionError, because the code is empty */
+        result = PyEval_EvalCode(code, globals, globals);
         PyThreadState_LeaveTracing(PyThreadState_Get());
         watch.probe = NULL;
     }
@@ -183,8 +190,8 @@ static bool probe_hook(void)
     return watch.arrived || !globals || !code;
 }
 
-/* Torch's evaluator, not observed: it calls the evaluator that it found; a probe would be compiled.
- */
+/* Is EVALUATE torch's evaluator, outside of observe mode? It calls the evaluator that it found. A
+ * probe would be compiled by it, so none is sent. */
 static bool is_torch(_PyFrameEvalFunction evaluate)
 {
     Dl_info info;
@@ -200,8 +207,8 @@ static bool calls_ours(_PyFrameEvalFunction evaluate)
 
 /* ---- who came and went ---- */
 
-/* Torch's own evaluator calls the one that it found (is_torch), and changes the slot at each
- * compiled call. */
+/* Is torch loaded? Its own evaluator calls the one that it found (is_torch), and changes the slot
+ * at each compiled call. */
 static bool is_crowded(void)
 {
     void *torch = watch.crowded ? NULL : dlopen("libtorch_python.so", RTLD_LAZY | RTLD_NOLOAD);
@@ -213,7 +220,7 @@ static bool is_crowded(void)
     return watch.crowded;
 }
 
-void slot_put(_PyFrameEvalFunction evaluator)
+void slot_set_evaluator(_PyFrameEvalFunction evaluator)
 {
     const unsigned before = compat_slot_changes(P.interpreter);
 
@@ -223,7 +230,8 @@ void slot_put(_PyFrameEvalFunction evaluator)
     watch.changes += compat_slot_changes(P.interpreter) - before;
 }
 
-/* CURRENT is in the slot. From one evaluator to another one change leads, more are a visit. */
+/* Look for changes that we did not make. CURRENT is in the slot: one change explains another
+ * evaluator than last time; more changes mean that one came and went. */
 static void count_changes(_PyFrameEvalFunction current)
 {
     const unsigned expected = watch.changes + (current != watch.seen);
@@ -248,13 +256,13 @@ void slot_begin(void)
     P.slot_watched = false;
 }
 
-/* The evaluator in the slot if our hook should be there; else NULL. */
+/* Return the evaluator in the slot; NULL if our hook need not be there. */
 static _PyFrameEvalFunction see_slot(void)
 {
     return is_over() || !P.hook ? NULL : compat_evaluator(P.interpreter);
 }
 
-static void glance(void)
+static void compare_slot(void)
 {
     const _PyFrameEvalFunction current = see_slot();
 
@@ -264,7 +272,7 @@ static void glance(void)
     if (watch.state != OURS)
         return;
     if (is_ours(current) || current == watch.chains) {
-        if (!watch.visited) /* the row is for a look that may write it */
+        if (!watch.visited) /* report_visit() must write its row first */
             watch.sure = tracer_now();
         return;
     }
@@ -275,10 +283,10 @@ static void glance(void)
     rings_go_slow();
 }
 
-void slot_glance(void)
+void slot_compare(void)
 {
     if (is_home())
-        glance();
+        compare_slot();
 }
 
 void slot_look(bool last)
@@ -288,7 +296,7 @@ void slot_look(bool last)
 
     if (!is_home())
         return;
-    glance();
+    compare_slot();
     current = see_slot();
     if (current && watch.visited) {
         report_visit();
@@ -328,7 +336,7 @@ void slot_reached(void)
     if (is_ours(current))
         find_hook(tracer_now());
     else if (watch.state == LOST)
-        return; /* it calls our hook now and then */
+        return; /* a lost evaluator may call our hook now and then */
     else
         watch.chains = current;
     clear_suspicion();

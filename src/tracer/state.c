@@ -16,9 +16,9 @@ struct tracer_process tracer_process = {
 __thread struct tracer *tracer_thread __attribute__((tls_model("initial-exec")));
 struct tracer_hooks tracer_hooks;
 
-/* a second fork, by Python code in a fork handler */
+/* recursive, because Python code in a fork handler may fork once more */
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-static pid_t forking_pid; /* the process that is in fork(), 0: none */
+static pid_t forking_pid; /* the process that is in fork(); 0 if none is */
 
 void fork_begins(void)
 {

@@ -1,9 +1,9 @@
 /* tracer/tracer.h -- what the files of the extension share.
  *
- * Runs in: the traced process. A thread's own struct tracer is touched by that thread only.
- * The shim's state belongs to one interpreter, the home (tracer/place.c), whose GIL guards it.
- * State shared by all interpreters, which may have their own GILs, is guarded by tracer_lock():
- * files, rings, ids of code and threads.
+ * Runs in: the traced process. A thread's own struct tracer is touched by that thread only. The
+ * shim's state belongs to one interpreter, the home (tracer/place.c), whose GIL guards it. State
+ * shared by all interpreters, which may have their own GILs, is guarded by tracer_lock(): files,
+ * rings, ids of code and threads.
  *
  *   module.c           the module: start, pause, resume; what all parts register (hooks.h)
  *   tracer_shim.c      the PEP 523 hook: an ENTER and an EXIT word per frame (record.h)
@@ -17,9 +17,10 @@
  *   greenlet.c         one thread, several stacks of frames
  *   builtins.c         children, and the environment that makes them trace themselves; perf's
  *                      trampolines
- *   evaluator/         the shim: which code runs for a call; guards/: its checks; torch/: torch's
- *                      front end
- *   resume/            a function split in two, for compilers
+ *   evaluator/         the shim: which code runs for a call
+ *   guards/            the checks of guards
+ *   torch/             torch's front end
+ *   resume/            splits a function in two, for compilers
  *   compat/            differences between CPython versions, and repairs
  *
  * The traced program comes first: nothing here raises, prints or exits. */
@@ -31,10 +32,11 @@
 #include "clock.h"
 #include "ring.h"
 
-/* Keep functions that every call runs together in memory: they then share instruction cache lines.
- */
+/* Place functions that every call runs next to each other in memory, so that they share instruction
+ * cache lines. */
 #define HOT __attribute__((hot))
-/* No stack protector, as in the files that the Makefile calls HOT: nothing here is a buffer. */
+/* Compile without a stack protector, like the files that the Makefile lists in HOT: these functions
+ * have no buffers. */
 #if __has_attribute(no_stack_protector)
     #define UNGUARDED __attribute__((no_stack_protector))
 #else
@@ -43,17 +45,18 @@
 
 /* A recorded frame that is running; lives on the C stack of its evaluator call. */
 struct open_frame {
-    struct open_frame *outer; /* the recorded frame around it, or NULL */
-    uint32_t code;            /* its code id, with OPEN_LOST if its ENTER is not in the ring */
-    uint32_t ordinal;         /* its number among the ENTERs of its ring */
-    uint32_t depth;           /* recorded frames around it; kept only with --max-depth */
+    struct open_frame *outer; /* the recorded frame that called this one, or NULL */
+    uint32_t code;            /* code id, with OPEN_LOST if the frame's ENTER is not in the ring */
+    uint32_t ordinal;         /* number of the frame's ENTER among those of its ring */
+    /* how many recorded frames are around this one; kept only with --max-depth */
+    uint32_t depth;
 };
 
 #define OPEN_LOST (UINT32_C(1) << 31)
 
-/* What of a thread's state belongs to the stack that runs: it points into that stack, or holds only
- * while the code does that put it there. While another stack runs it is in struct tracer_stack.
- * docs/internals.md lists it. */
+/* The part of a thread's state that belongs to the running stack of frames: it points into this
+ * stack, or is valid only while the code on this stack runs. While another stack runs, the values
+ * are kept in struct tracer_stack. docs/internals.md lists the members. */
 #define STACK_STATE                                                                                \
     PyObject *callback;        /* owned: False or a callable; NULL = None */                       \
     const struct front *front; /* the callback's front end; NULL: there was no callback yet */     \
@@ -73,28 +76,30 @@ struct stack_state {
     STACK_STATE
 };
 
-/* A stack of frames. A thread has one, and one more for each greenlet. */
+/* A stack of frames. Each thread has one, and one more for each greenlet. */
 struct tracer_stack {
-    const void *bottom; /* its lowest chunk (compat_chunk); NULL: none yet */
-    /* while another stack runs: its innermost recorded frame, on a C stack that may be moved */
+    const void *bottom; /* the stack's lowest chunk (compat_chunk), or NULL if it has none yet */
+    /* the innermost recorded frame, kept while another stack runs; greenlet may then move the
+     * frames' C stack */
     struct open_frame *open;
-    char *stack_low;        /* likewise: the thread's */
-    uint32_t thread;        /* its FACT_THREAD ... */
-    uint32_t rings;         /* ... in its ring of this number */
-    bool apart;             /* its callback (in `own`) differs from `given` */
-    struct stack_state own; /* while another runs */
+    char *stack_low;        /* struct tracer.stack_low, kept while another stack runs */
+    uint32_t thread;        /* id of the stack's FACT_THREAD in the ring below */
+    uint32_t rings;         /* the ring in which `thread` was written, by struct tracer.rings */
+    bool apart;             /* the callback in `own` differs from the thread's `given` */
+    struct stack_state own; /* the stack's state, kept while another stack runs */
 };
 
 enum { TRACER_NO_CALLBACK = 1 }; /* ACTION_SKIP of tracer/evaluator/cache.h */
 
-/* A compile requested from a thread's callback. Allocated on the heap, because greenlet may move
+/* A compile that a thread's callback is running. Allocated on the heap, because greenlet may move
  * the C stack meanwhile. */
 struct asking {
-    struct asking *around; /* the compile begun before it; owned */
-    const void *stack;     /* bottom of the stack that it runs on (tracer_stack_bottom) */
-    PyCodeObject *code;    /* owned */
-    uint32_t compile;      /* compile id + 1, 0: it is not recorded */
-    bool ended;            /* ended while a later compile still runs on another stack */
+    struct asking *around; /* owned: the compile that began before this one and has not ended */
+    /* bottom of the stack of frames that the compile runs on (tracer_stack_bottom) */
+    const void *stack;
+    PyCodeObject *code; /* owned */
+    uint32_t compile;   /* compile id + 1; 0 if the compile is not recorded */
+    bool ended;         /* the compile has ended while a later one still runs on another stack */
 };
 
 /* One thread's state. Only its own thread touches it, under the GIL of the interpreter in which it
@@ -122,23 +127,24 @@ struct tracer {
     uint64_t mask;     /* words in the ring - 1 */
     uint64_t head;     /* next word to write */
     uint64_t limit;    /* may write below this without rereading the tail */
-    uint64_t until;    /* past this clock a full one is written first */
+    uint64_t until;    /* past this clock an epoch word is written first */
     struct ring *ring; /* shared */
     /* frames */
-    struct open_frame *open; /* innermost recorded frame */
+    struct open_frame *open; /* innermost recorded frame; NULL if there is none */
     uint32_t entered;        /* ENTERs so far: the next frame's ordinal */
     /* compat_chunk() at the last event; when it changes, the stack may have changed */
     const void *chunk;
     /* the running stack, and the stack that the ring's last words are about */
     struct tracer_stack *here, *written;
     PyThreadState *switches; /* borrowed, compared only: the thread state that owns the stacks */
-    void *stacks;            /* a tsearch() tree of this thread's struct tracer_stack; owned */
+    void *stacks;            /* owned: a tsearch() tree of this thread's struct tracer_stack */
     uint32_t rings;          /* rings used so far */
-    bool greenlets;          /* it has had more than one stack */
-    bool gone;               /* no ring, or it is no longer read: count losses, write nothing */
-    compat_frame *finished_under; /* the frame whose generator has just finished, */
-    uint32_t finished_at;         /* `entered` then; see tracer/compat/mend.c */
-    Py_tracefunc trace;           /* the program's trace function behind ours; or NULL */
+    bool greenlets;          /* the thread has had more than one stack */
+    bool gone;               /* no ring, or nobody reads it: count losses, write nothing */
+    /* the frame whose generator has just finished; see tracer/compat/mend.c */
+    compat_frame *finished_under;
+    uint32_t finished_at; /* the value of `entered` when that generator finished */
+    Py_tracefunc trace;   /* the program's trace function behind ours; or NULL */
     /* the shim */
     union {
         struct stack_state own;
@@ -146,37 +152,38 @@ struct tracer {
             STACK_STATE
         };
     };
-    /* owned: the callback that the program set for the thread, and its front end. A stack that runs
-     * none of our code uses them */
+    /* owned: the callback that the program set for the thread, and its front end. They hold on each
+     * stack that runs none of our code. */
     PyObject *given;
     const struct front *given_front;
-    /* borrowed: the capsule in its thread state, or NULL (tracer/evaluator/api.c) */
+    /* borrowed: the capsule in the thread state's dict, or NULL (tracer/evaluator/api.c) */
     PyObject *shim;
-    unsigned apart; /* waiting stacks with a callback of their own */
+    unsigned apart; /* how many waiting stacks have a callback of their own */
     bool active;    /* counted among the threads with a callback */
-    /* owned: the callable that the other front end's callback has replaced; or NULL */
+    /* owned: a callable that the callback of the other front end has replaced; or NULL */
     PyObject *aside;
-    const struct front *aside_front; /* whose that is */
+    const struct front *aside_front; /* the front end of `aside` */
     int64_t region;                  /* torch's region of this thread, -1 = the common one */
     int observed;                    /* enum frame_action: torch's own callback; SKIP = none */
-    /* owned: its open compiles, latest first; tracer/evaluator/decision.c */
+    /* owned: the thread's open compiles, latest first; tracer/evaluator/decision.c */
     struct asking *asking;
     /* C stack */
-    char *stack_low;            /* below this address the stack runs short */
+    char *stack_low;            /* below this address little of the C stack is left */
     char *spare;                /* an unused stack segment (tracer/stack.c), or NULL */
     struct tracer *next_tracer; /* list of all threads; under tracer_lock() */
 };
 
 /* The whole process. */
 struct tracer_process {
-    const struct session_file *session; /* shared, read only; NULL: not started */
-    struct process_file *file;          /* shared; NULL: could not be made */
-    /* shared; the file that contains `file`, or `file` itself; without `file` the parent's */
+    const struct session_file *session; /* shared, read only; NULL if no session was joined */
+    struct process_file *file;          /* shared; NULL if it could not be made */
+    /* shared; the file that contains `file`, or `file` itself; in a child without a file, the
+     * parent's */
     struct process_file *root;
     char session_directory[256];
-    char spill_directory[256];  /* for rings when that is full; "" = none */
+    char spill_directory[256];  /* for rings when session_directory is full; "" if there is none */
     char *inject_directory;     /* directory of sitecustomize.py: inject.h; owned */
-    char file_name[64];         /* within its directory */
+    char file_name[64];         /* name within file_directory */
     const char *file_directory; /* session_directory or spill_directory */
     /* the evaluator that we found in `interpreter` */
     _PyFrameEvalFunction evaluate;
@@ -191,119 +198,130 @@ struct tracer_process {
     bool every_frame;
     /* torch_attach() was called: no need to wait for torch's import */
     bool torch_seen;
-    uint32_t max_depth;       /* of recorded frames; 0: no limit */
-    enum session_clock clock; /* what is read */
+    uint32_t max_depth;       /* deepest recorded frame; 0 if there is no limit */
+    enum session_clock clock; /* the clock that events are stamped with */
     /* SESSION_MONOTONIC: nanoseconds ahead of the recorder's clock, in a time namespace */
     int64_t clock_ahead_ns;
-    /* shared; the time that SESSION_COARSE reads; NULL: another clock */
+    /* shared; the time that SESSION_COARSE reads; NULL with another clock */
     const _Atomic uint64_t *now;
     Py_ssize_t extra;                       /* code-extra slot, the same in all interpreters */
     uint32_t codes;                         /* code ids given */
     uint32_t threads;                       /* FACT_THREAD ids given */
     uint32_t entries, compiles, signatures; /* FACT_ENTRY, FACT_COMPILE, FACT_SIGNATURE ids given */
     char standard_library[512];      /* prefix of the standard library's files, "" = unknown */
-    PyInterpreterState *interpreter; /* the main one; NULL: not seen yet */
-    bool interpreters;               /* there are others, or were */
-    uint64_t *left_out;              /* by enum left_out; in `file`, or unread */
+    PyInterpreterState *interpreter; /* the main interpreter; NULL if not seen yet */
+    bool interpreters;               /* there are sub-interpreters, or were */
+    /* counts by enum left_out: in `file`, or in tracer_left_uncounted, which nobody reads */
+    uint64_t *left_out;
 };
 
-/* Not exported. Declared here too, so that other files need not load the address from the GOT. */
+/* Not exported. Declared hidden here, too, so that other files need not load the address from the
+ * GOT. */
 #define HIDDEN __attribute__((visibility("hidden")))
 extern struct tracer_process tracer_process HIDDEN;
 extern __thread struct tracer *tracer_thread __attribute__((tls_model("initial-exec")));
 
 /* tracer/place.c */
 enum tracer_place {
-    PLACE_HOME,  /* the main interpreter of the first initialisation: recording and the shim */
-    PLACE_AGAIN, /* ... initialised again: recording only */
+    PLACE_HOME,  /* the main interpreter after the first initialisation: recording and the shim */
+    PLACE_AGAIN, /* the main interpreter, initialised again: recording only */
     PLACE_SUB,   /* a sub-interpreter: recording only */
-    PLACE_NONE,  /* one in which our code-extra index was taken */
+    PLACE_NONE,  /* another extension has our code-extra index in this interpreter: nothing */
 };
-/* The place of the running interpreter. The first call in an interpreter registers it. */
+/* Return the place of the running interpreter. The first call in an interpreter registers it. */
 enum tracer_place tracer_place(void);
 /* tracer/module.c */
-/* The session that is open records the interpreter that runs as well, from here on. */
+/* Record the running interpreter, too, in the session that is open. */
 void tracer_join_interpreter(void);
 
 /* tracer_shim.c */
-/* Put the hook that recording and the shim need now into the main interpreter's slot. In other
- * interpreters: does nothing. */
+/* Put the hook that recording and the shim need now into the main interpreter's slot. Does nothing
+ * in other interpreters. */
 void tracer_rehook(void);
 void tracer_record(bool on);
-/* Put the hook into, or out of, the slot of the sub-interpreter that runs. */
+/* Put the hook into the slot of the running sub-interpreter, or take it out. */
 void tracer_hook_sub(bool on);
 
-/* tracer/slot.c: has another evaluator replaced our hook? */
-void slot_begin(void); /* it was put there, or is below an evaluator that calls it */
-/* Put EVALUATOR into the main interpreter's slot: a change of ours, which slot.c knows of. */
-void slot_put(_PyFrameEvalFunction evaluator);
-/* What has changed the slot until now costs no frames: CPython's trampolines did it, or nothing was
- * recorded meanwhile. */
+/* tracer/slot.c: has another evaluator replaced our hook in the interpreter's slot? */
+/* our hook was put into the slot, or lies below an evaluator that calls it */
+void slot_begin(void);
+/* Put EVALUATOR into the main interpreter's slot. slot.c then knows that the change is ours. */
+void slot_set_evaluator(_PyFrameEvalFunction evaluator);
+/* Accept all changes of the slot so far without a loss row: CPython's trampolines made them, or
+ * nothing was recorded meanwhile. */
 void slot_excuse(void);
-/* Compare the slot with our hook. Runs no Python code. */
-void slot_glance(void);
-/* Compare, and if another evaluator has been there since the last look, or this is the LAST look,
- * find out whether it calls our hook. That may run any code. */
+/* Compare the slot with our hook, and note a foreign evaluator. Runs no Python code. */
+void slot_compare(void);
+/* Compare the slot with our hook. If another evaluator has been there since the last look, or if
+ * this is the LAST look, find out whether it calls our hook. That may run any code. */
 void slot_look(bool last);
-/* The last look: the interpreter ends, or the recording. */
+/* Look for the last time: the interpreter or the recording ends. */
 void slot_end(void);
-/* A frame has reached our hook while slot_watched. */
+/* Note that a frame has reached our hook while slot_watched. */
 void slot_reached(void);
-/* In a forked child, which has a file of its own. */
+/* Called in a forked child that has a file of its own. */
 void slot_forked(void);
 bool slot_is_probe(const PyCodeObject *code);
 
 /* tracer/session.c */
-/* NULL, or why this process is not recorded (static) */
+/* Join the session in DIRECTORY. Returns NULL, or a static text: the reason why this process is not
+ * recorded. */
 const char *tracer_open_session(const char *directory);
-void tracer_close_session(void); /* of dyntrace.record(): another may follow */
-void session_forked(void);       /* hooks.h: forked */
+void tracer_close_session(void); /* leave the session of dyntrace.record(); another may follow */
+void session_forked(void);       /* the member `forked` of hooks.h */
 
 /* tracer/state.c */
 /* Guards state shared by interpreters. While it is held, call nothing that may run Python code or
  * wait for a GIL. */
 void tracer_lock(void);
 void tracer_unlock(void);
-/* In the parent, before a fork() and after it; in the child. */
+/* Called in the parent, before a fork() and after it; and in the child. */
 void fork_begins(void);
 void fork_ends(void);
 void fork_child(void);
-/* Handlers of fork() that were registered before ours run before it in the child, and may be Python
- * code: the first thing that comes here does what ours would do. */
+/* Do in a forked child what our fork handler would do. Handlers that were registered before ours
+ * run before it in the child, and may run Python code: so the first event in the child comes
+ * here. */
 void fork_check(void);
-/* Is a fork() under way? Then the next event may be the child's. */
+/* Is a fork() under way? Then the next event may be in the child. */
 bool fork_is_near(void);
 
 /* tracer/ring.c and file.c. All are slow paths; they keep the pending exception. */
-/* The interpreter is initialised again: what threads kept of the shim went with the one before. */
+/* Forget what threads keep of the shim. The main interpreter is initialised again, so the objects
+ * of the former one are gone. */
 void tracer_forget_callbacks(void);
-/* The next event of each thread goes through tracer_room(). */
+/* Make the next event of each thread go through tracer_room(). */
 void rings_go_slow(void);
-/* Make this thread's tracer; FRAME is its first, or NULL. NULL: no memory. */
+/* Make this thread's tracer. FRAME is the thread's first frame, or NULL. Returns NULL without
+ * memory. */
 struct tracer *tracer_attach(compat_frame *frame);
 static inline struct tracer *tracer_here(void)
 {
     return tracer_thread ? tracer_thread : tracer_attach(NULL);
 }
-/* Make room for an ENTER or EXIT of clock NOW. Returns its clock, later than NOW if it had to wait;
- * 0: write nothing. A long wait releases the GIL: values read before are stale. */
+/* Make room for an ENTER or EXIT of clock NOW. Returns its clock, which is later than NOW after a
+ * wait, or 0 if nothing must be written. A long wait releases the GIL: values read before are
+ * stale. */
 uint64_t tracer_room(struct tracer *t, uint64_t now);
-/* Likewise for a record about the innermost open frame. The GIL stays held. */
+/* Make room for a record about the innermost open frame. The GIL stays held. Returns false if
+ * nothing must be written. */
 bool tracer_room_within(struct tracer *t);
-/* record_enter() where that has to make room first. When there is none the frame may be open all
- * the same: recording may go on while it runs. */
+/* Do what record_enter() does, where room has to be made first. Without room OPEN may still become
+ * an open frame, because recording may go on while the frame runs. Returns 0 if OPEN is not
+ * open. */
 uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring_tag tag,
                       uint64_t now);
-/* A fact for the collector: tracer_fact(GUARD, .entry = 3, ...), see facts.h. */
+/* Write a fact for the collector: tracer_fact(GUARD, .entry = 3, ...), see facts.h. */
 #define tracer_fact(NAME, ...) tracer_put_fact(FACT_##NAME, &(struct fact_##NAME){__VA_ARGS__})
 void tracer_put_fact(enum fact_kind kind, const void *fact);
-/* A cache entry died, in a session or between two. The next session does not list it. */
+/* Note that a cache entry died, in a session or between two sessions. The next session does not
+ * list the entry. */
 void facts_entry_died(uint32_t entry);
-/* Record that something is missing from here on: CAUSE. */
+/* Write a loss row: something is missing from here on, because of CAUSE. */
 void tracer_loss(const char *cause);
 
-/* Count one more event that is left out, of kind WHAT. The GIL guards the count if there is only
- * one. */
+/* Count one more event of kind WHAT that is left out. With a single interpreter the GIL guards the
+ * count. */
 extern uint64_t tracer_left_uncounted[LEFT_KINDS] HIDDEN;
 static inline void tracer_left_out(enum left_out what)
 {
@@ -315,81 +333,91 @@ static inline void tracer_left_out(enum left_out what)
         ++*count;
 }
 
-/* tracer/code.c: the mark in a code object's extra slot (or in its code_state,
- * tracer/evaluator/cache.h), 0 = not seen yet. */
+/* The mark of a code object, in its extra slot or in its code_state (tracer/evaluator/cache.h). 0
+ * if not seen yet. Made by tracer/code.c. */
 enum {
     CODE_SEEN = 1,
-    CODE_SKIP = 2,     /* its frames are not recorded: code of dyntrace, or one of: */
-    CODE_LEFT = 4,     /* --frames user leaves out its frames, not its decisions */
-    CODE_EXCLUDED = 8, /* --include or --exclude leaves out frames and decisions */
-    CODE_NAMED = 16,   /* CODE_LEFT, with a decision: it has an id */
-    CODE_INIT = 32,    /* it is an __init__ */
+    /* frames of this code are not recorded; without one of the next two bits, because it is
+     * dyntrace's */
+    CODE_SKIP = 2,
+    /* --frames user leaves out frames of this code, but records decisions about it */
+    CODE_LEFT = 4,
+    CODE_EXCLUDED = 8, /* --include or --exclude leaves out frames and decisions of this code */
+    CODE_NAMED = 16,   /* with CODE_LEFT: a decision was recorded, so the code has an id */
+    CODE_INIT = 32,    /* the code is an __init__ */
     CODE_SHIFT = 6
 };
-/* Has the trace an id for the code with MARK? */
+/* Does the trace have an id for the code with MARK? */
 static inline bool tracer_has_id(uintptr_t mark)
 {
     return mark & CODE_SEEN && (mark & CODE_NAMED || !(mark & CODE_SKIP));
 }
-/* Does SLOT lead to a code_state? */
+/* Is SLOT, the content of an extra slot, a pointer to a code_state? */
 static inline bool tracer_is_state(uintptr_t slot)
 {
     return slot && !(slot & CODE_SEEN);
 }
-/* The mark that SLOT is or, being a code_state, begins with. */
+/* Return the mark in SLOT, which is the mark itself, or a pointer to a code_state that begins with
+ * the mark. */
 static inline uintptr_t tracer_mark_in(uintptr_t slot)
 {
     return tracer_is_state(slot) ? *(const uintptr_t *)slot : slot;
 }
 uintptr_t tracer_mark_code(PyCodeObject *code);
-/* Something is decided about CODE: it gets an id even if it is CODE_LEFT. Its mark. */
+/* Return CODE's mark, and give the code an id even if it is CODE_LEFT: a decision about it is
+ * recorded. */
 uintptr_t tracer_name_code(PyCodeObject *code);
-/* A call of CODE, which is CODE_SKIP, is decided. The mark by which it is recorded: without
- * CODE_SKIP unless all of CODE is left out, and then one decision more is. */
+/* Return the mark with which to record a decided call of CODE, which is CODE_SKIP. The mark has no
+ * CODE_SKIP, except if all of CODE is left out: the caller then counts one more decision as left
+ * out. */
 uintptr_t tracer_mark_decided(PyCodeObject *code);
 /* Would frames of CODE be recorded? */
 bool tracer_is_wanted(PyCodeObject *code);
-/* Neither of the standard library nor of an installed package, nor ours? */
+/* Is CODE the program's own: not of the standard library, of an installed package, or ours? */
 bool tracer_is_users(PyCodeObject *code);
 
 /* tracer/values.c */
-/* TEXT as UTF-8, cut between two characters where it is longer than MOST bytes. Lone surrogates,
- * which UTF-8 cannot hold, become \udcXX. Borrowed from TEXT or from *KEEP, which the caller
- * releases. */
+/* Return TEXT as UTF-8, cut between two characters if it is longer than MOST bytes. Lone
+ * surrogates, which UTF-8 cannot hold, become \udcXX. The result is borrowed from TEXT or from
+ * *KEEP, which the caller releases. */
 const char *values_utf8(PyObject *text, size_t most, size_t *bytes, PyObject **keep);
-/* The name of a function as its def has it, else the type of OBJECT: a new string. */
+/* Return a new string: the qualified name of a function, or the name of OBJECT's type. */
 PyObject *values_name(PyObject *object);
-/* What of the program's values may be recorded: python/dyntrace/_guard_words.py. */
+/* Which of the program's values may be recorded; python/dyntrace/_guard_words.py applies this. */
 static inline enum session_values values_kept(void)
 {
     return tracer_process.session ? (enum session_values)tracer_process.session->values
                                   : SESSION_VALUES_ALL;
 }
 
-/* tracer/compat/init.c (COMPAT_INIT_BYPASSES_HOOK) */
+/* tracer/compat/init.c, for CPythons with COMPAT_INIT_BYPASSES_HOOK */
 /* Make calls of all types of the running interpreter reach the hook, including types created later.
- * Without SHIM, a type whose __init__ is not recorded is given back to CPython once the hook has
- * seen that __init__. */
+ * Without SHIM, a type whose __init__ is not recorded gets CPython's own calls back once the hook
+ * has seen that __init__. */
 void tracer_fix_all_types(bool shim);
-/* The recording has ended: undo that, but for the shim. */
+/* Undo tracer_fix_all_types(false), because the recording has ended. What the shim needs stays. */
 void tracer_unfix_all_types(void);
-/* The hook has met a call of an __init__ of SELF, which is recorded (WANTED) or not. */
+/* Note that the hook has met a call of the __init__ of SELF. WANTED says whether it is recorded. */
 void tracer_fix_init(PyObject *self, bool wanted);
-/* tracer/compat/mend.c, each only where a CPython needs it */
-/* CODE's mark, which is MARK if it has none yet; 0: none, and none given (COMPAT_SHARES_CODE). */
+/* tracer/compat/mend.c, each function only for a CPython that needs it */
+/* Return the mark of CODE, which is shared between interpreters, and set it to MARK if it has none.
+ * Returns 0 if it has none and MARK is 0 (COMPAT_SHARES_CODE). */
 uintptr_t tracer_shared_mark(PyCodeObject *code, uintptr_t mark);
-/* A generator's last frame ended while a trace function is set (COMPAT_SEND_RAISES_UNDER_HOOK). */
+/* Note that a generator's last frame ended while a trace function is set
+ * (COMPAT_SEND_RAISES_UNDER_HOOK). */
 void tracer_generator_finished(struct tracer *t, PyThreadState *ts);
 
 /* tracer/greenlet.c */
-/* A stack's identity: its lowest chunk. */
+/* Return the lowest chunk of the running stack, which identifies the stack. */
 const void *tracer_stack_bottom(PyThreadState *ts);
-/* The memory chunk of the frames' data has changed. FRAME is about to begin, or NULL. */
+/* Find out which stack runs, because the memory chunk of the frames' data has changed. FRAME is the
+ * frame that is about to begin, or NULL. */
 void tracer_switched(struct tracer *t, PyThreadState *ts, compat_frame *frame);
-/* Another stack of T, with the lowest chunk BOTTOM; NULL: not known yet. NULL: no memory. */
+/* Make another stack of T. BOTTOM is its lowest chunk, or NULL if that is not known yet. Returns
+ * NULL without memory. */
 struct tracer_stack *tracer_stack_new(struct tracer *t, const void *bottom);
 void tracer_stacks_release(struct tracer *t);
-/* The interpreter of T's stacks is gone, and all that their states hold. */
+/* Forget what T's stacks hold, without releasing it: their interpreter is gone. */
 void tracer_stacks_forget(struct tracer *t);
 /* Call before each event. Afterwards T->open belongs to the running stack. */
 static inline __attribute__((always_inline)) void tracer_follow(struct tracer *t, PyThreadState *ts,
@@ -402,14 +430,15 @@ static inline __attribute__((always_inline)) void tracer_follow(struct tracer *t
 /* tracer/stack.c */
 PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame,
                                        int throwflag, _PyFrameEvalFunction evaluate);
-/* Behind that: the stack that runs short at LOW, as t->stack_low was, runs again. */
+/* Called after tracer_evaluate_on_new_stack: the old stack runs again, whose t->stack_low was
+ * LOW. */
 void tracer_back_on_stack(struct tracer *t, char *low);
 char *tracer_stack_low(bool most);
 void tracer_stack_release(struct tracer *t);
 
 /* tracer/quiet.c */
-/* While these enclose it, code of ours runs unseen: not recorded, not traced, without garbage
- * collection. */
+/* Between torch_quiet_begin() and torch_quiet_end() code of ours runs unseen: not recorded, not
+ * traced, without garbage collection. */
 struct torch_quiet {
     struct tracer_exception pending;
     bool collects;
@@ -419,13 +448,13 @@ void torch_quiet_end(struct torch_quiet *q);
 
 /* tracer/builtins.c */
 void tracer_perf_start(void);
-void tracer_perf_forked(void); /* in the child */
+void tracer_perf_forked(void); /* called in a forked child */
 /* Make programs started by this one load the sitecustomize.py in directory INJECT. */
 void tracer_follow_children(const char *inject);
 
-/* Attributes by name. PyObject_GetAttrString() makes a new string each time, and CPython's cache of
- * type attributes (4,096 places, chosen by the string's address) would keep it where an attribute
- * of the program was. */
+/* Read an attribute by name. PyObject_GetAttrString() would make a new string each time, and
+ * CPython's cache of type attributes (4,096 places, chosen by the string's address) would put that
+ * string in the place of an attribute of the program. */
 static inline PyObject *tracer_attribute(PyObject *object, const char *name)
 {
     OWNED PyObject *word = PyUnicode_InternFromString(name);
@@ -443,7 +472,7 @@ static inline PyObject *tracer_call(PyObject *object, const char *name, PyObject
 
 static inline uint64_t tracer_now_by(const enum session_clock clock)
 {
-    /* a frame may outlive the session that it began in */
+    /* a frame may outlive its session */
     if (clock == SESSION_COARSE && likely(tracer_process.now))
         return atomic_load_explicit(tracer_process.now, memory_order_relaxed);
     return clock == SESSION_MONOTONIC
@@ -457,7 +486,7 @@ static inline uint64_t tracer_now(void)
 
 static inline void tracer_put(struct tracer *t, uint64_t word)
 {
-    /* a word might be written over t->head, for all the compiler knows */
+    /* a copy: for all that the compiler knows, storing the word might change t->head */
     const uint64_t head = t->head;
 
     t->words[head & t->mask] = word;
@@ -466,7 +495,7 @@ static inline void tracer_put(struct tracer *t, uint64_t word)
     atomic_store_explicit(&t->ring->head, head + 1, memory_order_release);
 }
 
-/* A control word and the COUNT WORDS that belong to it: published together. */
+/* Write a control word and its COUNT WORDS, published together. */
 static inline void tracer_put_control(struct tracer *t, enum ring_control what, uint64_t payload,
                                       uint32_t count, const uint64_t *words)
 {

@@ -32,7 +32,7 @@ PyObject *values_name(PyObject *object)
 
     if (PyFunction_Check(object))
         return Py_NewRef(((PyCodeObject *)PyFunction_GET_CODE(object))->co_qualname);
-    /* <class 'a.b'>; a metaclass may have one of its own */
+    /* type.__repr__ returns "<class 'a.b'>"; a metaclass may have another __repr__ */
     text = PyType_Type.tp_repr((PyObject *)Py_TYPE(object));
     if (text)
         Py_SETREF(text, PyUnicode_Substring(text, 8, PyUnicode_GET_LENGTH(text) - 2));

@@ -1,5 +1,5 @@
-/* tracer/compat/bytecode.c -- see bytecode.h. An opcode that is not there is one of another
- * version. */
+/* tracer/compat/bytecode.c -- see bytecode.h. An opcode that is missing in a table here exists only
+ * in another version. */
 #include "tracer/compat/bytecode.h"
 #define Py_BUILD_CORE 1
 #if PY_VERSION_HEX >= 0x030d0000
@@ -33,7 +33,7 @@
 #define RESULT            \
     {                     \
         .top = SLOT_VALUE \
-    } /* where the NULL was */
+    } /* replaces the NULL below the callable */
 
 const struct compat_op compat_ops[256] = {
     [JUMP_FORWARD] = {.jumps = 1, .ends = true},
@@ -85,7 +85,8 @@ const struct compat_op compat_ops[256] = {
 #ifdef LOAD_CLASSDEREF
     [LOAD_CLASSDEREF] = VARIABLE,
 #endif
-#if PY_VERSION_HEX < 0x030d0000 /* later it is the compiler's own */
+/* since 3.13 LOAD_CLOSURE is a pseudo instruction of the compiler */
+#if PY_VERSION_HEX < 0x030d0000
     [LOAD_CLOSURE] = VARIABLE,
 #else
     [LOAD_FAST_LOAD_FAST] = {.half = {LOAD_FAST, LOAD_FAST}},
@@ -95,7 +96,7 @@ const struct compat_op compat_ops[256] = {
 
     [PUSH_NULL] = {.top = SLOT_NULL},
     [LOAD_GLOBAL] = {.top = SLOT_NULL, .below = !COMPAT_CALLABLE_FIRST, .if_odd = true},
-#if PY_VERSION_HEX < 0x030c0000 /* NULL and the attribute, or a function and its self */
+#if PY_VERSION_HEX < 0x030c0000 /* pushes NULL and the attribute, or a method's function and self */
     [LOAD_METHOD] = {.top = SLOT_VALUE | SLOT_NULL, .below = true},
 #else
     [LOAD_ATTR] = {.top = SLOT_VALUE | SLOT_NULL, .below = !COMPAT_CALLABLE_FIRST, .if_odd = true},
@@ -106,7 +107,7 @@ const struct compat_op compat_ops[256] = {
 #ifdef LOAD_SPECIAL
     [LOAD_SPECIAL] = {.top = SLOT_VALUE | SLOT_NULL},
 #endif
-#if PY_VERSION_HEX >= 0x030f0000 /* an iteration may need no iterator */
+#if PY_VERSION_HEX >= 0x030f0000 /* `for` needs no iterator for some types (see SLOT_INDEX) */
     [GET_ITER] = {.top = SLOT_INDEX},
 #endif
     [PUSH_EXC_INFO] = {.top = SLOT_HANDLER},
@@ -121,11 +122,11 @@ const struct compat_op compat_ops[256] = {
 #ifdef PRECALL
     [PRECALL] = {.not_behind = CALLS},
 #endif
-#ifdef KW_NAMES /* the names are not on the stack */
+#ifdef KW_NAMES /* the names are not on the stack, so CALL must follow */
     [KW_NAMES] = {.not_behind = CALLS},
 #endif
 #if PY_VERSION_HEX >= 0x030d0000 && \
-    PY_VERSION_HEX < 0x030e0000 /* FOR_ITER jumps over END_FOR and POP_TOP */
+    PY_VERSION_HEX < 0x030e0000 /* FOR_ITER jumps behind END_FOR and POP_TOP */
     [END_FOR] = {.not_before = LOOPS, .not_behind = LOOPS},
 #elif defined(END_FOR)
     [END_FOR] = {.not_before = LOOPS},

@@ -1,59 +1,66 @@
 /* tracer/compat/bytecode.h -- what differs between the bytecode of CPython's versions.
  *
- * What an instruction does to the depth of the stack CPython says itself
- * (PyCompile_OpcodeStackEffectWithJump). This is the rest, as far as functions need it that are no
- * generators. */
+ * CPython itself tells how an instruction changes the depth of the stack
+ * (PyCompile_OpcodeStackEffectWithJump). This file has the rest, as far as functions that are no
+ * generators need it. */
 #ifndef DYNTRACE_COMPAT_BYTECODE_H
 #define DYNTRACE_COMPAT_BYTECODE_H
 
 #include "tracer/compat/cpython.h"
 
-/* What a stack slot or local variable may hold. Bits: a slot that may hold several kinds has
- * several. */
+/* What a stack slot or local variable may hold. The values are bits: a slot that may hold one of
+ * several kinds has several bits. */
 enum compat_slot {
     SLOT_VALUE = 1,
     SLOT_NULL = 2,
-    SLOT_HANDLER = 4, /* what CPython keeps while it handles an exception */
-    /* a cell in a variable that has one; while an inlined comprehension has it for its own, or
-     * saved on the stack */
+    /* the exception state that CPython keeps on the stack while it handles an exception */
+    SLOT_HANDLER = 4,
+    /* a cell: in its variable, or saved on the stack while an inlined comprehension uses the
+     * variable for its own cell */
     SLOT_CELL = 8,
-    /* the place that an iteration has come to in the list or tuple below, or NULL */
+    /* the index that an iteration has reached in the list or tuple in the slot below, or NULL */
     SLOT_INDEX = 16,
 };
 
-/* An instruction. */
+/* What differs between instructions. */
 struct compat_op {
-    /* its argument is a way, from behind the caches. 1: forwards, -1: backwards */
+    /* the argument is a distance to jump, counted from behind the instruction's caches; 1:
+     * forwards, -1: backwards */
     signed char jumps;
-    bool ends;             /* the next instruction does not run after it */
-    bool has_variable;     /* its argument is the number of one */
-    unsigned char half[2]; /* the two instructions with one variable each that it is; or 0 */
-    /* what its variable holds after it, if that does not depend on the stack; or 0 */
+    bool ends;         /* the next instruction does not run after this one */
+    bool has_variable; /* the argument is the number of a variable */
+    /* the two instructions with one variable each that this one combines; or 0 */
+    unsigned char half[2];
+    /* what the instruction's variable holds afterwards, if that does not depend on the stack; or
+     * 0 */
     unsigned char variable;
-    /* kind of the stack's top after it; 0: as it was, or a pushed SLOT_VALUE */
+    /* kind of the topmost stack slot afterwards; 0: unchanged, or a pushed SLOT_VALUE */
     unsigned char top;
-    bool below, if_odd; /* of top: the slot below that one; only if the argument is odd */
-    const char *not_before, *not_behind; /* why a function cannot be split there; or NULL */
+    /* below: `top` describes the slot below the topmost one; if_odd: `top` holds only if the
+     * argument is odd */
+    bool below, if_odd;
+    /* why a function cannot be split before or behind the instruction; or NULL */
+    const char *not_before, *not_behind;
 };
 
 extern const struct compat_op compat_ops[256];
-/* Units of cache behind OP. */
+/* How many code units of inline cache follow each opcode. */
 extern const uint8_t _PyOpcode_Caches[256];
 #define compat_caches(op) ((int)_PyOpcode_Caches[op])
-/* Apply OP to the kinds of variables and stack slots; the stack goes from BEFORE to DEPTH slots.
- * False: invalid bytecode. */
+/* Apply OP to the kinds of the variables and stack slots. The stack has BEFORE slots before OP and
+ * DEPTH slots afterwards. Returns false if the bytecode is invalid. */
 bool compat_run(int op, uint32_t arg, unsigned char *variables, unsigned char *stack, int before,
                 int depth);
 
-/* gh-109095: a callable comes before its NULL or self, not after: in slot 0, not 1, of the two
- * below the arguments of a call. */
+/* gh-109095: of the two slots below a call's arguments, the lower one holds the callable, and the
+ * upper one NULL or self. Before 3.13 the order was the other way round. */
 #if PY_VERSION_HEX >= 0x030d0000
     #define COMPAT_CALLABLE_FIRST 1
 #else
     #define COMPAT_CALLABLE_FIRST 0
 #endif
-/* The place in a list, tuple or the like that is in local number I, which then has no value; -1:
- * there is none. */
+/* Return the iteration index (SLOT_INDEX) in local number I, which then has no value. Returns -1 if
+ * the local holds no index. */
 static inline Py_ssize_t compat_take_index(compat_frame *frame, int i)
 {
 #if PY_VERSION_HEX >= 0x030f0000
@@ -67,12 +74,12 @@ static inline Py_ssize_t compat_take_index(compat_frame *frame, int i)
 #endif
 }
 
-/* A call of a constant without arguments: these and a 0, LOAD_CONST with the constant and all else
- * with 0. */
+/* Instructions that call a constant without arguments. LOAD_CONST's argument is the constant's
+ * index, all other arguments are 0. A 0 ends the array. */
 extern const unsigned char compat_call[];
 
-/* A number of an exception table, at *AT, which then points behind it. False: it does not end
- * before END. */
+/* Read a number of an exception table at *AT, and move *AT behind the number. Returns false if the
+ * number does not end before END. */
 static inline bool compat_read_number(const unsigned char **at, const unsigned char *end,
                                       uint32_t *number)
 {

@@ -1,8 +1,8 @@
 /* tracer/compat/cpython.h -- every difference between CPython versions.
  *
- * The rest of the tracer reads as if there were one CPython. Each macro or function below says what
- * it hides and since when. An unknown version stops the build: its frames may be laid out in
- * another way. */
+ * The rest of the tracer reads as if there were one CPython. The comment of each macro or function
+ * below says which difference it hides, and since which version. An unknown version stops the
+ * build, because its frames may have another layout. */
 #ifndef DYNTRACE_CPYTHON_COMPAT_H
 #define DYNTRACE_CPYTHON_COMPAT_H
 
@@ -11,8 +11,8 @@
 
 #include "versions.h"
 
-/* Opcodes that some version does not have: a number there that no instruction has. Where it has
- * them, opcode.h, which comes later, says theirs. */
+/* Opcodes that not every version has get a number here that no instruction has. opcode.h, which is
+ * included later, redefines those that the version does have. */
 enum compat_other_opcodes {
     COMPAT_OTHER_OPCODES = 511,
     LOAD_CLOSURE,
@@ -73,14 +73,14 @@ enum compat_other_opcodes {
 
 #define Py_BUILD_CORE 1
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter" /* in 3.14's own headers */
-#undef _PyGC_FINALIZED                              /* 3.12: defined both publicly and internally */
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* 3.14's own headers have unused parameters */
+#undef _PyGC_FINALIZED                              /* 3.12 defines it publicly and internally */
 #include <internal/pycore_call.h>
 #include <internal/pycore_code.h>
 #include <internal/pycore_frame.h>
 #include <internal/pycore_interp.h>
 #include <internal/pycore_pyarena.h>
-#if PY_VERSION_HEX >= 0x030e0000 /* gh-120834: the structs moved to headers of their own */
+#if PY_VERSION_HEX >= 0x030e0000 /* gh-120834 moved the structs to headers of their own */
     #include <internal/pycore_interpframe.h>
     #include <internal/pycore_interpframe_structs.h>
     #include <internal/pycore_stackref.h>
@@ -92,8 +92,8 @@ enum compat_other_opcodes {
 
 typedef struct _PyInterpreterFrame compat_frame;
 
-/* A frame's references: tagged since 3.14. Its code is in f_executable since 3.13, its function in
- * f_funcobj since 3.12. */
+/* How a frame refers to objects: by tagged references since 3.14. Its code is in f_executable since
+ * 3.13, its function in f_funcobj since 3.12. */
 #if PY_VERSION_HEX >= 0x030e0000
     #define COMPAT_BORROWED(reference) ((void *)PyStackRef_AsPyObjectBorrow(reference))
     #define COMPAT_OWNED(object) PyStackRef_FromPyObjectNew(object)
@@ -108,9 +108,10 @@ typedef struct _PyInterpreterFrame compat_frame;
     #define f_funcobj f_func
 #endif
 
-/* Functions that became public, often renamed, in a later version: optional attributes without the
- * cost of an exception; whether the interpreter is shutting down; user data in code objects. Also
- * the remaining recursion depth, which counts Python and C separately since 3.12. */
+/* Functions that a later version made public, often under another name: reading an optional
+ * attribute without the cost of an exception; asking whether the interpreter is shutting down; user
+ * data in code objects. Also the remaining recursion depth, which counts Python and C separately
+ * since 3.12. */
 #if PY_VERSION_HEX >= 0x030d0000
     #define compat_optional_attribute PyObject_GetOptionalAttr
     #define compat_is_finalizing Py_IsFinalizing
@@ -126,19 +127,19 @@ typedef struct _PyInterpreterFrame compat_frame;
     #define compat_recursion_remaining(ts) ((ts)->recursion_remaining)
 #endif
 
-/* The frame's code object, borrowed. */
+/* Return the frame's code object, borrowed. */
 static inline PyCodeObject *compat_code(compat_frame *frame)
 {
     return COMPAT_BORROWED(frame->f_executable);
 }
 
-/* The function that the frame is a call of, borrowed. */
+/* Return the function that the frame is a call of, borrowed. */
 static inline PyFunctionObject *compat_function(compat_frame *frame)
 {
     return COMPAT_BORROWED(frame->f_funcobj);
 }
 
-/* Local number I: an argument, cell or variable; borrowed, or NULL. Free variables are not there
+/* Return local number I: an argument, cell or variable; borrowed, or NULL. Free variables are NULL
  * before the frame has started. */
 static inline PyObject *compat_local(compat_frame *frame, int i)
 {
@@ -149,8 +150,8 @@ static inline PyObject *compat_local(compat_frame *frame, int i)
     return COMPAT_BORROWED(frame->localsplus[i]);
 }
 
-/* Is local number I of CODE the variable of an inlined comprehension (PEP 709)? Such variables are
- * not the function's. */
+/* Is local number I of CODE a variable of an inlined comprehension (PEP 709)? Such a variable is
+ * not the function's own. */
 #if PY_VERSION_HEX >= 0x030c0000
     #define compat_is_hidden(code, i) \
         (_PyLocals_GetKind((code)->co_localspluskinds, i) & CO_FAST_HIDDEN)
@@ -158,7 +159,7 @@ static inline PyObject *compat_local(compat_frame *frame, int i)
     #define compat_is_hidden(code, i) ((void)(code), (void)(i), 0)
 #endif
 
-/* Make a frame that has not started one of CODE, which has the same variables. */
+/* Replace the code of a frame that has not started by CODE, which has the same variables. */
 static inline void compat_set_code(compat_frame *frame, PyCodeObject *code)
 {
     PyObject *old = (PyObject *)compat_code(frame);
@@ -169,14 +170,14 @@ static inline void compat_set_code(compat_frame *frame, PyCodeObject *code)
 #else
     frame->prev_instr = _PyCode_CODE(code) - 1;
 #endif
-#if PY_VERSION_HEX < 0x030c0000 /* a generator has the code of its function */
+#if PY_VERSION_HEX < 0x030c0000 /* 3.11 takes a generator's code from its function */
     if (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR))
         Py_SETREF(frame->f_func->func_code, Py_NewRef((PyObject *)code));
 #endif
     Py_DECREF(old);
 }
 
-/* Make it a call of FUNCTION, which has the same closure and globals. */
+/* Make the frame a call of FUNCTION, which has the same closure and globals. */
 static inline void compat_set_function(compat_frame *frame, PyFunctionObject *function)
 {
     PyObject *old = (PyObject *)compat_function(frame);
@@ -185,7 +186,7 @@ static inline void compat_set_function(compat_frame *frame, PyFunctionObject *fu
     Py_DECREF(old);
 }
 
-/* Release local number I, which has another owner. */
+/* Drop the frame's reference in local number I. Somebody else owns another one. */
 static inline void compat_drop_local(compat_frame *frame, int i)
 {
 #if PY_VERSION_HEX >= 0x030e0000
@@ -197,7 +198,7 @@ static inline void compat_drop_local(compat_frame *frame, int i)
 #endif
 }
 
-/* Local number I, which the frame releases: a new reference, or NULL. */
+/* Return the reference in local number I, which then has no value. Returns NULL if it had none. */
 static inline PyObject *compat_take_local(compat_frame *frame, int i)
 {
 #if PY_VERSION_HEX >= 0x030e0000
@@ -221,7 +222,7 @@ static inline void compat_give_local(compat_frame *frame, int i, PyObject *value
 #endif
 }
 
-/* The content of CELL, borrowed; NULL: empty, or not a cell. */
+/* Return the content of CELL, borrowed. Returns NULL if CELL is empty or no cell. */
 static inline PyObject *compat_cell_content(PyObject *cell)
 {
     if (!cell || !PyCell_Check(cell))
@@ -229,13 +230,13 @@ static inline PyObject *compat_cell_content(PyObject *cell)
     return PyCell_GET(cell);
 }
 
-/* May a running frame have a NULL free variable? Up to 3.12 f_locals assumes a cell there without
- * checking; with PEP 667 it skips NULL. */
+/* May a running frame have a NULL free variable? Up to 3.12 f_locals assumes that each free
+ * variable has a cell; since 3.13 (PEP 667) f_locals skips NULL. */
 #define COMPAT_FREE_MAY_BE_NULL (PY_VERSION_HEX >= 0x030d0000)
 
 /* Hide FRAME from tracebacks, sys._getframe() and others until its next instruction, like a frame
- * that has not started. A frame object (sys._getframe().f_lineno) gets the line of the instruction
- * after the inserted ones. */
+ * that has not started. If FRAME has a frame object, its f_lineno becomes the line of the next
+ * instruction that has one. */
 static inline void compat_hide(compat_frame *frame)
 {
     PyCodeObject *code = compat_code(frame);
@@ -250,7 +251,7 @@ static inline void compat_hide(compat_frame *frame)
     *now = _PyCode_CODE(code) + code->_co_firsttraceable - 1;
 }
 
-/* Likewise for a while: compat_show() takes that back. */
+/* Hide a frame for a while: compat_show() undoes the effect. */
 struct compat_hidden {
     _Py_CODEUNIT *now;
     int line;
@@ -279,7 +280,7 @@ static inline void compat_show(compat_frame *frame, struct compat_hidden hidden)
         frame->frame_obj->f_lineno = hidden.line;
 }
 
-/* FUNCTION has these globals and builtins from here on. */
+/* Replace FUNCTION's globals and builtins. */
 static inline void compat_bind(PyFunctionObject *function, PyObject *globals, PyObject *builtins)
 {
     PyObject *old[2] = {function->func_globals, function->func_builtins};
@@ -290,7 +291,8 @@ static inline void compat_bind(PyFunctionObject *function, PyObject *globals, Py
     Py_DECREF(old[1]);
 }
 
-/* Has it run already? (A generator resumed, or a frame that another hook began.) */
+/* Has the frame run already? Yes for a resumed generator, and for a frame that another hook
+ * began. */
 static inline int compat_has_started(compat_frame *frame)
 {
 #if PY_VERSION_HEX >= 0x030d0000
@@ -300,17 +302,18 @@ static inline int compat_has_started(compat_frame *frame)
 #endif
 }
 
-/* A frame that lives in a generator, coroutine or async generator: it is being
- * resumed. (The call that makes the generator runs in an ordinary frame.) */
+/* Does the frame live in a generator, coroutine or async generator? Then it is being resumed: the
+ * call that makes the generator runs in an ordinary frame. */
 static inline int compat_is_resumed(const compat_frame *frame)
 {
     return frame->owner == FRAME_OWNED_BY_GENERATOR;
 }
 
-/* After a resumed frame gave back control without an exception: did it yield?
- * The caller of the evaluator holds the generator, so its memory is valid. 3.15's caller
- * (gh-143939) asks the thread state, where the next generator's answer takes its place: between its
- * end and here and there no Python code may run. */
+/* After a resumed frame returned without an exception: did it yield? The evaluator's caller holds a
+ * reference to the generator, so the frame's memory is valid. In 3.15 (gh-143939) the caller reads
+ * the result of this question from the thread state, which the next generator to end overwrites. So
+ * no Python code may run between the frame's end and this call, nor between this call and the
+ * evaluator's return. */
 static inline int compat_has_yielded(compat_frame *frame)
 {
     PyGenObject *generator = (PyGenObject *)((char *)frame - offsetof(PyGenObject, gi_iframe));
@@ -318,14 +321,14 @@ static inline int compat_has_yielded(compat_frame *frame)
     return generator->gi_frame_state < FRAME_EXECUTING;
 }
 
-/* A slot of user data in each code object: PyUnstable_Code_GetExtra() in line, which saves a call
- * on every frame.
+/* A slot of user data in each code object. Reading it is an inline PyUnstable_Code_GetExtra(),
+ * which saves a call on every frame.
  *
- * Setting is our own as well. CPython's setter makes room for every registered index and, when the
- * code dies, calls every free function, with NULL for unset slots. A program that registers an
- * index after us would get such calls for every code object that we mark, even when its function
- * can no longer be called. So we make room only up to our index. The caller releases the slot's
- * former value. -1 with MemoryError. */
+ * Setting it is our own code as well. CPython's setter makes room for every registered index and,
+ * when the code dies, calls every free function, with NULL for unset slots. A program that
+ * registers an index after us would get such calls for every code object that we mark, even when
+ * its function can no longer be called. So we make room only up to our index. The caller releases
+ * the slot's former value. -1 with MemoryError. */
 struct compat_extra {
     Py_ssize_t size;
     void *slot[];
@@ -357,9 +360,9 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
     return 0;
 }
 
-/* 3.12: the code of frozen modules is static and shared by all interpreters, also those with a GIL
- * of their own, and freed by the main one: tracer/compat/mend.c. (3.11: one GIL for all; 3.13: each
- * interpreter makes its own.) */
+/* 3.12: the code of frozen modules is static, and all interpreters share it, even those with a GIL
+ * of their own. The main interpreter frees it: tracer/compat/mend.c. (3.11 has one GIL for all
+ * interpreters; in 3.13 each interpreter makes its own code.) */
 #define COMPAT_SHARES_CODE (PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030d0000)
 #if COMPAT_SHARES_CODE
     #define compat_is_shared(code) _Py_IsImmortal((PyObject *)(code))
@@ -367,10 +370,10 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
     #define compat_is_shared(code) ((void)(code), false)
 #endif
 
-/* With any PEP 523 hook a Python-to-Python call goes through C. 3.12 and 3.13 count that against
- * the C recursion limit, two units a call, so that a program would raise RecursionError far sooner
- * than without us: give the units back. 3.11 has no such count; 3.14 checks the stack pointer
- * instead. */
+/* With any PEP 523 hook a Python-to-Python call goes through C. 3.12 and 3.13 count each such call
+ * as two units against the C recursion limit, so that a program would raise RecursionError far
+ * sooner than without us. So we add the units again. 3.11 has no such count; 3.14 checks the stack
+ * pointer instead. */
 #if PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030e0000
     #define COMPAT_C_UNITS 2
     #define COMPAT_COUNTS_C_RECURSION true
@@ -386,7 +389,8 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
     #define compat_leave_c(ts) ((void)0)
 #endif
 
-/* The frame that calls a builtin, and this call, count N times less against the limits. */
+/* Count the frame that calls a builtin, and this call, N times less against the recursion
+ * limits. */
 #if PY_VERSION_HEX < 0x030c0000
     #define compat_uncount(ts, n) ((void)((ts)->recursion_remaining += 2 * (n)))
 #else
@@ -395,10 +399,10 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
          compat_set_c_remaining(ts, compat_c_remaining(ts) + (n)))
 #endif
 
-/* FRAME will never start. If it has a frame object, give each free variable its cell, because
- * another thread that saw FRAME may keep that object. Up to 3.12 f_locals assumes a cell in each
- * free variable, or, if FRAME has not started, takes the cells from the function's closure, which a
- * resume function releases. */
+/* Give each free variable of FRAME a cell, if FRAME has a frame object. FRAME will never start, but
+ * another thread that saw FRAME may keep its frame object. Up to 3.12 f_locals assumes a cell in
+ * each free variable. If FRAME has not started, f_locals takes the cells from the function's
+ * closure, which a resume function releases. */
 static inline void compat_give_cells(compat_frame *frame)
 {
     PyCodeObject *code = compat_code(frame);
@@ -424,15 +428,15 @@ static inline void compat_give_cells(compat_frame *frame)
     }
 #if PY_VERSION_HEX < 0x030d0000
     if (count && !compat_has_started(frame)) {
-        frame->prev_instr = _PyCode_CODE(code); /* as f_locals does */
+        frame->prev_instr = _PyCode_CODE(code); /* f_locals does the same */
     }
 #endif
 }
 
-/* A frame that has not started is done with, because other code has run in its place. 3.11: its
- * caller clears it. 3.13: there is a function that CPython exports for its JIT. 3.12 has neither,
- * so CPython is made to run one RETURN_VALUE in it. The exception that is pending stays.
- * (tracer/evaluator/decide.c) */
+/* Release a frame that has not started, because other code has run in its place
+ * (tracer/evaluator/decide.c). 3.11: its caller clears the frame. 3.13: CPython exports a function
+ * for its JIT that clears it. 3.12 has neither, so CPython runs one RETURN_VALUE in the frame. The
+ * pending exception stays. */
 #if PY_VERSION_HEX >= 0x030d0000
 extern void _PyEval_FrameClearAndPop(PyThreadState *, struct _PyInterpreterFrame *);
 #endif
@@ -452,32 +456,32 @@ static inline void compat_dispose(PyThreadState *ts, compat_frame *frame)
     PyObject *result;
 
     frame->localsplus[frame->stacktop++] = Py_NewRef(Py_None);
-    frame->prev_instr = code; /* the one before the next */
+    frame->prev_instr = code; /* prev_instr is the instruction before the one that runs next */
     compat_enter_c(ts);
     result = _PyEval_EvalFrameDefault(ts, frame, 0);
     compat_leave_c(ts);
     if (!result)
         PyErr_Clear();
     Py_XDECREF(result);
-    if (object) { /* has a copy of the frame, and must not look for its place in CODE */
+    if (object) { /* the object has copied the frame, and must not look for a position in CODE */
         object->f_frame->prev_instr = _PyCode_CODE(ended) + ended->_co_firsttraceable;
         Py_DECREF(object);
     }
     #endif
-    ts->current_exception = pending; /* finalizers leave none */
+    ts->current_exception = pending; /* finalizers leave no exception */
 #endif
 }
 
-/* Classes may have a method __buffer__ (PEP 688), so asking for a buffer may run the program's
+/* May a class have a method __buffer__ (PEP 688)? Then asking for a buffer may run the program's
  * code. */
 #define COMPAT_HAS_BUFFER_METHOD (PY_VERSION_HEX >= 0x030c0000)
 
 /* Inline versions of _PyInterpreterState_GetEvalFrameFunc() and
- * _PyInterpreterState_SetEvalFrameFunc(), because an observed torch changes the slot at each
- * compiled call. Since 3.13 a change has more steps. 3.15's
- * _PyInterpreterState_SetEvalFrameAllowSpecialization() (gh-146031) stays off: CPython's own loop
- * takes the general path while any hook is set, so a specialised call would only add a failing test
- * (docs/costs.md). */
+ * _PyInterpreterState_SetEvalFrameFunc(), because torch's own evaluator, in observe mode, changes
+ * the slot at each compiled call. Since 3.13 a change has more steps, so CPython's function is
+ * called. We do not call 3.15's _PyInterpreterState_SetEvalFrameAllowSpecialization() (gh-146031):
+ * CPython's own loop takes the general path while any hook is set, so a specialised call would only
+ * add a failing test (docs/costs.md). */
 static inline _PyFrameEvalFunction compat_evaluator(PyInterpreterState *interpreter)
 {
     return interpreter->eval_frame ? interpreter->eval_frame : _PyEval_EvalFrameDefault;
@@ -504,16 +508,16 @@ static inline unsigned compat_slot_changes(PyInterpreterState *interpreter)
 #endif
 }
 
-/* sys.activate_stack_trampoline(), -X perf. */
+/* Does CPython have sys.activate_stack_trampoline() and -X perf? */
 #define COMPAT_HAS_TRAMPOLINES (PY_VERSION_HEX >= 0x030c0000)
 
-/* f_lasti of a frame that has not started, in code units: since 3.13 it points at the next
- * instruction, before that at the last one. */
+/* f_lasti of a frame that has not started, in code units. Since 3.13 a frame points at its next
+ * instruction, before that at its last one. */
 #define COMPAT_NOT_STARTED (PY_VERSION_HEX >= 0x030d0000 ? 0 : -1)
 
-/* Where the frames' data is put: a list of chunks, of which the lowest stays as long as the stack
- * of frames lives. What switches stacks (greenlet) switches this. Is FRAME the first of its stack?
- * */
+/* The chunks of memory that hold the frames' data. The lowest chunk stays as long as the stack of
+ * frames lives. A library that switches stacks (greenlet) switches the chunks. compat_is_first():
+ * is FRAME the first frame of its stack? */
 #define compat_chunk(ts) ((ts)->datastack_chunk)
 static inline int compat_is_first(PyThreadState *ts, const compat_frame *frame)
 {
@@ -521,8 +525,8 @@ static inline int compat_is_first(PyThreadState *ts, const compat_frame *frame)
            (const void *)frame == &ts->datastack_chunk->data[1];
 }
 
-/* 3.14 takes the thread's stack bounds from the thread state: while we run on
- * a stack segment of our own they must be that segment's. */
+/* 3.14 takes the bounds of the C stack from the thread state. While we run on a stack segment of
+ * our own, they must be that segment's bounds. */
 #if PY_VERSION_HEX >= 0x030e0000
 struct compat_bounds {
     uintptr_t top, soft, hard;
@@ -556,10 +560,10 @@ struct compat_bounds {
     #define compat_restore_bounds(ts, old) ((void)(ts), (void)(old))
 #endif
 
-/* 3.12: SEND runs a generator inline, but not under a hook: tracer/compat/mend.c. */
+/* Since 3.12 SEND runs a generator inline, but not under a hook: see tracer/compat/mend.c. */
 #define COMPAT_SEND_RAISES_UNDER_HOOK (PY_VERSION_HEX >= 0x030c0000)
 
-/* The innermost frame that runs Python; in a struct of its own up to 3.12. */
+/* The thread's innermost Python frame. Up to 3.12 a struct of its own has the pointer. */
 #if PY_VERSION_HEX >= 0x030d0000
     #define compat_current_frame(ts) ((ts)->current_frame)
 #else
@@ -567,11 +571,11 @@ struct compat_bounds {
 #endif
 
 /* 3.12 and 3.13 put a frame of the interpreter's own ("shim", owned by the C stack) below each
- * frame that C calls, as it calls all under a hook. While a frame ends and its variables die, that
- * shim is the current frame; a finalizer then runs above it, with a shim of its own. faulthandler
- * expects no two in a row: 3.13 crashes, 3.12 prints one. So the finalizer's is put above the
- * caller instead, as without a hook. compat_step_over_shim() returns the shim, or NULL, for
- * compat_step_back(). */
+ * frame that is called from C. Under a hook all frames are. While a frame ends and its variables
+ * die, its shim is the current frame. A finalizer then runs above this shim, with a shim of its
+ * own. faulthandler does not expect two shims in a row: 3.13 crashes, 3.12 prints one. So the
+ * finalizer's shim is put above the caller's frame instead, as without a hook.
+ * compat_step_over_shim() returns the skipped shim, or NULL, for compat_step_back(). */
 #if PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030e0000
 static inline compat_frame *compat_step_over_shim(PyThreadState *ts)
 {
@@ -593,8 +597,8 @@ static inline void compat_step_back(PyThreadState *ts, compat_frame *shim)
     #define compat_step_back(ts, shim) ((void)(ts), (void)(shim))
 #endif
 
-/* 3.13's CALL_ALLOC_AND_ENTER_INIT runs a Python __init__ without asking the
- * hook; 3.14 asks: see tracer/compat/init.c. */
+/* 3.13's CALL_ALLOC_AND_ENTER_INIT runs a Python __init__ without calling the hook; 3.14 calls it:
+ * see tracer/compat/init.c. */
 #define COMPAT_INIT_BYPASSES_HOOK (PY_VERSION_HEX >= 0x030d0000 && PY_VERSION_HEX < 0x030e0000)
 
 #endif

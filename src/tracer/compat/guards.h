@@ -1,8 +1,8 @@
 /* tracer/compat/guards.h -- where instances keep their attributes, by CPython version.
  *
  * Since 3.11 instances keep attribute values in an array, in the order of the class's shared keys
- * (PEP 412), until an instance's __dict__ is requested. PyObject_GetAttr searches at each call; a
- * guard that reads one attribute at every call remembers the index. */
+ * (PEP 412), until an instance's __dict__ is requested. PyObject_GetAttr searches for the name at
+ * each call; a guard, which reads one attribute at every call, keeps the index. */
 #ifndef DYNTRACE_TRACER_GUARD_COMPAT_H
 #define DYNTRACE_TRACER_GUARD_COMPAT_H
 
@@ -11,7 +11,8 @@
 #define Py_BUILD_CORE 1
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
-#undef _PyObject_LookupSpecial /* 3.11: an old name for others, which its own headers use anew */
+/* 3.11's public header defines this old name, and its internal headers define it anew */
+#undef _PyObject_LookupSpecial
 #undef _PyGC_FINALIZED
 #include <internal/pycore_dict.h>
 #include <internal/pycore_object.h>
@@ -25,17 +26,18 @@
 #pragma GCC diagnostic pop
 #undef Py_BUILD_CORE
 
-/* The array of OBJECT's attribute values, or NULL: it has a dict, or neither. */
+/* Return the array of OBJECT's attribute values, or NULL if OBJECT has a dict instead, or no
+ * attributes of its own. */
 static inline PyObject **compat_inline_values(PyObject *object)
 {
     PyDictValues *values = NULL;
-#if PY_VERSION_HEX >= 0x030d0000 /* in the object itself */
+#if PY_VERSION_HEX >= 0x030d0000 /* the values are in the object itself */
     if (Py_TYPE(object)->tp_flags & Py_TPFLAGS_INLINE_VALUES &&
         !(values = _PyObject_InlineValues(object))->valid)
         values = NULL;
 #else
     if (Py_TYPE(object)->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
-    #if PY_VERSION_HEX >= 0x030c0000 /* one pointer for both, tagged */
+    #if PY_VERSION_HEX >= 0x030c0000 /* one tagged pointer for values or dict */
         PyDictOrValues either = *_PyObject_DictOrValuesPointer(object);
         values = _PyDictOrValues_IsValues(either) ? _PyDictOrValues_GetValues(either) : NULL;
     #else
@@ -46,7 +48,7 @@ static inline PyObject **compat_inline_values(PyObject *object)
     return values ? values->values : NULL;
 }
 
-/* OBJECT's dict, borrowed, if it has made one; NULL otherwise. */
+/* Return OBJECT's dict, borrowed, or NULL if OBJECT has not made one. */
 static inline PyObject *compat_made_dict(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
@@ -64,7 +66,7 @@ static inline PyObject *compat_made_dict(PyObject *object)
     return type->tp_dictoffset > 0 ? *(PyObject **)((char *)object + type->tp_dictoffset) : NULL;
 }
 
-/* How many inline values instances of TYPE may have. */
+/* Return how many inline values instances of TYPE may have. */
 static inline Py_ssize_t compat_inline_count(PyTypeObject *type)
 {
     PyDictKeysObject *keys =
@@ -73,8 +75,8 @@ static inline Py_ssize_t compat_inline_count(PyTypeObject *type)
     return keys && DK_IS_UNICODE(keys) ? keys->dk_nentries : 0;
 }
 
-/* Which of its type's inline values is NAME, an interned string? -1: none. The
- * order of a class's keys does not change as long as it lives. */
+/* Return the index of NAME, an interned string, among the inline values of TYPE's instances, or -1.
+ * The order of a class's keys does not change as long as the class lives. */
 static inline Py_ssize_t compat_inline_index(PyTypeObject *type, PyObject *name)
 {
     for (Py_ssize_t i = compat_inline_count(type) - 1; i >= 0; i--)

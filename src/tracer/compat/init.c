@@ -1,8 +1,9 @@
 /* tracer/compat/init.c -- calls of __init__ that CPython 3.13 hides from the hook.
  *
- * A specialised call C() runs C.__init__ without calling the hook. The specialiser refuses a type
- * whose tp_alloc is not the generic one. So each class that it could specialise gets our equivalent
- * tp_alloc (the class is "closed") before it can be called:
+ * A specialised call C() of a class runs C.__init__ without calling the hook. The specialiser
+ * refuses a class whose tp_alloc is not the generic one. So each class whose calls could be
+ * specialised gets our equivalent tp_alloc before it can be called; we say that the class is
+ * "closed":
  *
  *     a class that exists already    tracer_fix_all_types() visits the subclasses of object
  *     a class that is made later     PyType_Ready() adds it to the dict of subclasses of each base,
@@ -22,16 +23,18 @@
 enum { VISITED_MOST = 1 << 20 }; /* classes */
 
 static PyObject *word_init, *no_arguments; /* "__init__" and (): immortal */
-static initproc init_by_name;              /* tp_init of each type whose __init__ is Python */
-static bool for_shim; /* the program sets callbacks: no class is opened again */
+/* the tp_init that each type with a Python __init__ has */
+static initproc init_by_name;
+static bool for_shim; /* the program sets callbacks: never open a class again */
 
 static PyObject *allocate(PyTypeObject *type, Py_ssize_t items)
 {
     return PyType_GenericAlloc(type, items);
 }
 
-/* type.__call__(). No code of the program runs between the lookup (whose result is held) and the
- * call: 3.13 collects garbage only between instructions. */
+/* Like type.__call__(), for closed classes with a Python __init__. `init` cannot change between the
+ * lookup and the call, because no code of the program runs there: 3.13 collects garbage only
+ * between instructions. */
 HOT static PyObject *construct(PyObject *callable, PyObject *const *args, size_t given,
                                PyObject *names)
 {
@@ -40,7 +43,8 @@ HOT static PyObject *construct(PyObject *callable, PyObject *const *args, size_t
     const bool is_usual = init && PyFunction_Check(init) && type->tp_init == init_by_name &&
                           type->tp_new == PyBaseObject_Type.tp_new &&
                           !(type->tp_flags & Py_TPFLAGS_IS_ABSTRACT);
-    PyObject **all = (PyObject **)args - 1; /* writable: PY_VECTORCALL_ARGUMENTS_OFFSET */
+    /* PY_VECTORCALL_ARGUMENTS_OFFSET allows us to write to this item */
+    PyObject **all = (PyObject **)args - 1;
     PyObject *self;
     PyObject *before;
     PyObject *result;
@@ -66,7 +70,7 @@ HOT static PyObject *construct(PyObject *callable, PyObject *const *args, size_t
 
 /* ---- one class ---- */
 
-/* The Python function that is TYPE's __init__, borrowed; or NULL. */
+/* Return the Python function that is TYPE's __init__, borrowed; or NULL. */
 static PyObject *python_init(PyTypeObject *type)
 {
     PyObject *init = _PyType_Lookup(type, word_init);
@@ -86,7 +90,7 @@ static void close_type(PyTypeObject *type)
         return;
     type->tp_alloc = allocate;
     specialised = ((PyHeapTypeObject *)type)->_spec_cache.init != NULL;
-    if (specialised) /* specialised calls know the class by its version */
+    if (specialised) /* a specialised call checks the class's version, which this changes */
         PyType_Modified(type);
 }
 
@@ -104,13 +108,13 @@ static void open_type(PyTypeObject *type)
 static int type_changed(PyTypeObject *type)
 {
     if (type->tp_alloc == PyType_GenericAlloc)
-        type->tp_alloc = allocate; /* its version changes in any case */
+        type->tp_alloc = allocate; /* the change has given the class another version already */
     return 0;
 }
 
 static int subclass_added(PyDict_WatchEvent event, PyObject *dict, PyObject *key, PyObject *value);
 
-/* Our watchers of the interpreter that runs; -1: none. */
+/* Return the id of our dict watcher in the running interpreter, or -1 if there is none. */
 static int dict_watcher(void)
 {
     PyInterpreterState *here = PyInterpreterState_Get();
@@ -131,8 +135,8 @@ static int type_watcher(void)
     return id;
 }
 
-/* Take the last places, where a program that counts on the first ones (CPython's own tests) does
- * not meet them; of types, one of eight, only when it is needed. */
+/* Take the last free id, because a program may count on getting the first ones (CPython's own tests
+ * do). There are only eight type watchers, so one is taken only when needed. */
 static void take_dict_watcher(void)
 {
     PyInterpreterState *here = PyInterpreterState_Get();
@@ -162,8 +166,8 @@ static void give_watchers_back(void)
         here->type_watchers[type] = NULL;
 }
 
-/* The place of TYPE's dict of subclasses. A builtin type's is in the interpreter state. NULL: not
- * found. */
+/* Return a pointer to TYPE's dict of subclasses, or NULL if it is not found. For a builtin type the
+ * dict is in the interpreter state. */
 static PyObject **subclasses_of(PyTypeObject *type)
 {
     PyInterpreterState *here = PyInterpreterState_Get();
@@ -178,8 +182,8 @@ static PyObject **subclasses_of(PyTypeObject *type)
     return state->type == type ? &state->tp_subclasses : NULL;
 }
 
-/* A weak reference to nothing, in the dict of object's subclasses, where CPython passes over it.
- * Borrowed; NULL with an exception. */
+/* Return a weak reference to a dead object, which CPython skips in a dict of subclasses. It is kept
+ * in the dict of object's subclasses. Borrowed; NULL with an exception on failure. */
 static PyObject *dead_reference(PyObject *zero)
 {
     PyObject **objects = subclasses_of(&PyBaseObject_Type);
@@ -192,12 +196,12 @@ static PyObject *dead_reference(PyObject *zero)
     return made && !PyDict_SetItem(*objects, zero, made) ? made : NULL;
 }
 
-/* Have subclass_added() called for each new subclass of TYPE. CPython drops a dict of subclasses
+/* Make subclass_added() be called for each new subclass of TYPE. CPython drops a dict of subclasses
  * with its last entry, so we add an entry that stays. */
 static void watch_subclasses(PyTypeObject *type)
 {
     PyObject **dict = subclasses_of(type), *dead;
-    OWNED PyObject *zero = PyLong_FromLong(0); /* no type's address */
+    OWNED PyObject *zero = PyLong_FromLong(0); /* not the address of any type */
     int id = dict_watcher(), known;
 
     if (!dict || id < 0 || !zero)
@@ -220,7 +224,8 @@ static bool is_plain(PyTypeObject *type)
     return type->tp_basicsize == sizeof(PyObject) && !type->tp_itemsize;
 }
 
-/* False: no subclass of TYPE needs it. */
+/* Close TYPE and watch its subclasses. Returns false if neither TYPE nor any subclass needs
+ * that. */
 static bool cover_type(PyTypeObject *type)
 {
     if (!is_plain(type))
@@ -230,7 +235,8 @@ static bool cover_type(PyTypeObject *type)
     return true;
 }
 
-/* KEY is the address of a type that has been added to DICT, which may be not yet ready. */
+/* Called by CPython when a type has been added to DICT, a dict of subclasses. KEY is the type's
+ * address. The type may not be ready yet. */
 static int subclass_added(PyDict_WatchEvent event, PyObject *dict, PyObject *key, PyObject *value)
 {
     KEPT struct tracer_exception pending = tracer_exception_aside();
@@ -245,8 +251,8 @@ static int subclass_added(PyDict_WatchEvent event, PyObject *dict, PyObject *key
 
 /* ---- all classes ---- */
 
-/* Append to TYPES the SUBCLASSES that are not in SEEN (compared by address). -1 with an exception.
- */
+/* Append to TYPES the SUBCLASSES that are not in SEEN, which compares by address. Returns -1 with
+ * an exception. */
 static int add_unseen(PyObject *types, PyObject *seen, PyObject *subclasses)
 {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(subclasses); i++) {
@@ -265,14 +271,15 @@ static int add_unseen(PyObject *types, PyObject *seen, PyObject *subclasses)
     return 0;
 }
 
-/* ACT on object and on all classes below those for which ACT is true. */
+/* Call ACT for object, and for all direct subclasses of each class for which ACT returned true. */
 static void visit_types(bool (*act)(PyTypeObject *type))
 {
     OWNED PyObject *types = PyList_New(0), *seen = PySet_New(NULL);
     bool going = types && seen && !PyList_Append(types, (PyObject *)&PyBaseObject_Type);
 
     for (Py_ssize_t i = 0; going && i < PyList_GET_SIZE(types) && i < VISITED_MOST; i++) {
-        PyObject *type = PyList_GET_ITEM(types, i), *below; /* the list only grows */
+        /* the list only grows, so `type` stays alive */
+        PyObject *type = PyList_GET_ITEM(types, i), *below;
         if (!act((PyTypeObject *)type))
             continue;
         below = tracer_call((PyObject *)&PyType_Type, "__subclasses__", type, NULL, NULL);
@@ -288,8 +295,8 @@ static bool open_again(PyTypeObject *type)
     return true;
 }
 
-/* importlib's ModuleSpec has a Python __init__. */
-static void learn_init(void)
+/* Set init_by_name: importlib's ModuleSpec is a class with a Python __init__. */
+static void find_init_slot(void)
 {
     /* borrowed */
     PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "_frozen_importlib");
@@ -305,7 +312,7 @@ static void learn_init(void)
 void tracer_fix_all_types(bool shim)
 {
     if (!init_by_name)
-        learn_init();
+        find_init_slot();
     if (!init_by_name || (dict_watcher() >= 0 && (for_shim || !shim)))
         return;
     for_shim |= shim;
@@ -324,23 +331,24 @@ void tracer_unfix_all_types(void)
     visit_types(open_again);
 }
 
-/* Is CODE left out of the recording? Cheap once the hook has met it. */
-static bool is_unwanted(PyCodeObject *code)
+/* Is CODE left out of the recording? The answer is cheap once the hook has seen CODE. */
+static bool is_unrecorded(PyCodeObject *code)
 {
     uintptr_t mark = tracer_mark_in(compat_extra(code, tracer_process.extra));
 
     return mark & CODE_SEEN ? mark & CODE_SKIP : !tracer_is_wanted(code);
 }
 
-/* The hook has met an __init__ that is not recorded: TYPE's, or a base's. */
-static void open_unwanted(PyTypeObject *type)
+/* Open TYPE again, if its __init__ is not recorded. The hook has just seen that __init__, which may
+ * be a base's. */
+static void open_unrecorded(PyTypeObject *type)
 {
     PyObject *init = python_init(type);
     int id;
 
     if (for_shim || tracer_process.active_threads)
         return;
-    if (!init || !is_unwanted((PyCodeObject *)PyFunction_GET_CODE(init)))
+    if (!init || !is_unrecorded((PyCodeObject *)PyFunction_GET_CODE(init)))
         return;
     take_type_watcher();
     id = type_watcher();
@@ -348,7 +356,8 @@ static void open_unwanted(PyTypeObject *type)
         return;
     if (PyType_Watch(id, (PyObject *)type))
         PyErr_Clear();
-    else if (type->tp_version_tag) /* else a change would not be reported */
+    /* without a version tag, the watcher would not report a change */
+    else if (type->tp_version_tag)
         open_type(type);
 }
 
@@ -361,7 +370,7 @@ void tracer_fix_init(PyObject *self, bool wanted)
     if (wanted)
         close_type(Py_TYPE(self));
     else
-        open_unwanted(Py_TYPE(self));
+        open_unrecorded(Py_TYPE(self));
 }
 
 #endif

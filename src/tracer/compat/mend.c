@@ -3,23 +3,24 @@
 
 #include <search.h>
 
-/* ---- a program that traces itself sees the events it would have seen ----
+/* ---- sys.settrace() reports the same events as without a hook ----
  *
- * Since 3.12 an `await` or `yield from` runs a coroutine or generator inline, unless there is a
- * hook: then it is called, and its return arrives as a StopIteration, which the awaiting frame
+ * Since 3.12 an `await` or `yield from` runs a coroutine or generator inline. Under a hook CPython
+ * calls the generator instead, and its return arrives as a StopIteration, which the awaiting frame
  * reports to sys.settrace as an exception. So when a generator's last frame ends while a trace
- * function is set, ours is put before it: it drops that one event and passes on all others.
+ * function is set, our own trace function is put before the program's. Ours drops this one event
+ * and passes on all others.
  *
  *     hook:    generator finished under frame F           -> remember F
  *     CPython: trace function(F, EXCEPTION, StopIteration), at F's SEND
  *     ours:    the remembered F, at a SEND, nothing ran in between -> dropped */
 #if COMPAT_SEND_RAISES_UNDER_HOOK
 
-/* What the program has set, where its thread has no struct tracer any more. */
+/* The program's trace function, for a thread that has no struct tracer any more. */
 static Py_tracefunc real;
 
-/* Is FRAME stopped at the instruction that awaits? The code itself may show a
- * specialised or instrumented one there; PyCode_GetCode undoes both. */
+/* Is FRAME stopped at an await or yield from? Its code may show a specialised or instrumented
+ * instruction there; PyCode_GetCode undoes both. */
 static bool at_send(PyFrameObject *frame)
 {
     PyCodeObject *code = PyFrame_GetCode(frame);
@@ -50,7 +51,7 @@ static int filter(PyObject *object, PyFrameObject *frame, int what, PyObject *ar
         t->finished_under = NULL;
         return 0;
     }
-    if (!tracer_process.recording && ts->c_tracefunc == filter) /* it is over */
+    if (!tracer_process.recording && ts->c_tracefunc == filter) /* the recording is over */
         ts->c_tracefunc = theirs;
     return theirs(object, frame, what, argument);
 }
@@ -70,15 +71,15 @@ void tracer_generator_finished(struct tracer *t, PyThreadState *ts)
 /* ---- code objects that all interpreters share ----
  *
  * The extra slots of such a code object are the main interpreter's memory, which no other
- * interpreter may allocate or free. So other interpreters look up its mark here, by address. There
- * are some hundreds. Under tracer_lock(). */
+ * interpreter may allocate or free. So other interpreters look up the mark of such a code object
+ * here, by the object's address. A process has some hundreds of them. Guarded by tracer_lock(). */
 #if COMPAT_SHARES_CODE
 
 struct shared_mark {
     PyCodeObject *code;
     uintptr_t mark;
 };
-static void *shared_marks; /* of tsearch() */
+static void *shared_marks; /* a tsearch() tree */
 
 static int by_code(const void *a, const void *b)
 {

@@ -7,14 +7,16 @@
     }
 enum { NAME_AND_FLAG = PY_VERSION_HEX >= 0x030c0000 };
 
-/* What an instruction does that is not named here, it does with its own argument, and no flag. */
+/* How an instruction of this version maps to an instruction that capture knows. An opcode without a
+ * row here does what its name says, with its own argument and without a flag. */
 static const struct {
-    unsigned short as;       /* the opcode that it behaves like; 0: itself */
-    unsigned char shift;     /* its argument is the bits from this one on */
-    unsigned char flag_bits; /* and the flag these, if not 0 */
-    unsigned char flag;      /* else */
+    unsigned short as;   /* the opcode that this one behaves like; 0: itself */
+    unsigned char shift; /* the mapped argument is the argument shifted right by this */
+    /* the mapped flag is set if the argument has one of these bits; if 0, `flag` is the flag */
+    unsigned char flag_bits;
+    unsigned char flag; /* the mapped flag if flag_bits is 0 */
 } steps[COMPAT_OPCODES] = {
-    /* a reference of its own does as well */
+    /* a new reference does as well as a borrowed one */
     [LOAD_CLOSURE] = {LOAD_FAST},
     [LOAD_FAST_CHECK] = {LOAD_FAST},
     [LOAD_FAST_BORROW] = {LOAD_FAST},
@@ -31,12 +33,13 @@ static const struct {
     [LOAD_METHOD] = {LOAD_ATTR, .flag = 1},
     [LOAD_ATTR] = {.shift = NAME_AND_FLAG, .flag_bits = NAME_AND_FLAG},
     [LOAD_SUPER_ATTR] = {.shift = 2, .flag_bits = 1},
-    /* whether it is lazy, and must not be: PEP 810 */
+    /* 3.15: the two low bits say whether the import is lazy, which must not be (PEP 810) */
     [IMPORT_NAME] = {.shift = PY_VERSION_HEX >= 0x030f0000 ? 2 : 0},
     [SET_UPDATE] = {SET_ADD, .flag = 1},
     [DICT_MERGE] = {DICT_UPDATE},
     [BUILD_CONST_KEY_MAP] = {BUILD_MAP, .flag = 1},
-    [CALL_INTRINSIC_1] = {LIST_TO_TUPLE}, /* INTRINSIC_LIST_TO_TUPLE, among others */
+    /* argument 6, INTRINSIC_LIST_TO_TUPLE; compat_action() excludes the others */
+    [CALL_INTRINSIC_1] = {LIST_TO_TUPLE},
     [COMPARE_OP] = {.shift = PY_VERSION_HEX >= 0x030d0000   ? 5
                              : PY_VERSION_HEX >= 0x030c0000 ? 4
                                                             : 0,
@@ -45,7 +48,7 @@ static const struct {
     [FORMAT_SIMPLE] = {FORMAT_VALUE},
     [FORMAT_WITH_SPEC] = {FORMAT_VALUE, .flag = 1},
     [CALL_KW] = {CALL, .flag = 1},
-    /* later they are there, or NULL */
+    /* since 3.14 the keyword arguments are always on the stack, maybe as NULL */
     [CALL_FUNCTION_EX] = {.flag_bits = PY_VERSION_HEX < 0x030e0000, .flag = 1},
     [JUMP_BACKWARD] = {JUMP_FORWARD},
     [JUMP_BACKWARD_NO_INTERRUPT] = {JUMP_FORWARD},
@@ -64,12 +67,13 @@ static const struct {
     [JUMP_IF_TRUE_OR_POP] = {JUMP_IF_FALSE_OR_POP, .flag = IF_TRUE},
 };
 
-/* The unit to which OP, with ARG at UNIT, jumps. */
+/* Return the unit to which OP, with ARG at UNIT, jumps. */
 static uint32_t jump_to(int op, uint32_t arg, int32_t unit)
 {
     int32_t behind = unit + 1 + compat_caches(op);
 
-    if (op == FOR_ITER) /* the jump target pops the iterator: pop it here and skip the target */
+    /* before this target comes an instruction that pops the iterator; capture pops it itself */
+    if (op == FOR_ITER)
         behind += PY_VERSION_HEX >= 0x030d0000 ? 2 : PY_VERSION_HEX >= 0x030c0000 ? 1 : 0;
     return (uint32_t)(compat_ops[op].jumps < 0 ? behind - (int32_t)arg : behind + (int32_t)arg);
 }
@@ -88,8 +92,8 @@ struct compat_action compat_action(int op, uint32_t arg, int32_t unit)
         action.op = BINARY_SUBSCR;
     if ((op == CALL_INTRINSIC_1 && arg != 6) ||
         (PY_VERSION_HEX >= 0x030f0000 &&
-         ((op == GET_ITER && arg) /* a generator's `yield from` */ ||
-          (op == IMPORT_NAME && (arg & 3) != 2) /* lazy */)))
+         ((op == GET_ITER && arg) /* as in a generator's `yield from` */ ||
+          (op == IMPORT_NAME && (arg & 3) != 2) /* a lazy import */)))
         action.op = CACHE;
     return action;
 }

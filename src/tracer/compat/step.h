@@ -1,5 +1,5 @@
-/* tracer/compat/step.h -- an instruction's effect, by CPython version; and frames that are stepped
- * from outside CPython.
+/* tracer/compat/step.h -- an instruction's effect, by CPython version; and frames whose
+ * instructions capture runs one by one, outside CPython's evaluator.
  *
  * Runs in: the traced process, under the GIL. For capture/src/. */
 #ifndef DYNTRACE_COMPAT_STEP_H
@@ -7,20 +7,22 @@
 
 #include "tracer/compat/bytecode.h"
 
-/* An instruction's effect: that of OP in a version that has OP, except
+/* What an instruction does: what OP does in a version that has OP, with these exceptions:
  *
- *     LOAD_FAST_LOAD_FAST                  compat_ops[].half with variables ARG >> 4 and ARG & 15
- *     LOAD_GLOBAL, LOAD_ATTR, LOAD_SUPER_ATTR, IMPORT_NAME    name ARG. FLAG: with the NULL of a
- *                                                             call, or as a method: two slots
- *     BUILD_MAP                            FLAG: the keys are a tuple on top
- *     SET_ADD                              FLAG: all that is in what is on top
- *     COMPARE_OP                           ARG: Py_LT ... FLAG: and makes it a bool
- *     FORMAT_VALUE                         ARG: conversion; FLAG: with a specification
- *     CALL, CALL_FUNCTION_EX               FLAG: the names of the last arguments are on top; a dict
- *                                          of keywords
- *     JUMP_FORWARD, FOR_ITER               ARG: the unit; of FOR_ITER, that the end leads to
- *     POP_JUMP_IF_FALSE, JUMP_IF_FALSE_OR_POP    likewise; FLAG is enum compat_condition
- *     CACHE                                what is not known here */
+ *     LOAD_FAST_LOAD_FAST                  the two instructions compat_ops[].half, with variables
+ *                                          ARG >> 4 and ARG & 15
+ *     LOAD_GLOBAL, LOAD_ATTR, LOAD_SUPER_ATTR, IMPORT_NAME    ARG is the name's index. FLAG: push
+ *                                          two slots, with the NULL of a call, or as a method
+ *     BUILD_MAP                            FLAG: the keys are a tuple on top of the stack
+ *     SET_ADD                              FLAG: add all items of the topmost object
+ *     COMPARE_OP                           ARG: Py_LT ... FLAG: convert the result to a bool
+ *     FORMAT_VALUE                         ARG: conversion; FLAG: with a format specification
+ *     CALL                                 FLAG: the names of the keyword arguments are on top
+ *     CALL_FUNCTION_EX                     FLAG: a dict of keyword arguments is on top
+ *     JUMP_FORWARD                         ARG: the unit to jump to
+ *     FOR_ITER                             ARG: the unit to jump to at the iterator's end
+ *     POP_JUMP_IF_FALSE, JUMP_IF_FALSE_OR_POP    ARG: the unit; FLAG: enum compat_condition
+ *     CACHE                                an instruction that is not known here */
 struct compat_action {
     int op;
     uint32_t arg;
@@ -28,22 +30,23 @@ struct compat_action {
 };
 enum compat_condition { IF_FALSE, IF_TRUE, IF_NONE, IF_NOT_NONE };
 
-/* What OP with ARG, at UNIT of a code object, does. */
+/* Return what OP with ARG does at UNIT of a code object. */
 struct compat_action compat_action(int op, uint32_t arg, int32_t unit);
-/* What OP, which loads or returns a constant, has with ARG in CODE: a new reference. */
+/* Return the constant that OP, which loads or returns one, has with ARG in CODE. A new
+ * reference. */
 PyObject *compat_constant(PyCodeObject *code, int op, uint32_t arg);
-/* Slots of the stack above an iterator, for the place in an iteration without one: NULL. */
+/* Is there a stack slot above an iterator, which holds an index (SLOT_INDEX) or NULL? */
 #define COMPAT_ABOVE_ITERATOR (PY_VERSION_HEX >= 0x030f0000)
 
-/* Public only up to 3.12, exported all the same. */
+/* Public only up to 3.12, but still exported. */
 #if PY_VERSION_HEX >= 0x030d0000
 extern void _PyTraceback_Add(const char *function, const char *file, int line);
 #endif
 
 /* ---- the frame ---- */
 
-/* FRAME, which has not started, is the thread's innermost from here on, until compat_step_end(),
- * and counts against the recursion limit. */
+/* Make FRAME, which has not started, the thread's innermost frame until compat_step_end(). It
+ * counts against the recursion limit. */
 static inline void compat_step_begin(PyThreadState *ts, compat_frame *frame)
 {
     frame->previous = compat_current_frame(ts);
@@ -57,8 +60,8 @@ static inline void compat_step_end(PyThreadState *ts, compat_frame *frame)
     compat_recursion_remaining(ts)++;
 }
 
-/* Since 3.13 a frame says which instruction comes next, before that, which ran last; and since 3.14
- * where its stack ends, not how deep it is. */
+/* Since 3.13 a frame points at its next instruction; before, at the one that ran last. Since 3.14 a
+ * frame points at the end of its stack; before, it had the stack's depth. */
 #if PY_VERSION_HEX >= 0x030d0000
     #define compat_instruction instr_ptr
     #define COMPAT_RAN_LAST 0
@@ -80,13 +83,14 @@ static inline bool compat_is_traced(const PyThreadState *ts)
     return ts->c_tracefunc || ts->c_profilefunc;
 }
 
-/* The instruction at UNIT runs. */
+/* Note in FRAME that the instruction at UNIT runs. */
 static inline void compat_step_at(compat_frame *frame, int32_t unit)
 {
     frame->compat_instruction = _PyCode_CODE(compat_code(frame)) + unit;
 }
 
-/* Where FRAME, a resumed generator's, continues, and how many of its slots are in use. */
+/* Return the unit at which FRAME, a resumed generator's, continues, and store in *COUNT how many of
+ * its slots are in use. */
 static inline int32_t compat_resumes_at(compat_frame *frame, int *count)
 {
     *count = (int)compat_depth(frame);
@@ -94,14 +98,15 @@ static inline int32_t compat_resumes_at(compat_frame *frame, int *count)
                      _PyCode_CODE(compat_code(frame)));
 }
 
-/* The frame of GENERATOR. */
+/* Return the frame of GENERATOR. */
 static inline compat_frame *compat_frame_of(PyObject *generator)
 {
     return (compat_frame *)&((PyGenObject *)generator)->gi_iframe;
 }
 
-/* Hide frames of CODE from tracebacks and sys._getframe() like frames that have not started, except
- * at its end (CPython 3.12 does not start a code without any traceable line). */
+/* Hide frames of CODE from tracebacks and sys._getframe(), like frames that have not started,
+ * except at the code's last instruction: CPython 3.12 does not start a code without any traceable
+ * line. */
 static inline void compat_hide_code(PyCodeObject *code)
 {
     code->_co_firsttraceable = (int)Py_SIZE(code) - 1;
@@ -111,17 +116,17 @@ static inline bool compat_hides(const PyCodeObject *code)
     return code->_co_firsttraceable == (int)Py_SIZE(code) - 1;
 }
 
-/* Prepare FRAME so that CPython continues at UNIT, or starts it if UNIT is 0, with COUNT slots in
- * use (variables, then the stack). If it is evaluated with throwflag, CPython raises the pending
- * exception at the instruction before UNIT. Since 3.13 CPython looks for the handler one unit
- * before the next instruction, so the traceback's line is corrected afterwards. */
+/* Prepare FRAME so that CPython continues at UNIT, or starts FRAME if UNIT is 0, with COUNT slots
+ * in use (variables, then the stack). If FRAME is then evaluated with throwflag, CPython raises the
+ * pending exception at the instruction before UNIT. Since 3.13 CPython looks for the handler one
+ * unit before the next instruction, so compat_thrown() corrects the traceback's line afterwards. */
 static inline void compat_go_on(compat_frame *frame, int32_t unit, int count)
 {
     compat_set_depth(frame, count);
     frame->compat_instruction = _PyCode_CODE(compat_code(frame)) + unit - COMPAT_RAN_LAST;
 }
-/* The frame of CODE, evaluated with throwflag at UNIT, has ended by an exception with TRACEBACK (or
- * NULL). */
+/* Correct TRACEBACK (or NULL) after a frame of CODE, evaluated with throwflag at UNIT, has ended
+ * with an exception. */
 static inline void compat_thrown(PyCodeObject *code, PyObject *traceback, int32_t unit)
 {
 #if PY_VERSION_HEX >= 0x030d0000
