@@ -11,8 +11,8 @@
 
 /* ---- the frame that a callback gets ---- */
 
-/* A callback's view of a frame that has not started. It may outlive the callback; then it has no
- * locals. */
+/* A callback's view of a frame that has not started. The program may keep the view after the
+ * callback returned; the view then has no locals. */
 enum { VIEW_CODE, VIEW_GLOBALS, VIEW_BUILTINS, VIEW_LOCALS, VIEW_CLOSURE, VIEW_MODULE, VIEW_PARTS };
 struct shim_frame {
     PyObject_HEAD PyObject *part[VIEW_PARTS]; /* owned */
@@ -41,7 +41,8 @@ PyObject *shim_frame_open(const struct decision *d)
     return (PyObject *)view;
 }
 
-/* The callback has returned: clear the view's locals, which belong to the running frame. */
+/* Clear the view's locals, which belong to the running frame. Called when the callback has
+ * returned. */
 void shim_frame_close(PyObject *view)
 {
     Py_SETREF(((struct shim_frame *)view)->part[VIEW_LOCALS], Py_NewRef(Py_None));
@@ -84,7 +85,7 @@ PyTypeObject shim_frame_type = {
 
 /* ---- functions ---- */
 
-static PyCodeObject *a_code(PyObject *object)
+static PyCodeObject *as_code(PyObject *object)
 {
     if (PyCode_Check(object))
         return (PyCodeObject *)object;
@@ -95,16 +96,17 @@ static PyCodeObject *a_code(PyObject *object)
 
 struct code_state *shim_state_of(PyObject *object, bool make)
 {
-    PyCodeObject *code = a_code(object);
+    PyCodeObject *code = as_code(object);
 
     return code ? code_state_of(code, make) : NULL;
 }
 
-/* The slot is the interpreter's, the callback the thread's: the hook stays as
- * long as any thread has one. The GIL guards the count. */
+/* Count T as a thread with a callback, or no longer. The interpreter has one slot, but each thread
+ * has a callback of its own, so the hook stays as long as any thread has one. The GIL guards the
+ * count. */
 void shim_set_active(struct tracer *t, bool active)
 {
-    active |= t->apart > 0; /* a waiting stack has a callback */
+    active |= t->apart > 0; /* a waiting stack of this thread has a callback */
     if (t->active == active)
         return;
     t->active = active;
@@ -114,16 +116,16 @@ void shim_set_active(struct tracer *t, bool active)
     tracer_rehook();
 }
 
-/* Drops an ending thread's callback: the destructor of a capsule in the thread state, which has a
- * context while the thread is active. Runs under the GIL, in the thread itself or, after fork() and
- * at exit, in the remaining thread; then the tracer may be gone. */
-static void thread_cleared(PyObject *capsule)
+/* Drop an ending thread's callback. This is the destructor of a capsule in the thread state, which
+ * has a context while the thread is active. Runs under the GIL: in the thread itself or, after
+ * fork() and at exit, in the remaining thread. Then the struct tracer may be gone. */
+static void drop_thread_callback(PyObject *capsule)
 {
     struct tracer *t = tracer_thread;
 
     if (t && t->shim == capsule) {
         t->shim = NULL;
-        t->apart = 0; /* waiting stacks never run again */
+        t->apart = 0; /* the thread's waiting stacks never run again */
         shim_set_active(t, false);
         Py_CLEAR(t->callback);
         Py_CLEAR(t->given);
@@ -138,9 +140,9 @@ static int watch_thread(struct tracer *t)
 {
     PyObject *dict = PyThreadState_GetDict(); /* borrowed */
     OWNED PyObject *capsule =
-        dict && !t->shim ? PyCapsule_New(&shim_settings, NULL, thread_cleared) : NULL;
+        dict && !t->shim ? PyCapsule_New(&shim_settings, NULL, drop_thread_callback) : NULL;
 
-    /* Making the dict may run a finaliser, which may have set t->shim meanwhile. */
+    /* Making the dict may run a finaliser, which may have set t->shim. */
     if (capsule && !t->shim && !PyDict_SetItemString(dict, "dyntrace", capsule))
         t->shim = capsule;
     if (!t->shim && !PyErr_Occurred())
@@ -166,7 +168,7 @@ PyObject *shim_set_on_stack(PyObject *callback, const struct front *front)
         return NULL;
     old = t->callback;
     /* Torch and dyntrace.compile each restore the former callback with their own function. A
-     * restored callback keeps the front end that it had. */
+     * restored callback keeps its own front end. */
     aside = t->aside;
     t->aside = NULL;
     if (callback_watches(callback))
@@ -179,7 +181,7 @@ PyObject *shim_set_on_stack(PyObject *callback, const struct front *front)
     t->callback = callback == Py_None ? NULL : Py_NewRef(callback);
     t->front = front;
     if (COMPAT_INIT_BYPASSES_HOOK && t->callback && !t->active) {
-        /* Not for torch: its own evaluator misses such calls, too. */
+        /* not for torch, whose own evaluator misses such calls, too */
         if (front == &front_own)
             tracer_fix_all_types(true);
     }
@@ -222,11 +224,11 @@ static void thread_begins(void)
     }
 }
 
-/* (function, callback, *args): call function(*args) with CALLBACK set. */
+/* _call_under(function, callback, *args): call function(*args) with CALLBACK set. */
 static PyObject *call_under(PyObject *module, PyObject *const *args, Py_ssize_t count,
                             PyObject *names)
 {
-    /* first, because it finds the running greenlet */
+    /* first, because this call finds out which greenlet runs */
     OWNED PyObject *before = shim_get_eval_frame_callback(NULL, NULL), *old = NULL;
     const struct front *const front = tracer_thread ? tracer_thread->front : &front_own;
     PyObject *result;
@@ -261,7 +263,7 @@ PyObject *shim_get_eval_frame_callback(PyObject *module, PyObject *ignored)
 
 PyObject *shim_reset_code(PyObject *module, PyObject *object)
 {
-    PyCodeObject *code = a_code(object);
+    PyCodeObject *code = as_code(object);
 
     if (code)
         code_state_reset(code);
@@ -334,7 +336,7 @@ static PyObject *set_guard_fail_hook(PyObject *module, PyObject *hook)
 
 PyObject *shim_list(PyObject *object, bool precompiled, int64_t region, const struct front *front)
 {
-    PyObject *list = PyList_New(0); /* first, because the garbage collector may run */
+    PyObject *list = PyList_New(0); /* first, because the garbage collector may run here */
     struct code_state *state = list ? shim_state_of(object, false) : NULL;
     struct cache_entry *entry =
         !state ? NULL : TAILQ_FIRST(precompiled ? &state->precompiled : &state->entries);

@@ -6,7 +6,8 @@
 #include <structmember.h>
 
 static LIST_HEAD(, code_state) all_states;
-static unsigned long states_made, states_compiled; /* states made; code objects with a number */
+/* how many states were made; how many code objects have a `number` */
+static unsigned long states_made, states_compiled;
 
 /* ---- states ---- */
 
@@ -40,7 +41,7 @@ struct code_state *code_state_make(PyCodeObject *code)
     return state;
 }
 
-/* Mark ENTRY invalid for good. Runs no Python code; entry_let_go() must follow. */
+/* Mark ENTRY invalid for good. Runs no Python code. entry_release() must follow. */
 static void entry_end(struct cache_entry *entry, const char *reason, PyObject *instead)
 {
     if (!entry->valid)
@@ -52,7 +53,7 @@ static void entry_end(struct cache_entry *entry, const char *reason, PyObject *i
 }
 
 /* Release the invalid ENTRY's references to the program's objects. May run finalisers. */
-static void entry_let_go(struct cache_entry *entry)
+static void entry_release(struct cache_entry *entry)
 {
     OWNED PyObject *flat = entry->flat, *function = entry->function;
     struct cache_parts *parts = entry->parts;
@@ -66,8 +67,8 @@ static void entry_let_go(struct cache_entry *entry)
     cache_parts_unpin(parts);
 }
 
-/* Empty LIST; with WHY also invalidate its entries, which the program may still hold. Finalisers
- * find the list empty. */
+/* Empty LIST. If WHY is given, also invalidate its entries, which the program may still hold.
+ * Finalisers find the list empty. */
 static void drop_entries(struct entry_list *list, const char *why)
 {
     struct entry_list gone = TAILQ_HEAD_INITIALIZER(gone);
@@ -83,7 +84,7 @@ static void drop_entries(struct entry_list *list, const char *why)
     while ((entry = TAILQ_FIRST(&gone))) {
         TAILQ_REMOVE(&gone, entry, order);
         if (why)
-            entry_let_go(entry);
+            entry_release(entry);
         Py_DECREF(entry);
     }
 }
@@ -106,7 +107,7 @@ void code_state_release(struct code_state *state)
 
 void code_state_free(void *slot)
 {
-    /* a code object may die meanwhile */
+    /* a code object may die while an exception is pending */
     KEPT struct tracer_exception pending = tracer_exception_aside();
     struct code_state *state = slot;
 
@@ -123,7 +124,8 @@ void code_state_reset(PyCodeObject *code)
 
     if (!state)
         return;
-    compat_set_extra(code, tracer_process.extra, (void *)state->mark); /* there is room */
+    /* there is room, so this cannot fail */
+    compat_set_extra(code, tracer_process.extra, (void *)state->mark);
     state->code = NULL;
     LIST_REMOVE(state, all);
     drop_entries(&state->entries, "reset");
@@ -137,7 +139,7 @@ void code_state_drop_precompiled(struct code_state *state)
 
 void code_state_reset_all(void)
 {
-    const unsigned long newest = states_made; /* states that finalisers create meanwhile stay */
+    const unsigned long newest = states_made; /* states that finalisers make meanwhile stay */
     struct code_state *state = LIST_FIRST(&all_states);
 
     while (state) {
@@ -154,7 +156,7 @@ void code_state_reset_all(void)
     }
 }
 
-/* REGION's own actions; NULL: it has none. */
+/* Return REGION's own actions, or NULL if it has none. */
 static struct code_actions *actions_of(struct code_state *state, int64_t region)
 {
     for (unsigned i = 0; i < state->region_count; i++)
@@ -221,8 +223,8 @@ PyObject *shim_optional(PyObject *object, const char *name)
     return value;
 }
 
-/* Can CODE run in place of ORIGINAL? The arguments and free variables that it needs must exist.
- * False with an exception. */
+/* Can CODE run in place of ORIGINAL? Both must have the same arguments and free variables. Returns
+ * false with an exception. */
 static bool fits(PyCodeObject *code, PyCodeObject *original)
 {
     const int flags = CO_VARARGS | CO_VARKEYWORDS | CO_NEWLOCALS | CO_OPTIMIZED;
@@ -259,7 +261,7 @@ const struct front front_own = {
 };
 
 /* Insert ENTRY (steals the reference) at the front of LIST, or as its LAST. */
-static void put_in(struct entry_list *list, struct cache_entry *entry, bool last)
+static void list_insert(struct entry_list *list, struct cache_entry *entry, bool last)
 {
     if (last)
         TAILQ_INSERT_TAIL(list, entry, order);
@@ -294,8 +296,9 @@ void cache_parts_free(struct cache_parts *parts)
     free(parts);
 }
 
-/* Fill ENTRY, which is in no list, from GUARDED. -1 with an exception. */
-static int read_guarded(struct cache_entry *entry, PyCodeObject *original, PyObject *guarded)
+/* Read GUARDED, a callback's answer, into ENTRY, which is in no list. Returns -1 with an
+ * exception. */
+static int entry_read_answer(struct cache_entry *entry, PyCodeObject *original, PyObject *guarded)
 {
     struct cache_parts *parts = entry->parts;
 
@@ -324,10 +327,10 @@ static int read_guarded(struct cache_entry *entry, PyCodeObject *original, PyObj
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Insert ENTRY into ORIGINAL's list of PRECOMPILED entries, or its main list. Runs no Python code
- * between finding the list and inserting. -1: no memory, with an exception. */
-static int join(struct cache_entry *entry, PyCodeObject *original, bool precompiled,
-                PyObject *birth)
+/* Insert ENTRY into ORIGINAL's list of PRECOMPILED entries, or into its main list. Runs no Python
+ * code between finding the list and inserting. Returns -1 with MemoryError. */
+static int entry_insert(struct cache_entry *entry, PyCodeObject *original, bool precompiled,
+                        PyObject *birth)
 {
     struct code_state *state = code_state_of(original, true);
 
@@ -345,8 +348,8 @@ static int join(struct cache_entry *entry, PyCodeObject *original, bool precompi
         entry->region = front_region(entry->front);
     }
     Py_INCREF(entry);
-    put_in(precompiled ? &state->precompiled : &state->entries, entry,
-           precompiled || entry->front->insertion_order);
+    list_insert(precompiled ? &state->precompiled : &state->entries, entry,
+                precompiled || entry->front->insertion_order);
     decision_entry_born(birth, entry, state);
     return 0;
 }
@@ -363,15 +366,15 @@ static void entry_guarded_died(PyObject *entry, const char *reason)
 
 static const struct guard_binding to_tree = {entry_is_valid, entry_guarded_died};
 
-/* Add the new ENTRY to ORIGINAL's PRECOMPILED entries, or to the others and bind its guards to it.
- * -1 with an exception. */
+/* Insert ENTRY into the cache, and, unless PRECOMPILED, bind its guards to it. Returns -1 with an
+ * exception. */
 static int publish(struct cache_entry *entry, PyCodeObject *original, bool precompiled)
 {
     OWNED PyObject *birth =
         decision_birth(entry, tracer_mark_in(compat_extra(original, tracer_process.extra)),
                        entry->parts->guard, entry->backend);
-    int status = join(entry, original, precompiled, birth);
-    /* binding may invalidate it */
+    int status = entry_insert(entry, original, precompiled, birth);
+    /* binding may invalidate the entry, so pin its parts */
     struct cache_parts *parts = status || precompiled ? NULL : cache_entry_pin(entry);
 
     if (!parts)
@@ -394,7 +397,7 @@ struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, P
     if (!entry)
         return NULL;
     entry->backend = Py_NewRef(backend);
-    if (read_guarded(entry, original, guarded) || publish(entry, original, false))
+    if (entry_read_answer(entry, original, guarded) || publish(entry, original, false))
         Py_CLEAR(entry);
     return entry;
 }
@@ -432,30 +435,30 @@ struct cache_entry *cache_entry_first(const struct code_state *state, int64_t re
     return region >= 0 ? cache_entry_first(state, -1, front) : NULL;
 }
 
-/* If ENTRY is in its code's list, move it to the front, or make it the LAST. */
-static void move(struct cache_entry *entry, bool last)
+/* If ENTRY is in its code's list, move it to the front, or, with LAST, to the end. */
+static void entry_move(struct cache_entry *entry, bool last)
 {
     struct entry_list *list = entry->state ? &entry->state->entries : NULL;
 
     if (!list || (!last && TAILQ_FIRST(list) == entry))
         return;
     TAILQ_REMOVE(list, entry, order);
-    put_in(list, entry, last);
+    list_insert(list, entry, last);
 }
 
 void cache_entry_touch(struct cache_entry *entry)
 {
     if (!entry->front->insertion_order)
-        move(entry, false);
+        entry_move(entry, false);
 }
 
 void cache_entry_invalidate(struct cache_entry *entry, const char *reason, PyObject *instead)
 {
     if (!entry->valid)
         return;
-    move(entry, true);
+    entry_move(entry, true);
     entry_end(entry, reason, instead);
-    entry_let_go(entry);
+    entry_release(entry);
 }
 
 /* ---- the entry as Python sees it ---- */
@@ -491,7 +494,7 @@ static PyObject *entry_guard(PyObject *self, void *context)
     return Py_NewRef(e->valid ? e->parts->guard : e->instead ? e->instead : Py_None);
 }
 
-/* The next entry tried of the same front end and region, or None. */
+/* Return the next entry that lookups try, of the same front end and region, or None. */
 static PyObject *entry_next(PyObject *self, void *context)
 {
     const struct cache_entry *entry = (struct cache_entry *)self,

@@ -83,61 +83,64 @@ struct cache_entry;
 struct cache_parts;
 struct decision;
 
-/* How calls of a code object are treated, and the calls that these make. */
+/* How calls of a code object are treated, and how the calls that these calls make are. */
 struct code_actions {
     enum frame_action own, callees;
-    bool limited;   /* ACTION_RUN_ONLY since a limit was reached */
-    bool written;   /* the trace has them */
-    int64_t region; /* torch: the region they hold in */
+    bool limited;   /* ACTION_RUN_ONLY was set because a limit was reached */
+    bool written;   /* the trace has these actions */
+    int64_t region; /* torch: the region in which the actions hold */
 };
 
-/* Who sets a thread's callback, and whose guards an entry has: a compiler of the program's own
- * (cache.c), torch on this evaluator (tracer/torch/torch.c), or torch on its own, observed
- * (tracer/torch/observe.c). Everything that differs between them is here. A NULL function is not
- * called. */
+/* What differs between the compilers that use the shim. A front end sets a thread's callback, and
+ * an entry's guards are those of its front end. There are three: a compiler of the program's own
+ * (cache.c), torch on this evaluator (tracer/torch/torch.c), and torch on its own evaluator,
+ * observed (tracer/torch/observe.c). A NULL function is not called. */
 struct front {
     bool insertion_order; /* entries keep their order of insertion */
-    /* a stance: check only guards that tell entries apart; a miss is an error */
+    /* torch's stance of that name: check only guards that tell entries apart; a miss is an error */
     bool skip_guards_unsafe;
-    bool observed; /* another evaluator decides, so the failed guard is not seen */
-    /* the shim applies the limits; else the callback does, and answers ACTION_RUN_ONLY */
+    bool observed; /* torch's own evaluator decides, so we do not see which guard failed */
+    /* the shim applies the limits; if false, the callback does, and answers ACTION_RUN_ONLY */
     bool limits;
     bool regions; /* each thread is in a region, and sees only that region's entries */
     /* compile ids contain no values of the program; the bridge records them */
     bool ids_public;
-    /* a backend is the front end's wrapper of the program's backend */
+    /* a backend is a wrapper, made by the front end, of the program's backend */
     bool wraps_backends;
-    /* guard_fail_hook is called; hooks get the original code, not the compiled code */
+    /* guard_fail_hook is called; and hooks get the original code, not the compiled code */
     bool fail_hook;
     int not_started;         /* f_lasti of the frame that a callback sees */
     const char *unexplained; /* reason for a failed guard whose parts are unknown */
 
-    /* Guards. The callable that checks GUARD: a new reference; NULL: none, or an exception is set.
-     */
+    /* Return the callable that checks GUARD, a new reference. Returns NULL if GUARD has none, or
+     * with an exception. */
     PyObject *(*check_of)(PyObject *guard);
-    /* bind: tell the guard of the new ENTRY, whose PARTS are pinned, about ENTRY; -1 with an
+    /* bind: tell the guard of the new ENTRY, whose PARTS are pinned, that ENTRY uses it; -1 with an
      * exception. unbind: ENTRY has released GUARD. */
     int (*bind)(struct cache_entry *entry, struct cache_parts *parts);
     void (*unbind)(struct cache_entry *entry, PyObject *guard);
-    /* The set of PARTS' guards that tell entries apart has changed. May leave an exception. */
+    /* Update PARTS' check of the guards that tell entries apart, because the set of these guards
+     * has changed. May leave an exception. */
     void (*update_difference)(struct cache_parts *parts);
 
-    /* For the trace. The leaves of GUARD: a new tuple of (kind, source, expression, user's code),
-     * or NULL. *VIEW: a new reference to an object for explain(). */
+    /* Return the leaves of GUARD for the trace: a new tuple of (kind, source, expression, user's
+     * code), or NULL. Stores in *VIEW a new reference to an object for explain(). */
     PyObject *(*leaves)(PyObject *guard, PyObject **view);
-    /* PARTS, ENTRY's, have just been checked and did not hold: which guard? */
+    /* Which guard of PARTS, ENTRY's parts, did not hold in the check that has just ended? */
     struct guard_outcome (*failed)(struct cache_entry *entry, const struct cache_parts *parts,
                                    compat_frame *frame, PyObject *locals);
-    /* Why the guards of VIEW do not hold now: a new list of (ordinal, kind, source, expected,
-     * actual, aspect, dimension, text), or NULL. */
+    /* Return why the guards of VIEW do not hold now: a new list of (ordinal, kind, source,
+     * expected, actual, aspect, dimension, text), or NULL. */
     PyObject *(*explain)(PyObject *view, compat_frame *frame, PyObject *locals);
 
-    /* Before and after a compile: compile_begins returns a token (owned, or NULL), compile_ends
-     * takes it. RESULT is borrowed, or NULL with an exception, which is kept, here and below. */
+    /* Called before and after a compile. compile_begins returns a token (owned, or NULL), which
+     * compile_ends releases. RESULT is borrowed, or NULL with an exception. The exception is
+     * kept. */
     PyObject *(*compile_begins)(uint32_t compile, PyObject *code);
     void (*compile_ends)(PyObject *token, PyObject *result);
 
-    /* Replacements for steps of decide(); NULL: the shim's own step. */
+    /* Replacements for steps of decide(). If NULL, the shim's own step is used. An exception is
+     * kept. */
     int (*look_up)(struct code_state *state, PyObject *backend, struct decision *d,
                    struct cache_entry **found);
     PyObject *(*ask)(PyThreadState *ts, PyObject *callback, PyObject *const arguments[3]);
@@ -150,9 +153,9 @@ extern const struct front front_own;
 struct cache_parts {
     unsigned pins;
     PyObject *guard; /* owned: check(f_locals) -> bool */
-    PyObject *check; /* owned: the callable: `guard` or its bound check method */
+    PyObject *check; /* owned: the callable that checks: `guard`, or its bound method check() */
     PyObject *code;  /* owned */
-    /* owned: torch's check of only the guards that tell its entries apart, or NULL */
+    /* owned: torch's check of only those guards that tell its entries apart; or NULL */
     PyObject *difference;
     PyObject *view; /* owned: the bridge's view of torch's guards, or NULL */
 };
@@ -162,97 +165,103 @@ struct cache_entry {
     PyObject_HEAD struct code_state *state; /* borrowed; NULL once dropped from its code's list */
     TAILQ_ENTRY(cache_entry) order;
     const struct front *front;
-    struct cache_parts *parts; /* pinned; NULL once invalid and released */
-    bool valid;                /* may match; once false, false for good */
-    bool tree;                 /* its guard is a GuardTree: checked without a call */
-    bool dead;                 /* the trace has its death */
-    PyObject *instead;         /* owned: an invalid entry shows it as its guard; or NULL */
-    /* owned: the code with every argument positional; NULL: the code is so itself, or not made yet
-     */
+    struct cache_parts *parts; /* pinned; NULL once the entry is invalid and has dropped its pin */
+    bool valid;                /* the entry may match; once false, it stays false */
+    /* the guard is a GuardTree, which is checked without a Python call */
+    bool tree;
+    bool dead;         /* the trace has the entry's death */
+    PyObject *instead; /* owned: what an invalid entry shows as its guard; or NULL */
+    /* owned: the code with every argument positional; NULL if `code` is like that already, or if
+     * this was not needed yet */
     PyObject *flat;
-    /* owned: function of `flat`, kept when it has no closure; or NULL */
+    /* owned: a function of `flat`, kept if it has no closure; or NULL */
     PyObject *function;
-    unsigned running;         /* running calls of `function` */
-    PyObject *backend;        /* owned; NULL for one of torch's own evaluator */
-    PyObject *born_for;       /* owned: weak reference to the backend of such an entry, or NULL */
-    PyObject *compile_id;     /* owned: "2/0": third code object compiled, first time */
-    char label[64];           /* compile_id as the trace has it */
+    unsigned running;  /* how many calls of `function` are running */
+    PyObject *backend; /* owned; NULL for an entry of torch's own evaluator */
+    /* owned: for an entry of torch's own evaluator, a weak reference to its backend; or NULL */
+    PyObject *born_for;
+    /* owned: "2/0" is the first compile (0) of the third compiled code object (2) */
+    PyObject *compile_id;
+    char label[64];           /* text of compile_id in the trace */
     PyObject *annotation;     /* owned */
     PyObject *invalid_reason; /* owned, or NULL while valid */
     unsigned long hits;
-    uint32_t id;      /* in the trace; ENTRY_UNRECORDED: it is not there */
+    uint32_t id;      /* entry id in the trace, or ENTRY_UNRECORDED */
     uint32_t guards;  /* leaves of the tree; 1 for any other callable */
     uint64_t ordered; /* when the guards' order last changed, by the session's clock */
     bool order_lost;  /* the guards' order changed, and the trace does not have the new order */
-    uint32_t moves;   /* changes of its guards' order that the trace has */
-    /* torch: the region whose lookups can hit it; -1: the common region */
+    /* how often the order of its guards changed, as far as the trace has the changes */
+    uint32_t moves;
+    /* torch: the region whose lookups can hit the entry; -1: the common region */
     int64_t region;
 };
 #define ENTRY_UNRECORDED UINT32_MAX
 
-/* Entries in the order tried, which the list owns. */
+/* Entries in the order in which lookups try them. The list owns them. */
 TAILQ_HEAD(entry_list, cache_entry);
 
 struct code_state {
-    /* first: tracer_mark_in(). As in tracer/tracer.h; 0: the code was not seen yet */
+    /* the mark of tracer/tracer.h; first, for tracer_mark_in(); 0 if the code was not seen yet */
     uintptr_t mark;
     unsigned references;
-    PyCodeObject *code;   /* borrowed; NULL once the code object is gone or was reset */
+    PyCodeObject *code;   /* borrowed; NULL once the code object is gone or the state was reset */
     unsigned long serial; /* higher than that of every earlier state */
-    /* precompiled: loaded by torch, tried before the others */
+    /* precompiled: entries that torch loaded, which are tried before the others */
     struct entry_list entries, precompiled;
     PyObject *frame_state; /* owned dict: for the callback's own use */
-    PyObject *splits;      /* owned dict: tracer/resume/'s splits of the code; or NULL */
+    PyObject *splits;      /* owned dict: the code's splits, of tracer/resume/; or NULL */
     struct code_actions actions;
-    struct code_actions *regions; /* owned: actions of torch's regions that differ */
+    struct code_actions *regions; /* owned: actions of torch's regions that differ from `actions` */
     unsigned region_count;
-    /* owned: the entry that this code was compiled for (torch observed), or NULL */
+    /* owned: torch observed: the entry that this code was compiled for; or NULL */
     struct cache_entry *compiled;
-    bool is_init;               /* an __init__: see tracer_fix_init() */
-    unsigned long number;       /* first part of its compile ids; 0 = not compiled yet */
-    unsigned long compiles;     /* entries ever made */
-    LIST_ENTRY(code_state) all; /* for reset() */
+    bool is_init; /* the code is an __init__: see tracer_fix_init() */
+    /* one more than the first part of its compile ids; 0 if it was not compiled yet */
+    unsigned long number;
+    unsigned long compiles;     /* how many entries were ever made */
+    LIST_ENTRY(code_state) all; /* list of all states, for reset() */
 };
 
 extern PyTypeObject cache_entry_type, shim_frame_type;
 
 struct code_state *code_state_make(PyCodeObject *code);
-/* The state of CODE; MAKE it if there is none, which may run anything. Borrowed. NULL: none, or
- * MemoryError. */
+/* Return the state of CODE, borrowed. If there is none and MAKE, make one, which may run any code.
+ * Returns NULL if there is none, or with MemoryError. */
 static inline struct code_state *code_state_of(PyCodeObject *code, bool make)
 {
     uintptr_t slot = compat_extra(code, tracer_process.extra);
 
     return tracer_is_state(slot) ? (struct code_state *)slot : make ? code_state_make(code) : NULL;
 }
-/* To hold one, increment its references. */
+/* Drop a reference. To hold a state, increment its `references`. */
 void code_state_release(struct code_state *state);
-/* Drop CODE's state; its entries die. */
+/* Drop CODE's state. Its entries become invalid. */
 void code_state_reset(PyCodeObject *code);
 void code_state_reset_all(void);
-/* The session has ended: actions must be written again in the next session's trace. */
+/* Mark all actions as not written, because the session has ended: the next session's trace needs
+ * them, too. */
 void code_states_session_ended(void);
 /* torch: drop the precompiled entries of STATE's code. */
 void code_state_drop_precompiled(struct code_state *state);
-/* For PyUnstable_Eval_RequestCodeExtraIndex: the code object is going away. */
+/* Called by CPython when a code object with SLOT dies (PyUnstable_Eval_RequestCodeExtraIndex). */
 void code_state_free(void *slot);
 
-/* A new entry in front of ORIGINAL's list, from a GuardedCode. New reference; NULL with an
- * exception that names the fault. */
+/* Make an entry from GUARDED, a GuardedCode, and put it in front of ORIGINAL's list. Returns a new
+ * reference, or NULL with an exception that names the fault. */
 struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, PyObject *backend,
                                     const struct front *front);
-/* torch: an entry that was compiled elsewhere joins ORIGINAL's precompiled ones. -1 with an
- * exception. */
+/* torch: add an entry that was compiled elsewhere to ORIGINAL's precompiled entries. Returns -1
+ * with an exception. */
 int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region,
                      const struct front *front);
-/* An entry in no list, with empty parts. New reference; NULL: no memory. */
+/* Make an entry in no list, with empty parts. Returns a new reference, or NULL with MemoryError. */
 struct cache_entry *cache_entry_new(const struct front *front, int64_t region);
-/* The entry never matches again: a guarded object died, or the program said so. INSTEAD is shown as
- * its guard from then on. Runs Python code only after the entry is marked invalid; the caller holds
- * the entry. */
+/* Make ENTRY invalid, because a guarded object died, or because the program asked for it. INSTEAD,
+ * if not NULL, is what the entry shows as its guard from then on. Runs Python code only after the
+ * entry is marked invalid. The caller holds the entry. */
 void cache_entry_invalidate(struct cache_entry *entry, const char *reason, PyObject *instead);
 void cache_parts_free(struct cache_parts *parts);
-/* Pin and return ENTRY's parts; NULL: the entry is invalid. */
+/* Pin and return ENTRY's parts. Returns NULL if the entry is invalid. */
 static inline struct cache_parts *cache_entry_pin(const struct cache_entry *entry)
 {
     if (unlikely(!entry->valid))
@@ -265,54 +274,61 @@ static inline void cache_parts_unpin(struct cache_parts *parts)
     if (unlikely(!--parts->pins))
         cache_parts_free(parts);
 }
-/* The attribute NAME of OBJECT. New reference; NULL: missing, None, or an exception is set (maybe
- * from before). */
+/* Return the attribute NAME of OBJECT, a new reference. Returns NULL if it is missing or None, or
+ * with an exception, which may be from before the call. */
 PyObject *shim_optional(PyObject *object, const char *name);
-/* A hit: move ENTRY to the front of its list. */
+/* Move ENTRY to the front of its list, because it was hit. */
 void cache_entry_touch(struct cache_entry *entry);
-/* This thread's region for FRONT. -1: the common one. */
+/* Return this thread's region for FRONT, or -1 for the common region. */
 static inline int64_t front_region(const struct front *front)
 {
     return front->regions && tracer_thread ? tracer_thread->region : -1;
 }
-/* Get or set the actions that hold in REGION (-1: the common one). -1 with MemoryError. */
+/* Get or set the actions that hold in REGION (-1: the common region). Setting returns -1 with
+ * MemoryError. */
 struct code_actions code_state_actions(struct code_state *state, int64_t region);
 int code_state_act(struct code_state *state, int64_t region, struct code_actions actions);
-/* The entry of FRONT tried first in REGION. Borrowed, or NULL. */
+/* Return the entry of FRONT that a lookup in REGION tries first: borrowed, or NULL. */
 struct cache_entry *cache_entry_first(const struct code_state *state, int64_t region,
                                       const struct front *front);
 
-/* tracer/evaluator/decision.c: a lookup, recorded if ON. */
+/* tracer/evaluator/decision.c: records a lookup, if `on` */
 #define CHECK_TICKS_UNKNOWN UINT64_MAX
 struct decision_check {
     struct cache_entry *entry; /* owned */
     uint64_t ticks;
-    uint32_t run, failed;     /* leaves checked; ordinal or UINT32_MAX */
-    enum check_result result; /* CHECK_RESULTS: not tried */
-    /* owned: the value that the failed leaf checked, see guard_tree_check(); or NULL */
+    /* how many leaves were checked; ordinal of the failed leaf, or UINT32_MAX */
+    uint32_t run, failed;
+    enum check_result result; /* CHECK_RESULTS if the entry was not tried */
+    /* owned: the value that the failed leaf checked (guard_tree_check()); or NULL */
     PyObject *seen;
     PyObject *why; /* owned: explain()'s result; or NULL */
 };
 struct decision {
     bool on;
-    bool older;                /* entries existed before recording; none is known to us */
+    /* there were entries before the recording, and the trace has none of them */
+    bool older;
     const struct front *front; /* the callback's front end */
-    compat_frame *frame;       /* the call */
-    PyObject *locals;          /* owned: its variables, when they were needed; or NULL */
+    compat_frame *frame;       /* the called frame */
+    PyObject *locals;          /* owned: the call's variables, if they were needed; or NULL */
     int64_t region;            /* the region of the lookup */
     enum outcome outcome;      /* once the callback has answered */
-    uint64_t began, ours;      /* clock; ticks of it that dyntrace spent finding causes */
-    uint32_t compile;          /* compile id + 1, 0 = none */
-    uint32_t signature;        /* signature id + 1, 0 = none */
+    /* began: clock at the lookup's start; ours: ticks since then that dyntrace spent finding
+     * causes */
+    uint64_t began, ours;
+    uint32_t compile;   /* compile id + 1; 0 if there is none */
+    uint32_t signature; /* signature id + 1; 0 if there is none */
     uint64_t compile_began;
-    /* borrowed: the thread's list node while the callback runs; or NULL */
+    /* borrowed: this compile's node in the thread's list, while the callback runs; or NULL */
     struct asking *asking;
-    PyObject *token; /* owned: the bridge's, while the callback runs; or NULL */
+    /* owned: the token of front.compile_begins(), while the callback runs; or NULL */
+    PyObject *token;
     uint32_t count, room;
-    struct decision_check *check; /* in the order tried; owned unless it is `small` */
+    struct decision_check *check; /* the entries in the order tried; owned if it is not `small` */
     struct decision_check small[8];
 };
-/* BEGAN: start of the call of FRAME, by the session's clock; 0: not recorded. */
+/* Begin the decision of the call of FRAME. BEGAN is the call's start by the session's clock, or 0
+ * if the decision is not recorded. */
 static inline void decision_begin(struct decision *d, uint64_t began, const struct front *front,
                                   compat_frame *frame, int64_t region)
 {
@@ -325,73 +341,79 @@ static inline void decision_begin(struct decision *d, uint64_t began, const stru
     d->room = sizeof d->small / sizeof *d->small;
     d->check = d->small;
 }
-/* The frame's variables, made when they are first needed. Borrowed; NULL with an exception. */
-PyObject *decision_locals(struct decision *d);
-/* Add ENTRY as the next one tried. NULL: no memory. */
-struct decision_check *decision_add(struct decision *d, struct cache_entry *entry);
-/* A miss: record the values and, if the callback will be called, why each entry missed, before
- * anything changes them. False: a signal handler has raised meanwhile, and the call must raise that
+/* Return the frame's variables, which are made when they are first needed. Borrowed; NULL with an
  * exception. */
+PyObject *decision_locals(struct decision *d);
+/* Add ENTRY as the next entry to try. Returns NULL without memory. */
+struct decision_check *decision_add(struct decision *d, struct cache_entry *entry);
+/* Record the values of a miss and, if ASKS, which says that the callback will be called, why each
+ * entry missed: before anything changes the values. Returns false if a signal handler has raised
+ * meanwhile; the call must then raise that exception. */
 bool decision_missed(struct decision *d, bool asks);
-/* ask: the callback is about to compile STATE's code. asked: it has returned RESULT (borrowed; NULL
- * with an exception, which is kept). answer: the result became ENTRY, or NULL: OUTCOME says why. */
+/* decision_ask: called before the callback compiles STATE's code. decision_asked: called after it
+ * has returned RESULT (borrowed; NULL with an exception, which is kept). decision_answer: called
+ * when the result became ENTRY; ENTRY is NULL if there is no code, and OUTCOME says why. */
 void decision_ask(struct decision *d, const struct code_state *state);
 void decision_asked(struct decision *d, PyObject *result);
-/* This thread's innermost open compile: (compile id, code). None: no recorded one. */
+/* Return (compile id, code) of this thread's innermost open compile, or None if none is
+ * recorded. */
 PyObject *decision_compiling(void);
 void decision_answer(struct decision *d, struct code_state *state, struct cache_entry *entry,
                      enum outcome outcome);
-/* An observed lookup raised before its compile: a guard raised, or torch's stance forbids a miss
- * (recorded as a failed compile). */
+/* Record a lookup by torch's own evaluator that raised before its compile: a guard raised, or
+ * torch's stance forbids a miss, which is recorded as a failed compile. Returns the outcome. */
 enum outcome decision_raised(struct decision *d, uint32_t code);
-/* The frame runs now: write the lookup. For an observed evaluator the entries tried in vain are
- * unknown. */
+/* Write the lookup. The frame runs afterwards. If torch's own evaluator decided, the entries tried
+ * in vain are unknown. */
 void decision_write(struct decision *d, struct tracer *t, enum outcome outcome,
                     struct cache_entry *entry);
 void decision_outcome(struct tracer *t, enum outcome outcome);
-/* Torch's own evaluator, called at BEGAN, has hit ENTRY: decision_add() and decision_write()
- * without a struct decision. */
+/* Write that torch's own evaluator, called at BEGAN, has hit ENTRY: decision_add() and
+ * decision_write() without a struct decision. */
 void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry);
 void decision_end(struct decision *d);
-/* Write, once, that calls of STATE's code are not compiled any more, for REASON (str, or NULL). */
+/* Write, unless it is written, that calls of STATE's code are not compiled any more, for REASON (a
+ * str, or NULL). */
 void decision_write_actions(struct code_state *state, int64_t region, PyObject *reason);
-/* Collect the parts of ENTRY's facts for which the program's code may run, while only the caller
- * knows ENTRY: a new reference, or NULL. MARK is its code's; GUARD and BACKEND are its sources. */
+/* Collect those parts of ENTRY's facts that may run the program's code, while only the caller knows
+ * ENTRY. Returns a new reference, or NULL. MARK is the mark of its code; the facts are read from
+ * GUARD and BACKEND. */
 PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *guard,
                          PyObject *backend);
-/* ENTRY is in STATE's list now: write its facts, with its BIRTH. Like the next functions it runs no
- * Python code. */
+/* Write the facts of ENTRY, which is in STATE's list now. BIRTH is decision_birth()'s result. Like
+ * the next functions, this one runs no Python code. */
 void decision_entry_born(PyObject *birth, struct cache_entry *entry,
                          const struct code_state *state);
-/* The guards of ENTRY are tried in another order from now on: TREE's order, or ORDINALS (a JSON
- * array in a str). */
+/* Write that the guards of ENTRY are tried in another order from now on: TREE's order, or ORDINALS
+ * (a JSON array in a str). */
 void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t clock);
 void decision_entry_ordinals(struct cache_entry *entry, PyObject *ordinals);
 void decision_entry_died(struct cache_entry *entry, const char *cause);
 
-/* tracer/evaluator/decide.c: the attached watcher of missed calls; all zero: none
- * (tracer/services.c). */
+/* tracer/evaluator/decide.c: the attached watcher of missed calls; all zero if none is attached
+ * (tracer/services.c) */
 extern struct watcher shim_watcher;
 static inline bool callback_watches(PyObject *callback)
 {
     return Py_IS_TYPE(callback, shim_watcher.type);
 }
-/* tracer/services.c: the module gets `_shim`. -1 with an exception. */
+/* tracer/services.c: add `_shim` to the module; -1 with an exception */
 int services_ready(PyObject *module);
 
 /* tracer/evaluator/decide.c */
 extern struct shim_settings {
     unsigned long recompile_limit, accumulated_limit;
     PyObject *guard_error_hook, *guard_fail_hook; /* owned, or NULL */
-    /* owned: answers of torch 2.6's callback, no strategies; or NULL */
+    /* owned: two answers of torch 2.6's callback that are objects without a strategy; or NULL */
     PyObject *skip_recursively, *limit_reached;
-    /* owned: the callback that every thread begins with; or NULL */
+    /* owned: the callback that every thread gets at its first frame; or NULL */
     PyObject *for_all;
-    /* owned: not NULL: torch also decides frames that CPython runs with tracing set */
+    /* owned: if not NULL, torch also decides frames that run while CPython's tracing is set */
     PyObject *while_tracing;
 } shim_settings;
-/* Are FRONT's calls decided now? Not while tracing is set: by CPython while trace and profile
- * functions, monitoring callbacks and audit hooks run, and by us while our own code runs. */
+/* Does the shim decide calls of FRONT now? It does not while ts->tracing is set: CPython sets it
+ * while trace and profile functions, monitoring callbacks and audit hooks run, and we set it while
+ * our own code runs. */
 static inline bool shim_decides(const struct tracer *t, const PyThreadState *ts,
                                 const struct front *front)
 {
@@ -399,64 +421,65 @@ static inline bool shim_decides(const struct tracer *t, const PyThreadState *ts,
            (shim_settings.while_tracing && !t->quiet && front != &front_own);
 }
 PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag);
-/* The evaluator's own steps of decide(). *FOUND: a new reference to the first entry that fits, or
- * NULL. -1: a guard raised, or did not return a bool. */
+/* The shim's own steps of decide(). shim_look_up stores in *FOUND a new reference to the first
+ * entry that matches, or NULL. Returns -1 if a guard raised or did not return a bool. */
 int shim_look_up(struct code_state *state, PyObject *backend, struct decision *d,
                  struct cache_entry **found);
 PyObject *shim_run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback,
                    PyObject *under, struct cache_entry *entry, PyObject *code);
-/* The backend inside CALLBACK: callbacks wrap one another. New reference. Reading the attributes
- * may run the program's code. */
+/* Return the backend inside CALLBACK: callbacks wrap one another. A new reference. Reading the
+ * attributes may run the program's code. */
 PyObject *shim_backend_of(PyObject *callback);
-/* Is an entry with backend ENTRY usable for backend WANTED (Py_False: run-only)? Runs their __eq__.
- */
+/* Is an entry with backend ENTRY usable for backend WANTED? Runs their __eq__. WANTED is Py_False
+ * for run-only. */
 bool shim_same_backend(PyObject *entry, PyObject *wanted);
-/* A view of D's frame for a callback; shim_frame_close ends it. New references. */
+/* Make a view of D's frame for a callback. shim_frame_close ends it. New references. */
 PyObject *shim_frame_open(const struct decision *d);
 void shim_frame_close(PyObject *view);
 
-/* A callback's answer. */
+/* What a callback answered. */
 struct answer {
-    PyObject *guarded; /* owned, or NULL: no code */
-    PyObject *reason;  /* owned: why not, or NULL */
+    PyObject *guarded; /* owned; NULL if there is no code */
+    PyObject *reason;  /* owned: the reason why there is no code, or NULL */
     struct code_actions actions;
     bool for_code; /* actions hold for later calls as well */
 };
-/* Read the callback's RESULT into ANSWER. -1 with an exception. In both cases the caller releases
- * ANSWER's members. */
+/* Read the callback's RESULT into ANSWER. Returns -1 with an exception. In both cases the caller
+ * releases ANSWER's members. */
 int answer_read(PyObject *result, struct answer *answer);
-/* The call's outcome, if the answer's code is valid. */
+/* Return the call's outcome, given that the answer's code is valid. */
 enum outcome answer_outcome(const struct answer *answer, const struct front *front);
 /* Store STRATEGY's two actions, for the call itself and for its callees, in ACTIONS. STRATEGY is a
- * FrameExecStrategy. -1 with an exception. */
+ * FrameExecStrategy. Returns -1 with an exception. */
 int answer_strategy(PyObject *strategy, struct code_actions *actions);
 
 /* tracer/evaluator/api.c */
 /* Set this thread's callback to CALLBACK (a callable, False or None), which belongs to FRONT.
  * Returns the old callback, or NULL with an exception. */
 PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front);
-/* The same for the running stack only, until restored: other greenlets keep theirs. */
+/* Set the callback for the running stack only, until it is restored: other greenlets keep
+ * theirs. */
 PyObject *shim_set_on_stack(PyObject *callback, const struct front *front);
-/* These functions have the same names in torch's front end. */
+/* Functions of the shim that torch's front end has under the same names. */
 PyObject *shim_get_eval_frame_callback(PyObject *module, PyObject *ignored);
 PyObject *shim_set_code_exec_strategy(PyObject *module, PyObject *args);
 PyObject *shim_reset_code(PyObject *module, PyObject *object);
-/* The state of OBJECT, a code object; MAKE it if there is none. NULL: there is none, or, with an
- * exception, no memory or no code object. */
+/* Return the state of OBJECT, a code object. If there is none and MAKE, make one. Returns NULL if
+ * there is none; or with an exception, without memory or if OBJECT is no code object. */
 struct code_state *shim_state_of(PyObject *object, bool make);
-/* OBJECT's entries, or its PRECOMPILED ones, in REGION and of FRONT (NULL: of all): a new list,
- * lower regions first. */
+/* Return a new list of OBJECT's entries, or of its PRECOMPILED ones: those in REGION and of FRONT,
+ * or of all front ends if FRONT is NULL. Lower regions come first. */
 PyObject *shim_list(PyObject *object, bool precompiled, int64_t region, const struct front *front);
 #define SHIM_ALL_REGIONS INT64_MIN
-/* Set *SLOT to VALUE (None: NULL); returns the old value. */
+/* Set *SLOT to VALUE, or to NULL if VALUE is None. Returns the old value. */
 PyObject *shim_exchange(PyObject **slot, PyObject *value);
-/* Count thread T as having a callback, or not. The hook is installed for the first such thread and
- * removed after the last. */
+/* Count thread T among those with a callback, or no longer. The hook is installed for the first
+ * such thread and removed after the last. */
 void shim_set_active(struct tracer *t, bool active);
 extern PyMethodDef shim_methods[];
 int shim_types_ready(PyObject *module);
-/* `dyntrace run --capture`: set CALLBACK (keeps a new reference) in each thread at its first frame.
- */
+/* `dyntrace run --capture`: set CALLBACK in each thread at its first frame. Keeps a new
+ * reference. */
 int tracer_callback_for_all(PyObject *callback);
 /* Fill in the evaluator's members of tracer/hooks.h. */
 void evaluator_register(void);

@@ -41,7 +41,9 @@ PyObject *shim_backend_of(PyObject *callback)
     for (int depth = 0; depth < 64; depth++) {
         PyObject *inner = NULL;
         if (PyFunction_Check(at) && !((PyFunctionObject *)at)->func_dict)
-            break; /* no attributes of its own: stop early, every lookup comes here */
+            /* a function without attributes wraps nothing; stop early, because every lookup comes
+             * here */
+            break;
         for (int i = 0; i < 2 && !inner; i++)
             if (!names[i] || compat_optional_attribute(at, names[i], &inner) < 0)
                 PyErr_Clear();
@@ -64,20 +66,20 @@ bool shim_same_backend(PyObject *entry, PyObject *wanted)
     return same > 0;
 }
 
-/* Check the guards of ENTRY, whose PARTS are pinned. A tree is checked on the frame itself. SEEN:
+/* Check the guards of ENTRY, whose PARTS are pinned. A guard tree reads the frame itself. SEEN is
  * as in guard_tree_check(). */
 static struct guard_outcome check_entry(const struct cache_entry *entry,
                                         const struct cache_parts *parts, struct decision *d,
                                         PyObject **seen)
 {
-    /* torch does not tell how many differentiating guards ran; report 0. */
+    /* torch does not tell how many of these guards ran, so report 0 */
     const uint32_t run = entry->front->skip_guards_unsafe ? 0 : entry->guards;
     OWNED PyObject *check = NULL, *result = NULL;
 
     if (entry->tree)
         return guard_tree_check(parts->guard, &(struct guard_values){.frame = d->frame}, seen);
     check = Py_XNewRef(entry->front->skip_guards_unsafe ? parts->difference : parts->check);
-    if (!check) /* torch has no differentiating guards yet */
+    if (!check) /* torch has no guards yet that tell entries apart */
         return (struct guard_outcome){GUARD_FAIL, 0, UINT32_MAX, 0};
     if (decision_locals(d))
         result = PyObject_CallOneArg(check, d->locals);
@@ -90,14 +92,14 @@ static struct guard_outcome check_entry(const struct cache_entry *entry,
                      entry->compile_id, compat_code(d->frame)->co_qualname,
                      ((PyTypeObject *)type)->tp_name);
     }
-    if (entry->guards != 1) /* torch does not tell which guard */
+    if (entry->guards != 1) /* torch does not tell which guard failed */
         return (struct guard_outcome){GUARD_ERROR, 0, UINT32_MAX, 0};
     return (struct guard_outcome){GUARD_ERROR, 1, 0, 0};
 }
 
-/* HOOK(guard, code, f_locals, index, last) for ENTRY and its PARTS, with the pending exception
+/* Call HOOK(guard, code, f_locals, index, last) for ENTRY and its PARTS. The pending exception is
  * kept. */
-static void tell_hook(PyObject *hook, const struct cache_entry *entry,
+static void call_hook(PyObject *hook, const struct cache_entry *entry,
                       const struct cache_parts *parts, struct decision *d, Py_ssize_t index,
                       bool last)
 {
@@ -112,12 +114,12 @@ static void tell_hook(PyObject *hook, const struct cache_entry *entry,
         PyErr_WriteUnraisable(held);
 }
 
-/* Does the trace have the order in which a check of D's tried ENTRY's guards? Readers look for the
- * last order before the lookup began.
+/* Does the trace have the order in which this check tried ENTRY's guards? Readers of the trace use
+ * the last order that was written before D's lookup began.
  *
  * The order may have changed since then: a guard, another thread or the program itself may have
- * checked the same guards meanwhile. MOVED: how often this check itself changed the order, which
- * does not matter. */
+ * checked the same guards meanwhile. MOVED says how often this check itself changed the order,
+ * which does not matter. */
 static bool is_order_known(const struct cache_entry *entry, const struct cache_parts *parts,
                            const struct decision *d, uint32_t moved)
 {
@@ -130,7 +132,8 @@ static bool is_order_known(const struct cache_entry *entry, const struct cache_p
     return guard_tree_moves(parts->guard) - moved == entry->moves;
 }
 
-/* CHECK's entry: do its guards hold? 1 or 0; -1: a guard raised or did not return a bool. */
+/* Do the guards of CHECK's entry hold? Returns 1 or 0, or -1 if a guard raised or did not return a
+ * bool. */
 static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_t index, bool last)
 {
     struct cache_entry *entry = check->entry;
@@ -141,7 +144,7 @@ static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_
     bool ordered;
     bool fits;
 
-    if (!parts) /* invalidated by an earlier entry's guard */
+    if (!parts) /* an earlier entry's guard made this one invalid */
         return 0;
     outcome = check_entry(entry, parts, d, d->on ? &check->seen : NULL);
     if (d->on)
@@ -169,12 +172,13 @@ static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_
     if (fits)
         cache_entry_touch(entry);
     else if (hook)
-        tell_hook(hook, entry, parts, d, index, last);
+        call_hook(hook, entry, parts, d, index, last);
     cache_parts_unpin(parts);
     return fits ? 1 : outcome.result == GUARD_ERROR ? -1 : 0;
 }
 
-/* Add LIST's valid entries of region A or B to the order tried. -1: no memory. */
+/* Add the valid entries of LIST that belong to region A or B to the entries to try. Returns -1
+ * without memory. */
 static int add_entries(struct decision *d, const struct entry_list *list, int64_t a, int64_t b)
 {
     struct cache_entry *entry;
@@ -185,7 +189,8 @@ static int add_entries(struct decision *d, const struct entry_list *list, int64_
     return 0;
 }
 
-/* Guards may change the lists, so fix the order first: each entry is tried once. */
+/* Fix the order of entries before the first guard runs, since guards may change the lists. Each
+ * entry is tried once. */
 int shim_look_up(struct code_state *state, PyObject *backend, struct decision *d,
                  struct cache_entry **found)
 {
@@ -194,7 +199,7 @@ int shim_look_up(struct code_state *state, PyObject *backend, struct decision *d
     int status = add_entries(d, &state->precompiled, region, -1);
 
     loaded = d->count;
-    if (!status && region >= 0) /* the region's own entries come before the common ones */
+    if (!status && region >= 0) /* the region's own entries are tried before the common ones */
         status = add_entries(d, &state->entries, region, region);
     if (!status)
         status = add_entries(d, &state->entries, -1, -1);
@@ -248,7 +253,7 @@ int answer_read(PyObject *result, struct answer *answer)
     }
     strategy = shim_optional(result, "frame_exec_strategy");
     if (!strategy) {
-        /* the older protocol: the GuardedCode itself */
+        /* the older protocol: the callback returned the GuardedCode itself */
         answer->guarded = PyErr_Occurred() ? NULL : Py_NewRef(result);
         return answer->guarded ? 0 : -1;
     }
@@ -276,7 +281,7 @@ enum outcome answer_outcome(const struct answer *answer, const struct front *fro
                                                                     : OUTCOME_DECLINED;
 }
 
-/* Call CALLBACK to compile. -1: it raised, or its answer is invalid. */
+/* Call CALLBACK to compile. Returns -1 if it raised or if its answer is invalid. */
 static int ask(PyThreadState *ts, PyObject *callback, struct code_state *state, struct decision *d,
                struct answer *answer)
 {
@@ -295,7 +300,7 @@ static int ask(PyThreadState *ts, PyObject *callback, struct code_state *state, 
     return result ? answer_read(result, answer) : -1;
 }
 
-/* Let CALLBACK's watcher run the call. -1: it raised. */
+/* Let CALLBACK's watcher run the call. Returns -1 if the call raised. */
 static int watch(PyThreadState *ts, PyObject *callback, struct code_state *state,
                  struct decision *d, struct answer *answer, struct watched_rest *rest)
 {
@@ -306,7 +311,7 @@ static int watch(PyThreadState *ts, PyObject *callback, struct code_state *state
 
     if (!shim_watcher.refuses(ts, callback, frame, &given)) {
         decision_ask(d, state);
-        Py_CLEAR(d->locals); /* it would keep the frame's values alive */
+        Py_CLEAR(d->locals); /* a dict of locals would keep the frame's values alive */
         status = shim_watcher.watch(ts, callback, frame, frame_state, &given, rest);
         decision_asked(d, status ? NULL : Py_None);
     }
@@ -321,20 +326,20 @@ static int watch(PyThreadState *ts, PyObject *callback, struct code_state *state
  *
  * CPython has no function to evaluate a code with another frame's arguments. But in a frame that
  * has not started, the arguments are its first locals, in the order: positional, keyword-only,
- * *args, **kwargs. So the compiled code is made "flat", every argument positional, once; a function
- * is made of it with the globals and closure of the original; and a vectorcall of that function
- * with the locals as arguments is an ordinary CPython call:
+ * *args, **kwargs. So the compiled code is made "flat" once: a copy in which every argument is
+ * positional. A function is made of the flat code, with the globals and closure of the original. A
+ * vectorcall of this function with the locals as arguments is an ordinary CPython call:
  *
  *     frame of f(a, *b, c):   localsplus = [a, c, b, ...]
  *     flat code:              co_argcount 3, no flags for * and **
  *     vectorcall(flat_f, localsplus, 3)
  *
- * When the new frame is about to start, the flat code and the function made of it
- * have done their work: it becomes a frame of the callback's code and the original
- * function, and the old one releases the arguments. The old frame was never
- * linked into the thread's stack, so depth, tracebacks and sys._getframe() are as
- * if the original had run. Then the old frame is cleared. Class bodies, modules and exec() have
- * their namespace in the frame instead and take another road (PyEval_EvalCodeEx). */
+ * When the new frame is about to start, the flat code and its function have done their work: the
+ * new frame gets the callback's code and the original function, and the old frame releases the
+ * arguments. The old frame was never linked into the thread's stack, so depth, tracebacks and
+ * sys._getframe() are as if the original had run. Then the old frame is cleared. Class bodies,
+ * modules and exec() have a namespace in the frame instead of arguments; PyEval_EvalCodeEx runs the
+ * code for them. */
 
 enum { SMALL_ARGUMENTS = 15, GENERATORS = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR };
 
@@ -344,8 +349,8 @@ static int argument_count(const PyCodeObject *code)
            !!(code->co_flags & CO_VARKEYWORDS);
 }
 
-/* CODE, ENTRY's, with every argument positional: made once. New reference; NULL with an exception.
- * */
+/* Return CODE, ENTRY's code, with every argument positional. Made once. A new reference, or NULL
+ * with an exception. */
 static PyObject *flat_of(struct cache_entry *entry, PyCodeObject *code)
 {
     OWNED PyObject *replace = NULL, *none = NULL, *names = NULL;
@@ -365,12 +370,12 @@ static PyObject *flat_of(struct cache_entry *entry, PyCodeObject *code)
     return flat;
 }
 
-/* The kept function between calls holds none of the program's objects. The garbage collector does
- * not visit code objects, so an entry that keeps an object which leads back to the code, as globals
- * do, would never be freed. */
-static PyObject *nothing;
+/* An empty dict: the globals of an entry's kept function between calls. An entry must not hold
+ * objects that lead back to its code, as globals do: the garbage collector does not visit code
+ * objects, so neither would ever be freed. */
+static PyObject *no_globals;
 
-static void name_like(PyFunctionObject *function, PyFunctionObject *original)
+static void copy_names(PyFunctionObject *function, PyFunctionObject *original)
 {
     if (function->func_name != original->func_name)
         Py_SETREF(function->func_name, Py_NewRef(original->func_name));
@@ -378,9 +383,9 @@ static void name_like(PyFunctionObject *function, PyFunctionObject *original)
         Py_SETREF(function->func_qualname, Py_NewRef(original->func_qualname));
 }
 
-/* A function with ENTRY's flat code (CODE, made flat) and FRAME's function's globals and closure.
- * New reference; release it with function_done. The entry keeps one for reuse, except with a
- * closure, or for generators, which keep theirs. */
+/* Return a function with ENTRY's flat code and with the globals and closure of FRAME's function.
+ * CODE is the entry's code. A new reference; release it with function_done. The entry keeps the
+ * function for reuse, unless it has a closure, or is a generator's, whose frame keeps it. */
 static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_frame *frame)
 {
     PyFunctionObject *original = compat_function(frame),
@@ -388,10 +393,11 @@ static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_
     PyObject *flat;
 
     if (made && !original->func_closure) {
-        Py_INCREF(made); /* releasing the old name may run the program's code */
+        /* replacing the function's name may drop the old one and so run the program's code */
+        Py_INCREF(made);
         if (!entry->running) {
             compat_bind(made, frame->f_globals, frame->f_builtins);
-            name_like(made, original);
+            copy_names(made, original);
         }
         if ((PyObject *)made == entry->function && made->func_globals == frame->f_globals &&
             made->func_builtins == frame->f_builtins &&
@@ -402,7 +408,7 @@ static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_
         }
         Py_DECREF(made);
     }
-    if (!nothing && !(nothing = PyDict_New()))
+    if (!no_globals && !(no_globals = PyDict_New()))
         return NULL;
     flat = flat_of(entry, (PyCodeObject *)code);
     made = flat ? (PyFunctionObject *)PyFunction_New(flat, frame->f_globals) : NULL;
@@ -410,7 +416,7 @@ static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_
     if (!made)
         return NULL;
     compat_bind(made, frame->f_globals, frame->f_builtins);
-    name_like(made, original);
+    copy_names(made, original);
     if (original->func_closure) {
         Py_XSETREF(made->func_closure, Py_NewRef(original->func_closure));
     } else if (!entry->function && entry->valid &&
@@ -425,8 +431,8 @@ static void function_done(struct cache_entry *entry, PyObject *function)
 {
     if (entry->function == function && !--entry->running) {
         if (Py_REFCNT(function) == 2)
-            compat_bind((PyFunctionObject *)function, nothing, nothing);
-        else /* a frame object holds it */
+            compat_bind((PyFunctionObject *)function, no_globals, no_globals);
+        else /* a frame object holds the function */
             Py_CLEAR(entry->function);
     }
     Py_DECREF(function);
@@ -443,8 +449,8 @@ static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *code
         return PyErr_NoMemory();
     for (int i = 0; i < count; i++)
         arguments[i + 1] = compat_local(frame, i);
-    /* The thread's next frame is that function's call: evaluate it as the callback's code, without
-     * a decision. */
+    /* The thread's next frame is the call of this function: it runs the callback's code, without a
+     * decision. */
     t->replacement = (PyCodeObject *)((PyFunctionObject *)function)->func_code;
     t->replacement_for = (PyCodeObject *)code;
     t->replaced = frame;
@@ -455,8 +461,8 @@ static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *code
     return result;
 }
 
-/* FRAME, which replaces another frame, is about to start. Release the replaced frame's arguments,
- * so that they die when FRAME drops them. */
+/* Make FRAME, which is about to start, a frame of the callback's code and the original function.
+ * Release the replaced frame's arguments, so that they die when FRAME drops them. */
 static void replace_begin(struct tracer *t, compat_frame *frame)
 {
     int count = t->replaced ? argument_count(compat_code(t->replaced)) : 0;
@@ -470,18 +476,18 @@ static void replace_begin(struct tracer *t, compat_frame *frame)
         compat_drop_local(t->replaced, i);
     if (t->replaced)
         compat_give_cells(t->replaced);
-    /* The new function is not visible to the program. But a generator's frame has the layout of its
-     * function's code. */
+    /* The program sees the original function. A generator keeps the new one, because its frame has
+     * the layout of that function's code. */
     if (t->replaced && !(compat_code(frame)->co_flags & GENERATORS))
         compat_set_function(frame, compat_function(t->replaced));
 }
 
-/* Run CODE, ENTRY's, in place of FRAME, which has not started, then clear FRAME. The caller holds
- * both. */
+/* Run CODE, ENTRY's code, in place of FRAME, which has not started; then clear FRAME. The caller
+ * holds ENTRY and CODE. */
 static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame,
                                struct cache_entry *entry, PyObject *code)
 {
-    /* NULL but below PyEval_EvalCodeEx() */
+    /* not NULL only inside a PyEval_EvalCodeEx() below */
     PyCodeObject *const awaited = t->replacement, *awaited_for = NULL;
     compat_frame *replaced = NULL;
     PyObject *function = NULL, *result = NULL;
@@ -493,8 +499,8 @@ static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame
     if (!(compat_code(frame)->co_flags & CO_NEWLOCALS)) {
         t->replacement = t->replacement_for = (PyCodeObject *)code;
         t->replaced = NULL;
-        /* Creating the function may run the garbage collector, so do it before changing any state.
-         */
+        /* Before the frame starts the garbage collector may run. Frames of finalisers are told from
+         * the awaited frame by their code. */
         result = PyEval_EvalCodeEx(code, frame->f_globals,
                                    frame->f_locals ? frame->f_locals : frame->f_globals, NULL, 0,
                                    NULL, 0, NULL, 0, NULL, compat_function(frame)->func_closure);
@@ -515,7 +521,7 @@ static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame
 
 /* ---- the decision ---- */
 
-/* Set the thread's callback to VALUE (borrowed; NULL = None) of FRONT. The thread stays active
+/* Set the thread's callback to VALUE (borrowed; NULL means None) of FRONT. The thread stays active
  * while guards run without a callback. */
 static void set_callback(struct tracer *t, PyObject *value, const struct front *front)
 {
@@ -528,15 +534,15 @@ static void set_callback(struct tracer *t, PyObject *value, const struct front *
     Py_XDECREF(old);
 }
 
-/* The callback for callees under ACTION. Borrowed. */
+/* Return the callback for calls that code under ACTION makes. Borrowed. */
 static PyObject *callback_under(PyObject *callback, enum frame_action action)
 {
     return action == ACTION_SKIP ? NULL : action == ACTION_RUN_ONLY ? Py_False : callback;
 }
 
-/* Run the frame as it is, or ENTRY's CODE in its place if CODE is not NULL; the caller holds both.
- * The callback is UNDER meanwhile; then CALLBACK is restored, unless the frame itself has set
- * another. */
+/* Run the frame as it is, or, if CODE is not NULL, ENTRY's CODE in its place. The caller holds
+ * both. Meanwhile the callback is UNDER. Afterwards CALLBACK is restored, unless the frame itself
+ * has set another. */
 static inline __attribute__((always_inline)) PyObject *
 run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, PyObject *under,
     struct cache_entry *entry, PyObject *code)
@@ -565,8 +571,8 @@ PyObject *shim_run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyO
     return run(t, ts, frame, callback, under, entry, code);
 }
 
-/* CODE's current state. The caller holds STATE, the former one. If STATE was reset (it has no
- * code), the caller's reference moves to the new state. NULL with MemoryError. */
+/* Return CODE's current state. The caller holds STATE, a former one. If STATE was reset, it has no
+ * code, and the caller's reference moves to the new state. Returns NULL with MemoryError. */
 static struct code_state *state_now(struct code_state *state, PyCodeObject *code)
 {
     while (unlikely(state && !state->code)) {
@@ -579,7 +585,8 @@ static struct code_state *state_now(struct code_state *state, PyCodeObject *code
     return state;
 }
 
-/* Has STATE's code reached a limit: on FRONT's valid entries, or on all entries ever made? */
+/* Has STATE's code reached a limit: the limit on FRONT's valid entries, or the limit on all entries
+ * ever made? */
 static bool is_at_limit(const struct code_state *state, const struct front *front)
 {
     const struct cache_entry *entry;
@@ -594,19 +601,19 @@ static bool is_at_limit(const struct code_state *state, const struct front *fron
     return valid >= limit || state->compiles >= accumulated;
 }
 
-/* The outcome of a miss if the callback may not be called; OUTCOME_COMPILED: it may. */
-static enum outcome refused(const struct code_state *state, const struct code_actions *actions,
-                            PyObject *callback, const struct front *front)
+/* Return the outcome of a miss if the callback may not be called, or OUTCOME_COMPILED if it may. */
+static enum outcome miss_outcome(const struct code_state *state, const struct code_actions *actions,
+                                 PyObject *callback, const struct front *front)
 {
-    if (actions->own == ACTION_SKIP) /* set by a guard */
+    if (actions->own == ACTION_SKIP) /* a guard has marked the code meanwhile */
         return OUTCOME_SKIP;
     if (callback == Py_False || actions->own == ACTION_RUN_ONLY)
         return actions->limited ? OUTCOME_LIMIT : OUTCOME_RUN_ONLY;
     return front->limits && is_at_limit(state, front) ? OUTCOME_LIMIT : OUTCOME_COMPILED;
 }
 
-/* Finish the watched FRAME: continue it at the place in REST or, if an entry was made from it, run
- * that from its start. */
+/* Finish the watched FRAME. If an entry was made from it and REST says so, run the entry's code
+ * from its start; otherwise continue FRAME where it stands. */
 static PyObject *go_on(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback,
                        PyObject *under, struct cache_entry *entry, PyObject *code,
                        struct watched_rest *rest)
@@ -686,7 +693,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     if (!decision_locals(&decision))
         goto err;
     if (!decision_missed(&decision,
-                         refused(state, &actions, callback, front) == OUTCOME_COMPILED)) {
+                         miss_outcome(state, &actions, callback, front) == OUTCOME_COMPILED)) {
         tracer_follow(t, ts, NULL);
         set_callback(t, callback, front); /* the callback was not called, so it stays set */
         outcome = OUTCOME_CALLBACK_ERROR;
@@ -694,7 +701,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     }
     if (callback != Py_False && !(state = state_now(state, code)))
         goto err;
-    /* a failed compile with torch's message, which programs search for */
+    /* fail the compile with torch's own message, which programs search for */
     if (front->skip_guards_unsafe) {
         decision_ask(&decision, state);
         PyErr_SetString(PyExc_RuntimeError,
@@ -708,9 +715,9 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     }
     actions = code_state_actions(state, region);
     under = callback_under(callback, actions.callees);
-    outcome = refused(state, &actions, callback, front);
+    outcome = miss_outcome(state, &actions, callback, front);
     if (outcome != OUTCOME_COMPILED) {
-        decision_write_actions(state, region, NULL); /* actions that a guard has just set */
+        decision_write_actions(state, region, NULL); /* a guard may have set these actions */
         goto run;
     }
     if (callback_watches(callback) ? watch(ts, callback, state, &decision, &answer, &rest)
@@ -737,9 +744,11 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
 run:
     tracer_follow(t, ts, NULL);
     t->masked = masked;
-    t->front = front; /* the other front end may have set a callback and restored ours */
+    /* the callback may have set the other front end's callback and restored ours */
+    t->front = front;
     decision_write(&decision, t, outcome, entry);
-    decision_end(&decision);   /* with its locals, which would keep the frame's values alive */
+    /* also drops the dict of locals, which would keep the frame's values alive */
+    decision_end(&decision);
     if (entry && entry->valid) /* not invalidated since the lookup */
         compiled = Py_NewRef(entry->parts->code);
     if (unlikely(rest.on || rest.plan))
@@ -754,7 +763,7 @@ err:
     decision_write(&decision, t, outcome, NULL);
     decision_end(&decision);
     if (!t->callback) {
-        if (t->given == callback) /* the caller of the frame holds the callback */
+        if (t->given == callback) /* the caller of this function holds the callback */
             Py_CLEAR(t->given);
         shim_set_active(t, false);
     }
@@ -771,7 +780,7 @@ done:
     return result;
 }
 
-/* Does CODE have compiled code that does not run because the compiler is off? */
+/* Does CODE have entries? Their code does not run while the compiler is off. */
 static bool has_entries(PyCodeObject *code)
 {
     struct code_state *state = code_state_of(code, false);
@@ -788,13 +797,14 @@ static bool is_decided(const struct tracer *t, PyCodeObject *code)
                  : t->callback != Py_False;
 }
 
-/* Would a frame here be deeper than --max-depth? */
-static bool is_below_depth(const struct tracer *t)
+/* Is a call here too deep for --max-depth? */
+static bool is_too_deep(const struct tracer *t)
 {
     return tracer_process.max_depth && record_is_too_deep(t);
 }
 
-/* While the compiler compiles, the thread has no callback: most of the frames that come here. */
+/* Record a frame while the thread has no callback. Most frames that come here do so, since a
+ * compiler has no callback while it compiles. */
 static inline __attribute__((always_inline)) PyObject *
 record_unasked(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag)
 {
@@ -812,11 +822,11 @@ record_unasked(struct tracer *t, PyThreadState *ts, compat_frame *frame, int thr
     return result;
 }
 
-/* A call of CODE with MARK is not recorded. Is it a decided call that a filter leaves out? */
+/* A call of CODE with MARK is not recorded. Would it be a lookup, which a filter leaves out? */
 static __attribute__((noinline)) bool leaves_decision(const struct tracer *t, PyCodeObject *code,
                                                       uintptr_t mark)
 {
-    const bool is_left = mark & CODE_SKIP ? mark & CODE_EXCLUDED : is_below_depth(t);
+    const bool is_left = mark & CODE_SKIP ? mark & CODE_EXCLUDED : is_too_deep(t);
 
     return is_left && is_decided(t, code);
 }
@@ -828,7 +838,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     struct open_frame open;
     const enum session_clock clock = tracer_process.clock;
     bool resumed, asks;
-    bool partly;  /* frames of this code are recorded only where they are decided */
+    bool partly;  /* frames of this code are recorded only if they are decided */
     bool decides; /* this frame is decided */
     uint64_t entered = 0;
     uintptr_t mark = 0;
@@ -842,7 +852,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
             return tracer_process.evaluate(ts, frame, throwflag);
     }
     tracer_follow(t, ts, frame);
-    /* the code that runs in place of a frame, which is recorded */
+    /* the code that runs in place of a frame; that frame is recorded */
     if (t->replacement == compat_code(frame)) {
         replace_begin(t, frame);
         return record_evaluate(t, ts, frame, throwflag);
@@ -855,7 +865,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     asks = t->callback && !throwflag && !resumed && shim_decides(t, ts, t->front) &&
            !compat_has_started(frame);
     if (tracer_process.recording) {
-        /* torch's module? */
+        /* module code is marked, too, so that torch's import is noticed */
         if (!tracer_process.decided_only || asks || !(compat_code(frame)->co_flags & CO_OPTIMIZED))
             mark = record_mark(frame);
         partly = tracer_process.decided_only || mark & CODE_SKIP;

@@ -2,9 +2,9 @@
  *
  * Runs in: the traced process, under the GIL.
  *
- * A lookup may happen millions of times, so it is a few words in the thread's ring (ring.h, from
- * CONTROL_CHECK on). Data of an entry or a compilation, such as names, guards and causes, are
- * facts. Facts use the process's own ids, so words and facts may be read in any order.
+ * A lookup may happen millions of times, so it is recorded as a few words in the thread's ring
+ * (ring.h, from CONTROL_CHECK on). Data of an entry or a compilation, such as names, guards and
+ * causes, are facts. Facts use the process's own ids, so words and facts may be read in any order.
  *
  * Nothing here changes a decision. If something cannot be recorded, it is left out without an
  * error. */
@@ -20,9 +20,9 @@ enum { TEXT_MAX = 2000, VALUE_MAX = 80, SIGNATURES_MAX = 100000, ORDERS_MAX = 16
 
 /* ---- small texts ---- */
 
-/* A growing text, cut at TEXT_MAX. */
+/* A growing text, cut at TEXT_MAX bytes. */
 struct text {
-    char bytes[TEXT_MAX + 1]; /* a NUL may follow */
+    char bytes[TEXT_MAX + 1]; /* one byte more, for a NUL */
     size_t used;
 };
 
@@ -41,8 +41,8 @@ static __attribute__((format(printf, 2, 3))) void text_print(struct text *t, con
 }
 
 /* Copy at most MOST bytes of the str VALUE as UTF-8 to BYTES, cut between characters. Returns the
- * number of bytes; 0 if VALUE is not a str. Runs no Python code: this error handler is built into
- * the codec. */
+ * number of bytes; 0 if VALUE is not a str. Runs no Python code, because the error handler
+ * "backslashreplace" is built into the codec. */
 static size_t put_utf8(char *bytes, size_t most, PyObject *value)
 {
     OWNED PyObject *encoded = value && PyUnicode_Check(value)
@@ -59,8 +59,8 @@ static size_t put_utf8(char *bytes, size_t most, PyObject *value)
     return count;
 }
 
-/* Append VALUE's UTF-8, at most LIMIT bytes, to T. Returns the appended part; it is valid as long
- * as T. */
+/* Append VALUE's UTF-8, at most LIMIT bytes, to T. Returns the appended part, which is valid as
+ * long as T. */
 static struct fact_text text_part(struct text *t, PyObject *value, size_t limit)
 {
     const char *from = t->bytes + t->used;
@@ -71,7 +71,7 @@ static struct fact_text text_part(struct text *t, PyObject *value, size_t limit)
     return (struct fact_text){from, count};
 }
 
-/* All of T, likewise. */
+/* Return all of T, which is valid as long as T. */
 static struct fact_text text_all(const struct text *t)
 {
     return (struct fact_text){t->bytes, t->used};
@@ -87,8 +87,9 @@ static bool makes_buffer(PyObject *value)
     return method && !Py_IS_TYPE(method, &PyWrapperDescr_Type);
 }
 
-/* Types and shapes always; values, unless the trace is to be without them, only
- * of builtins, whose repr runs no code of the program. */
+/* Append a description of VALUE to T: its type, and its length or shape. The value itself is added
+ * only for builtin types, whose repr runs no code of the program, and only if --values allows
+ * it. */
 static void text_value(struct text *t, PyObject *value)
 {
     const bool whole = values_kept() == SESSION_VALUES_ALL;
@@ -123,7 +124,7 @@ static void text_value(struct text *t, PyObject *value)
 
 /* ---- facts ---- */
 
-/* Has code with MARK been seen? Is it recorded? */
+/* Are frames recorded, and has code with MARK been seen? */
 static bool is_seen(uintptr_t mark)
 {
     return P.recording && !(tracer_thread && tracer_thread->quiet) && mark & CODE_SEEN;
@@ -134,8 +135,9 @@ static bool recorded(uintptr_t mark)
     return is_seen(mark) && tracer_has_id(mark);
 }
 
-/* Write a fact with the order (ordinals in JSON; NULL: no memory). Limited in number, because
- * guards that fail in turn may change places for ever, and facts take the program's memory. */
+/* Write a fact with the order of ENTRY's guards. ORDINALS is JSON; its text is NULL without memory.
+ * The number of these facts is limited, because guards that fail in turn may change places for
+ * ever, and facts take the program's memory. */
 static void order_fact(struct cache_entry *entry, struct fact_text ordinals, uint64_t clock)
 {
     static int64_t total;
@@ -149,7 +151,7 @@ static void order_fact(struct cache_entry *entry, struct fact_text ordinals, uin
         entry->order_lost = true;
     if (!entry->order_lost)
         tracer_fact(ORDER, .entry = entry->id, .clock = (int64_t)clock, .ordinals = ordinals);
-    else if (before <= ORDERS_MAX && total > ORDERS_MAX) /* once */
+    else if (before <= ORDERS_MAX && total > ORDERS_MAX) /* report the loss once */
         tracer_loss("orders of guards left out: more than 16 MB in this process");
 }
 
@@ -166,7 +168,8 @@ void decision_entry_ordinals(struct cache_entry *entry, PyObject *ordinals)
 void decision_write_actions(struct code_state *state, int64_t region, PyObject *reason)
 {
     struct code_actions actions = code_state_actions(state, region);
-    struct text words; /* large, so not initialised: this runs at each call of skipped code */
+    /* large, so not initialised: this function runs at each call of skipped code */
+    struct text words;
 
     if (!is_seen(state->mark) || actions.written ||
         (actions.own == ACTION_DEFAULT && actions.callees == ACTION_DEFAULT))
@@ -181,7 +184,7 @@ void decision_write_actions(struct code_state *state, int64_t region, PyObject *
                     text_part(&words, values_kept() == SESSION_VALUES_ALL ? reason : NULL, 1000));
 }
 
-/* OBJECT's attribute NAME, if it is a str; or NULL. */
+/* Return OBJECT's attribute NAME, a new reference, if it is a str; otherwise NULL. */
 static PyObject *name_in(PyObject *object, const char *name)
 {
     PyObject *value = tracer_attribute(object, name);
@@ -192,8 +195,9 @@ static PyObject *name_in(PyObject *object, const char *name)
     return value;
 }
 
-/* A backend's name; for a backend WRAPPED by torch, the name of torch.compile's argument. Not its
- * repr, which contains an address. No other attribute of the program's object is read. */
+/* Return a backend's name, a new reference. For a backend WRAPPED by torch the name is the argument
+ * of torch.compile. The repr is not used, because it contains an address. No other attribute of the
+ * program's object is read. */
 static PyObject *backend_name(PyObject *backend, bool wrapped)
 {
     const bool whole = values_kept() == SESSION_VALUES_ALL;
@@ -211,7 +215,8 @@ static PyObject *backend_name(PyObject *backend, bool wrapped)
     return name ? name : PyUnicode_FromString(Py_TYPE(backend)->tp_name);
 }
 
-/* COUNT leaves for GUARD, whose parts are unknown. New reference; NULL: no memory. */
+/* Return a tuple of COUNT leaves for GUARD, whose parts are unknown. A new reference; NULL without
+ * memory. */
 static PyObject *leaves_unknown(PyObject *guard, uint32_t count)
 {
     OWNED PyObject *leaf = Py_BuildValue(
@@ -223,7 +228,8 @@ static PyObject *leaves_unknown(PyObject *guard, uint32_t count)
     return leaves;
 }
 
-/* The birth is (leaves, backend), where a leaf is (kind, source, expression[, user's code]). */
+/* The result is a tuple (leaves, backend), where a leaf is (kind, source, expression[, user's
+ * code]). */
 PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *guard,
                          PyObject *backend)
 {
@@ -243,8 +249,9 @@ PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *gu
         entry->guards = (uint32_t)PyTuple_GET_SIZE(leaves);
     else
         leaves =
-            leaves_unknown(guard, entry->guards); /* foreign code raised, or GUARD is not a tree */
-    /* Torch's compile ids are torch's text; another callback's is a value of the program. */
+            leaves_unknown(guard, entry->guards); /* foreign code raised, or GUARD is no tree */
+    /* Torch's compile ids are torch's text. The compile id of another callback is a value of the
+     * program. */
     if (entry->compile_id && (entry->front->ids_public || values_kept() == SESSION_VALUES_ALL))
         label = PyObject_Str(entry->compile_id);
     PyErr_Clear();
@@ -284,9 +291,9 @@ void decision_entry_born(PyObject *birth, struct cache_entry *entry, const struc
         decision_entry_order(entry, entry->parts->guard, 0);
 }
 
-/* A list of numbers, in JSON, being written to TO. */
+/* A JSON list of numbers that is being written. */
 struct numbers {
-    char *text, *to; /* text: owned, NULL: no memory */
+    char *text, *to; /* text: owned, NULL without memory; to: where the next number goes */
 };
 
 enum { NUMBER_BYTES = sizeof "4294967295, " };
@@ -317,8 +324,8 @@ void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t cl
     free(numbers.text);
 }
 
-/* Is the program at its exit? There weakref.finalize() calls its callbacks for objects that are
- * still alive. */
+/* Is the program exiting? weakref.finalize() then calls its callbacks for objects that are still
+ * alive. */
 static bool at_exit(void)
 {
     compat_frame *frame = compat_current_frame(PyThreadState_Get());
@@ -336,7 +343,8 @@ static bool at_exit(void)
 
 void decision_entry_died(struct cache_entry *entry, const char *cause)
 {
-    if (entry->dead || at_exit()) /* then all go */
+    /* at the program's exit all entries die, which nobody wants to read */
+    if (entry->dead || at_exit())
         return;
     entry->dead = true;
     if (entry->id != ENTRY_UNRECORDED)
@@ -346,17 +354,18 @@ void decision_entry_died(struct cache_entry *entry, const char *cause)
                     .cause = fact_string(cause));
 }
 
-/* The signature id + 1 for the text of LOCALS; equal texts have equal ids. 0: none. */
+/* Return the signature id + 1 for the text of LOCALS. Equal texts have equal ids. Returns 0 if
+ * there is none. */
 static uint32_t signature_of(PyObject *locals)
 {
-    static PyObject *known; /* text -> id */
+    static PyObject *known; /* a dict: text -> id */
     OWNED PyObject *made = known ? NULL : PyDict_New(), *key = NULL, *number = NULL;
     struct text text = {.used = 0};
     PyObject *name, *value;
     Py_ssize_t at = 0;
     uint32_t id = 0;
 
-    while (PyDict_Next(locals, &at, &name, &value)) { /* other holders may change the dict */
+    while (PyDict_Next(locals, &at, &name, &value)) { /* other holders of the dict may change it */
         Py_INCREF(name);
         Py_INCREF(value);
         if (text.used)
@@ -367,9 +376,9 @@ static uint32_t signature_of(PyObject *locals)
         Py_DECREF(name);
         Py_DECREF(value);
     }
-    /* From here on no Python code runs: the keys are bytes. */
+    /* The keys of `known` are bytes, so no Python code runs from here on. */
     if (!known)
-        known = Py_XNewRef(made); /* code that ran above may have made the dict */
+        known = Py_XNewRef(made); /* code that ran above may have made the dict already */
     key = PyBytes_FromStringAndSize(text.bytes, (Py_ssize_t)text.used);
     number = PyLong_FromUnsignedLong(P.signatures);
     value = known && key ? PyDict_GetItem(known, key) : NULL; /* borrowed */
@@ -427,8 +436,8 @@ struct decision_check *decision_add(struct decision *d, struct cache_entry *entr
     return check;
 }
 
-/* Why the entry of CHECK does not fit now: a new list, or NULL. An exception outside Exception, for
- * example from a signal handler, stays pending. */
+/* Find out why the entry of CHECK does not match now. Returns a new list, or NULL. An exception
+ * outside Exception, for example from a signal handler, stays pending. */
 static PyObject *explain(const struct decision *d, const struct decision_check *check)
 {
     struct guard_values values = {.frame = d->frame};
@@ -463,7 +472,8 @@ bool decision_missed(struct decision *d, bool asks)
     return !PyErr_Occurred();
 }
 
-/* The call's function and `self`. Several functions may share one code object and its entries. */
+/* Write a listing with the called function and `self`, because several functions may share one code
+ * object and its entries. */
 static void called_as(const struct decision *d)
 {
     PyCodeObject *code = compat_code(d->frame);
@@ -544,14 +554,14 @@ PyObject *decision_compiling(void)
                                           : Py_NewRef(Py_None);
 }
 
-/* Write CAUSE, a reason why CHECK's entry missed. DECIDED: it ended the check; else it would have
- * failed as well. */
+/* Write CAUSE, a reason why CHECK's entry missed. DECIDED says that this guard ended the check;
+ * otherwise it would have failed as well. */
 static void cause_fact(const struct decision *d, const struct decision_check *check, bool decided,
                        struct fact_CAUSE cause)
 {
-    const bool asked =
-        d->front->observed ||
-        (cause.guard >= 0 && check->failed == UINT32_MAX); /* the failed guard was not seen */
+    const bool asked = d->front->observed ||
+                       /* the check did not tell which guard failed */
+                       (cause.guard >= 0 && check->failed == UINT32_MAX);
 
     cause.compile = d->compile - 1;
     cause.entry = check->entry->id;
@@ -562,8 +572,8 @@ static void cause_fact(const struct decision *d, const struct decision_check *ch
     tracer_put_fact(FACT_CAUSE, &cause);
 }
 
-/* Write why CHECK's entry missed: the guard that decided, and others that would have failed. If the
- * deciding guard was not seen, the first one counts as deciding. */
+/* Write why CHECK's entry missed: the guard that ended the check, and others that would have
+ * failed. If the check did not tell which guard ended it, the first cause counts. */
 static void causes_of(const struct decision *d, const struct decision_check *check)
 {
     int64_t first = check->failed != UINT32_MAX ? (int64_t)check->failed : -1;
@@ -617,7 +627,8 @@ static void causes_of(const struct decision *d, const struct decision_check *che
                                                          : d->front->unexplained)});
 }
 
-/* The message of an exception's VALUE, owned; NULL: reading it could run the program's code. */
+/* Return the message of an exception's VALUE, a new reference. Returns NULL if reading the message
+ * could run the program's code. */
 static PyObject *words_of(PyObject *value)
 {
     PyObject *arguments =
@@ -628,7 +639,7 @@ static PyObject *words_of(PyObject *value)
     return words && PyUnicode_Check(words) ? Py_NewRef(words) : NULL;
 }
 
-/* A callback's exception: its type, and its message if it can be read and recorded. */
+/* Append a callback's exception: its type, and its message if it can be read and recorded. */
 static void text_exception(struct text *t, PyObject *type, PyObject *value)
 {
     OWNED PyObject *words = words_of(value);
@@ -669,7 +680,7 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
             causes_of(d, &d->check[i]);
 }
 
-/* Did torch's stance skip_guard_eval_unsafe forbid a miss? */
+/* Did torch's stance skip_guard_eval_unsafe raise, because there was a miss? */
 static bool is_forbidden(void)
 {
     KEPT struct tracer_exception pending = tracer_exception_aside();
@@ -694,14 +705,15 @@ enum outcome decision_raised(struct decision *d, uint32_t code)
 
 /* ---- words ---- */
 
-/* The program's code has run since: is T still on the same stack? */
+/* Find out which stack of frames T is on, since the program's code has run. */
 static inline __attribute__((always_inline)) void write_begin(struct tracer *t)
 {
     tracer_follow(t, PyThreadState_GET(), NULL);
 }
 
-/* Write COUNT WORDS (whole records, at most RING_MARGIN - 8) if there is room. May release the GIL:
- * values read before are stale. Times in them are full clocks, which need no epoch. */
+/* Write COUNT WORDS if there is room: whole records of at most RING_MARGIN - 8 words. May release
+ * the GIL: values read before are stale. The times in these words are full clocks, so no epoch word
+ * is needed. */
 static inline __attribute__((always_inline)) void put_words(struct tracer *t, const uint64_t *words,
                                                             unsigned count)
 {
@@ -715,7 +727,7 @@ static inline __attribute__((always_inline)) void put_words(struct tracer *t, co
     for (unsigned i = 0; i < count; i++)
         ring[head++ & mask] = words[i];
     t->head = head;
-    /* A: publishes them; matches the collector's B. */
+    /* A: publishes the words; matches the collector's B. */
     atomic_store_explicit(&t->ring->head, head, memory_order_release);
 }
 
@@ -724,7 +736,7 @@ static inline uint64_t check_word(uint32_t entry, enum check_result result)
     return RING_CONTROL_WORD(CONTROL_CHECK, 2, (uint64_t)entry << 8 | result);
 }
 
-/* ENTRY may be NULL. */
+/* Return the first word of a CONTROL_DECISION. ENTRY may be NULL. */
 static inline uint64_t decision_word(const struct cache_entry *entry, unsigned outcome)
 {
     const uint64_t id = entry && entry->id != ENTRY_UNRECORDED ? (uint64_t)entry->id + 1 : 0;
@@ -766,7 +778,8 @@ UNGUARDED void decision_write(struct decision *d, struct tracer *t, enum outcome
     if (d->compile || d->signature)
         put_words(t, (uint64_t[]){RING_CONTROL_WORD(CONTROL_COMPILED, 2, d->compile), d->signature},
                   2);
-    /* The entry was born within its compile, which has the time. */
+    /* If the lookup compiled, its duration includes the compile, during which the entry was
+     * born. */
     put_words(t,
               (uint64_t[]){decision_word(entry, outcome | (observed ? DECISION_OBSERVED : 0)),
                            d->began, tracer_now() - d->began - (d->compile ? 0 : d->ours)},

@@ -1,20 +1,23 @@
-/* tracer/resume/analyse.c -- what the stack and the variables hold before each step of a program.
+/* tracer/resume/analyse.c -- finds out what the stack and the variables may hold before each step
+ * of a bytecode program.
  *
- * Steps are followed from the first one with everything that may be in each slot, and again
- * wherever that becomes more. An exception leads from each step of a span to its handler, with the
- * lower part of the stack. */
+ * A step is an instruction (program.h). The walk starts at the first step. Each step passes the
+ * kinds of values in its slots (enum compat_slot) on to the steps that may follow. A step whose
+ * slots may then hold more kinds than before is visited again. An exception leads from each step of
+ * a span to the span's handler, with the lower part of the stack. */
 #include "tracer/resume/program.h"
 
 enum { MOST_SLOTS = 256 << 20 };
 
-/* The slots as before STEP, to be changed. */
+/* Return a copy of the slots before STEP, which the caller may change. */
 static unsigned char *slots_now(const struct program *p, int32_t step)
 {
     return memcpy(program_slots(p, p->count), program_slots(p, step), (size_t)p->width);
 }
 
-/* The slots may be NOW before STEP, with DEPTH on the stack. False: that makes no sense. */
-static bool lead(struct program *p, const unsigned char *now, int32_t step, int32_t depth)
+/* Note that the slots may be NOW before STEP, with DEPTH slots on the stack. Returns false for
+ * invalid bytecode. */
+static bool merge_state(struct program *p, const unsigned char *now, int32_t step, int32_t depth)
 {
     unsigned char *slots;
     bool more;
@@ -32,7 +35,7 @@ static bool lead(struct program *p, const unsigned char *now, int32_t step, int3
     return true;
 }
 
-/* STEP raises: follow it to its handler. */
+/* Follow an exception that STEP raises to its handler. Returns false for invalid bytecode. */
 static bool follow_raise(struct program *p, int32_t step)
 {
     const int32_t number = p->steps[step].span;
@@ -48,10 +51,11 @@ static bool follow_raise(struct program *p, int32_t step)
         return false;
     now = slots_now(p, step);
     memset(now + p->variables + depth, SLOT_HANDLER, (size_t)pushed);
-    return lead(p, now, span->to, depth + pushed);
+    return merge_state(p, now, span->to, depth + pushed);
 }
 
-/* Follow STEP to where it leads, JUMPing or not. */
+/* Follow the step AT to the next step, or, with JUMP, to its jump target. Returns false for invalid
+ * bytecode. */
 static bool follow(struct program *p, int32_t at, bool jump)
 {
     const struct step *step = &p->steps[at];
@@ -65,10 +69,10 @@ static bool follow(struct program *p, int32_t at, bool jump)
         return false;
     if (!compat_run(step->op, step->arg, now, stack, before, (int)depth))
         return false;
-    return lead(p, now, jump ? step->to : at + 1, (int32_t)depth);
+    return merge_state(p, now, jump ? step->to : at + 1, (int32_t)depth);
 }
 
-/* Follow STEP wherever it leads. */
+/* Follow the step AT to all steps that may come after it. */
 static bool follow_all(struct program *p, int32_t at)
 {
     const struct step *step = &p->steps[at];
@@ -99,7 +103,7 @@ static bool walk(struct program *p)
     return true;
 }
 
-/* How many of CODE's variables are arguments. */
+/* Return how many of CODE's variables are arguments. */
 static int argument_count(const PyCodeObject *code)
 {
     int count = code->co_argcount + code->co_kwonlyargcount;
@@ -111,7 +115,8 @@ static int argument_count(const PyCodeObject *code)
     return count;
 }
 
-/* What variable I of CODE holds at the beginning: arguments have values, free variables cells. */
+/* Return what variable I of CODE holds at the beginning: arguments have values, free variables have
+ * cells. */
 static unsigned char first_slot(const PyCodeObject *code, int32_t i)
 {
     if (i < argument_count(code))
@@ -119,7 +124,8 @@ static unsigned char first_slot(const PyCodeObject *code, int32_t i)
     return _PyLocals_GetKind(code->co_localspluskinds, i) & CO_FAST_FREE ? SLOT_CELL : SLOT_NULL;
 }
 
-/* Walk from the beginning, then, if FIRST is not there, from FIRST alone. */
+/* Walk from the beginning. Then, if FIRST is not 0, forget what was reached and walk from FIRST
+ * alone. */
 static bool walk_all(struct program *p, int32_t first)
 {
     unsigned char *now = slots_now(p, 0);
@@ -128,13 +134,13 @@ static bool walk_all(struct program *p, int32_t first)
     memset(p->depth, -1, sizeof *p->depth * (size_t)p->count);
     for (int32_t i = 0; i < p->variables; i++)
         now[i] = first_slot(p->code, i);
-    if (!lead(p, now, 0, 0) || !walk(p))
+    if (!merge_state(p, now, 0, 0) || !walk(p))
         return false;
     if (!first)
         return true;
     depth = p->depth[first];
     memset(p->depth, -1, sizeof *p->depth * (size_t)p->count);
-    return lead(p, program_slots(p, first), first, depth) && walk(p);
+    return merge_state(p, program_slots(p, first), first, depth) && walk(p);
 }
 
 int program_open(struct program *p, PyCodeObject *code, int32_t first)
@@ -152,5 +158,5 @@ int program_open(struct program *p, PyCodeObject *code, int32_t first)
         PyErr_NoMemory();
         return -1;
     }
-    return first >= 0 && first < p->count && walk_all(p, first) ? 0 : program_is_none();
+    return first >= 0 && first < p->count && walk_all(p, first) ? 0 : program_set_invalid();
 }

@@ -1,9 +1,12 @@
-/* tracer/resume/links.c -- what runs between the two parts of a split function.
+/* tracer/resume/links.c -- the two functions that connect the parts of a split function: leave()
+ * and enter().
  *
- * Values are moved: the first part's frame keeps none, and the tuple in which they go releases
- * them when the second part has them (enter). So each dies when it would have died in the function
- * as it was. While the second part runs, the first one's frame is passed over by tracebacks,
- * sys._getframe() and the like, and does not count against the recursion limit. */
+ * The first part calls leave(), which hands its variables over and calls the second part, the
+ * resume function. The resume function begins with a call of enter(). Values are moved: the first
+ * part's frame keeps none, and enter() releases the tuple in which they were handed over. So each
+ * value dies when it would have died in the original function. While the second part runs, the
+ * first part's frame is hidden from tracebacks, sys._getframe() and the like, and does not count
+ * against the recursion limit. */
 #include "tracer/compat/bytecode.h"
 #include "tracer/resume/resume.h"
 
@@ -20,8 +23,9 @@ static Py_ssize_t link_number(PyObject *link, enum link number)
 
 /* ---- from the first part ---- */
 
-/* The variable of CODE with NAME whose kind is, or is not, that of a cell; -1: there is none. */
-static int find(PyCodeObject *code, PyObject *name, bool cell)
+/* Return the number of CODE's variable NAME, or -1. With CELL look among cell and free variables
+ * only, otherwise among the others only. */
+static int find_variable(PyCodeObject *code, PyObject *name, bool cell)
 {
     for (int i = 0; i < code->co_nlocalsplus; i++)
         if (!(_PyLocals_GetKind(code->co_localspluskinds, i) & (CO_FAST_CELL | CO_FAST_FREE)) ==
@@ -31,16 +35,17 @@ static int find(PyCodeObject *code, PyObject *name, bool cell)
     return -1;
 }
 
-/* VALUE, which was in the stack's slot NAME (owned here), or an iterator at the place where the
- * slot above says that it is. */
-static PyObject *iterated(compat_frame *frame, PyObject *name, PyObject *value)
+/* Return VALUE, which was in the stack slot NAME, or an iterator over VALUE. In CPython 3.15 a list
+ * or tuple can be iterated without an iterator; the slot above then holds the index. Steals VALUE;
+ * returns a new reference. */
+static PyObject *with_position(compat_frame *frame, PyObject *name, PyObject *value)
 {
     const char *text = PyUnicode_AsUTF8(name);
     OWNED PyObject *above =
         text ? PyUnicode_FromFormat(TEMPORARY "%ld", strtol(text + strlen(TEMPORARY), NULL, 10) + 1)
              : NULL;
     OWNED PyObject *iterator = NULL, *set = NULL;
-    int at = above ? find(compat_code(frame), above, false) : -1;
+    int at = above ? find_variable(compat_code(frame), above, false) : -1;
     Py_ssize_t index = at < 0 ? -1 : compat_take_index(frame, at);
 
     if (index < 0)
@@ -61,46 +66,48 @@ static bool is_cell(PyCodeObject *code, int variable)
     return _PyLocals_GetKind(code->co_localspluskinds, variable) & CO_FAST_CELL;
 }
 
-/* FRAME's variable for number I of RESUME, of which STACK and those behind it are slots of the
- * stack. A cell is taken for a free variable. */
-static PyObject *take(compat_frame *frame, PyCodeObject *resume, int i, int stack)
+/* Take from FRAME the value for variable I of RESUME. Variables from STACK on stand for slots of
+ * the stack. For a free variable take the cell. Returns a new reference, UNBOUND if there is no
+ * value; or NULL with an exception. */
+static PyObject *take_variable(compat_frame *frame, PyCodeObject *resume, int i, int stack)
 {
     PyObject *name = PyTuple_GET_ITEM(resume->co_localsplusnames, i);
     PyObject *value;
     int kind = _PyLocals_GetKind(resume->co_localspluskinds, i);
-    int at = find(compat_code(frame), name, kind & (CO_FAST_CELL | CO_FAST_FREE));
+    int at = find_variable(compat_code(frame), name, kind & (CO_FAST_CELL | CO_FAST_FREE));
 
     if (at < 0)
         return PyErr_Format(PyExc_RuntimeError,
                             "a resume function is called by code that has no variable '%U'", name);
     value = compat_local(frame, at);
     if (!(kind & CO_FAST_FREE) && value && is_cell(compat_code(frame), at))
-        return Py_NewRef(UNBOUND); /* it comes by its cell */
+        return Py_NewRef(UNBOUND); /* its cell is handed over instead */
     if (kind & CO_FAST_FREE && !(value && PyCell_Check(value)))
         return PyCell_New(NULL);
-    /* CPython reads f_locals through it as long as FRAME lives. */
+    /* leave it, because CPython reads f_locals through this cell as long as FRAME lives */
     if (value && is_free(compat_code(frame), at))
         return Py_NewRef(value);
     value = compat_take_local(frame, at);
-    /* A debugger may send FRAME back from its last instruction. */
+    /* A debugger may make FRAME jump back, so it needs a cell there. */
     if (kind & CO_FAST_FREE) {
         PyObject *empty = PyCell_New(NULL);
         if (!empty)
             PyErr_Clear();
         compat_give_local(frame, at, empty);
     }
-    return !value ? Py_NewRef(UNBOUND) : i < stack ? value : iterated(frame, name, value);
+    return !value ? Py_NewRef(UNBOUND) : i < stack ? value : with_position(frame, name, value);
 }
 
-/* Those for COUNT of RESUME's variables from FIRST on, and then UNBOUND if it is MARKED: a new
- * tuple. The stack first: it may borrow from variables. */
+/* Take the values for COUNT of RESUME's variables from number FIRST on. Returns a new tuple, which
+ * ends with UNBOUND if MARKED. The variables that stand for the stack come first, because stack
+ * slots may borrow from variables. */
 static PyObject *variables_take(compat_frame *frame, PyCodeObject *resume, int first, int count,
                                 int stack, bool marked)
 {
     PyObject *taken = PyTuple_New(count + marked);
 
     for (int i = count - 1; i >= 0 && taken; i--) {
-        PyObject *value = take(frame, resume, first + i, stack);
+        PyObject *value = take_variable(frame, resume, first + i, stack);
         if (value)
             PyTuple_SET_ITEM(taken, i, value);
         else
@@ -111,7 +118,8 @@ static PyObject *variables_take(compat_frame *frame, PyCodeObject *resume, int f
     return taken;
 }
 
-/* The constant of CODE that is a call of FUNCTION for SELF, or for anything if that is NULL. */
+/* Return CODE's constant that is the built-in FUNCTION with `self` SELF, or with any `self` if SELF
+ * is NULL. */
 static PyObject *find_constant(PyCodeObject *code, PyCFunction function, PyObject *self)
 {
     for (Py_ssize_t i = PyTuple_GET_SIZE(code->co_consts) - 1; i >= 0; i--) {
@@ -124,8 +132,9 @@ static PyObject *find_constant(PyCodeObject *code, PyCFunction function, PyObjec
     return NULL;
 }
 
-/* A program can find the function of a resume function's frame (gc.get_objects()), which has no
- * closure any more, and whose stack slots only leave() knows. */
+/* The call of a resume function by anybody but leave(). A program can find the function of a resume
+ * function's frame (gc.get_objects()). Its closure is gone, and only leave() knows the values of
+ * its stack slots. */
 static PyObject *refuse_call(PyObject *function, PyObject *const *args, size_t count,
                              PyObject *names)
 {
@@ -135,11 +144,11 @@ static PyObject *refuse_call(PyObject *function, PyObject *const *args, size_t c
 
 static PyObject *leave(PyObject *object, PyObject *ignored)
 {
-    PyCodeObject *resume = (PyCodeObject *)object; /* make_leave() checked the type */
+    PyCodeObject *resume = (PyCodeObject *)object; /* make_leave() has checked the type */
     PyThreadState *ts = PyThreadState_Get();
     compat_frame *frame = compat_current_frame(ts);
     PyObject *const link = link_of(resume);
-    /* all, or none */
+    /* either all arguments are keyword-only or none is */
     const int named = resume->co_kwonlyargcount;
     const int arguments = resume->co_argcount + named;
     const int cell_count = resume->co_nfreevars;
@@ -163,7 +172,8 @@ static PyObject *leave(PyObject *object, PyObject *ignored)
     if (cell_count)
         Py_XSETREF(function->func_closure, Py_NewRef(cells));
     Py_CLEAR(cells);
-    Py_XSETREF(function->func_doc, handed); /* nobody sees the function; let_go() looks there */
+    /* enter() releases this tuple there; no one sees the function's __doc__ */
+    Py_XSETREF(function->func_doc, handed);
     handed = NULL;
     call = function->vectorcall;
     function->vectorcall = refuse_call;
@@ -177,16 +187,18 @@ static PyObject *leave(PyObject *object, PyObject *ignored)
 
 /* ---- to the second part ---- */
 
-/* The function made by leave() that FRAME is a call of releases what it was for. False: FRAME is
- * a call of another function, or has been entered before (a debugger jumped to its first line). */
-static bool let_go(compat_frame *frame)
+/* Release the closure and the values of the function that leave() made, which FRAME is a call of.
+ * Returns false if FRAME is a call of another function, or was entered before, for example because
+ * a debugger jumped to its first line. */
+static bool release_handed(compat_frame *frame)
 {
     PyFunctionObject *function = compat_function(frame);
     PyObject *handed = PyFunction_Check(function) ? function->func_doc : NULL;
     bool is_marked = handed && PyTuple_CheckExact(handed) && PyTuple_GET_SIZE(handed) > 0;
 
     is_marked = is_marked && PyTuple_GET_ITEM(handed, PyTuple_GET_SIZE(handed) - 1) == UNBOUND;
-    is_marked = is_marked && function->vectorcall == refuse_call; /* __doc__ is anybody's to set */
+    /* the program may have set __doc__ */
+    is_marked = is_marked && function->vectorcall == refuse_call;
     if (is_marked) {
         Py_CLEAR(function->func_closure); /* the frame has the cells */
         Py_CLEAR(function->func_doc);
@@ -205,18 +217,19 @@ int link_enter_again(PyFunctionObject *function, PyObject *closure)
     return 0;
 }
 
-/* Put the cell that came as free variable FREE into its own place, where MAKE_CELL has just made
- * another one. What is in that one is of no account: f_locals may have been written since. */
+/* Move the cell that was handed over as free variable FREE to the variable of that name, where
+ * MAKE_CELL has just made another cell. The content of that other cell is dropped; only a write
+ * through f_locals can have set it. */
 static void place_cell(compat_frame *frame, PyCodeObject *code, int free)
 {
-    const int at = find(code, PyTuple_GET_ITEM(code->co_localsplusnames, free), true);
+    const int at = find_variable(code, PyTuple_GET_ITEM(code->co_localsplusnames, free), true);
 
-    if (at == free) /* a free variable of the original */
+    if (at == free) /* it is a free variable of the original function, too */
         return;
     compat_drop_local(frame, at);
     compat_give_local(frame, at, Py_XNewRef(compat_local(frame, free)));
-    /* f_locals has each name once, or finds the same cell under both, so that writing both from one
-     * dict changes nothing. */
+    /* Up to 3.12 both stay: f_locals finds the same cell under both, so writing both from one dict
+     * changes nothing. Later f_locals must find each name once. */
     if (COMPAT_FREE_MAY_BE_NULL)
         compat_drop_local(frame, free);
 }
@@ -230,16 +243,17 @@ static PyObject *enter(PyObject *link, PyObject *ignored)
     const char *filled = PyBytes_AS_STRING(PyTuple_GET_ITEM(link, LINK_FILLED));
     bool lacks = false;
 
-    if (!code || link_of(code) != link || !let_go(frame))
+    if (!code || link_of(code) != link || !release_handed(frame))
         return PyErr_Format(PyExc_RuntimeError, "only a resume function may call this, once");
     for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; i++)
         place_cell(frame, code, i);
     for (int i = 0; i < code->co_nlocalsplus + depth;
-         i++) { /* the stack lies behind the variables */
+         i++) { /* the stack's slots lie behind the variables */
         const bool is_argument = i >= locals && i < code->co_argcount + code->co_kwonlyargcount;
         if (!is_argument && compat_local(frame, i) != UNBOUND)
             continue;
-        /* A program has unbound the first part's variable (f_locals): CPython would call a NULL. */
+        /* The program has deleted the first part's variable for this slot through f_locals; CPython
+         * would call a NULL. */
         if (i >= code->co_nlocalsplus && filled[i - code->co_nlocalsplus])
             lacks = true;
         else

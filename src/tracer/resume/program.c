@@ -1,6 +1,7 @@
 /* tracer/resume/program.c -- reads and writes bytecode. See program.h.
  *
- * A program made the code, perhaps by hand: nothing in it is believed. */
+ * The code object may have been made by the traced program, perhaps by hand, so nothing in it is
+ * believed. */
 #include "tracer/resume/program.h"
 
 #include "tracer/tracer.h"
@@ -17,7 +18,8 @@ void program_close(struct program *p)
 
 /* ---- reading ---- */
 
-/* One instruction at *UNIT, which becomes the next: one step, or two. */
+/* Read the instruction at *UNIT into one step or two, and move *UNIT behind it. Returns false for
+ * invalid bytecode. */
 static bool read_step(struct program *p, const unsigned char *bytes, int32_t *unit)
 {
     struct step *step = &p->steps[p->count];
@@ -38,7 +40,8 @@ static bool read_step(struct program *p, const unsigned char *bytes, int32_t *un
     is = &compat_ops[op];
     size = at - *unit;
     at += compat_caches(op);
-    to = is->jumps ? at + (int64_t)is->jumps * arg : -1; /* a unit for now */
+    /* counted in code units; join_step() turns it into a step */
+    to = is->jumps ? at + (int64_t)is->jumps * arg : -1;
     if (at > p->units || !op)
         return false;
     if (arg > INT32_MAX || size > 4)
@@ -65,7 +68,7 @@ static bool read_step(struct program *p, const unsigned char *bytes, int32_t *un
     return true;
 }
 
-/* The step at UNIT; the end of the code has one, too. */
+/* Return the step that begins at UNIT, or -1. The end of the code counts as a step. */
 static int32_t step_of(const struct program *p, int64_t unit)
 {
     if (unit > p->units)
@@ -73,7 +76,7 @@ static int32_t step_of(const struct program *p, int64_t unit)
     return unit == p->units ? p->count : p->step_at[unit];
 }
 
-/* The four numbers of a row of the exception table, at *AT, which moves on. */
+/* Read the four numbers of a row of the exception table at *AT, and move *AT behind them. */
 static bool read_row(const unsigned char **at, const unsigned char *end, uint32_t numbers[4])
 {
     for (int i = 0; i < 4; i++)
@@ -109,17 +112,17 @@ static bool read_spans(struct program *p)
     return true;
 }
 
-int program_is_none(void)
+int program_set_invalid(void)
 {
     PyErr_SetString(PyExc_ValueError, "its bytecode is none that CPython's compiler makes");
     return -1;
 }
 
-/* Memory for the program of CODE, whose bytecode has P->units. */
+/* Allocate memory for the program of CODE, whose bytecode has P->units. */
 static bool take_memory(struct program *p, const PyCodeObject *code)
 {
     const size_t units = (size_t)p->units + 1;
-    /* a byte for each number */
+    /* each row takes at least a byte for each of its numbers */
     const size_t spans = (size_t)PyBytes_GET_SIZE(code->co_exceptiontable) + 1;
 
     p->steps = malloc(sizeof *p->steps * 2 * units);
@@ -133,7 +136,7 @@ static bool take_memory(struct program *p, const PyCodeObject *code)
     return true;
 }
 
-/* Make the jump of STEP lead to a step instead of a unit. False: STEP makes no sense. */
+/* Turn the jump target of STEP from a unit into a step. Returns false if STEP is invalid. */
 static bool join_step(struct program *p, struct step *step)
 {
     if (step->to >= 0) {
@@ -170,7 +173,7 @@ int program_read(struct program *p, PyCodeObject *code)
     if (!take_memory(p, code))
         return -1;
     if (!read_steps(p, (const unsigned char *)PyBytes_AS_STRING(bytes)))
-        return program_is_none();
+        return program_set_invalid();
     return 0;
 }
 
@@ -210,7 +213,7 @@ struct step *program_keep(struct program *p, int32_t step)
     return kept;
 }
 
-/* Each step gets its place. */
+/* Give each new step its unit. */
 static void place_steps(struct program *p)
 {
     p->units = 0;
@@ -221,13 +224,14 @@ static void place_steps(struct program *p)
     }
 }
 
-/* The unit of the new code where the step TO, which was read, stands now. */
+/* Return the unit of the new code at which TO, a step of the code that was read, stands now. */
 static int32_t unit_of(const struct program *p, int32_t to)
 {
     return p->made[p->steps[to].at].at;
 }
 
-/* Each step gets its place, and jumps their arguments. */
+/* Give each new step its unit, and each jump its argument. A longer argument moves later steps, so
+ * repeat until no step grows. */
 static void arrange(struct program *p)
 {
     bool grown = true;
@@ -259,7 +263,7 @@ static void write_code(const struct program *p, FILE *out)
     }
 }
 
-/* Six bits a byte, the highest first. */
+/* Write a number of the exception table: six bits a byte, the highest first. */
 static void write_number(uint32_t number, int flag, FILE *out)
 {
     for (int shift = 30; shift >= 0; shift -= 6)
@@ -293,7 +297,7 @@ static void write_spans(const struct program *p, FILE *out)
     }
 }
 
-/* The lowest first, as the line table has them. */
+/* Write a number of the line table: six bits a byte, the lowest first. */
 static void write_low(uint32_t number, FILE *out)
 {
     for (; number > 63; number >>= 6)
@@ -301,7 +305,7 @@ static void write_low(uint32_t number, FILE *out)
     putc_unlocked((int)number, out);
 }
 
-/* A place in the source; -1: none. */
+/* A place in the source; a number is -1 if it is not known. */
 struct place {
     int line;
     int last_line;
@@ -309,7 +313,7 @@ struct place {
     int last_column;
 };
 
-/* Number I of POSITION, one of co_positions(); -1: None. */
+/* Return number I of POSITION, an item of co_positions(), or -1 if it is None. */
 static int position_number(PyObject *position, int i)
 {
     PyObject *number = PyTuple_GET_ITEM(position, i);
@@ -325,7 +329,8 @@ static struct place place_of(PyObject *position)
                           .last_column = position_number(position, 3)};
 }
 
-/* UNITS of code, 8 at most, are of PLACE. LINE: that of the units before. */
+/* Write a row of the line table: UNITS of code, at most 8, are at PLACE. LINE is the line of the
+ * row before. */
 static void write_place(int units, const struct place *place, int line, FILE *out)
 {
     const int kind = place->line < 0 ? 15 : 14;
@@ -340,7 +345,7 @@ static void write_place(int units, const struct place *place, int line, FILE *ou
     write_low((uint32_t)(place->last_column + 1), out);
 }
 
-/* A RESUME that was put has the place of a function's beginning. */
+/* Write the line table. A new RESUME gets the place of a function's first RESUME. */
 static void write_lines(const struct program *p, FILE *out)
 {
     OWNED PyObject *positions = PyObject_CallMethod((PyObject *)p->code, "co_positions", NULL);
@@ -368,7 +373,8 @@ static void write_lines(const struct program *p, FILE *out)
     }
 }
 
-/* Under NAME in CHANGES. */
+/* Call WRITE for P, and store the bytes that it wrote under NAME in CHANGES. Returns -1 with an
+ * exception. */
 static int put_written(const struct program *p, void (*write)(const struct program *, FILE *),
                        PyObject *changes, const char *name)
 {

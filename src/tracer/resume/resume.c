@@ -50,8 +50,9 @@ static PyObject *steps(PyObject *module, PyObject *args)
     return good ? Py_NewRef(list) : NULL;
 }
 
-/* PART is next: the number of a step of P; ~ that of one, or of no step: what jumps there leads
- * here; or a new step. */
+/* Add PART to the new code. PART is the number of a step of P, which is added; or ~number, and
+ * jumps to that step lead to the next part; or a tuple that describes a new step. MOVED has the new
+ * number of each variable. */
 static bool put_part(struct program *p, PyObject *part, PyObject *moved)
 {
     int op;
@@ -67,7 +68,7 @@ static bool put_part(struct program *p, PyObject *part, PyObject *moved)
     }
     const long number = PyLong_AsLong(part);
     if (number < 0)
-        return program_lead(p, (int32_t)~number), true;
+        return program_redirect(p, (int32_t)~number), true;
     struct step *step = program_keep(p, (int32_t)number);
     if (compat_ops[step->op].has_variable)
         step->arg = (uint32_t)PyLong_AsLong(PyTuple_GET_ITEM(moved, step->arg));
@@ -85,8 +86,8 @@ static PyObject *make(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O!O!O!:_make", &PyCode_Type, &code, &PyTuple_Type, &parts,
                           &PyTuple_Type, &moved, &PyDict_Type, &changes))
         return NULL;
-    good =
-        !program_read(&p, code) && (PyTuple_GET_SIZE(moved) == p.variables || !program_is_none());
+    good = !program_read(&p, code) &&
+           (PyTuple_GET_SIZE(moved) == p.variables || !program_set_invalid());
     for (Py_ssize_t i = 0; good && i < PyTuple_GET_SIZE(parts); i++)
         good = put_part(&p, PyTuple_GET_ITEM(parts, i), moved);
     if (good)
@@ -120,8 +121,8 @@ static PyObject *read_steps(PyObject *module, PyObject *code)
 {
     OWNED PyObject *list = PyList_New(0);
     struct program p = {0};
-    bool good =
-        list && (PyCode_Check(code) ? !program_read(&p, (PyCodeObject *)code) : !program_is_none());
+    bool good = list && (PyCode_Check(code) ? !program_read(&p, (PyCodeObject *)code)
+                                            : !program_set_invalid());
 
     for (int32_t i = 0; good && i < p.count; i++) {
         const struct step *step = &p.steps[i];

@@ -1,46 +1,48 @@
-/* tracer/resume/resume.h -- for dyntrace.resume: what a split function needs when it runs, and what
- * splits it.
+/* tracer/resume/resume.h -- for dyntrace.resume: splits functions, and connects the two parts when
+ * they run.
  *
- * Runs in: the traced process, under the GIL. The shim's place only (tracer/place.c). */
+ * Runs in: the traced process, under the GIL. Works in PLACE_HOME only (tracer/place.c). */
 #ifndef DYNTRACE_RESUME_RESUME_H
 #define DYNTRACE_RESUME_RESUME_H
 
 #include "tracer/tracer.h"
 
-/* What a variable or a slot of the stack without a value is handed over as. */
+/* What is handed over for a variable or a stack slot without a value. */
 extern PyTypeObject resume_unbound;
 #define UNBOUND ((PyObject *)&resume_unbound)
 
-/* Both parts call a constant without arguments. The first one, when its stack is in variables,
- * TEMPORARY and the number of the slot: leave, of the resume function's code, which hands the
- * frame's variables over and returns what the resume function returns. The second one, when the
- * stack is back in its place: enter, of its link. */
+/* Each part calls a constant without arguments. The first part stores its stack in variables, named
+ * TEMPORARY and the number of the slot, and calls leave(), whose `self` is the resume function's
+ * code. leave() hands the frame's variables over and returns the resume function's result. The
+ * second part puts the stack back in place and calls enter(), whose `self` is the link. */
 extern PyMethodDef leave_method, enter_method;
 #define TEMPORARY "___stack"
 
-/* What a resume function knows: a tuple. */
+/* What a resume function knows about the split: the items of a tuple, its link. */
 enum link {
     LINK_ORIGIN, /* weak reference to the code that was split */
-    LINK_FIRST,  /* the step of the original at which it goes on */
-    LINK_LOCALS, /* arguments that are variables; the others are slots of the stack */
-    LINK_DEPTH,  /* of the stack */
-    LINK_FILLED, /* bytes: 1 for each slot of the stack that must have a value */
-    /* a list of a weak reference to the resume function's code, when that is made: a copy is none
-     * */
+    LINK_FIRST,  /* the step of the original code at which the resume function continues */
+    LINK_LOCALS, /* number of arguments that are variables; the others are slots of the stack */
+    LINK_DEPTH,  /* depth of the stack */
+    LINK_FILLED, /* bytes: 1 for each stack slot that must have a value */
+    /* a list with a weak reference to the resume function's code, from which a copy of the code is
+     * told apart */
     LINK_ITSELF,
 };
-/* That of a resume function or its prefix: borrowed; NULL: CODE is none. */
+/* Return the link of a resume function or of its prefix, borrowed. Returns NULL if CODE is
+ * neither. */
 PyObject *link_of(PyCodeObject *code);
-/* The code that the resume function with LINK was made from: a new reference, or NULL, it is gone.
- * */
+/* Return the code that was split into the resume function with LINK and its prefix: a new
+ * reference, or NULL if it is gone. */
 PyCodeObject *link_origin(PyObject *link);
 
-/* FUNCTION's frame, which is entered, begins once more, with CLOSURE (or NULL). -1: no memory. */
+/* Prepare the running frame of FUNCTION to begin once more, with CLOSURE, which may be NULL.
+ * Returns -1 without memory. */
 int link_enter_again(PyFunctionObject *function, PyObject *closure);
 
 extern PyMethodDef resume_methods[];
 int resume_types_ready(PyObject *module);
-/* Fill in what the base calls: tracer/hooks.h. */
+/* Fill in the resume members of tracer/hooks.h. */
 void resume_register(void);
 
 #endif
