@@ -2,21 +2,22 @@
  *
  * Runs in: the traced process, under the GIL.
  *
- * python/dyntrace/_guard_words.py hands over plain tuples, in the order of ordinals:
+ * python/dyntrace/_guard_words.py passes a plain tuple for each guard, in the order of ordinals:
  *
  *     (kind, paths, may run the program's code, objects, constant, number, limit)
  *     ("TYPE_MATCH", ((("l", "x", 1), (".", "mode", 2)),), False, ((str, "class str died, which
  *     ..."),), None, 0, 0)
  *
- * A path is a tuple of steps (what, key, position in the program's own numbering): one of L, G, B
- * (builtins), S (a host's state, key is a callable) or l, a local variable; then "." attribute, "["
- * item, "(" call, "m" a method's call. An object is held weakly; it comes with the reason text for
- * its death, or None. */
+ * A path is a tuple of steps (what, key, position in the numbering of dyntrace.guards). The first
+ * step is one of L (all locals), G (globals), B (builtins), S (a state of the host; key is a
+ * callable), l (a local variable), c (a free variable's cell). Further steps are "." (attribute),
+ * "[" (item), "(" (call), "m" (call of a method). An object to compare with is held weakly. It
+ * comes with the text that says why an entry becomes invalid when the object dies, or is None. */
 #include "tracer/guards/tree.h"
 
 /* ---- nodes ---- */
 
-/* Free what NODE holds. */
+/* Free what NODE holds, and all nodes below it. */
 static void node_clear(struct guard_node *node)
 {
     for (uint32_t i = 0; i < node->child_count; i++) {
@@ -49,7 +50,8 @@ static bool is_named(int kind)
     return kind == STEP_LOCAL || kind == STEP_CELL || kind == STEP_ATTRIBUTE || kind == STEP_METHOD;
 }
 
-/* PARENT's child for a step, number AT of a path; created if missing. NULL: no memory. */
+/* Return PARENT's child for the step (KIND, KEY), and make it if it is missing. AT is the number of
+ * the step in its path. Returns NULL with MemoryError. */
 static struct guard_node *node_get(struct guard_node *parent, enum guard_step_kind kind,
                                    PyObject *key, int at)
 {
@@ -72,7 +74,7 @@ static struct guard_node *node_get(struct guard_node *parent, enum guard_step_ki
     node->slot = -1;
     node->at = at;
     if (kind == STEP_ITEM && PyLong_CheckExact(key)) {
-        /* saturated: out of range as well */
+        /* an int too large for an index becomes the largest index, which is out of range as well */
         node->step.index = PyNumber_AsSsize_t(key, NULL);
         PyErr_Clear();
     }
@@ -82,10 +84,11 @@ static struct guard_node *node_get(struct guard_node *parent, enum guard_step_ki
     return node;
 }
 
-/* The node at the end of PATH; creates missing nodes. NULL with an exception. */
+/* Return the node at the end of PATH, and make missing nodes. Returns NULL with an exception. */
 static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
 {
-    static const char letters[] = "LGBSlc.[m("; /* enum guard_step_kind, from STEP_LOCALS on */
+    /* in the order of enum guard_step_kind, from STEP_LOCALS on */
+    static const char letters[] = "LGBSlc.[m(";
     struct guard_node *node = &tree->top;
     Py_ssize_t count = PyTuple_Check(path) ? PyTuple_GET_SIZE(path) : 0;
 
@@ -113,8 +116,8 @@ static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
 
 /* ---- objects that the tree names, and what becomes invalid when one dies ---- */
 
-/* Invalidate the objects that TREE guards, because the object of REF is dead; with REF NULL: if any
- * object that TREE names is dead. */
+/* Invalidate the objects bound to TREE, because the object that REF refers to is dead. With REF
+ * NULL: invalidate them if any object that TREE names is dead. */
 static void invalidate_bound(struct guard_tree *tree, PyObject *ref)
 {
     const struct guard_identity *dead = NULL;
@@ -132,7 +135,8 @@ static void invalidate_bound(struct guard_tree *tree, PyObject *ref)
     reason = PyUnicode_AsUTF8(death);
     PyErr_Clear();
     while (tree->bound_count) {
-        struct guard_bound bound = tree->bound[--tree->bound_count]; /* takes over its reference */
+        /* takes over the tree's reference */
+        struct guard_bound bound = tree->bound[--tree->bound_count];
         bound.to->invalidate(bound.object, reason ? reason : "a guarded object died");
         Py_DECREF(bound.object);
     }
@@ -140,7 +144,7 @@ static void invalidate_bound(struct guard_tree *tree, PyObject *ref)
 }
 
 /* The callback of weak references. CAPSULE's context is the tree, or NULL once the tree is gone. A
- * tree without references is being freed. */
+ * tree with a reference count of 0 is being freed. */
 static PyObject *object_died(PyObject *capsule, PyObject *ref)
 {
     PyObject *tree = PyCapsule_GetContext(capsule);
@@ -177,7 +181,7 @@ static int leaves_add(struct guard_leaves *leaves, struct guard_leaf *leaf)
     return 0;
 }
 
-/* Give each source of the relation a slot for its value. */
+/* Give each source of LEAF, a relation, a slot for its value. */
 static int take_slots(struct guard_tree *tree, struct guard_leaf *leaf, PyObject *paths)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(paths);
@@ -200,10 +204,10 @@ static int take_slots(struct guard_tree *tree, struct guard_leaf *leaf, PyObject
     return leaves_add(&tree->relations, leaf);
 }
 
-/* Make OBJECT LEAF's identity INDEX. When OBJECT dies, the object bound to the tree becomes invalid
- * with reason DEATH. */
-static int identify(struct guard_tree *tree, struct guard_leaf *leaf, int index, PyObject *object,
-                    PyObject *death)
+/* Make OBJECT LEAF's identity number INDEX. When OBJECT dies, the object bound to the tree becomes
+ * invalid with reason DEATH. */
+static int set_identity(struct guard_tree *tree, struct guard_leaf *leaf, int index,
+                        PyObject *object, PyObject *death)
 {
     struct guard_identity *identity = &leaf->is[index];
     bool immortal =
@@ -251,7 +255,7 @@ static int leaf_add(struct guard_tree *tree, PyObject *guard)
     for (int i = 0; i < 2 && i < PyTuple_GET_SIZE(objects); i++)
         if (PyTuple_GET_ITEM(objects, i) != Py_None &&
             (!PyArg_ParseTuple(PyTuple_GET_ITEM(objects, i), "OU", &object, &death) ||
-             identify(tree, leaf, i, object, death)))
+             set_identity(tree, leaf, i, object, death)))
             return -1;
     if (guard_prepare(leaf, name))
         return -1;
@@ -282,7 +286,7 @@ int guard_tree_bind(PyObject *object_tree, PyObject *object, const struct guard_
     struct guard_tree *tree = (struct guard_tree *)object_tree;
     struct guard_bound *more;
 
-    for (uint32_t i = 0; i < tree->bound_count;) /* drop objects that died before */
+    for (uint32_t i = 0; i < tree->bound_count;) /* drop objects that have become invalid */
         if (tree->bound[i].to->is_valid(tree->bound[i].object)) {
             i++;
         } else {
@@ -297,7 +301,8 @@ int guard_tree_bind(PyObject *object_tree, PyObject *object, const struct guard_
     }
     tree->bound = more;
     tree->bound[tree->bound_count++] = (struct guard_bound){Py_NewRef(object), to};
-    invalidate_bound(tree, NULL); /* an object may have died before the binding */
+    /* an object that the tree names may have died before the binding */
+    invalidate_bound(tree, NULL);
     return 0;
 }
 
@@ -308,7 +313,7 @@ static int tree_clear(PyObject *self)
     struct guard_tree *tree = (struct guard_tree *)self;
     struct guard_tree old = *tree;
 
-    if (tree->checking) /* a finaliser has resurrected it, and another thread checks it */
+    if (tree->checking) /* a finaliser has resurrected the tree, and another thread checks it */
         return 0;
 
     /* Freeing may run code that sees the tree, so empty the tree first. */
@@ -418,18 +423,19 @@ static void each_leaf(const struct guard_leaves *leaves, void (*add)(void *, uin
         add(context, leaves->at[i]->ordinal);
 }
 
-static void each_below(const struct guard_node *node, void (*add)(void *, uint32_t), void *context)
+static void each_leaf_below(const struct guard_node *node, void (*add)(void *, uint32_t),
+                            void *context)
 {
     each_leaf(&node->leaves, add, context);
     for (uint32_t i = 0; i < node->child_count; i++)
-        each_below(node->children[i], add, context);
+        each_leaf_below(node->children[i], add, context);
 }
 
 void guard_tree_each(PyObject *self, void (*add)(void *, uint32_t), void *context)
 {
     struct guard_tree *tree = (struct guard_tree *)self;
 
-    each_below(&tree->top, add, context);
+    each_leaf_below(&tree->top, add, context);
     each_leaf(&tree->relations, add, context);
 }
 
@@ -452,7 +458,7 @@ uint32_t guard_tree_moves(PyObject *tree)
     return ((struct guard_tree *)tree)->moves;
 }
 
-/* Check the tree for a dict. False with an exception. */
+/* Check the tree for a dict of variables. Returns false with an exception. */
 static bool check_dict(PyObject *self, PyObject *locals, struct guard_outcome *outcome)
 {
     struct guard_values values = {.locals = locals};

@@ -3,26 +3,26 @@
  * Runs in: the traced process, under the GIL.
  *
  * Guards may run the program's code (tracer/evaluator/cache.h has the rule), which may check the
- * same tree again or let another thread check it. So the caller of a check holds the tree; a check
- * holds every value that it has read; and it reorders nothing while another check of the tree is
- * under way. */
+ * same tree again or let another thread check it. So the caller of a check holds the tree, a check
+ * holds every value that it has read, and a check reorders nothing while another check of the tree
+ * is running. */
 #include "tracer/guards/tree.h"
 
 /* ---- checking ---- */
 
 enum { KEPT_ON_STACK = 16 };
 
-/* One check. Invariant: kept[0 .. tree->slots) are owned or NULL. */
+/* A running check. Invariant: kept[0 .. tree->slots) are owned or NULL. */
 struct guard_reading {
     struct guard_tree *tree;
     struct guard_values values;
     PyObject **kept;
-    PyObject **seen; /* as guard_tree_check()'s */
+    PyObject **seen; /* the argument of guard_tree_check() */
     uint32_t run, failed, moved;
 };
 
-/* The item at AT in LIST has failed: move it before the items that failed less often. FAILS_AT:
- * offset of the count in an item. */
+/* Move the item at AT in LIST, which has failed, before the items that failed less often. FAILS_AT
+ * is the offset of the count of failures in an item. */
 static void move_forward(struct guard_reading *r, void **list, uint32_t at, size_t fails_at)
 {
 #define FAILS(item) (*(uint32_t *)((char *)(item) + fails_at))
@@ -57,7 +57,7 @@ static bool uses(const struct guard_leaf *leaf, int slot)
     return false;
 }
 
-/* The first guard that needs NODE's value. */
+/* Return the ordinal of the first guard that needs NODE's value, or UINT32_MAX. */
 static uint32_t first_leaf(const struct guard_tree *tree, const struct guard_node *node)
 {
     if (node->leaves.count)
@@ -70,7 +70,8 @@ static uint32_t first_leaf(const struct guard_tree *tree, const struct guard_nod
 
 static int check_node(struct guard_reading *r, struct guard_node *node, PyObject *parent);
 
-/* 1, 0 or -1 as in guard_outcome. VALUE, of NODE, is held by the caller. */
+/* Check the children of NODE, whose value is VALUE. The caller holds VALUE. Returns 1, 0 or -1 as
+ * in guard_outcome. */
 static inline __attribute__((always_inline)) int
 check_children(struct guard_reading *r, struct guard_node *node, PyObject *value)
 {
@@ -127,7 +128,8 @@ static PyObject *tuple_of(PyObject *const *values, uint32_t count)
     return tuple;
 }
 
-/* Check the relations on the kept values. VALUES has room for one relation's values. */
+/* Check the relations on the kept values. VALUES has room for the values of one relation. Returns
+ * 1, 0 or -1. */
 static int check_relations(struct guard_reading *r, PyObject **values)
 {
     struct guard_leaves *relations = &r->tree->relations;
@@ -194,19 +196,21 @@ struct guard_outcome guard_tree_check(PyObject *object, const struct guard_value
 
 /* ---- explaining a failure ---- */
 
-/* The explanation of a failed check. QUIET: the check may have run code of the program, and the
- * explanation must not run it a second time, so it uses the value that the check saw. */
+/* How an explanation of a failed check is made. If QUIET, the check may have run code of the
+ * program. The explanation must not run that code a second time, so it uses the value that the
+ * check saw. */
 struct explanation {
     const struct guard_tree *tree;
     struct guard_values values;
     bool quiet;
-    uint32_t failed; /* UINT32_MAX: not known */
-    PyObject *seen;  /* borrowed, as guard_tree_check() gave it */
+    uint32_t failed; /* ordinal of the failed leaf; UINT32_MAX if it is not known */
+    PyObject *seen;  /* borrowed: *SEEN of guard_tree_check() */
     PyObject *list;  /* of (ordinal, step, exception or None, values) */
-    PyObject **kept; /* owned or NULL */
+    PyObject **kept; /* owned: the values of the sources of relations, or NULL */
 };
 
-/* Take the pending exception: a new reference; NULL: it is not an Exception and stays pending. */
+/* Take the pending exception and return it, a new reference. Returns NULL if it is not an
+ * Exception; it then stays pending. */
 static PyObject *take_exception(void)
 {
     OWNED PyObject *type = NULL, *traceback = NULL;
@@ -219,8 +223,9 @@ static PyObject *take_exception(void)
     return value;
 }
 
-/* LEAF does not hold for COUNT VALUES, or RAISED (borrowed) that if it is not NULL; without values,
- * its source could not be read at STEP (a relation's source STEP). */
+/* Add to X's list that LEAF does not hold. RAISED, if not NULL, is the exception that its check
+ * raised (borrowed). VALUES are its COUNT values. Without values, its source could not be read at
+ * step STEP; for a relation STEP is the number of the source. */
 static int add_failure(struct explanation *x, const struct guard_leaf *leaf, int step,
                        PyObject *raised, PyObject *const *values, uint32_t count)
 {
@@ -244,7 +249,7 @@ static int explain_leaf(struct explanation *x, const struct guard_leaf *leaf,
     return add_failure(x, leaf, -1, raised, values, leaf->relation ? leaf->slot_count : 1);
 }
 
-/* All leaves of NODE and below could not be read. */
+/* Add to X's list that the leaves of NODE and below could not be read. */
 static int add_unread(struct explanation *x, const struct guard_node *node, int step,
                       PyObject *raised)
 {
@@ -261,7 +266,7 @@ static int add_unread(struct explanation *x, const struct guard_node *node, int 
 
 static int explain_node(struct explanation *x, struct guard_node *node, PyObject *parent)
 {
-    /* a copy, so that the tree's attribute cache stays unchanged */
+    /* a copy, because reading changes the attribute cache of a step */
     struct guard_step step = node->step;
     OWNED PyObject *value = NULL, *raised = NULL;
     int status;
@@ -297,7 +302,8 @@ static int explain_relation(struct explanation *x, const struct guard_leaf *leaf
     return explain_leaf(x, leaf, values);
 }
 
-/* X's list of failures, in the form for python/dyntrace/_guard_words.py; a new reference. */
+/* Return X's list of failures, a new reference. python/dyntrace/_guard_words.py turns it into
+ * text. */
 static PyObject *failures(struct guard_tree *tree, struct explanation *x)
 {
     PyObject **arguments = PyMem_Calloc(tree->widest + 1, sizeof *arguments);
@@ -308,7 +314,7 @@ static PyObject *failures(struct guard_tree *tree, struct explanation *x)
     x->values.globals = tree->globals;
     x->list = PyList_New(0);
     x->kept = PyMem_Calloc(tree->slots + 1, sizeof *x->kept);
-    tree->checking++; /* so that no check reorders the tree meanwhile */
+    tree->checking++; /* a check that runs meanwhile must not reorder the tree */
     if (x->list && x->kept && arguments) {
         status = !ended            ? 0
                  : ended->relation ? add_failure(x, ended, -1, NULL, &PyTuple_GET_ITEM(x->seen, 0),
@@ -343,9 +349,11 @@ PyObject *guard_tree_failures(PyObject *self, PyObject *locals)
 
 /* ---- in words ---- */
 
-/* SELF.NAME(FIRST, KEEP), without FIRST if it is NULL; not recorded, as our own code. A new list,
- * or NULL; an exception outside Exception, for example from a signal handler, stays pending. */
-static PyObject *ask(PyObject *self, const char *name, PyObject *first, enum session_values keep)
+/* Call SELF.NAME(FIRST, KEEP), without FIRST if it is NULL. The call is hidden like other code of
+ * ours. Returns a new list, or NULL. An exception outside Exception, for example from a signal
+ * handler, stays pending. */
+static PyObject *call_quietly(PyObject *self, const char *name, PyObject *first,
+                              enum session_values keep)
 {
     OWNED PyObject *kept = PyLong_FromLong(keep);
     PyObject *list;
@@ -371,12 +379,12 @@ PyObject *guard_tree_explain(PyObject *self, const struct guard_values *values, 
     struct explanation x = {.values = *values, .quiet = true, .failed = failed, .seen = seen};
     OWNED PyObject *found = failures((struct guard_tree *)self, &x);
 
-    return found ? ask(self, "_why", found, keep) : NULL;
+    return found ? call_quietly(self, "_why", found, keep) : NULL;
 }
 
 PyObject *guard_tree_list(PyObject *self, enum session_values keep)
 {
-    OWNED PyObject *list = ask(self, "_rows", NULL, keep);
+    OWNED PyObject *list = call_quietly(self, "_rows", NULL, keep);
     PyObject *rows = list ? PyList_AsTuple(list) : NULL;
     bool whole = rows && PyTuple_GET_SIZE(rows) == ((struct guard_tree *)self)->count;
 

@@ -10,63 +10,66 @@
 
 #include "tracer/tracer.h"
 
-/* dyntrace.guards.GuardTree; has check(f_locals) for Python callers */
+/* the type of dyntrace.guards.GuardTree; has check(f_locals) for Python callers */
 extern PyTypeObject guard_tree_type;
 
-/* The most steps in a path: a check is that many C calls deep. */
+/* The most steps that a path may have, because a check nests as many C calls. */
 enum { GUARD_DEEPEST = 200 };
 
-/* Where L[...] is read from: a frame that has not started, or a dict. */
+/* What L[...] and G[...] are read from: a frame that has not started, or a dict of locals. */
 struct guard_values {
-    compat_frame *frame; /* or NULL */
-    PyObject *locals;    /* dict, or NULL if `frame` is set */
-    PyObject *globals;   /* the tree's globals, used without a frame; set by the check itself */
+    compat_frame *frame; /* NULL if `locals` is set */
+    PyObject *locals;    /* a dict; NULL if `frame` is set */
+    /* the tree's globals, for a check without a frame; the check itself sets them */
+    PyObject *globals;
 };
 
 struct guard_outcome {
-    /* ERROR: an exception is set */
+    /* GUARD_ERROR: an exception is set */
     enum { GUARD_FAIL = 0, GUARD_PASS = 1, GUARD_ERROR = -1 } result;
-    uint32_t guards_run; /* leaves checked, the failing one included */
-    /* ordinal of the leaf that failed or raised; UINT32_MAX: none, or not a leaf's fault */
+    uint32_t guards_run; /* leaves checked, with the failing one */
+    /* ordinal of the leaf that failed or raised; UINT32_MAX if none did, or if the error is not a
+     * leaf's */
     uint32_t failed;
-    uint32_t moved; /* how many changes of the order of guards this check has made */
+    uint32_t moved; /* how often this check changed the order of guards */
 };
 
-/* The caller holds the tree, here and below. *SEEN, if SEEN is not NULL: the value that the failed
- * leaf checked (owned); for a relation, the tuple of its values. Unchanged if no value could be
- * read. */
+/* Check the tree. The caller holds the tree, here and below. If SEEN is not NULL and a leaf fails,
+ * *SEEN becomes the value that the leaf checked (owned); for a relation, the tuple of its values.
+ * *SEEN stays unchanged if no value could be read. */
 struct guard_outcome guard_tree_check(PyObject *tree, const struct guard_values *values,
                                       PyObject **seen);
 
-/* How many leaves the tree has. */
+/* Return how many leaves the tree has. */
 uint32_t guard_tree_count(PyObject *tree);
-/* Leaves of the tree, as (kind, source, expression) tuples in a new tuple, by ordinal. KEEP: which
- * values they may contain. NULL: they cannot be described. This and the next keep the pending
- * exception. */
+/* Return the leaves of the tree by ordinal: a new tuple of (kind, source, expression) tuples. KEEP
+ * says which values they may contain. Returns NULL if they cannot be described. This function and
+ * the next keep the pending exception. */
 PyObject *guard_tree_list(PyObject *tree, enum session_values keep);
-/* Every leaf that does not hold, as (ordinal, expected, actual, aspect or None, dimension or -1) in
- * a new list: the leaf FAILED, which ended a check, with the value that it has SEEN; and the other
- * leaves that can be checked without running the program's code. Does not change the tree. G[...]
- * is read from the frame, if VALUES has one. */
+/* Return every leaf that does not hold: a new list of (ordinal, expected, actual, aspect or None,
+ * dimension or -1). The leaf FAILED ended a check, with the value SEEN. The other leaves are those
+ * that can be checked without running the program's code. Does not change the tree. G[...] is read
+ * from the frame, if VALUES has one. */
 PyObject *guard_tree_explain(PyObject *tree, const struct guard_values *values, uint32_t failed,
                              PyObject *seen, enum session_values keep);
 
-/* Call ADD with each guard's ordinal, in the current order of checks; runs no Python code. The
- * order changes when a guard fails; guard_tree_moves counts the changes. */
+/* guard_tree_each calls ADD with each guard's ordinal, in the current order of checks; runs no
+ * Python code. The order changes when a guard fails; guard_tree_moves counts the changes. */
 void guard_tree_each(PyObject *tree, void (*add)(void *context, uint32_t ordinal), void *context);
 uint32_t guard_tree_moves(PyObject *tree);
 
-/* Functions of an object that is bound to a tree. */
+/* What a tree needs to know about an object that is bound to it. */
 struct guard_binding {
     bool (*is_valid)(PyObject *object);
     void (*invalidate)(PyObject *object, const char *reason); /* may run any code */
 };
-/* Bind OBJECT, a new cache entry, to the tree: it is invalidated when an object guarded by identity
- * dies; at once if one is dead already. The tree and OBJECT hold each other, so OBJECT must be
- * invalidated before it is dropped, which releases the tree. 0, or -1 with an exception. */
+/* Bind OBJECT, a new cache entry, to the tree: OBJECT becomes invalid when an object guarded by
+ * identity dies, or at once if one is dead already. The tree and OBJECT hold each other, so OBJECT
+ * must be invalidated, which releases the tree, before it is dropped. Returns 0, or -1 with an
+ * exception. */
 int guard_tree_bind(PyObject *tree, PyObject *object, const struct guard_binding *to);
 
-/* The frame's variables by name: a new dict, for guards and callbacks. */
+/* Return the frame's variables by name, a new dict, for guards and callbacks. */
 PyObject *guard_frame_locals(compat_frame *frame);
 
 int guard_types_ready(PyObject *module);

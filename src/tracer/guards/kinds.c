@@ -1,5 +1,6 @@
-/* tracer/guards/kinds.c -- the kinds of guards: what each needs, and whether it holds. In words,
- * and with others that are compared in the same way: python/dyntrace/_guard_words.py.
+/* tracer/guards/kinds.c -- the kinds of guards: what each kind needs, and whether a guard holds.
+ * python/dyntrace/_guard_words.py has the text for each kind, and further kinds that are checked
+ * like one of these.
  *
  * Runs in: the traced process, under the GIL. */
 #include "tracer/guards/tree.h"
@@ -63,12 +64,12 @@ int guard_prepare(struct guard_leaf *leaf, const char *name)
 
 /* ---- does it hold? ---- */
 
-/* Not in line, so that guard_check() needs no stack frame: most guards are short. */
+/* Not inline, so that guard_check() needs no stack frame for the short guards, which are most. */
 #define APART __attribute__((noinline))
 
-/* Equal and of the same type, down through tuples, lists, slices, ranges and complex numbers: 1,
- * True and 1.0 are three, 0.0 and -0.0 two, and range(0, 3, 2) differs from range(0, 4, 2). All
- * nans are equal. */
+/* Are WANTED and VALUE equal and of the same type, and so are the items of tuples, lists, slices,
+ * ranges and complex numbers? 1, True and 1.0 differ, so do 0.0 and -0.0, and range(0, 3, 2) and
+ * range(0, 4, 2). All nans are equal. Returns 1 or 0, or -1 with an exception. */
 static int same(PyObject *wanted, PyObject *value)
 {
     int result = 1;
@@ -101,8 +102,7 @@ static int same(PyObject *wanted, PyObject *value)
         OWNED PyObject *first = Py_NewRef(PySequence_Fast_GET_ITEM(wanted, i));
         OWNED PyObject *second =
             i < Py_SIZE(value) ? Py_NewRef(PySequence_Fast_GET_ITEM(value, i)) : NULL;
-        result =
-            second ? same(first, second) : 0; /* no item: an __eq__ has made the list shorter */
+        result = second ? same(first, second) : 0; /* no item: an __eq__ has shortened the list */
     }
     Py_LeaveRecursiveCall();
     return result;
@@ -119,7 +119,7 @@ static APART int is_function(const struct guard_leaf *leaf, PyObject *value)
            guard_is(&leaf->is[1], PyMethod_GET_SELF(value));
 }
 
-/* VALUE is a weak reference, or the result of calling one. */
+/* Is the object alive? VALUE is a weak reference, or the result of calling one. */
 static APART int is_alive(PyObject *value)
 {
     return (PyWeakref_Check(value) ? ((PyWeakReference *)value)->wr_object : value) != Py_None;
@@ -153,7 +153,7 @@ static APART int has_length(const struct guard_leaf *leaf, PyObject *value)
     return length < 0 ? -1 : length == leaf->number;
 }
 
-/* The same set of keys; order does not matter. */
+/* Does DICT have the same set of keys? Their order does not matter. */
 static APART int has_keys(const struct guard_leaf *leaf, PyObject *dict)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(leaf->constant);
@@ -166,7 +166,8 @@ static APART int has_keys(const struct guard_leaf *leaf, PyObject *dict)
     return found;
 }
 
-/* Read VALUE as an integer: 1; 0 if it is not one (or beyond 64 bits); -1 with an exception. */
+/* Read VALUE as an integer. Returns 1; 0 if it is no integer or has more than 64 bits; -1 with an
+ * exception. */
 static int integer(PyObject *value, long long *number)
 {
     OWNED PyObject *index = NULL;
@@ -175,7 +176,7 @@ static int integer(PyObject *value, long long *number)
     if (!PyLong_Check(value)) {
         if (!PyIndex_Check(value))
             return 0;
-        index = value = PyNumber_Index(value); /* numpy's and torch's integers */
+        index = value = PyNumber_Index(value); /* integers of numpy and torch */
         if (!index)
             return -1;
     }
@@ -253,10 +254,11 @@ static APART int call_lambda(const struct guard_leaf *leaf, PyObject *const *val
     return result ? passed : -1;
 }
 
-/* ---- what captures call in a LAMBDA ---- */
+/* ---- functions that capture/ uses in a LAMBDA guard ---- */
 
-/* The number that NUMBER stands for: a constant; (i,), the value number I, an int; or (operator,
- * operands ...). A new reference; NULL: not an int, or an exception. */
+/* Compute NUMBER: an int is itself; (i,) is value number I; (operator, operands ...) is the
+ * operator's result. Returns a new reference; NULL if an operand is no int, or with an
+ * exception. */
 static PyObject *number_of(PyObject *number, PyObject *const *values)
 {
     PyObject *operands[2] = {NULL}, *made = NULL;
@@ -275,7 +277,8 @@ static PyObject *number_of(PyObject *number, PyObject *const *values)
     return made;
 }
 
-/* SELF: a comparison and its expected result. */
+/* compares(*values): does the comparison in SELF give the expected result? SELF is (comparison,
+ * result). */
 static PyObject *compares(PyObject *self, PyObject *const *values, Py_ssize_t count)
 {
     OWNED PyObject *result = number_of(PyTuple_GET_ITEM(self, 0), values);
@@ -286,7 +289,7 @@ static PyObject *compares(PyObject *self, PyObject *const *values, Py_ssize_t co
     return PyBool_FromLong(result == PyTuple_GET_ITEM(self, 1));
 }
 
-/* SELF: the words that are the keys of a dict, in their order. */
+/* has_order(dict): are the strings in SELF the keys of DICT, in this order? */
 static PyObject *has_order(PyObject *self, PyObject *dict)
 {
     PyObject *key, *value;
@@ -356,7 +359,7 @@ int guard_check(const struct guard_leaf *leaf, PyObject *const *values)
         return PyDict_Check(value) ? has_no_key(leaf, value) : 0;
     case FUNCTION_MATCH:
         return is_function(leaf, value);
-    case CLOSURE_MATCH: /* functions made by the same def share the code object */
+    case CLOSURE_MATCH: /* functions made by the same def share a code object */
         return PyFunction_Check(value) && guard_is(&leaf->is[0], PyFunction_GET_CODE(value));
     case WEAKREF_ALIVE:
         return is_alive(value);

@@ -2,8 +2,8 @@
  *
  * Runs in: the traced process, under the GIL.
  *
- * Attributes are the bulk of the guards on nested objects, so the place of an instance's attribute
- * is remembered; everything unusual goes through PyObject_GetAttr, which is always right. */
+ * Guards on nested objects mostly read attributes, so the place of an instance's attribute is
+ * cached. Everything unusual goes through PyObject_GetAttr, which is always right. */
 #include "tracer/compat/guards.h"
 #include "tracer/guards/tree.h"
 
@@ -11,8 +11,8 @@
 
 /* ---- attributes ---- */
 
-/* May an attribute of a TYPE instance be read without calling code of its class? Yes, unless the
- * class defines __getattribute__. A __getattr__ matters only when the attribute is missing. */
+/* Can an attribute of an instance of TYPE be read without calling code of the class? Yes, unless
+ * the class defines __getattribute__. A __getattr__ is called only if the attribute is missing. */
 static bool is_plain(PyTypeObject *type)
 {
     static PyObject *name;
@@ -27,9 +27,9 @@ static bool is_plain(PyTypeObject *type)
     return _PyType_Lookup(type, name) == _PyType_Lookup(&PyBaseObject_Type, name);
 }
 
-static void remember(struct attribute_cache *cache, PyObject *object, PyObject *name)
+static void fill_cache(struct attribute_cache *cache, PyObject *object, PyObject *name)
 {
-    /* a lookup may replace the object's dict */
+    /* a lookup may replace the object's __class__ and drop its type */
     PyTypeObject *type = (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(object));
     PyObject *descriptor;
 
@@ -38,7 +38,7 @@ static void remember(struct attribute_cache *cache, PyObject *object, PyObject *
     cache->version = 0;
     if (!is_plain(type))
         goto done;
-    descriptor = _PyType_Lookup(type, name); /* borrowed; assigns the type a version */
+    descriptor = _PyType_Lookup(type, name); /* borrowed; the lookup gives the type a version */
     cache->version = type->tp_version_tag;
     if (!descriptor) {
         cache->index = compat_inline_index(type, name);
@@ -58,9 +58,9 @@ done:
     Py_DECREF(type);
 }
 
-/* The attribute at its cached place: a new reference, or NULL: not there. */
-static inline PyObject *remembered(const struct attribute_cache *cache, PyObject *object,
-                                   PyObject *name)
+/* Return the attribute at its cached place: a new reference, or NULL if it is not there. */
+static inline PyObject *read_cached(const struct attribute_cache *cache, PyObject *object,
+                                    PyObject *name)
 {
     PyObject **values, *dict, *value;
 
@@ -74,7 +74,7 @@ static inline PyObject *remembered(const struct attribute_cache *cache, PyObject
         dict = compat_made_dict(object);
         if (!dict)
             return NULL;
-        Py_INCREF(dict); /* the object's dict may be replaced */
+        Py_INCREF(dict); /* the object's dict may be replaced meanwhile */
         value = _PyDict_GetItem_KnownHash(dict, name, ((PyASCIIObject *)name)->hash);
         value = value && compat_is_lazy(value) ? NULL : Py_XNewRef(value);
         Py_DECREF(dict);
@@ -86,15 +86,15 @@ static inline PyObject *remembered(const struct attribute_cache *cache, PyObject
     }
 }
 
-/* The attribute NAME, an interned string. Returns as guard_step_read() does. */
-/* not inline: reading a local then saves fewer registers */
+/* Read the attribute NAME, an interned string. Returns like guard_step_read(). */
+/* Not inline, so that reading a local, which is more frequent, saves fewer registers. */
 static __attribute__((noinline)) int read_attribute(struct attribute_cache *cache, PyObject *object,
                                                     PyObject *name, PyObject **value)
 {
     PyTypeObject *type = Py_TYPE(object);
 
     if (cache->type == type && cache->version && cache->version == type->tp_version_tag) {
-        *value = remembered(cache, object, name);
+        *value = read_cached(cache, object, name);
         if (*value)
             return 1;
         if (PyErr_Occurred())
@@ -102,7 +102,7 @@ static __attribute__((noinline)) int read_attribute(struct attribute_cache *cach
         if (cache->where == WHERE_UNKNOWN)
             return compat_optional_attribute(object, name, value);
     }
-    remember(cache, object, name);
+    fill_cache(cache, object, name);
     return compat_optional_attribute(object, name, value);
 }
 
@@ -113,7 +113,8 @@ static bool is_local(PyCodeObject *code, int i, PyObject *name)
     return PyTuple_GET_ITEM(code->co_localsplusnames, i) == name && !compat_is_hidden(code, i);
 }
 
-/* Local number I, borrowed, or NULL. Free variables are not copied into the frame yet. */
+/* Return local number I, borrowed, or NULL. Before the frame has started, free variables are only
+ * in the function's closure. With CELL return a free variable's cell. */
 static inline PyObject *local_at(compat_frame *frame, const PyCodeObject *code, int i, bool cell)
 {
     const int free_at = code->co_nlocalsplus - code->co_nfreevars;
@@ -130,9 +131,9 @@ static inline PyObject *local_at(compat_frame *frame, const PyCodeObject *code, 
     return cell ? closure : compat_cell_content(closure);
 }
 
-/* Local number *HINT, if that is NAME; else look for it: the last that has a value, for a resume
- * function has its cells as free variables as well, which have them from the beginning. CELL: that
- * of a free variable. */
+/* Read local variable NAME; with CELL, the cell of the free variable NAME. *HINT is the number
+ * where NAME was last. If it is not there, search from the last number for one that has a value: a
+ * resume function has its cells also as free variables, which have values from the beginning. */
 static int read_local(compat_frame *frame, PyObject *name, Py_ssize_t *hint, bool cell,
                       PyObject **value)
 {
@@ -167,7 +168,7 @@ PyObject *guard_frame_locals(compat_frame *frame)
     int status = locals ? 0 : -1;
 
     if (!status && !(code->co_flags & CO_OPTIMIZED)) { /* class body, module */
-        /* reading another mapping's keys would run the program's code */
+        /* reading the keys of any other mapping would run the program's code */
         if (frame->f_locals && PyDict_CheckExact(frame->f_locals))
             status = PyDict_Update(locals, frame->f_locals);
     } else {
@@ -185,7 +186,7 @@ PyObject *guard_frame_locals(compat_frame *frame)
 
 /* ---- items ---- */
 
-static int from_dict(PyObject *dict, PyObject *key, PyObject **value)
+static int read_dict_item(PyObject *dict, PyObject *key, PyObject **value)
 {
     *value = Py_XNewRef(PyDict_GetItemWithError(dict, key));
     return *value ? 1 : PyErr_Occurred() ? -1 : 0;
@@ -195,10 +196,10 @@ static int read_item(struct guard_step *step, PyObject *parent, PyObject **value
 {
     PyTypeObject *type = Py_TYPE(parent);
 
-    /* Reading must not add an item to a defaultdict. */
+    /* PyDict_GetItemWithError() does not add an item to a defaultdict. */
     if (PyDict_Check(parent) &&
         type->tp_as_mapping->mp_subscript == PyDict_Type.tp_as_mapping->mp_subscript)
-        return from_dict(parent, step->key, value);
+        return read_dict_item(parent, step->key, value);
     if (type == &PyTuple_Type || type == &PyList_Type) {
         Py_ssize_t size = Py_SIZE(parent), i = step->index;
         if (PyLong_CheckExact(step->key)) {
@@ -243,7 +244,7 @@ static int call_method(struct guard_step *step, PyObject *parent, PyObject **val
         return 1;
     if (!PyErr_ExceptionMatches(PyExc_AttributeError) && !PyErr_ExceptionMatches(PyExc_TypeError))
         return -1;
-    /* Did the method raise this, or does it not exist? */
+    /* Did the method raise this exception, or is there no such method? */
     raised = tracer_exception_aside();
     found = compat_optional_attribute(parent, step->key, &method);
     if (found > 0 && !PyCallable_Check(method))
@@ -272,7 +273,7 @@ int guard_step_read(struct guard_step *step, PyObject *parent, const struct guar
         return frame ? read_local(frame, step->key, &step->index, true, value) : 0;
     case STEP_LOCAL:
         return likely(frame != NULL) ? read_local(frame, step->key, &step->index, false, value)
-                                     : from_dict(values->locals, step->key, value);
+                                     : read_dict_item(values->locals, step->key, value);
     case STEP_ATTRIBUTE:
         return read_attribute(&step->cache, parent, step->key, value);
     case STEP_ITEM:
@@ -302,10 +303,10 @@ int guard_step_read(struct guard_step *step, PyObject *parent, const struct guar
     return 0;
 }
 
-/* ---- without running anything ---- */
+/* ---- can a source be read without running the program's code? ---- */
 
-/* FOUND: a class attribute, or NULL. Can it be read through an instance without running code?
- * Binding a method and reading a slot can. */
+/* Can FOUND, a class attribute or NULL, be read through an instance without running code of the
+ * program? Yes if FOUND is bound as a method or is a slot. */
 static bool is_quiet_found(PyObject *found)
 {
     PyTypeObject *type = found ? Py_TYPE(found) : NULL;
@@ -314,7 +315,7 @@ static bool is_quiet_found(PyObject *found)
            (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type != &PyProperty_Type);
 }
 
-static PyObject *find(PyTypeObject *type, const char *name)
+static PyObject *find_in_type(PyTypeObject *type, const char *name)
 {
     OWNED PyObject *key = PyUnicode_InternFromString(name);
 
@@ -333,17 +334,17 @@ static bool is_quiet_attribute(PyObject *object, PyObject *name)
                is_quiet_found(_PyType_Lookup((PyTypeObject *)object, name));
     if (!is_plain(type))
         return false;
-    if (!PyModule_Check(object) && !find(type, "__getattr__"))
+    if (!PyModule_Check(object) && !find_in_type(type, "__getattr__"))
         return true;
     there = PyObject_GenericGetAttr(object, name); /* does not call __getattr__ */
     PyErr_Clear();
     return there && !compat_is_lazy(there);
 }
 
-/* Is the class's method NAME native code, or not there? */
+/* Is the class's method NAME native code, or is there none? */
 static bool is_native(PyTypeObject *type, const char *name)
 {
-    PyObject *found = find(type, name);
+    PyObject *found = find_in_type(type, name);
 
     return !found || (!(Py_TYPE(found)->tp_flags & Py_TPFLAGS_HEAPTYPE) &&
                       !PyFunction_Check(found) && !Py_IS_TYPE(found, &PyProperty_Type));

@@ -3,8 +3,9 @@
  *
  * Runs in: the traced process, under the GIL.
  *
- * There are three ways to read them, chosen by the example. The class is compared first, so a value
- * of the same class can be read in the same way.
+ * There are three ways to read these properties. The example, the tensor that the guard was made
+ * from, chooses the way. The class is compared first, and a value of the same class can be read in
+ * the same way.
  *
  *     TENSOR_NUMPY       from numpy's array struct. Its first fields are part of numpy's binary
  *       interface, compiled into every extension that uses it. They are used only if, for the
@@ -15,25 +16,25 @@
  *                        bytearray, mmap */
 #include "tracer/guards/tree.h"
 
-#define DYNAMIC PY_SSIZE_T_MIN /* in sizes and strides: any value */
+#define DYNAMIC PY_SSIZE_T_MIN /* a size or stride that may have any value */
 
 struct guard_tensor {
     enum { TENSOR_NUMPY, TENSOR_ATTRIBUTES, TENSOR_BUFFER } way;
     int ndim;
-    bool strided; /* has strides */
-    /* owned tuple of (name, wanted), dtype's first; none with TENSOR_BUFFER */
+    bool strided; /* strides are compared */
+    /* owned: a tuple of (name, expected value), dtype first; empty with TENSOR_BUFFER */
     PyObject *attributes;
-    PyObject *dtype;         /* borrowed from there */
-    PyObject *format;        /* owned str, TENSOR_BUFFER; or NULL */
-    const char *format_text; /* borrowed from it */
+    PyObject *dtype;         /* borrowed from `attributes` */
+    PyObject *format;        /* owned: a str with TENSOR_BUFFER; or NULL */
+    const char *format_text; /* borrowed from `format` */
     Py_ssize_t itemsize;
-    /* owned: compares all but the class, if it is not NULL: torch's is faster than ours */
+    /* owned: compares everything except the class, or is NULL; torch's check is faster than ours */
     PyObject *check;
-    Py_ssize_t *strides; /* behind sizes */
+    Py_ssize_t *strides; /* lies behind `sizes` */
     Py_ssize_t sizes[];
 };
 
-struct numpy_array { /* PyArrayObject_fields */
+struct numpy_array { /* numpy's PyArrayObject_fields */
     PyObject_HEAD char *data;
     int nd;
     Py_ssize_t *dimensions, *strides;
@@ -63,7 +64,8 @@ static inline bool same_numbers(const Py_ssize_t *wanted, const Py_ssize_t *got,
 
 static int same_metadata(PyObject *a, PyObject *b);
 
-/* Likewise of the first items of the tuples X and Y. -1: they are none. */
+/* Do the first items of the tuples X and Y, which are dtypes, have the same metadata? Returns -1 if
+ * X or Y is no such tuple. */
 static int same_first(PyObject *x, PyObject *y)
 {
     if (!PyTuple_Check(x) || !PyTuple_GET_SIZE(x))
@@ -73,13 +75,14 @@ static int same_first(PyObject *x, PyObject *y)
     return same_metadata(PyTuple_GET_ITEM(x, 0), PyTuple_GET_ITEM(y, 0));
 }
 
-/* Compares identity only: equality would run the program's code. */
+/* Compare by identity only, because equality would run the program's code. */
 static int same_object(PyObject *x, PyObject *y)
 {
     return x == y;
 }
 
-/* Have the mappings FIRST and SECOND the same keys, with items that are the SAME? -1: an error. */
+/* Do the mappings FIRST and SECOND have the same keys, with items that are the SAME? Returns -1
+ * with an exception. */
 static int same_items(PyObject *first, PyObject *second, int (*same)(PyObject *x, PyObject *y))
 {
     OWNED PyObject *keys = NULL;
@@ -97,13 +100,14 @@ static int same_items(PyObject *first, PyObject *second, int (*same)(PyObject *x
 
         if (x)
             y = PyObject_GetItem(second, key);
-        PyErr_Clear(); /* no such key */
+        PyErr_Clear(); /* SECOND has no such key */
         result = y ? same(x, y) : 0;
     }
     return result;
 }
 
-/* Likewise of the dtypes that A and B are made of, which ATTRIBUTE has. */
+/* Do the dtypes A and B consist of dtypes with the same metadata? ATTRIBUTE of a dtype has its
+ * parts. */
 static int same_parts(PyObject *a, PyObject *b, const char *attribute)
 {
     OWNED PyObject *first = tracer_attribute(a, attribute);
@@ -115,12 +119,12 @@ static int same_parts(PyObject *a, PyObject *b, const char *attribute)
         return -1;
     if (first == Py_None || second == Py_None)
         return first == second;
-    if (PyTuple_Check(first)) /* of an array in an item */
+    if (PyTuple_Check(first)) /* `subdtype` of a dtype whose items are arrays: (dtype, shape) */
         return same_first(first, second);
     return same_items(first, second, same_first);
 }
 
-/* Have the dtypes A and B, which are equal, the same metadata, which == leaves out? */
+/* Do the dtypes A and B, which are equal, have the same metadata, which == ignores? */
 static int same_metadata(PyObject *a, PyObject *b)
 {
     OWNED PyObject *first = NULL;
@@ -156,7 +160,8 @@ static int compare_numpy(const struct guard_tensor *t, PyObject *value)
 {
     const struct numpy_array *array = (const struct numpy_array *)value;
 
-    if (array->descr != t->dtype) { /* byte orders and structures are objects of their own */
+    /* dtypes with another byte order or with fields are not shared objects */
+    if (array->descr != t->dtype) {
         OWNED PyObject *descr = Py_NewRef(array->descr);
         int same = guard_same_dtype(t->dtype, descr);
         if (same <= 0)
@@ -174,7 +179,7 @@ static int compare_buffer(const struct guard_tensor *t, PyObject *value)
     if (PyObject_GetBuffer(value, &view, PyBUF_RECORDS_RO)) {
         if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError))
             return -1;
-        PyErr_Clear(); /* a released memoryview, a closed mmap */
+        PyErr_Clear(); /* a released memoryview, or a closed mmap */
         return 0;
     }
     result = view.itemsize == t->itemsize &&
@@ -202,7 +207,8 @@ static int compare_attribute(const struct guard_tensor *t, PyObject *value)
     return same;
 }
 
-/* TUPLE (stolen; NULL with an exception) must have T's sizes or strides. */
+/* Compare TUPLE with T's sizes or strides, WANTED. Steals TUPLE, which may be NULL with an
+ * exception. */
 static int compare_tuple(const struct guard_tensor *t, PyObject *tuple, const Py_ssize_t *wanted)
 {
     int result;
@@ -223,7 +229,7 @@ static int compare_tuple(const struct guard_tensor *t, PyObject *tuple, const Py
     return result;
 }
 
-/* A new reference to a tuple, NULL with or without an exception: it has no strides. */
+/* Return VALUE's strides, a new tuple. Returns NULL if VALUE has none, or with an exception. */
 static PyObject *strides_of(PyObject *value)
 {
     PyObject *got = NULL;
@@ -235,7 +241,7 @@ static PyObject *strides_of(PyObject *value)
     Py_CLEAR(got);
     if (!PyErr_Occurred())
         compat_optional_attribute(value, strides_name, &got);
-    if (got == Py_None) /* None means contiguous in the array interface (cupy and others) */
+    if (got == Py_None) /* in the array interface (cupy and others) None means contiguous */
         Py_CLEAR(got);
     return got;
 }
@@ -269,7 +275,7 @@ int tensor_check(const struct guard_leaf *leaf, PyObject *value)
     if (!t->check)
         return t->way == TENSOR_BUFFER ? compare_buffer(t, value) : compare_attributes(t, value);
     result = PyObject_CallOneArg(t->check, value);
-    Py_XDECREF(result); /* a bool */
+    Py_XDECREF(result); /* the result is a bool, which is immortal */
     return result ? result == Py_True : -1;
 }
 
@@ -294,7 +300,7 @@ int tensor_traverse(struct guard_tensor *t, visitproc visit, void *arg)
 
 /* ---- from an example ---- */
 
-/* Does VALUE's struct agree with VALUE's attributes, which are in T? */
+/* Is VALUE a numpy array, and does its struct agree with its attributes, which are in T? */
 static bool is_numpy(PyObject *value, const struct guard_tensor *t)
 {
     const struct numpy_array *array = (const struct numpy_array *)value;
@@ -308,7 +314,7 @@ static bool is_numpy(PyObject *value, const struct guard_tensor *t)
            same_numbers(t->strides, array->strides, t->ndim);
 }
 
-/* COUNT NUMBERS of a tuple; None: any. -1 with an exception. */
+/* Read COUNT NUMBERS from a tuple. None stands for any number. Returns -1 with an exception. */
 static int take_numbers(PyObject *tuple, Py_ssize_t *numbers, int count)
 {
     if (PyTuple_GET_SIZE(tuple) != count)
@@ -331,8 +337,8 @@ static bool are_pairs(PyObject *attributes)
     return true;
 }
 
-/* The constant is _tensor()'s tuple for the example (python/dyntrace/_guard_words.py); releases it.
- */
+/* LEAF's constant is the tuple that _tensor() made for the example
+ * (python/dyntrace/_guard_words.py). It is released. */
 int tensor_prepare(struct guard_leaf *leaf)
 {
     PyObject *value, *attributes, *format, *sizes, *strides, *check;

@@ -24,55 +24,56 @@
 /* ---- reading a guard's source (tracer/guards/read.c) ---- */
 
 enum guard_step_kind {
-    STEP_UNREAD,    /* its value is not needed: NULL */
+    STEP_UNREAD,    /* the value is not needed; it is NULL */
     STEP_LOCALS,    /* L: all locals, a dict */
     STEP_GLOBALS,   /* G */
     STEP_BUILTINS,  /* B */
-    STEP_STATE,     /* a state of the host: key(), called at each check */
+    STEP_STATE,     /* S: a state of the host: key(), called at each check */
     STEP_LOCAL,     /* L['x'] without the dict */
-    STEP_CELL,      /* the cell of x, a free variable */
+    STEP_CELL,      /* the cell of the free variable x */
     STEP_ATTRIBUTE, /* .key */
     STEP_ITEM,      /* [key] */
     STEP_METHOD,    /* .key() */
     STEP_CALL,      /* () */
 };
 
-/* Place of an attribute in instances of a type. Valid while the type has this version: CPython
- * changes the version when the type or a base changes. */
+/* The place of an attribute in instances of a type. The place is valid while the type has this
+ * version: CPython changes the version when the type or a base changes. */
 struct attribute_cache {
-    PyTypeObject *type; /* borrowed, compared only together with: */
-    unsigned version;   /* 0: not filled */
+    PyTypeObject *type; /* borrowed, and compared only if `version` matches */
+    unsigned version;   /* 0 if the cache is empty */
     enum { WHERE_UNKNOWN, WHERE_INLINE, WHERE_DICT, WHERE_SLOT } where;
-    Py_ssize_t index; /* of inline values; offset of a slot */
+    Py_ssize_t index; /* index of an inline value, or offset of a slot */
 };
 
 struct guard_step {
     enum guard_step_kind kind;
-    PyObject *key;    /* owned; NULL: at the top */
-    Py_ssize_t index; /* where a local was; an item's index; -1: none */
+    PyObject *key;    /* owned; NULL for the tree's top */
+    Py_ssize_t index; /* for a local, its number at the last check; for an item, its index; or -1 */
     struct attribute_cache cache;
 };
 
-/* 1: *VALUE is a new reference. 0: no value (an unbound local, no such key or attribute, an index
- * out of range, an object without items), and the guards that need it do not hold. -1: any other
- * exception. */
+/* Read the value of STEP. Returns 1, and then *VALUE is a new reference. Returns 0 if there is no
+ * value (an unbound local, no such key or attribute, an index out of range, an object without
+ * items): the guards that need it do not hold. Returns -1 with any other exception. */
 int guard_step_read(struct guard_step *step, PyObject *parent, const struct guard_values *values,
                     PyObject **value);
-/* Can it be read without running code of the program's? */
+/* Can the value of STEP be read without running code of the program? */
 bool guard_step_is_quiet(const struct guard_step *step, PyObject *parent);
 
-/* GuardTree._is_quiet(object, name): the same for an attribute. */
+/* GuardTree._is_quiet(object, name): can this attribute be read without running code of the
+ * program? */
 PyObject *guard_is_quiet(PyObject *ignored, PyObject *args);
 
 /* ---- leaves ---- */
 
-/* An object compared by identity. Held weakly if possible: *AT is then the weak reference's own
- * pointer, None once the object is dead. */
+/* An object compared by identity. It is held weakly if possible: *AT is then the pointer in the
+ * weak reference, which becomes None when the object dies. */
 struct guard_identity {
-    PyObject **at;    /* NULL: no object */
+    PyObject **at;    /* NULL if there is no object */
     PyObject *ref;    /* owned weak reference, or NULL */
-    PyObject *object; /* owned, for what cannot be referenced weakly, or NULL */
-    PyObject *death;  /* owned: the reason when it dies */
+    PyObject *object; /* owned: an object that cannot be referenced weakly; or NULL */
+    PyObject *death;  /* owned: why an entry becomes invalid when the object dies */
 };
 
 static inline bool guard_is(const struct guard_identity *identity, PyObject *value)
@@ -81,31 +82,32 @@ static inline bool guard_is(const struct guard_identity *identity, PyObject *val
 }
 
 struct guard_leaf {
-    int kind;                      /* tracer/guards/kinds.c has them */
+    int kind;                      /* an enum of tracer/guards/kinds.c */
     PyObject *constant;            /* owned: the object to compare with or to call; or None */
-    Py_ssize_t number, limit;      /* the kind's own */
-    const PyMethodDef *definition; /* of a builtin's method; or NULL */
+    Py_ssize_t number, limit;      /* what they mean depends on `kind` */
+    const PyMethodDef *definition; /* definition of a builtin method; or NULL */
     struct guard_identity is[2];
     struct guard_tensor *tensor; /* owned: tracer/guards/tensor.c */
-    uint32_t *slots;             /* relations, owned: where their values are kept */
+    /* owned: for a relation, where the values of its sources are kept */
+    uint32_t *slots;
     uint32_t slot_count;
     uint32_t ordinal, fails;
-    bool relation; /* of several sources, or to be checked last */
-    bool stays;    /* may run the program's code: never moves */
+    bool relation; /* the guard has several sources, or is checked last */
+    bool stays;    /* the guard may run the program's code, so it never moves */
 };
 
-/* Check that LEAF's parts, given by Python code, fit the kind called NAME. 0, or -1 with an
- * exception. */
+/* Check that LEAF's parts, which Python code gave, fit the kind called NAME, and set the kind.
+ * Returns 0, or -1 with an exception. */
 int guard_prepare(struct guard_leaf *leaf, const char *name);
 extern PyMethodDef guard_methods[];
-/* 1 holds, 0 does not, -1 with an exception. VALUES: one for each source, borrowed from the caller,
- * who holds them. */
+/* Return 1 if LEAF holds, 0 if not, -1 with an exception. VALUES has one value for each source; the
+ * caller holds them. */
 int guard_check(const struct guard_leaf *leaf, PyObject *const *values);
 
 /* tracer/guards/tensor.c */
 int tensor_prepare(struct guard_leaf *leaf);
 int tensor_check(const struct guard_leaf *leaf, PyObject *value);
-/* Are two dtypes of numpy's the same, with their metadata? -1 with an exception. */
+/* Are two numpy dtypes the same, with their metadata? Returns -1 with an exception. */
 int guard_same_dtype(PyObject *wanted, PyObject *value);
 void tensor_free(struct guard_tensor *tensor);
 int tensor_traverse(struct guard_tensor *tensor, visitproc visit, void *arg);
@@ -122,25 +124,26 @@ struct guard_leaves {
 
 struct guard_node {
     struct guard_step step;
-    int slot; /* where its value is kept for relations; -1: not kept */
+    int slot; /* where the node's value is kept for relations; -1 if it is not kept */
     uint32_t fails;
     struct guard_leaves leaves;
     struct guard_node **children; /* owned, in the order tried */
     uint32_t child_count;
-    int at; /* number of its step in the path */
+    int at; /* number of the node's step in its path */
 };
 
 struct guard_tree {
     PyObject_HEAD struct guard_leaf *leaves; /* owned, by ordinal */
     uint32_t count;
-    struct guard_node top; /* unread; its children are the roots: L['x'], G, ... */
+    struct guard_node top; /* STEP_UNREAD; its children are the roots: L['x'], G, ... */
     struct guard_leaves relations;
-    uint32_t slots, widest; /* values kept; most that one relation takes */
+    /* slots: how many values are kept; widest: the most values that one relation takes */
+    uint32_t slots, widest;
     uint32_t moves;
     uint32_t checking; /* running checks, in all threads */
     bool cleared;
-    PyObject *globals; /* owned dict for when there is no frame, or NULL */
-    PyObject *watch;   /* owned: the callback of weak references; NULL: no weak references */
+    PyObject *globals; /* owned: the dict for G if there is no frame; or NULL */
+    PyObject *watch;   /* owned: the callback of weak references; NULL if there are none */
     struct guard_bound {
         PyObject *object; /* owned */
         const struct guard_binding *to;
