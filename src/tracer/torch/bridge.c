@@ -4,8 +4,8 @@
  * Runs in: the traced process, under the GIL.
  *
  * The bridge is our Python code in the program's process. Its frames are not recorded, and it
- * raises nothing. If it fails, the fact is left out; where a reader would miss the fact, a loss row
- * tells so. */
+ * raises nothing. If a call fails, its fact is left out, and where a reader would miss the fact,
+ * there is a loss row. */
 #include "tracer/hooks.h"
 #include "tracer/record.h"
 #include "tracer/torch/torch.h"
@@ -13,7 +13,8 @@
 #define P tracer_process
 #define S torch_settings
 
-enum { TOTAL_MAX = 16 << 20 }; /* bytes of all texts in a process: they lie in its memory */
+/* limit for the bytes of all texts in a process, which lie in the process's memory */
+enum { TOTAL_MAX = 16 << 20 };
 
 void torch_note_failure(const char *what)
 {
@@ -28,10 +29,11 @@ void torch_note_failure(const char *what)
     tracer_loss(words && PyUnicode_AsUTF8(words) ? PyUnicode_AsUTF8(words) : "torch bridge");
 }
 
-/* Call PART of the bridge, or its method NAME, with the arguments before the first NULL. Keeps the
- * pending exception. NULL: no such part, or it failed; the failure is recorded as missing WHAT. */
-static PyObject *ask(const char *what, PyObject *part, const char *name, PyObject *a, PyObject *b,
-                     PyObject *c)
+/* Call PART of the bridge, or PART's method NAME, with the arguments before the first NULL. Keeps
+ * the pending exception. Returns NULL if there is no such part, or if it failed; a failure is
+ * recorded as missing WHAT. */
+static PyObject *call_bridge(const char *what, PyObject *part, const char *name, PyObject *a,
+                             PyObject *b, PyObject *c)
 {
     OWNED PyObject *held = Py_XNewRef(part);
     struct torch_quiet quiet;
@@ -72,14 +74,14 @@ static PyObject *describe(PyObject *value)
     if (!S.tensor || !PyType_Check(S.tensor) ||
         !PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)S.tensor))
         return NULL;
-    return ask("a tensor in words", S.describe, NULL, value, NULL, NULL);
+    return call_bridge("a tensor in words", S.describe, NULL, value, NULL, NULL);
 }
 
 PyObject *torch_compile_begins(uint32_t compile, PyObject *code)
 {
     OWNED PyObject *number = PyLong_FromUnsignedLong(compile);
 
-    return number ? ask("a compile's beginning", S.begin, NULL, number, code, NULL) : NULL;
+    return number ? call_bridge("a compile's beginning", S.begin, NULL, number, code, NULL) : NULL;
 }
 
 void torch_compile_ends(PyObject *token, PyObject *result)
@@ -88,17 +90,17 @@ void torch_compile_ends(PyObject *token, PyObject *result)
     OWNED PyObject *held = token, *done = NULL;
 
     PyErr_NormalizeException(&pending.type, &pending.value, &pending.traceback);
-    done = ask("a compile's end", S.end, NULL, held, result ? result : Py_None,
-               pending.value ? pending.value : Py_None);
+    done = call_bridge("a compile's end", S.end, NULL, held, result ? result : Py_None,
+                       pending.value ? pending.value : Py_None);
 }
 
 PyObject *torch_leaves(PyObject *guard, PyObject **view)
 {
     OWNED PyObject *rows = NULL;
 
-    *view = ask("an entry's guards", S.guards, NULL, guard, NULL, NULL);
+    *view = call_bridge("an entry's guards", S.guards, NULL, guard, NULL, NULL);
     if (*view)
-        rows = tracer_attribute(*view, "rows"); /* a list of four texts each */
+        rows = tracer_attribute(*view, "rows"); /* a list of tuples of four texts */
     return rows ? PyList_AsTuple(rows) : NULL;
 }
 
@@ -106,13 +108,14 @@ struct guard_outcome torch_failed(struct cache_entry *entry, const struct cache_
                                   compat_frame *frame, PyObject *locals)
 {
     const bool recorded = entry->id != ENTRY_UNRECORDED;
-    /* torch has a tree of their own for the guards that tell entries apart. */
+    /* torch checks the guards that tell entries apart by a tree of their own, which `view` does not
+     * describe */
     const bool all = !entry->front->skip_guards_unsafe;
     const bool known = all && recorded && parts->view && locals;
     struct guard_outcome outcome = {GUARD_FAIL, 0, UINT32_MAX, 0};
-    OWNED PyObject *found =
-        known ? ask("the guard that failed", parts->view, "failing", locals, frame->f_globals, NULL)
-              : NULL;
+    OWNED PyObject *found = known ? call_bridge("the guard that failed", parts->view, "failing",
+                                                locals, frame->f_globals, NULL)
+                                  : NULL;
     PyObject *order;
     long guard, run;
 
@@ -128,11 +131,11 @@ struct guard_outcome torch_failed(struct cache_entry *entry, const struct cache_
 
 PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *locals)
 {
-    return ask("why an entry does not fit", view, "causes", locals, frame->f_globals, NULL);
+    return call_bridge("why an entry does not fit", view, "causes", locals, frame->f_globals, NULL);
 }
 
-/* note(name, numbers, texts): the fact NAME of facts.h, its members in their order, texts as bytes.
- * */
+/* _note(name, numbers, texts): write the fact NAME of facts.h. The members come in their order,
+ * texts as bytes. */
 static PyObject *note(PyObject *module, PyObject *args)
 {
     static const char *const names[FACT_KINDS] = {
@@ -171,7 +174,7 @@ static PyObject *note(PyObject *module, PyObject *args)
     total += bytes;
     if (total <= TOTAL_MAX)
         tracer_put_fact((enum fact_kind)kind, &fact);
-    else if (total - bytes <= TOTAL_MAX) /* once */
+    else if (total - bytes <= TOTAL_MAX) /* report the loss once */
         tracer_loss("texts of compiles (listings, graphs, breaks) left out: more than 16 MB in "
                     "this process");
     Py_RETURN_NONE;
@@ -186,7 +189,7 @@ static PyObject *note_loss(PyObject *module, PyObject *words)
     Py_RETURN_NONE;
 }
 
-/* The trace's id of CODE; -1: it is not recorded, or none. */
+/* Return the trace's id of CODE, or -1 if CODE is not recorded or no code object. */
 static PyObject *code_id(PyObject *module, PyObject *code)
 {
     const uintptr_t mark =
@@ -209,8 +212,8 @@ static PyObject *kept(PyObject *module, PyObject *none)
                                                                : "off");
 }
 
-/* Call OURS(*ARGS, **KWARGS), hidden from the program's trace functions. NULL: it failed, which has
- * been recorded. */
+/* Call OURS(*ARGS, **KWARGS), hidden from the program's trace functions. Returns NULL if OURS
+ * failed, which has been recorded. */
 static PyObject *call_quietly(PyObject *ours, PyObject *args, PyObject *kwargs)
 {
     struct torch_quiet quiet;
@@ -224,10 +227,11 @@ static PyObject *call_quietly(PyObject *ours, PyObject *args, PyObject *kwargs)
     return result;
 }
 
-/* THREE is (before, theirs, after). In C, so that the Python stack has no frame of ours. */
+/* Call the three functions of THREE, (before, theirs, after), for a call of theirs. In C, so that
+ * the Python stack has no frame of ours. */
 static PyObject *call_around(PyObject *three, PyObject *args, PyObject *kwargs)
 {
-    /* the call may drop the last reference to the function */
+    /* the call may drop the last reference to `three` */
     OWNED PyObject *held = Py_NewRef(three), *token = NULL, *all = NULL, *done = NULL;
     PyObject *before = PyTuple_GET_ITEM(held, 0), *result;
 
@@ -254,31 +258,32 @@ static PyObject *around(PyObject *module, PyObject *args)
     if (PyTuple_GET_SIZE(args) != 3)
         return PyErr_Format(PyExc_TypeError, "_around(before, theirs, after)");
     function = PyCFunction_New(&around_method, args);
-    /* in a class it is bound to the instance */
+    /* as an attribute of a class the function is bound to the instance */
     return function ? PyInstanceMethod_New(function) : NULL;
 }
 
 /* ---- settings: `dyntrace run --set` ----
  *
- * Changes arguments of calls before torch sees them; only with --set, in the main interpreter.
- * python/dyntrace/_settings.py has the settings. Its plan(code), called once for each code object,
- * returns None, or for which calls it acts and the function that acts. The result is kept in an
- * extra slot of the code object, used only for this:
+ * A setting changes the arguments of calls before torch sees them. Settings work only with --set,
+ * and in the main interpreter. python/dyntrace/_settings.py has them. Its plan(code) is called once
+ * for each code object and returns None, or a tuple: for which calls to act, and the function that
+ * acts. The result is kept in an extra slot of the code object, which has no other use:
  *
  *     0            not asked yet
  *     UNWANTED     None
  *     otherwise    the tuple (when, act) or (when, act, watch), owned
  *
- * act(locals, globals, function) returns a dict of changed arguments, or None. torch.compile is
- * such a function, too: its arguments are changed like those of the user's functions. If act
- * returns a callable, it is called when the frame has ended.
+ * act(locals, globals, function) returns a dict of changed arguments, or None, or a callable that
+ * is called when the frame has ended. Settings change the arguments of torch.compile in the same
+ * way as those of the user's functions.
  *
- * watch() is called once before each call, whether torch looks at the call or not (torch's
- * evaluator may pass a frame that it has looked at to our hook). If watch returns a callable, it is
- * called with the frame's return value, or without arguments if the frame raised. */
+ * watch() is called once before each call, whether torch looks at the call or not; also if torch's
+ * evaluator passes a frame that it has looked at to our hook. If watch returns a callable, this
+ * callable is called with the frame's return value, or without arguments if the frame raised. */
 
 struct settings settings;
-static PyObject *settings_of_limits; /* owned: limits(code) -> (per code, over its life), or NULL */
+/* owned: limits(code) -> (entries at a time, entries ever made); or NULL */
+static PyObject *settings_of_limits;
 
 enum { UNWANTED = 1 };
 enum when {
@@ -286,7 +291,7 @@ enum when {
     WHEN_ALWAYS     /* every call */
 };
 
-static Py_ssize_t slot = -1; /* of code objects */
+static Py_ssize_t slot = -1; /* code-extra index of the plans */
 
 static void slot_free(void *value)
 {
@@ -294,11 +299,12 @@ static void slot_free(void *value)
         Py_DECREF((PyObject *)value);
 }
 
-/* The thread's callback, while it is set aside. */
+/* The thread's callback while our code runs without it. */
 struct aside {
-    struct tracer *t;          /* NULL: unknown thread */
-    PyObject *own, *torchs;    /* owned: of the shim; of torch's evaluator, observed */
-    const struct front *front; /* of `own` */
+    struct tracer *t; /* NULL if the thread has no tracer */
+    /* owned: the shim's callback; the callback of torch's evaluator in observe mode */
+    PyObject *own, *torchs;
+    const struct front *front; /* front end of `own` */
     struct torch_quiet quiet;
 };
 
@@ -333,7 +339,8 @@ static void aside_end(struct aside *a)
     torch_quiet_end(&a->quiet);
 }
 
-/* FUNCTION(A, B, C), up to the first NULL. NULL: it failed, which is a loss. */
+/* Call FUNCTION(A, B, C), with the arguments before the first NULL. Returns NULL if it failed,
+ * which is recorded as a loss. */
 static PyObject *call_aside(PyObject *function, PyObject *a, PyObject *b, PyObject *c)
 {
     struct aside aside;
@@ -349,7 +356,7 @@ static PyObject *call_aside(PyObject *function, PyObject *a, PyObject *b, PyObje
     return result;
 }
 
-/* Ask for the plan of CODE, and keep it. */
+/* Ask for the plan of CODE and keep the answer. Returns the value of the slot. */
 static uintptr_t plan_make(PyCodeObject *code)
 {
     OWNED PyObject *plan = NULL, *held = Py_NewRef(settings.plan);
@@ -357,7 +364,7 @@ static uintptr_t plan_make(PyCodeObject *code)
     bool sound;
 
     plan = call_aside(held, (PyObject *)code, NULL, NULL);
-    kept = compat_extra(code, slot); /* asking may run any code */
+    kept = compat_extra(code, slot); /* asking may run any code, which may have made the plan */
     if (kept)
         return kept;
     sound = plan && PyTuple_Check(plan) && PyTuple_GET_SIZE(plan) >= 2;
@@ -370,7 +377,7 @@ static uintptr_t plan_make(PyCodeObject *code)
     return kept;
 }
 
-/* Does the evaluator look up calls of this thread for torch now? */
+/* Does the shim look up calls of this thread for torch now? */
 static bool shim_is_asked(const struct tracer *t)
 {
     return t->callback && t->front && t->front->leaves == torch_leaves &&
@@ -383,7 +390,7 @@ static int argument_count(const PyCodeObject *code)
            !!(code->co_flags & CO_VARKEYWORDS);
 }
 
-/* Replace the arguments of FRAME that CHANGED names by its values. */
+/* Replace those arguments of FRAME that the dict CHANGED names. */
 static void arguments_set(compat_frame *frame, PyObject *changed)
 {
     const PyCodeObject *code = compat_code(frame);
@@ -401,10 +408,10 @@ static void arguments_set(compat_frame *frame, PyObject *changed)
     PyErr_Clear();
 }
 
-/* The innermost frame of this thread that watch() was called for. */
+/* the innermost frame of this thread for which watch() was called */
 static __thread compat_frame *measured __attribute__((tls_model("initial-exec")));
 
-/* Call watch(), the last of PLAN if it has three, for FRAME. */
+/* Call watch(), the third item of PLAN if it has one, for FRAME. */
 static void watch_call(struct settings_call *call, PyObject *plan, compat_frame *frame)
 {
     OWNED PyObject *after = NULL;
@@ -428,9 +435,9 @@ struct settings_call settings_before(compat_frame *frame, bool looked_at)
     OWNED PyObject *plan = NULL, *act = NULL, *locals = NULL, *changed = NULL;
     long when;
 
-    if (!settings.plan) /* settings have ended, and our hook is still in the slot */
+    if (!settings.plan) /* the settings have ended, and our hook is still in the slot */
         return call;
-    if (t && (t->quiet || t->replacement)) /* our own code, or compiled code about to run */
+    if (t && (t->quiet || t->replacement)) /* our own code, or compiled code that is about to run */
         return call;
     kept = compat_extra(code, slot);
     if (!kept)
@@ -469,7 +476,7 @@ static void settings_limits(PyCodeObject *code, unsigned long *recompile,
     OWNED PyObject *limits = NULL, *held = Py_NewRef(settings_of_limits);
     long value[2];
 
-    if (!code) /* it was reset */
+    if (!code) /* the state was reset */
         return;
     limits = call_aside(held, (PyObject *)code, NULL, NULL);
     if (limits && limits != Py_None && PyArg_ParseTuple(limits, "ll", &value[0], &value[1])) {
@@ -479,10 +486,10 @@ static void settings_limits(PyCodeObject *code, unsigned long *recompile,
     PyErr_Clear();
 }
 
-/* The hook without settings; NULL: none. */
+/* the hook that would be in the slot without settings; NULL if none */
 static _PyFrameEvalFunction set_over;
 
-/* Our hook while there are settings: it acts on the call before the hook below sees it. */
+/* The hook while there are settings: acts on the call before the hook below sees it. */
 static PyObject *apply_settings(PyThreadState *ts, compat_frame *frame, int throwflag)
 {
     const bool starts = !throwflag && !compat_is_resumed(frame) && !compat_has_started(frame);
@@ -510,7 +517,7 @@ static _PyFrameEvalFunction settings_over(_PyFrameEvalFunction hook)
     return apply_settings;
 }
 
-/* The settings of this session. */
+/* Return a new list of the session's settings, as strings. */
 static PyObject *settings_list(void)
 {
     PyObject *list = PyList_New(0);
@@ -527,7 +534,7 @@ static PyObject *settings_list(void)
     return list;
 }
 
-/* sitecustomize.py calls it when the package can be imported. */
+/* Called by sitecustomize.py when the package can be imported. */
 static PyObject *begin_settings(PyObject *module, PyObject *none)
 {
     OWNED PyObject *own = NULL, *list = NULL, *done = NULL;

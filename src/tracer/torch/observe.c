@@ -6,9 +6,9 @@
  *
  *     slot -> upper -> torch's evaluator -> lower -> recorder's hook, CPython
  *
- * torch calls the evaluator that it finds in the slot as its "previous" one. So `lower` is put
- * there just before torch installs itself, and `upper` just after. During each of its
- * set_eval_frame() calls the slot holds what torch left there.
+ * Torch's evaluator calls the evaluator that it found in the slot. So `lower` is put there just
+ * before torch installs its evaluator, and `upper` just after. During each call of torch's
+ * set_eval_frame() the slot holds what torch left there.
  *
  * A frame that torch decides is `pending` from upper on. The next frame that arrives at lower shows
  * what torch did:
@@ -20,7 +20,7 @@
  *     other frames                 guards written in Python
  *     nothing, and an exception    a guard or the callback raised
  *
- * Which entries failed before a hit, and at which guard, cannot be seen: NULL. */
+ * Nobody sees which entries failed before a hit, and at which guard: the trace has NULL there. */
 #include "tracer/hooks.h"
 #include "tracer/record.h"
 #include "tracer/torch/torch.h"
@@ -28,30 +28,34 @@
 #define P tracer_process
 #define S torch_settings
 
-/* A frame that torch's evaluator has received and not yet passed on. Lives on upper's C stack. */
+/* A frame that torch's evaluator has received and has not passed on yet. Lives on upper's C
+ * stack. */
 struct pending {
     struct pending *outer;
     compat_frame *frame;
-    struct open_frame *open;    /* its record */
-    struct code_state *state;   /* of its code; held. NULL until a compile */
+    struct open_frame *open;    /* the frame's record */
+    struct code_state *state;   /* state of the frame's code, held; NULL until a compile */
     struct cache_entry *entry;  /* owned: the entry that the compile made, or NULL */
-    uint64_t entered;           /* when, by the session's clock */
+    uint64_t entered;           /* start of the frame by the session's clock */
     enum frame_action callback; /* the callback in force: DEFAULT = a callable, RUN_ONLY = False */
-    bool done, asked, asking;   /* passed on; the callback was called; it is running */
-    /* torch runs the frame without looking at it: a callback that it sets stays */
+    /* done: torch has passed the frame on; asked: the callback was called; asking: it is running */
+    bool done, asked, asking;
+    /* torch runs the frame without looking at it: if the frame sets a callback, the callback
+     * stays */
     bool untouched;
-    /* the frame is left out: `open` is the frame around it; torch's decisions are counted */
+    /* a filter leaves the frame out: `open` is the frame around it, and torch's decisions are
+     * counted */
     bool left;
-    bool deciding; /* `decision` is filled; not for plain hits */
+    bool deciding; /* `decision` is filled, which it is not for plain hits */
     struct decision decision;
 };
 
-static _PyFrameEvalFunction torch_evaluate; /* torch's, while it is in the slot */
+static _PyFrameEvalFunction torch_evaluate; /* torch's evaluator, while it is in the slot */
 /* torch installed its evaluator while nothing was recorded: `lower` is not below it */
 static bool alone;
-/* torch's set_eval_frame, if it has one: several calls of it belong to every hit */
+/* torch's set_eval_frame, if it is a plain C function: several calls of it belong to every hit */
 static PyCFunction torch_set_direct;
-static PyObject *torch_set_self; /* borrowed; its first argument */
+static PyObject *torch_set_self; /* borrowed: the first argument of torch_set_direct */
 
 static const struct front observed = {
     .observed = true,
@@ -66,7 +70,7 @@ static const struct front observed = {
 
 /* ---- what compiled code is ---- */
 
-/* The entry whose compiled code CODE is, or NULL. Borrowed. */
+/* Return the entry whose compiled code CODE is, borrowed; or NULL. */
 static struct cache_entry *entry_of(PyCodeObject *code)
 {
     struct code_state *state = code_state_of(code, false);
@@ -74,8 +78,8 @@ static struct cache_entry *entry_of(PyCodeObject *code)
     return state ? state->compiled : NULL;
 }
 
-/* Make an entry of ours from GUARDED, the callback's answer, identified by its code. The entry
- * holds none of the program's objects: it dies with the code, which torch holds. */
+/* Make an entry from GUARDED, the callback's answer. The entry is found by its code. It holds none
+ * of the program's objects, and dies with the code, which torch holds. */
 static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded, PyObject *backend,
                                      int64_t region)
 {
@@ -106,15 +110,15 @@ static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded
     return entry;
 }
 
-/* The slot's evaluator when torch's is not installed. */
+/* Return the evaluator that is in the slot when torch's is not. */
 static inline _PyFrameEvalFunction ours_or_below(void)
 {
     return P.hook ? P.hook : P.evaluate;
 }
 
-/* The evaluator below torch's and ours. */
-static inline __attribute__((always_inline)) PyObject *below(PyThreadState *ts, compat_frame *frame,
-                                                             int throwflag)
+/* Run FRAME with the evaluator below torch's: our hook, or the one below ours. */
+static inline __attribute__((always_inline)) PyObject *run_below(PyThreadState *ts,
+                                                                 compat_frame *frame, int throwflag)
 {
     if (P.hook)
         return P.hook(ts, frame, throwflag);
@@ -124,7 +128,7 @@ static inline __attribute__((always_inline)) PyObject *below(PyThreadState *ts, 
                          : P.evaluate(ts, frame, throwflag);
 }
 
-/* Record P's decision. */
+/* Return P's decision, which is begun if it is not yet. */
 static struct decision *decision_of(struct pending *p)
 {
     if (!p->deciding)
@@ -135,7 +139,7 @@ static struct decision *decision_of(struct pending *p)
 
 /* ---- a compile ---- */
 
-/* Is ARGUMENT torch's view of P's frame? Torch may also create views of other frames. */
+/* Is ARGUMENT torch's view of P's frame? Torch may have views of other frames, too. */
 static bool is_view(const struct pending *p, PyObject *argument)
 {
     const bool view = argument && (PyObject *)Py_TYPE(argument) == S.frame_type;
@@ -145,8 +149,8 @@ static bool is_view(const struct pending *p, PyObject *argument)
     return code && code == (PyObject *)compat_code(p->frame);
 }
 
-/* Is FRAME the callback's? Its first argument, or the one after self, is torch's view of the
- * pending frame. */
+/* Is FRAME a call of torch's callback? Its first argument, or the one after self, is then torch's
+ * view of the pending frame. */
 static bool is_callback(const struct tracer *t, const struct pending *p, compat_frame *frame)
 {
     const PyCodeObject *code = compat_code(frame);
@@ -165,8 +169,8 @@ static bool is_callback(const struct tracer *t, const struct pending *p, compat_
            is_view(p, PyTuple_GET_ITEM(rest, 0));
 }
 
-/* The callable that torch calls to compile, given its call FRAME: FRAME's self, or, under a stance,
- * the function. Borrowed. */
+/* Return the callable that torch calls to compile, borrowed. FRAME is its call: the callable is
+ * FRAME's self or, under a stance, the function. */
 static PyObject *callback_of(compat_frame *frame)
 {
     PyObject *self = compat_code(frame)->co_argcount ? compat_local(frame, 0) : NULL;
@@ -175,7 +179,7 @@ static PyObject *callback_of(compat_frame *frame)
                                                              : (PyObject *)compat_function(frame);
 }
 
-/* The region that torch looks into now. Asking may run anything. */
+/* Return the region whose entries torch looks up now. This may run any code. */
 static int64_t region_now(void)
 {
     OWNED PyObject *value = S.region_now ? PyObject_CallNoArgs(S.region_now) : NULL;
@@ -185,8 +189,8 @@ static int64_t region_now(void)
     return region;
 }
 
-/* How torch treats calls of CODE now. Reads torch's current region only where that matters; that
- * may run any code. */
+/* Return how torch treats calls of CODE now. Asks torch for its current region only if a region has
+ * actions of its own; that may run any code. */
 static struct code_actions actions_of(PyCodeObject *code)
 {
     struct code_state *state = code_state_of(code, false);
@@ -201,21 +205,22 @@ static struct code_actions actions_of(PyCodeObject *code)
     return state ? code_state_actions(state, region) : (struct code_actions){0};
 }
 
-/* Was torch's entry ITEM made for BACKEND? True if unknown. */
+/* Was torch's entry ITEM made for BACKEND? True if that is not known. */
 static bool is_for(const struct cache_entry *entry, PyObject *item, PyObject *backend)
 {
     OWNED PyObject *own = tracer_attribute(item, "backend");
 
     PyErr_Clear();
-    if (!own && entry->born_for) /* torch 2.6 does not tell, but keeps the backend alive */
+    /* torch 2.6 does not tell, but its entry keeps the backend alive */
+    if (!own && entry->born_for)
         own = PyObject_CallNoArgs(entry->born_for);
     PyErr_Clear();
     return !own || shim_same_backend(own, backend);
 }
 
-/* Record the entries that missed, and why, as far as a second check shows. False: as
+/* Record the entries that missed, and why, as far as a second check shows it. Returns false like
  * decision_missed(). */
-static bool missed(struct pending *p, PyObject *backend)
+static bool record_missed(struct pending *p, PyObject *backend)
 {
     struct decision *d = &p->decision;
     struct torch_quiet quiet;
@@ -232,7 +237,7 @@ static bool missed(struct pending *p, PyObject *backend)
         struct cache_entry *entry =
             code && PyCode_Check(code) ? entry_of((PyCodeObject *)code) : NULL;
         struct decision_check *check = NULL;
-        /* torch does not look at other calls */
+        /* torch does not look up entries of other regions */
         if (entry && (entry->region < 0 || entry->region == d->region))
             check = decision_add(d, entry);
         if (check)
@@ -245,19 +250,19 @@ static bool missed(struct pending *p, PyObject *backend)
     PyErr_Clear();
     torch_quiet_end(&quiet);
     sound = !d->locals || decision_missed(d, true);
-    Py_CLEAR(d->locals); /* what the frame drops must die when it does */
+    Py_CLEAR(d->locals); /* the frame's values must die when the frame drops them */
     return sound;
 }
 
-/* FRAME is a call of the callback, which compiles for P's frame, which is left out. */
+/* Run FRAME, a call of torch's callback, which compiles for P's frame. P's frame is left out. */
 static __attribute__((noinline)) PyObject *compile_left_out(struct pending *p, PyThreadState *ts,
                                                             compat_frame *frame)
 {
     const int64_t region = region_now();
     struct answer answer = {0};
-    PyObject *result = below(ts, frame, 0);
+    PyObject *result = run_below(ts, frame, 0);
 
-    if (result && answer_read(result, &answer)) /* torch says so itself */
+    if (result && answer_read(result, &answer)) /* torch reports the bad answer itself */
         PyErr_Clear();
     if (answer.guarded)
         p->state->compiles++;
@@ -271,7 +276,7 @@ static __attribute__((noinline)) PyObject *compile_left_out(struct pending *p, P
     return result;
 }
 
-/* FRAME is a call of the callback, which compiles for P's frame. */
+/* Run FRAME, a call of torch's callback, which compiles for P's frame, and record the compile. */
 static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadState *ts,
                                                    compat_frame *frame)
 {
@@ -281,27 +286,27 @@ static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadSt
     struct torch_quiet quiet;
     PyObject *result;
 
-    torch_quiet_begin(&quiet); /* the attributes may be the program's code */
+    torch_quiet_begin(&quiet); /* reading these attributes may run the program's code */
     backend = shim_backend_of(callback_of(frame));
     torch_quiet_end(&quiet);
-    if (!missed(p, backend)) {
+    if (!record_missed(p, backend)) {
         d->outcome = OUTCOME_CALLBACK_ERROR;
         compat_dispose(ts, frame);
         return NULL;
     }
     decision_ask(d, p->state);
-    result = below(ts, frame, 0);
+    result = run_below(ts, frame, 0);
     decision_asked(d, result);
     d->outcome = OUTCOME_CALLBACK_ERROR;
     if (result) {
-        if (answer_read(result, &answer)) /* torch says so itself */
+        if (answer_read(result, &answer)) /* torch reports the bad answer itself */
             PyErr_Clear();
         if (answer.guarded)
             p->entry = entry_new(p->state, answer.guarded, backend, d->region);
         d->outcome = answer_outcome(&answer, &observed);
     }
     decision_answer(d, p->state, p->entry, d->outcome);
-    if (answer.for_code && !answer.guarded) { /* with code, callees are compiled as before */
+    if (answer.for_code && !answer.guarded) { /* an answer with code changes nothing for callees */
         answer.actions.limited = d->outcome == OUTCOME_LIMIT;
         if (code_state_act(p->state, d->region, answer.actions))
             PyErr_Clear();
@@ -314,7 +319,8 @@ static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadSt
 
 /* ---- the hooks ---- */
 
-/* The frame runs as it is. Returns the reason, if known. */
+/* Return the outcome of a frame that runs as it is: why torch did not replace it, if that is
+ * known. */
 static enum outcome plain_outcome(const struct pending *p, struct code_actions actions)
 {
     const struct code_state *state = code_state_of(compat_code(p->frame), false);
@@ -330,7 +336,7 @@ static enum outcome plain_outcome(const struct pending *p, struct code_actions a
     return OUTCOME_PLAIN;
 }
 
-/* The program marked FRAME's code as skipped before the code had an id. */
+/* Write that FRAME's code is skipped. The program marked the code before it had an id. */
 static __attribute__((noinline)) void write_skip(compat_frame *frame)
 {
     const int64_t region = region_now();
@@ -342,10 +348,11 @@ static __attribute__((noinline)) void write_skip(compat_frame *frame)
         decision_write_actions(state, state->region_count ? region : -1, NULL);
 }
 
-/* The frame RAN is about to run for P's frame. RAN is P's frame itself, or runs ENTRY's compiled
- * code, or (ENTRY NULL) code that torch compiled before we observed it. */
-static __attribute__((noinline)) void passed_on(struct tracer *t, struct pending *p,
-                                                const compat_frame *ran, struct cache_entry *entry)
+/* Write the outcome of P's frame. RAN is about to run for it: P's frame itself; a frame of ENTRY's
+ * compiled code; or, with ENTRY NULL, a frame of code that torch compiled before we observed it. */
+static __attribute__((noinline)) void write_outcome(struct tracer *t, struct pending *p,
+                                                    const compat_frame *ran,
+                                                    struct cache_entry *entry)
 {
     const struct code_actions actions = actions_of(compat_code(p->frame));
     enum outcome outcome = plain_outcome(p, actions);
@@ -367,7 +374,7 @@ static __attribute__((noinline)) void passed_on(struct tracer *t, struct pending
     }
 }
 
-/* FRAME runs for P's. */
+/* Run FRAME, which takes the place of P's frame or is that frame. */
 static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct pending *p,
                                                        PyThreadState *ts, compat_frame *frame,
                                                        struct cache_entry *entry)
@@ -382,12 +389,12 @@ static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct 
     if (likely(entry && !p->deciding && !p->left))
         decision_hit(t, p->entered, entry);
     else
-        passed_on(t, p, frame, entry);
+        write_outcome(t, p, frame, entry);
     Py_XDECREF(entry);
     return record_evaluate(t, ts, frame, 0);
 }
 
-/* FRAME is the first frame at `lower` since P is pending. */
+/* Handle FRAME, the first frame that arrives at `lower` since P is pending. */
 static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, struct pending *p,
                                                            PyThreadState *ts, compat_frame *frame)
 {
@@ -400,20 +407,20 @@ static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, str
     code = compat_code(frame);
     original = compat_code(p->frame);
     entry = entry_of(code);
-    /* torch keeps name and place */
+    /* torch's compiled code keeps the name and the place of the original */
     if (t->open == p->open &&
         (entry ||
          (code != original && code->co_firstlineno == original->co_firstlineno &&
           code->co_filename == original->co_filename && code->co_name == original->co_name)))
         return run_for(t, p, ts, frame, entry);
     if (p->asked || !is_callback(t, p, frame))
-        return below(ts, frame, 0);
-    /* frames in there are the callback's or ours, even if they look like compiled code */
+        return run_below(ts, frame, 0);
+    /* Frames of this call are the callback's or ours, even if they look like compiled code. */
     if (!p->state) {
         p->state = code_state_of(original, true);
         if (!p->state) { /* no memory */
             PyErr_Clear();
-            return below(ts, frame, 0);
+            return run_below(ts, frame, 0);
         }
         p->state->references++;
     }
@@ -423,8 +430,8 @@ static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, str
     return result;
 }
 
-/* Does torch's evaluator decide the call that it gets? Guards and callbacks of the pending frame
- * run without a callback. */
+/* Does torch's evaluator decide this call? It decides no calls by the guards or the callback of a
+ * pending frame, which run without a callback. */
 static inline bool is_watched(const struct tracer *t, const PyThreadState *ts, compat_frame *frame,
                               int throwflag)
 {
@@ -434,18 +441,18 @@ static inline bool is_watched(const struct tracer *t, const PyThreadState *ts, c
            shim_decides(t, ts, NULL);
 }
 
-/* Does torch run a call of this code as it is, in every region, and leave the callback alone? Half
- * of the calls of torch's own code that belong to a hit: they go through without a struct pending.
- * */
+/* Does torch run calls of this code as they are, in every region, and leave the callback alone?
+ * These calls need no struct pending. Half of the calls of torch's own code that belong to a hit
+ * are of this kind. */
 static inline bool is_passed(const struct tracer *t, const struct code_state *state)
 {
     return state && state->actions.own == ACTION_SKIP && state->actions.callees == ACTION_DEFAULT &&
            state->actions.written && !state->region_count && t->observed == ACTION_DEFAULT;
 }
 
-/* One of those. */
-static HOT __attribute__((noinline)) PyObject *passed(struct tracer *t, PyThreadState *ts,
-                                                      compat_frame *frame)
+/* Run a frame for which is_passed() is true. */
+static HOT __attribute__((noinline)) PyObject *run_passed(struct tracer *t, PyThreadState *ts,
+                                                          compat_frame *frame)
 {
     const enum session_clock clock = P.clock;
     const uintptr_t mark = record_mark(frame);
@@ -472,13 +479,13 @@ static HOT PyObject *lower(PyThreadState *ts, compat_frame *frame, int throwflag
         return first_below(t, p, ts, frame);
     if (t && !P.decided_only && is_watched(t, ts, frame, throwflag) &&
         is_passed(t, code_state_of(compat_code(frame), false)))
-        return passed(t, ts, frame);
-    return below(ts, frame, throwflag);
+        return run_passed(t, ts, frame);
+    return run_below(ts, frame, throwflag);
 }
 
-/* torch runs the frame as it is, and its callees by ACTION. */
-static __attribute__((noinline)) PyObject *undecided(struct tracer *t, PyThreadState *ts,
-                                                     compat_frame *frame, enum frame_action action)
+/* Run a frame that torch runs as it is; torch treats its callees by ACTION. */
+static __attribute__((noinline)) PyObject *
+run_undecided(struct tracer *t, PyThreadState *ts, compat_frame *frame, enum frame_action action)
 {
     const enum frame_action was = t->observed;
     PyObject *result;
@@ -489,19 +496,20 @@ static __attribute__((noinline)) PyObject *undecided(struct tracer *t, PyThreadS
     return result;
 }
 
-/* Finish P, which was not a plain hit, with RESULT. */
-static __attribute__((noinline)) void settle(struct tracer *t, struct pending *p, PyObject *result)
+/* Finish P with RESULT, if it was not a plain hit. */
+static __attribute__((noinline)) void finish_pending(struct tracer *t, struct pending *p,
+                                                     PyObject *result)
 {
-    /* torch does not restore the callback after the callback raised. If unsure, assume the callback
-     * is still set: calls that torch then does not decide show as such; assuming it gone would miss
-     * calls. */
+    /* After its callback raised, torch leaves the callback None. In all other cases assume that the
+     * callback is still set: if the assumption is wrong, the trace shows calls that torch does not
+     * decide. The opposite assumption would miss calls. */
     if (p->asked && !p->done && !result)
         t->observed = ACTION_SKIP;
     else if (!p->untouched)
         t->observed = p->callback;
     if (!p->done && p->left)
         tracer_left_out(LEFT_DECISIONS);
-    else if (!p->done) /* it never ran */
+    else if (!p->done) /* the frame never ran */
         decision_write(decision_of(p), t,
                        p->asked ? OUTCOME_CALLBACK_ERROR
                                 : decision_raised(decision_of(p), p->open->code & ~OPEN_LOST),
@@ -525,9 +533,9 @@ static inline bool is_left_out(const struct tracer *t, uintptr_t mark)
     return record_is_too_deep(t);
 }
 
-/* Run FRAME, which torch decides. */
-static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThreadState *ts,
-                                                       compat_frame *frame)
+/* Run FRAME, a call that torch decides. */
+static HOT __attribute__((noinline)) PyObject *run_decided(struct tracer *t, PyThreadState *ts,
+                                                           compat_frame *frame)
 {
     const enum session_clock clock = P.clock;
     uintptr_t mark = record_mark(frame);
@@ -556,7 +564,7 @@ static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThrea
     if (likely(p.done && !p.deciding && !p.untouched))
         t->observed = p.callback;
     else
-        settle(t, &p, result);
+        finish_pending(t, &p, result);
     if (t->observed_at == &p)
         t->observed_at = NULL;
     if (likely(!p.left))
@@ -564,7 +572,7 @@ static HOT __attribute__((noinline)) PyObject *decided(struct tracer *t, PyThrea
     return result;
 }
 
-/* torch looks at a call, after settings have changed its arguments. */
+/* Run FRAME, a call that torch looks at. Settings have changed its arguments already. */
 static HOT __attribute__((noinline)) PyObject *looked_at_as_is(struct tracer *t, PyThreadState *ts,
                                                                compat_frame *frame)
 {
@@ -577,9 +585,9 @@ static HOT __attribute__((noinline)) PyObject *looked_at_as_is(struct tracer *t,
         write_skip(frame);
     if (is_partly && (code_state_of(compat_code(frame), false) ? actions.own == ACTION_SKIP
                                                                : t->observed == ACTION_RUN_ONLY))
-        return actions.callees != ACTION_DEFAULT ? undecided(t, ts, frame, actions.callees)
+        return actions.callees != ACTION_DEFAULT ? run_undecided(t, ts, frame, actions.callees)
                                                  : torch_evaluate(ts, frame, 0);
-    return decided(t, ts, frame);
+    return run_decided(t, ts, frame);
 }
 
 static __attribute__((noinline)) PyObject *
@@ -595,8 +603,8 @@ looked_at_under_settings(struct tracer *t, PyThreadState *ts, compat_frame *fram
     return result;
 }
 
-/* torch looks at a call. */
-static HOT PyObject *looked_at(struct tracer *t, PyThreadState *ts, compat_frame *frame)
+/* Run FRAME, a call that torch looks at. */
+static HOT PyObject *run_looked_at(struct tracer *t, PyThreadState *ts, compat_frame *frame)
 {
     return unlikely(settings.plan != NULL) ? looked_at_under_settings(t, ts, frame)
                                            : looked_at_as_is(t, ts, frame);
@@ -611,7 +619,7 @@ static HOT PyObject *upper(PyThreadState *ts, compat_frame *frame, int throwflag
     if (unlikely(!t) || !is_watched(t, ts, frame, throwflag))
         return torch_evaluate(ts, frame, throwflag);
     return is_passed(t, code_state_of(compat_code(frame), false)) ? torch_evaluate(ts, frame, 0)
-                                                                  : looked_at(t, ts, frame);
+                                                                  : run_looked_at(t, ts, frame);
 }
 
 static bool observe_is(_PyFrameEvalFunction evaluate)
@@ -632,7 +640,7 @@ static void observe_follow(void)
     if (!torch_evaluate || PyInterpreterState_Get() != P.interpreter)
         return;
     current = compat_evaluator(P.interpreter);
-    if (current == lower) /* restored by a torch function that we do not wrap */
+    if (current == lower) /* put back by a torch function that we do not wrap */
         compat_set_evaluator(P.interpreter, ours_or_below());
     else if (current == upper && !P.recording)
         compat_set_evaluator(P.interpreter, torch_evaluate);
@@ -642,15 +650,15 @@ static void observe_follow(void)
 
 /* ---- torch's functions, as its Python code finds them ---- */
 
-/* torch_set_direct for a callable that is not a plain C function. */
+/* The torch_set_direct for a callable that is not a plain C function. */
 static PyObject *torch_set_called(PyObject *function, PyObject *callback)
 {
     return PyObject_CallOneArg(function, callback);
 }
 
-/* The callback changes to a callable or False. Torch's evaluator is installed above ours or, while
- * we have none, above any other. False: not installed, because another evaluator (BEFORE) is in the
- * slot, or because it is there already. */
+/* Prepare the slot before the callback changes to a callable or False, so that torch's evaluator is
+ * installed above ours or, if we have none, above any other. Returns false if nothing was prepared:
+ * another evaluator, BEFORE, is in the slot, or torch's is there already. */
 static bool prepare_place(_PyFrameEvalFunction before)
 {
     static bool said;
@@ -668,12 +676,12 @@ static bool prepare_place(_PyFrameEvalFunction before)
     return on_ours;
 }
 
-/* The callback changes while the slot holds BEFORE, which change() does not expect. While nothing
- * is recorded, we put no hooks around torch's evaluator. */
+/* Change the callback while the slot holds BEFORE, in a case that change() does not handle. While
+ * nothing is recorded, we put no hooks around torch's evaluator. */
 static __attribute__((noinline)) PyObject *change_rarely(PyObject *callback,
                                                          _PyFrameEvalFunction before)
 {
-    /* Our hook may be above torch's evaluator, which was there before us and now leaves. */
+    /* our hook may be above torch's evaluator, which was there before us and now leaves */
     const bool leaves = callback == Py_None && P.hook && before == P.hook;
     bool on_ours = false;
     _PyFrameEvalFunction after;
@@ -698,8 +706,8 @@ static __attribute__((noinline)) PyObject *change_rarely(PyObject *callback,
     return old;
 }
 
-/* The callback changes: hooks go in and out. The usual ones here, twice for each of torch's own
- * functions that a compiled call runs through. */
+/* Change the callback, and put the hooks in or out. Handles the usual cases, which occur twice for
+ * each of torch's own functions that a compiled call runs through. */
 static HOT __attribute__((noinline)) PyObject *change(PyObject *callback)
 {
     PyInterpreterState *interpreter = P.interpreter;
@@ -720,7 +728,7 @@ static HOT __attribute__((noinline)) PyObject *change(PyObject *callback)
     } else {
         torch_evaluate = after;
         alone = false;
-        if (unlikely(after == P.evaluate)) /* it was there when we came, below ours */
+        if (unlikely(after == P.evaluate)) /* torch's evaluator was there before us, below ours */
             P.evaluate = _PyEval_EvalFrameDefault;
         if (likely(P.recording))
             compat_set_evaluator(interpreter, upper);
@@ -728,8 +736,8 @@ static HOT __attribute__((noinline)) PyObject *change(PyObject *callback)
     return old;
 }
 
-/* Torch's callback was OLD, set before the recording, and not None as we assumed. Torch's evaluator
- * may have left the slot, from above or below ours. */
+/* Look at the slot, after torch's callback turned out to have been set before the recording: we had
+ * taken it for None. Torch's evaluator may have left the slot, from above or below ours. */
 static __attribute__((noinline)) void follow_late(void)
 {
     const _PyFrameEvalFunction after = compat_evaluator(P.interpreter);
@@ -746,7 +754,7 @@ static HOT PyObject *set_eval_frame(PyObject *module, PyObject *callback)
     struct tracer *t = P.recording ? tracer_here() : tracer_thread;
     PyObject *old;
 
-    /* it is None already: half of all calls */
+    /* the callback is None already: half of all calls */
     if (callback == Py_None && t && t->observed == ACTION_SKIP) {
         old = torch_set_direct(torch_set_self, callback);
         if (unlikely(old && old != Py_None))
@@ -768,8 +776,8 @@ PyObject *observe_set_callback(PyObject *callback)
     return set_eval_frame(NULL, callback);
 }
 
-/* RESULT is the return value of torch's function; if not NULL, calls of CODE are treated by ACTIONS
- * from now on. */
+/* Note that calls of CODE are treated by ACTIONS from now on, if RESULT, the return value of
+ * torch's function, is not NULL. Returns RESULT. */
 static PyObject *then_act(PyObject *result, PyObject *code, struct code_actions actions)
 {
     struct code_state *state =
@@ -815,7 +823,7 @@ static PyMethodDef observers[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* Wrappers for the torch functions of these names, which the bridge has passed to us. */
+/* _observe(): return wrappers for the torch functions that the bridge has passed to us, by name. */
 static PyObject *observe(PyObject *module, PyObject *none)
 {
     torch_set_direct = torch_set_called;

@@ -13,21 +13,21 @@
 
 struct torch_settings torch_settings = {.fullgraph_frames = -1};
 static PyObject *lookup_name; /* "TorchDynamo Cache Lookup" */
-/* at::hasCallbacks(): does a profiler record ranges? */
+/* torch's at::hasCallbacks(): does a profiler record ranges? */
 static bool (*profiled)(void);
-static PyObject *random_module; /* before torch.package can replace imports */
+static PyObject *random_module; /* imported before torch.package can replace imports */
 
 #define S torch_settings
 
 /* ---- entries whose guards are torch's ----
  *
- * A torch guard manager has a tree, `root`, whose check() is the check of an entry. It gets its
- * entry and the entry's state (attributes `cache_entry` and `extra_state`; we pass the entry for
- * both), and invalidates the entry through them when a guarded object dies.
- * python/dyntrace/_torch_guards.py reads the guards from it. */
+ * A torch guard manager has a tree, `root`, whose check() is the check of an entry. The manager
+ * gets its entry and the entry's state (attributes `cache_entry` and `extra_state`; we set both to
+ * the entry). Through them the manager invalidates the entry when a guarded object dies.
+ * python/dyntrace/_torch_guards.py reads the guards from the manager. */
 
-/* The bound check of guard manager GUARD's tree NAME. New reference; NULL: it has none, or an
- * exception is set. */
+/* Return the bound method check() of GUARD's tree NAME, a new reference. Returns NULL if GUARD has
+ * no such tree, or with an exception. */
 static PyObject *check_in(PyObject *guard, const char *name)
 {
     OWNED PyObject *root = tracer_attribute(guard, name);
@@ -48,7 +48,7 @@ static void update_difference(struct cache_parts *parts)
         Py_XSETREF(parts->difference, check);
 }
 
-/* Set GUARD's entry, or None. -1 with an exception. */
+/* Tell GUARD its entry, or None. Returns -1 with an exception. */
 static int tell_guard(PyObject *guard, PyObject *entry)
 {
     int status = PyObject_SetAttrString(guard, "cache_entry", entry);
@@ -62,7 +62,7 @@ static int bind_entry(struct cache_entry *entry, struct cache_parts *parts)
         return -1;
     update_difference(parts);
     PyErr_Clear();
-    /* code that ran has invalidated the entry meanwhile: unbind it again */
+    /* code that ran meanwhile has invalidated the entry, so unbind it again */
     if (!entry->valid)
         tell_guard(parts->guard, Py_None);
     PyErr_Clear();
@@ -81,14 +81,14 @@ static void unbind_entry(struct cache_entry *entry, PyObject *guard)
 
 /* ---- steps of decide() ---- */
 
-/* OBJECT.NAME(A, B, C), with the pending exception kept; one of the call's own is dropped. */
+/* Call OBJECT.NAME(A, B, C). The pending exception is kept; one that the call raises is dropped. */
 static void call_aside(PyObject *object, const char *name, PyObject *a, PyObject *b, PyObject *c)
 {
     KEPT struct tracer_exception pending = tracer_exception_aside();
     OWNED PyObject *done = tracer_call(object, name, a, b, c);
 }
 
-/* The function NAME in MODULE, called with A, if that is not NULL. */
+/* Call the function NAME of MODULE, with the argument A if A is not NULL. */
 static PyObject *call_in(const char *module, const char *name, PyObject *a)
 {
     OWNED PyObject *imported = PyImport_ImportModule(module);
@@ -96,7 +96,8 @@ static PyObject *call_in(const char *module, const char *name, PyObject *a)
     return imported ? tracer_call(imported, name, a, NULL, NULL) : NULL;
 }
 
-/* Enter CONTEXT (stolen; NULL: none). Returns a reference for leave(); NULL with an exception. */
+/* Enter CONTEXT, and return the reference for leave(). Steals CONTEXT; if CONTEXT is NULL, an
+ * exception is set. Returns NULL with an exception. */
 static PyObject *enter(PyObject *context)
 {
     OWNED PyObject *entered = context ? tracer_call(context, "__enter__", NULL, NULL, NULL) : NULL;
@@ -106,7 +107,7 @@ static PyObject *enter(PyObject *context)
     return context;
 }
 
-/* CONTEXT: or NULL, none. */
+/* Exit CONTEXT, unless it is NULL, and release it. */
 static void leave(PyObject *context)
 {
     if (context)
@@ -114,7 +115,8 @@ static void leave(PyObject *context)
     Py_XDECREF(context);
 }
 
-/* Begin a range NAME in torch's profiler, if one records. */
+/* Begin a range NAME in torch's profiler, if a profiler records. Returns a reference for leave(),
+ * or NULL. */
 static PyObject *range_begin(PyObject *name)
 {
     OWNED PyObject *type = NULL, *held = NULL;
@@ -129,7 +131,8 @@ static PyObject *range_begin(PyObject *name)
     return range;
 }
 
-/* Was it a hit on all participating ranks? */
+/* Look up an entry like the shim. With a guard_complete_hook the lookup is a hit only if that hook
+ * agrees; torch uses it to ask the other ranks. */
 static int look_up(struct code_state *state, PyObject *backend, struct decision *d,
                    struct cache_entry **found)
 {
@@ -148,7 +151,8 @@ static int look_up(struct code_state *state, PyObject *backend, struct decision 
     return truth < 0 ? -1 : 0;
 }
 
-/* Call the callback; keep the state of the module `random` and the C recursion limit. */
+/* Call the callback to compile. Keeps the state of the module `random` and the C recursion
+ * limit. */
 static PyObject *ask(PyThreadState *ts, PyObject *callback, PyObject *const arguments[3])
 {
     const long limit =
@@ -174,7 +178,8 @@ static PyObject *ask(PyThreadState *ts, PyObject *callback, PyObject *const argu
     return result;
 }
 
-/* Start a debugger for code with a breakpoint. New reference, or NULL with an exception. */
+/* Start torch's debugger for code with a breakpoint. Returns a new reference, or NULL with an
+ * exception. */
 static PyObject *debug_begin(void)
 {
     PyObject *context = call_in("torch._dynamo.bytecode_debugger", "_DebugContext", NULL);
@@ -184,18 +189,18 @@ static PyObject *debug_begin(void)
     return enter(context);
 }
 
-/* Steps before CODE runs. May replace *UNDER, the callees' callback; *INSTEAD owns the new one. -1
- * with an exception. */
+/* Do what torch does before compiled CODE runs. May replace *UNDER, the callback for callees;
+ * *INSTEAD then owns the new one. Returns -1 with an exception. */
 static int run_begins(PyObject *code, PyObject **under, PyObject **instead, PyObject **debugging)
 {
     OWNED PyObject *debugger = NULL, *done = NULL;
     const long override = S.override ? PyLong_AsLong(S.override) : 0;
     int stops;
 
-    if (PyErr_Occurred()) /* the program's own value */
+    if (PyErr_Occurred()) /* the program's `override` is no int */
         return -1;
     S.fullgraph_frames += S.fullgraph_frames >= 0;
-    /* its callees may not be compiled */
+    /* torch forbids compiling in callees of this frame */
     if ((S.fullgraph_frames >= 0 || override) && *under && *under != Py_False) {
         *instead = S.fullgraph_fails || override == 2
                        ? call_in("torch._dynamo.convert_frame", "get_fail_callback", *under)
@@ -253,7 +258,7 @@ static struct front torch_front = {
 
 /* ---- functions ---- */
 
-static PyObject *truth(PyObject *value, bool *flag)
+static PyObject *set_flag(PyObject *value, bool *flag)
 {
     bool old = *flag;
 
@@ -265,12 +270,12 @@ static PyObject *truth(PyObject *value, bool *flag)
 
 static PyObject *set_skip_guard_eval_unsafe(PyObject *module, PyObject *value)
 {
-    return truth(value, &torch_front.skip_guards_unsafe);
+    return set_flag(value, &torch_front.skip_guards_unsafe);
 }
 
 static PyObject *set_fullgraph_error(PyObject *module, PyObject *value)
 {
-    return truth(value, &S.fullgraph_fails);
+    return set_flag(value, &S.fullgraph_fails);
 }
 
 static PyObject *set_fullgraph_count(PyObject *module, PyObject *value)
@@ -279,7 +284,7 @@ static PyObject *set_fullgraph_count(PyObject *module, PyObject *value)
 
     if (number == -1 && PyErr_Occurred())
         return NULL;
-    if (number < 0 || old < 0) /* a thread that counts already continues */
+    if (number < 0 || old < 0) /* -1 stops counting; a running count continues */
         S.fullgraph_frames = number;
     return PyLong_FromLong(old);
 }
@@ -339,8 +344,8 @@ static PyObject *entry_count(PyObject *module, PyObject *code)
     return all ? PyLong_FromSsize_t(PyList_GET_SIZE(all)) : NULL;
 }
 
-/* Later versions pass region and owner: an entry of another than the common region is visible only
- * there. */
+/* Load a precompiled entry. Newer torch versions also pass a region and an owner. An entry of a
+ * region other than the common one is visible only in that region. */
 static PyObject *load_precompiled(PyObject *module, PyObject *args)
 {
     PyObject *object, *guard, *code, *owner = NULL;
@@ -366,7 +371,7 @@ static PyObject *reset_precompiled(PyObject *module, PyObject *object)
     Py_RETURN_NONE;
 }
 
-/* torch's _PyInterpreterFrame, _CacheEntry etc. are checked with isinstance(). */
+/* Set this thread's callback, like torch's function of that name. */
 static PyObject *set_torch_eval_frame(PyObject *module, PyObject *callback)
 {
     struct tracer *t = tracer_here();
@@ -374,7 +379,7 @@ static PyObject *set_torch_eval_frame(PyObject *module, PyObject *callback)
     if (!t)
         return PyErr_NoMemory();
     if ((t->callback ? t->callback : Py_None) == callback)
-        return Py_NewRef(callback); /* frequent case: None replaces None */
+        return Py_NewRef(callback); /* the frequent case: None replaces None */
     return shim_set_eval_frame(callback, &torch_front);
 }
 
@@ -431,7 +436,7 @@ static PyObject *set_bridge(PyObject *module, PyObject *args)
         if (slots[i].slot == &S.range &&
             (library = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY))) {
             *(void **)&profiled = dlsym(library, "_ZN2at12hasCallbacksEv");
-            dlclose(library); /* torch keeps the library loaded */
+            dlclose(library); /* torch itself keeps the library loaded */
         }
         return shim_exchange(slots[i].slot, value);
     }

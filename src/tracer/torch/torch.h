@@ -1,35 +1,41 @@
-/* tracer/torch/torch.h -- torch's front ends: on this evaluator (torch.c), and on its own, observed
- * (observe.c); bridge.c.
+/* tracer/torch/torch.h -- torch's two front ends: on our evaluator (torch.c), and on torch's own
+ * evaluator, observed (observe.c); and what both share (bridge.c).
  *
  * Runs in: the traced process, under the GIL.
  *
- * torch's Python code sets callbacks through functions of its own, which python/dyntrace/_torch.py
- * puts in place. What decide_frame() does otherwise for them is in their struct front
- * (tracer/evaluator/cache.h). */
+ * torch's Python code sets callbacks through functions of torch's C module, which
+ * python/dyntrace/_torch.py replaces. What decide_frame() does differently for them is in their
+ * struct front (tracer/evaluator/cache.h). */
 #ifndef DYNTRACE_TRACER_TORCH_H
 #define DYNTRACE_TRACER_TORCH_H
 
 #include "tracer/evaluator/cache.h"
 
 extern struct torch_settings {
-    /* compiled frames run since torch began to count; -1: it does not */
+    /* how many compiled frames have run since torch began to count; -1 if torch does not count */
     long fullgraph_frames;
-    /* a compile below a fullgraph frame is an error instead of being skipped */
+    /* a compile below a fullgraph frame is an error; if false, it is skipped */
     bool fullgraph_fails;
-    /* owned int, set while the callback runs; NULL, -1: unchanged (COMPAT_COUNTS_C_RECURSION) */
+    /* owned: an int, the C recursion limit while the callback runs; NULL or -1: unchanged
+     * (COMPAT_COUNTS_C_RECURSION) */
     PyObject *c_recursion_limit;
-    PyObject *guard_complete_hook; /* owned, or NULL: hook(hit) -> bool */
-    PyObject *debugger;            /* owned, or NULL: debugger(code) before compiled code runs */
-    PyObject *breakpoints;         /* owned set of compiled code, or NULL */
-    /* owned _EvalFrameOverride: 1, as if torch counted; 2, fullgraph_fails, too. Or NULL */
+    PyObject *guard_complete_hook; /* owned: hook(hit) -> bool; or NULL */
+    /* owned: debugger(code), called before compiled code runs; or NULL */
+    PyObject *debugger;
+    PyObject *breakpoints; /* owned: a set of compiled code objects; or NULL */
+    /* owned: torch's _EvalFrameOverride. 1: as if torch counted frames; 2: fullgraph_fails, too. Or
+     * NULL */
     PyObject *override;
-    PyObject *range;                                    /* owned: torch's profiler range, or NULL */
-    PyObject *guards, *begin, *end, *describe, *tensor; /* the bridge's: owned, or NULL */
-    /* torch's own, when it is observed: owned, or NULL where this torch has it not */
+    /* owned: the class of torch's profiler ranges, or NULL */
+    PyObject *range;
+    /* owned: the bridge's functions and torch.Tensor, or NULL */
+    PyObject *guards, *begin, *end, *describe, *tensor;
+    /* owned: torch's own functions and types, for observe mode; NULL if this torch does not have
+     * one */
     PyObject *set, *strategy, *skip, *reset, *entries, *region_now, *frame_type;
 } torch_settings;
 
-/* Common functions of both front ends; struct front has each one's own. */
+/* Functions of struct front that both front ends use. */
 PyObject *torch_compile_begins(uint32_t compile, PyObject *code);
 void torch_compile_ends(PyObject *token, PyObject *result);
 PyObject *torch_leaves(PyObject *guard, PyObject **view);
@@ -40,28 +46,29 @@ PyObject *torch_explain(PyObject *view, compat_frame *frame, PyObject *locals);
 /* Record a loss: the bridge failed in WHAT, with the pending exception. */
 void torch_note_failure(const char *what);
 
-/* METHODS, bound to MODULE, by name: a new dict. */
+/* Return a new dict of METHODS by name, bound to MODULE. */
 PyObject *torch_functions(PyObject *module, PyMethodDef *methods);
-/* tracer/torch/observe.c: torch's set_eval_frame, with our hooks around it. */
+/* tracer/torch/observe.c: call torch's set_eval_frame, with our hooks around it. */
 PyObject *observe_set_callback(PyObject *callback);
 
 /* tracer/torch/bridge.c, for `dyntrace run --set`. Without --set `plan` is NULL. */
 extern struct settings {
     PyObject *plan; /* owned: plan(code) -> None, (when, act) or (when, act, watch) */
 } settings;
-/* A call under settings. */
+/* A call while there are settings. */
 struct settings_call {
     PyObject *after;        /* owned: callable for the end of the call, or NULL */
-    bool wants_value;       /* `after` gets the frame's value, if it returned one */
-    compat_frame *measured; /* the former settings_measured */
+    bool wants_value;       /* `after` gets the frame's return value, if the frame did not raise */
+    compat_frame *measured; /* the value of `measured` in bridge.c before this call */
 };
-/* FRAME is about to run; LOOKED_AT: torch will look at it. Pass the result to settings_after. */
+/* Apply the settings to FRAME, which is about to run. LOOKED_AT says that torch will look at it.
+ * Pass the result to settings_after. */
 struct settings_call settings_before(compat_frame *frame, bool looked_at);
-/* RESULT is the value, or NULL with an exception set. */
+/* End a call. RESULT is the return value, or NULL with an exception set. */
 void settings_after(struct settings_call *call, PyObject *result);
 
-/* The module code of torch._dynamo is about to run, or, LATE, has run before the session began:
- * watch it. */
+/* Load the bridge. The module code of torch._dynamo is about to run or, with LATE, has run before
+ * the session began. */
 void torch_attach(bool late);
 
 extern PyMethodDef bridge_methods[], observe_methods[];
