@@ -45,7 +45,7 @@ __all__ = [
     "reset",
 ]
 
-# Public modules, loaded at first use.
+# Public modules, loaded at their first use.
 _MODULES = ("bytecode", "capture", "eval_frame", "graph", "guards", "note", "resume", "types")
 
 
@@ -57,7 +57,7 @@ def reset() -> None:
         capture.reset_names()
 
 
-if not TYPE_CHECKING:  # else a type checker would accept any name
+if not TYPE_CHECKING:  # hidden from type checkers, which would accept any name otherwise
 
     def __getattr__(name):
         if name == "__version__":
@@ -69,7 +69,7 @@ if not TYPE_CHECKING:  # else a type checker would accept any name
         if name in _MODULES:
             return importlib.import_module("." + name, __name__)
         capture = importlib.import_module(".capture", __name__)
-        # Captured code reads these names as it reads any module's, so they must be attributes.
+        # Captured code reads these names like those of any module, so they must be attributes.
         scope = globals()
         scope.update({name: getattr(capture, name) for name in __all__ if name not in scope})
         return scope[name]

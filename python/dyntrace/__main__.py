@@ -1,4 +1,4 @@
-"""`python -m dyntrace ...` is the program dyntrace, asked to record with this Python."""
+"""`python -m dyntrace ...` runs the program dyntrace, and lets it record with this Python."""
 
 import os
 import sys
@@ -8,7 +8,8 @@ from .record import _program
 
 def main(words):
     if words[:1] == ["run"]:
-        words = ["run", "--python", sys.executable, *words[1:]]  # a later --python wins
+        # a later --python overrides this one
+        words = ["run", "--python", sys.executable, *words[1:]]
     elif words == ["doctor"]:
         words = ["doctor", sys.executable]
     try:

@@ -1,26 +1,29 @@
-"""Describes guards, their expected and actual values, for explain() and the trace.
+"""Describes guards, and their expected and actual values, for explain() and the trace.
 
-Runs in: the traced process; while it records, quietly: when an entry is made and before a compile.
+Runs in: the traced process, when an entry is made and before a compile. While the process is
+recorded, this code is hidden from the program's trace functions.
 
-src/tracer/guards/ reads values, compares them and finds the guards that do not hold. Here each kind
-of guard is a row of KINDS: its expression, its aspect, the extension's arguments, and the text for
-an actual value.
+src/tracer/guards/ reads values, compares them and finds the guards that do not hold. This module
+has a row of KINDS for each kind of guard: its expression, its aspect, the arguments that the
+extension needs, and the text for an actual value.
 
-The values are the program's: a list of a million, a tensor that would be computed in order to be
-printed, a __repr__ that raises. So containers are cut before they are printed, arrays are
-summarised, and only other values go to repr(), whose failure is noted in the text. The texts keep
-no guarded object alive.
+The values are the program's: perhaps a list of a million items, a tensor that would be computed in
+order to be printed, or an object whose __repr__ raises. So containers are cut before they are
+printed, arrays are summarised, and only other values are passed to repr(). If repr() fails, the
+text says so. The texts keep no guarded object alive.
 
-A value that must not be in the trace (--values) never gets into shared memory, because its text is
-not made. The text in its place names the option, so that no reader can mistake it for a value:
+With --values some values must not be in the trace. Such a value never gets into shared memory,
+because its text is not made. The text in its place names the option, so that no reader can mistake
+the text for a value:
 
     all     L['x'] == 'abc'
     types   L['x'] == str: value not recorded (--values types)
     off     L['x'] == value not recorded (--values off)
 
 Names in the program's source (variables, attributes, functions, classes, files) are not values.
-Keys and indices in a guard's source are: L['d']['abc'] becomes L['d'][<str>]. _torch_private.py
-does the same for torch's guards."""
+Keys and indices in a guard's source are values: L['d']['abc'] becomes L['d'][<str>].
+_torch_private.py does the same for torch's guards.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +37,8 @@ from operator import index
 from ._native import native
 
 ALL, TYPES, OFF = range(3)  # enum session_values of src/ring.h
-MOST = 120  # characters of a text
-ITEMS, DEPTH = 6, 3  # of containers
+MOST = 120  # the most characters of a text
+ITEMS, DEPTH = 6, 3  # how many items of a container are shown; how deep nested containers are shown
 
 
 # ---- values in words -------------------------------------------------------
@@ -46,15 +49,16 @@ def clip(text):
 
 
 def type_name(kind):
-    return clip(type.__repr__(kind)[8:-2])  # a metaclass may have one of its own
+    # type.__repr__, because a metaclass may have a __repr__ of its own
+    return clip(type.__repr__(kind)[8:-2])
 
 
 def _plain(text):
-    return str.__str__(text)  # a subclass may be the program's
+    return str.__str__(text)  # VALUE may be of a subclass of str that the program has made
 
 
 def exception_text(error, whole):
-    """ERROR in words, its type alone unless WHOLE."""
+    """Describe ERROR: its type and, if WHOLE, its message."""
     try:
         said = _plain(str(error))[:100] if whole else ""
     except Exception:
@@ -63,7 +67,7 @@ def exception_text(error, whole):
 
 
 def _own_name(value, kind):
-    """The name that functions, modules and code objects carry, or None."""
+    """Return the name that functions, modules and code objects carry, or None."""
     if kind is types.FunctionType:
         return value.__qualname__
     if kind is types.CodeType:
@@ -75,7 +79,8 @@ def _own_name(value, kind):
 
 
 def object_text(value):
-    """VALUE as the one object that it is. Runs no code of the program."""
+    """Describe VALUE with its address, so that equal objects get different texts. Runs no code of
+    the program."""
     kind = type(value)
     if value is None or kind is bool or kind is int:
         return text(value)
@@ -91,7 +96,7 @@ def _container(value, kind, depth):
     size = len(value)
     if depth == DEPTH and size:
         return left + "..." + right
-    if kind is dict:  # copied: a __repr__ may change it
+    if kind is dict:  # copied, because a __repr__ may change the dict
         shown = [
             "%s: %s" % (_text(key, depth + 1), _text(item, depth + 1))
             for key, item in list(itertools.islice(value.items(), ITEMS))
@@ -107,11 +112,11 @@ def _container(value, kind, depth):
 
 
 def _array(value, kind):
-    """An array or tensor without its elements; None: it has no shape."""
+    """Describe an array or tensor without its elements. Returns None if VALUE has no shape."""
     try:
         if kind is memoryview or hasattr(kind, "dtype") or hasattr(kind, "requires_grad"):
             shape = value.shape
-            if issubclass(type(shape), tuple):  # torch.Size is a subclass
+            if issubclass(type(shape), tuple):  # a subclass for torch.Size
                 return "%s of shape %s" % (
                     type_name(kind),
                     _container(tuple.__getitem__(shape, slice(None)), tuple, 0),
@@ -132,7 +137,8 @@ def _text(value, depth):
         and len(value) > ITEMS
     ):
         return "%s of length %d" % (kind.__name__, len(value))
-    if kind is int and value.bit_length() > 512:  # its decimal digits take long, or are refused
+    # printing the decimal digits takes long, or is refused
+    if kind is int and value.bit_length() > 512:
         return "an int of %d bits" % value.bit_length()
     if kind is tuple or kind is list or kind is dict:
         return _container(value, kind, depth)
@@ -152,19 +158,19 @@ def _text(value, depth):
 
 
 def text(value):
-    """A short text for VALUE. Calls the program's __repr__; raises only what that raises and is no
-    Exception.
-    """
+    """Return a short text for VALUE. Calls the program's __repr__. Only exceptions of that __repr__
+    outside Exception (KeyboardInterrupt) are passed on."""
     return clip(_text(value, 0))
 
 
 def _sorted(keys):
-    """KEYS sorted by their texts, so that equal sets of keys get the same text."""
+    """Return KEYS sorted by their texts, so that equal sets of keys get the same text."""
     return tuple(sorted(keys, key=text))
 
 
 def hidden(keep, name=None):
-    """The text for a value of the type called NAME that may not be recorded."""
+    """Return the text that stands for a value that may not be recorded. NAME is the name of its
+    type."""
     if keep == OFF:
         return "value not recorded (--values off)"
     return "%s: value not recorded (--values types)" % (name or "object")
@@ -172,14 +178,15 @@ def hidden(keep, name=None):
 
 # ---- the extension's arguments for a guard -----------------------------------
 #
-# (may the guard run the program's code; the objects that it names, with the reason when one dies;
-# the object to compare with or to call; two numbers)
+# Each function returns: may the guard run the program's code; the objects that the guard names,
+# each with the reason for invalidation when it dies; the object to compare with or to call; two
+# numbers.
 
 _SIMPLE = frozenset(map(id, (str, int, float, bool, bytes, complex, type(None))))
 
 
 def _is_simple(value, depth=100):
-    """Does comparing this value run no code of the program?"""
+    """Can this value be compared without running code of the program?"""
     if type(value) is tuple:
         return all(depth and _is_simple(item, depth - 1) for item in value)
     return id(type(value)) in _SIMPLE
@@ -227,8 +234,8 @@ def _type(leaf, kind):
 
 
 def _function(leaf, function):
-    """A method is made anew at each access: what must stay the same are its function, or a
-    builtin's definition, and its object."""
+    """Guard a function or a bound method. Each access makes a new bound method, so the guard names
+    the method's function, or a builtin's definition, and the object that it is bound to."""
     kind = type(function)
     if kind is types.MethodType:
         owner, name, objects = (
@@ -255,7 +262,7 @@ def _builtin(leaf, function):
 
 
 def _alive(leaf, value=None):
-    """The stored value is a weak reference, or the result of calling one."""
+    """Guard a weak reference, or the result of calling one."""
     if issubclass(type(value), weakref.ref):
         value = weakref.ref.__call__(value)
     return False, () if value is None else (leaf.named(value),), None, 0, 0
@@ -302,9 +309,10 @@ def _call(leaf, check, expression):
 
 
 def _tensor(leaf, value, wanted, check, words):
-    """WANTED of the example: (name, value) of its attributes, dtype first, or none; its buffer's
-    format and itemsize; sizes; strides, or None; the dispatch keys and torch's functions for them,
-    or None. CHECK compares all of that, if it is not None. All in WORDS."""
+    """Guard a tensor like the example VALUE. WANTED has the example's properties: (name, value) of
+    its attributes, dtype first, or nothing; its buffer's format and itemsize; sizes; strides, or
+    None; the dispatch keys with torch's functions that return them, or None. CHECK, if it is not
+    None, compares all these properties. WORDS describes them."""
     leaf.expected, leaf.exact = "%s %s" % (type_name(type(value)), words), object_text(type(value))
     leaf.tensor = weakref.ref(type(value)), wanted
     return False, (leaf.named(type(value)),), (value, *wanted[:5], check), 0, 0
@@ -312,13 +320,13 @@ def _tensor(leaf, value, wanted, check, words):
 
 # ---- texts for actual values -------------------------------------------------
 #
-# A text; or a tuple of the text and the expected value, the aspect and the dimension, if these are
-# more exact than the guard's.
+# Each function returns a text; or a tuple of the text and the expected value, the aspect and the
+# dimension, where these are more exact than the guard's own.
 
 
 def _actual_type(leaf, value):
     actual = type_name(type(value))
-    # made twice: a class in a function
+    # the same name for two classes, such as a class that a function defines
     return (object_text(type(value)), leaf.exact) if actual == leaf.expected else actual
 
 
@@ -383,7 +391,7 @@ def _actual_different(leaf, *values):
 
 
 def strides_of(value):
-    """The result of stride() or .strides; None: neither."""
+    """Return the result of stride(), or .strides, or None if VALUE has neither."""
     stride = getattr(value, "stride", None)
     return stride() if callable(stride) else getattr(value, "strides", None)
 
@@ -405,7 +413,8 @@ def same_tensor(wanted, value):
 
 
 def tensor_differs(wanted, value):
-    """The first that is not as WANTED by _tensor(), as above; None: all is."""
+    """Return the first property of VALUE that is not as in WANTED (see _tensor): a tuple as above.
+    Returns None if there is none."""
     attributes, format, itemsize, sizes, strides, keys = wanted
     for name, wanted in attributes:
         try:
@@ -447,14 +456,17 @@ def tensor_differs(wanted, value):
 
 # ---- the kinds -------------------------------------------------------------
 
-# What a kind's texts reveal in a trace without values: a value; the kind's name and then a value; a
-# type or a container's length; a number that may be a tensor's size; a tensor's difference; no
-# value.
+# What the texts of a kind reveal if values may not be recorded. VALUE: a value. KIND: the expected
+# value is named by the kind itself (None, True), the actual value is one. TYPE: a type or a
+# container's length. SIZE: a number that may be a tensor's size. TENSOR: how a tensor differs.
+# NOTHING: no value.
 VALUE, KIND, TYPE, SIZE, TENSOR, NOTHING = range(6)
 
-# Its expression, for a source s and an expected value e; its aspect (recompile_cause.aspect) or
-# None; what its texts reveal; the two functions; its check in src/tracer/guards/kinds.c, if under
-# another name; whether it may run the program's code.
+# A kind of guard. words: its expression, for a source s and an expected value e. aspect:
+# recompile_cause.aspect, or None. reveals: see above. take, actual: the functions that make the
+# extension's arguments and the text of an actual value. check: the kind's name in
+# src/tracer/guards/kinds.c, if it differs. stays: the guard may run the program's code, so it is
+# never moved forward.
 Kind = namedtuple("Kind", "words aspect reveals take actual check stays", defaults=(None, False))
 
 KINDS = {
@@ -489,7 +501,7 @@ KINDS = {
     "TENSOR_MATCH": Kind("{s} is {e}", None, TENSOR, _tensor, _actual_tensor),
     "SHAPE_BOUND": Kind("{s} is {e}", "value", SIZE, _bound, _actual_value, stays=True),
     "SHAPE_DIVISIBLE": Kind("{s} is {e}", "value", SIZE, _divisible, _actual_value, stays=True),
-    # of several sources, or to be checked last
+    # guards of several sources, or guards that are checked last
     "SHAPE_EQUAL": Kind(
         "{s} are equal", "relation", SIZE, _nothing, lambda leaf, *values: text(values), stays=True
     ),
@@ -502,7 +514,8 @@ RELATIONS = {"SHAPE_EQUAL", "NO_ALIASING", "LAMBDA"}
 
 
 def _steps(path):
-    """PATH as it is read: a local variable without the dict of all, a method's call in one."""
+    """Return PATH as the extension reads it: L['x'] is one step, without the dict of all locals,
+    and a method's call is one step."""
     steps, at = [], 0
     while at < len(path):
         (what, key, _), after = path[at], path[at + 1][:2] if at + 1 < len(path) else ("", None)
@@ -516,7 +529,7 @@ def _steps(path):
 
 
 class Leaf:
-    """A guard of a tree, in words."""
+    """A guard of a tree, with what is needed to describe it."""
 
     __slots__ = (
         "ordinal",
@@ -543,7 +556,7 @@ class Leaf:
         self.expected = self.exact = self.type = self.tensor = None
 
     def taken(self, arguments):
-        """The arguments for src/tracer/guards/build.c."""
+        """Return the arguments for src/tracer/guards/build.c."""
         stays, *rest = self.kind.take(self, *arguments)
         return (
             self.kind.check or self.name,
@@ -561,13 +574,13 @@ class Leaf:
         )
 
     def row(self, keep):
-        """(kind, source, expression), as far as it may be recorded."""
+        """Return (kind, source, expression), as far as they may be recorded."""
         source = self.source if keep == ALL else self.bare
         return self.name, source, self.kind.words.format(s=source, e=self.wanted(keep))
 
     def shows(self, keep, values=()):
-        """May the guard's expected value be recorded and, if it failed for VALUES, the actual
-        value?"""
+        """May the guard's expected value be recorded? With VALUES, for which the guard failed: may
+        these values be recorded, too?"""
         reveals = NOTHING if keep == ALL else self.kind.reveals
         if reveals == SIZE:
             return keep == TYPES and self.are_shapes and all(type(value) is int for value in values)
@@ -583,9 +596,9 @@ class Leaf:
         )
 
     def failure(self, step, error, values, keep):
-        """(expected, actual, aspect, dimension). It saw VALUES, and raised ERROR if that is not
-        None. No VALUES: its source could not be read from STEP on; of a relation: its source number
-        STEP."""
+        """Describe a failure: (expected, actual, aspect, dimension). The check saw VALUES, and
+        raised ERROR if that is not None. Without VALUES, the guard's source could not be read from
+        step STEP on; for a relation, source number STEP could not be read."""
         expected, actual, aspect, dimension = None, None, self.aspect, self.dimension
         if error is None and values:
             try:
@@ -602,7 +615,8 @@ class Leaf:
         return expected or self.wanted(keep), actual, aspect, dimension
 
     def seen(self, values, keep):
-        """VALUES, for which it does not hold: (actual, expected or None, aspect, dimension)."""
+        """Describe VALUES, for which the guard does not hold: (actual, expected or None, aspect,
+        dimension)."""
         shows = self.shows(keep, values)
         if shows or self.kind.reveals == TENSOR:
             found = self.kind.actual(self, *values)
@@ -612,7 +626,7 @@ class Leaf:
         actual, expected, aspect, dimension = (
             found + (None, self.aspect, self.dimension)[len(found) - 1 :]
         )
-        if not shows and self.kind.reveals == TENSOR:  # what differs, but not how
+        if not shows and self.kind.reveals == TENSOR:  # record which property differs, but not how
             at = (
                 ""
                 if aspect is None
@@ -640,18 +654,18 @@ class Tree(native.GuardTree):
         return self._rows(ALL)
 
     def explain(self, f_locals: dict[str, object]) -> list[tuple[int, str, str]]:
-        """Return (number, expected, actual) of every guard that does not hold; order() stays."""
+        """Return (number, expected, actual) of every guard that does not hold. The order of the
+        guards stays the same."""
         return [found[:3] for found in self._why(self._explain(f_locals), ALL)]
 
-    # src/tracer/guards/check.c calls these.
+    # src/tracer/guards/check.c calls the methods from here on.
 
     def _rows(self, keep):
         return [leaf.row(keep) for leaf in self._leaves]
 
     def _why(self, found, keep):
-        """FOUND is what _explain() gave: [(ordinal, expected, actual, aspect or None, dimension or
-        -1)].
-        """
+        """Describe the failures FOUND, the result of _explain(). Returns a list of (ordinal,
+        expected, actual, aspect or None, dimension or -1)."""
         return [
             (ordinal, *self._leaves[ordinal].failure(step, error, values, keep))
             for ordinal, step, error, values in found

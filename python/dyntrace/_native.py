@@ -1,9 +1,10 @@
-"""Finds the C extension: the one loaded by `dyntrace run`, or the one in this package's folder
-(pip) or beside it.
+"""Finds the C extension: the one that `dyntrace run` has loaded, or the one in this package's
+folder (pip) or beside it.
 
-    from ._native import native    loads it
+    from ._native import native    loads the extension
 
-`import dyntrace` alone does not load it: a plugin of pytest costs nothing where nobody uses it.
+`import dyntrace` alone does not load the extension, so that the pytest plugin costs nothing where
+nobody uses it.
 
 Runs in: the traced process.
 """
@@ -21,13 +22,15 @@ if TYPE_CHECKING:
 
     native = _dyntrace
 
-_package = os.path.realpath(os.path.dirname(__file__))  # Debian's Python finds a link to it
+# Debian's Python finds the package through a symbolic link
+_package = os.path.realpath(os.path.dirname(__file__))
 _library = os.path.dirname(os.path.dirname(_package))
-_built = not os.path.isdir(os.path.join(_package, "inject"))  # by make, not by pip
+_built = not os.path.isdir(os.path.join(_package, "inject"))  # built by make, not installed by pip
 
 
 def remedy() -> str:
-    """How to mend this installation. src/cmd/run/program.c prints the same words."""
+    """Return the command that mends this installation. src/cmd/run/program.c prints the same words.
+    """
     if _library == "/usr/lib/dyntrace":
         return "apt install --reinstall dyntrace python3-dyntrace"
     words = "build it with `make PYTHONS=%s`" if _built else "reinstall it with `%s -m pip`"
@@ -35,8 +38,8 @@ def remedy() -> str:
 
 
 def load(extension, lacks):
-    """The EXTENSION, which is not in sys.modules yet. ImportError begins with LACKS if its file is
-    not there."""
+    """Load EXTENSION, which is not in sys.modules yet, and return it. If its file does not exist,
+    raise an ImportError that begins with LACKS."""
     import importlib.machinery
     import importlib.util
 

@@ -1,14 +1,15 @@
-"""`dyntrace run --set SETTING`: the settings, and how each takes effect.
+"""The settings of `dyntrace run --set SETTING`, and how each takes effect.
 
-Runs in: the traced process; and in the program's interpreter before the program runs (refused()),
-where the module is executed by itself: so it imports nothing of dyntrace, and of torch nothing at
-all, at its top.
+Runs in: the traced process. Before the program runs, refused() runs in the program's interpreter,
+where this module is executed by itself. So the module imports nothing of dyntrace at its top, and
+nothing of torch at all.
 
-A setting changes torch's inputs, never torch: an argument of torch.compile(), of torch._dynamo's
-_optimize() or of the user's function is replaced when the call begins (src/tracer/torch/bridge.c),
-a name of a config module is forced, a stance is set. An impossible setting is refused: before the
-program runs if torch's sources show it, else by a fact (SETTING), and the program continues without
-it. A setting that took effect is a fact, too; one that never did is an error of `run` when the
+A setting changes the input of torch, never torch itself. An argument of torch.compile(), of
+torch._dynamo's _optimize() or of the user's function is replaced when the call begins
+(src/tracer/torch/bridge.c), a name of a config module is forced, or a stance is set. An impossible
+setting is refused. If torch's sources show that it is impossible, it is refused before the program
+runs; otherwise a fact (SETTING) says so, and the program continues without the setting. A setting
+that took effect is a fact, too. A setting that never took effect is an error of `run` when the
 program has ended.
 
     SETTING = NAME=VALUE or NAME=VALUE@FUNC
@@ -16,10 +17,10 @@ program has ended.
 
 import sys
 
-LOOKED_AT, ALWAYS = range(2)  # enum when
+LOOKED_AT, ALWAYS = range(2)  # enum when, of src/tracer/torch/bridge.c
 NO_VALUE = LookupError, AttributeError, TypeError
 _LITERALS = {"True": True, "False": False, "None": None}
-_CONFIGS = {  # module: its file in torch's folder
+_CONFIGS = {  # module -> its file in torch's folder
     "torch._dynamo.config": "_dynamo/config.py",
     "torch._inductor.config": "_inductor/config.py",
     "torch.compiler.config": "compiler/config.py",
@@ -28,14 +29,14 @@ _CONFIGS = {  # module: its file in torch's folder
 
 
 class Refused(Exception):
-    """Why a setting cannot be."""
+    """The reason why a setting is impossible."""
 
 
 # ---- torch's sources ----
 
 
 class Sources:
-    """The files of a torch, which are read and not imported."""
+    """The source files of a torch. They are read, not imported."""
 
     def __init__(self, folder):
         self.folder, self._texts, self._configs = folder, {}, {}
@@ -57,14 +58,15 @@ class Sources:
         return "torch %s" % found[1] if found else "this torch"
 
     def has_function(self, file, name):
-        """Whether FILE defines the function NAME; True where the file is not there to tell."""
+        """Does FILE define the function NAME? True if FILE does not exist."""
         import re
 
         text = self.text(file)
         return not text or re.search(r"^def %s\(" % re.escape(name), text, re.M) is not None
 
     def parameters(self, file, name):
-        """The parameters of the last function NAME in FILE; None: not known."""
+        """Return the parameters of the last function NAME in FILE, or None if they are not known.
+        """
         import ast
 
         found = None
@@ -74,7 +76,8 @@ class Sources:
         return found
 
     def backends(self):
-        """Names of the backends that come with this torch, or are installed as packages."""
+        """Return the names of the backends that come with this torch or are installed as packages.
+        """
         import glob
         import importlib.metadata
         import re
@@ -90,12 +93,12 @@ class Sources:
             names.update(
                 one.name for one in importlib.metadata.entry_points(group="torch_dynamo_backends")
             )
-        except Exception:  # a damaged installation of another package
+        except Exception:  # another package's installation may be damaged
             pass
         return names
 
     def modes(self):
-        """Of torch.compile(mode=...); None: not known."""
+        """Return the modes of torch.compile(mode=...), or None if they are not known."""
         import ast
 
         for node in _parsed(self.text("_inductor/__init__.py")):
@@ -109,9 +112,10 @@ class Sources:
         return None
 
     def config(self, module):
-        """{name: (annotation or "", default or None, alias or None)} of a config module.
+        """Return {name: (annotation or "", default or None, alias or None)} for a config module, or
+        None if that is not known.
 
-        None: not known. A name that ends in .* is a class that may inherit more than is seen here.
+        A name that ends in .* stands for a class that may inherit further names.
         """
         if module not in self._configs:
             found = {}
@@ -125,12 +129,12 @@ def _parsed(text):
 
     try:
         return ast.parse(text).body
-    except SyntaxError:  # torch is for another Python
+    except SyntaxError:  # this torch is for another Python
         return []
 
 
 def _collect(nodes, prefix, found):
-    """The names that NODES, statements of a config module, assign."""
+    """Add to FOUND the names that NODES, statements of a config module, assign."""
     import ast
 
     for node in nodes:
@@ -156,7 +160,7 @@ def _collect(nodes, prefix, found):
 
 
 def _is_bool(node):
-    """Whether NODE is sure to be a bool: a comparison, bool(...)."""
+    """Is NODE certainly a bool, such as a comparison or bool(...)?"""
     import ast
 
     return (
@@ -167,7 +171,8 @@ def _is_bool(node):
 
 
 def _default(node):
-    """The constant that NODE is, or that Config(default=...) has, and Config's alias."""
+    """Return (default, alias): the constant NODE, or the arguments `default` and `alias` if NODE is
+    a call of Config()."""
     import ast
 
     keywords = {one.arg: one.value for one in getattr(node, "keywords", ())}
@@ -205,7 +210,8 @@ def _count(text, least):
 
 
 def config_value(text, annotation, default):
-    """TEXT as a value of a config that is declared with ANNOTATION, Python text, and DEFAULT."""
+    """Convert TEXT to a value for a config whose declaration has ANNOTATION, as text, and DEFAULT.
+    """
     import re
 
     words = set(re.findall(r"\w+", annotation))
@@ -235,7 +241,7 @@ def config_value(text, annotation, default):
 
 
 def names_code(function, code):
-    """Whether FUNCTION, as a user writes it, names CODE: f, Net.forward, or model.py:12."""
+    """Does FUNCTION, as a user writes it, name CODE? Examples: f, Net.forward, model.py:12."""
     name = code.co_qualname
     if function in (name, code.co_name) or name.endswith("." + function):
         return True
@@ -248,7 +254,8 @@ def names_code(function, code):
 
 
 def names_model(function, model):
-    """Whether FUNCTION names torch.compile()'s argument: a function, a method, a module."""
+    """Does FUNCTION name MODEL, torch.compile()'s argument, which is a function, a method or a
+    module?"""
     for _ in range(8):
         kind = type(model)
         code = getattr(model, "__code__", None) if kind.__name__ == "function" else None
@@ -280,7 +287,7 @@ def _is_module(model):
 
 
 class Source:
-    """A value reached from a frame's arguments or globals: L['x'], self.k, L['a'][0].b."""
+    """The way to a value from a frame's arguments or globals: L['x'], self.k, L['a'][0].b."""
 
     def __init__(self, text):
         import ast
@@ -296,7 +303,7 @@ class Source:
         return self._written(self.steps)
 
     def outer(self):
-        """Without the last step, as torch writes it."""
+        """Return the source without its last step, in torch's spelling."""
         return self._written(self.steps[:-1])
 
     def _written(self, steps):
@@ -366,7 +373,7 @@ class Source:
             raise Refused("is no source: %s; its keys are constants" % self.text) from None
 
     def could_be_in(self, code):
-        """Whether a call of CODE has the variable."""
+        """Does a call of CODE have this variable?"""
         if self.scope == "G":
             return self.name in code.co_names
         count = (
@@ -378,7 +385,8 @@ class Source:
         return self.name in code.co_varnames[:count] or self.name in code.co_freevars
 
     def values(self, call, last=None):
-        """The root's value, and that of each step up to LAST. Raises one of NO_VALUE."""
+        """Return a list of the root's value and the value after each step up to LAST. Raises one of
+        NO_VALUE."""
         value = call.globals[self.name] if self.scope == "G" else call.get(self.name)
         found = [value]
         for kind, key in self.steps[:last]:
@@ -391,7 +399,7 @@ class Source:
         return found
 
     def assign(self, call, values, value):
-        """VALUES are as values() gave them; the last becomes VALUE."""
+        """Assign VALUE to the source. VALUES is the result of values()."""
         for at in range(len(self.steps) - 1, -1, -1):
             kind, key = self.steps[at]
             holder = values[at]
@@ -431,7 +439,7 @@ class Call:
 
 
 class Setting:
-    """NAME=VALUE for FUNCTION (None: all). Its class decides the effect."""
+    """NAME=VALUE for FUNCTION (None: for all functions). The subclass decides the effect."""
 
     def __init__(self, number, text, name, value, function):
         self.number, self.text, self.name, self.value, self.function = (
@@ -445,10 +453,10 @@ class Setting:
         self.read(value)
 
     def read(self, value):
-        """Understand VALUE."""
+        """Parse VALUE. Raises Refused."""
 
     def check(self, sources):
-        """Raise if the torch with these SOURCES does not have it."""
+        """Raise Refused if the torch with these SOURCES does not support this setting."""
 
     def use(self):
         if not self.used:
@@ -465,7 +473,7 @@ class Setting:
 
 
 class CompileArgument(Setting):
-    """An argument of torch.compile()."""
+    """A setting of an argument of torch.compile()."""
 
     def read(self, value):
         if self.name == "dynamic":
@@ -487,7 +495,8 @@ class CompileArgument(Setting):
                 )
 
     def check_backend(self, sources):
-        """Not known before the program runs, because it may register backends."""
+        """Raise Refused if torch knows no such backend. Not checked before the program runs,
+        because the program may register backends."""
         names = sources.backends()
         registry = sys.modules.get("torch._dynamo.backends.registry")
         for known in "_BACKENDS", "_COMPILER_FNS":
@@ -498,7 +507,8 @@ class CompileArgument(Setting):
             )
 
     def apply(self, locals):
-        """Change LOCALS, the arguments of a call of torch.compile()."""
+        """Return the changed arguments for a call of torch.compile(), whose arguments are LOCALS.
+        """
         if (
             self.over
             or self.function is not None
@@ -513,13 +523,15 @@ class CompileArgument(Setting):
             self.check_backend(_sources())
         self.use()
         changed = {self.name: self.value}
-        if self.name == "mode" and locals.get("options") is not None:  # torch takes one of the two
+        # torch accepts only one of mode and options
+        if self.name == "mode" and locals.get("options") is not None:
             changed["options"] = None
         return changed
 
 
 class Stance(Setting):
-    """A stance, set when torch's compiler is loaded, or with @FUNC for its calls."""
+    """A setting of torch's stance: set when torch's compiler is loaded or, with @FUNC, during calls
+    of that function."""
 
     def check(self, sources):
         text = sources.text("_dynamo/eval_frame.py")
@@ -532,7 +544,7 @@ class Stance(Setting):
             )
 
     def set(self):
-        """Set it. Gives what undoes that."""
+        """Set the stance. Returns a function that undoes it."""
         eval_frame = sys.modules["torch._dynamo.eval_frame"]
         before = eval_frame._stance
         sys.modules["torch.compiler"].set_stance(self.value)
@@ -541,7 +553,7 @@ class Stance(Setting):
 
 
 class SkipGuards(Setting):
-    """The stance skip_guard_eval_unsafe, after a number of calls of compiled functions."""
+    """Turns on the stance skip_guard_eval_unsafe after a number of calls of compiled functions."""
 
     calls = 0
 
@@ -574,7 +586,8 @@ class SkipGuards(Setting):
 
 
 class Config(Setting):
-    """A name of a config module, forced as by torch's environment variables."""
+    """A setting of a config module's name. The value is forced, as torch's environment variables do
+    it."""
 
     def read(self, value):
         self.key = self.name[len("config.") :] if self.name.startswith("config.") else self.name
@@ -584,17 +597,17 @@ class Config(Setting):
                 self.module, self.key = module, self.key[len(module) + 1 :]
 
     def find(self, sources):
-        """The module that has it, and how it is declared there."""
+        """Return the module that has the name, and how the name is declared there."""
         found = {}
         for module in [self.module] if self.module else _CONFIGS:
             names = sources.config(module)
             if names is None:
-                return None, ("", None, None)  # not to be read: the process finds out
+                return None, ("", None, None)  # the sources cannot be read: the process finds out
             target = names.get(self.key, ("", None, None))[2] or "%s.%s" % (module, self.key)
             if self.key in names and (target not in found or found[target][1][2]):
                 found[target] = module, names[self.key]
             elif "%s.*" % self.key.rpartition(".")[0] in names:
-                return None, ("", None, None)  # inherited, maybe
+                return None, ("", None, None)  # the name may be inherited
         if not found:
             import difflib
 
@@ -617,7 +630,8 @@ class Config(Setting):
             config_value(self.value, annotation, default)
 
     def resolve(self):
-        """The module and the entry that holds the value; the value as it is there."""
+        """Return the module, the key and the entry that hold the config, and the value converted
+        for it."""
         import importlib
 
         module, _ = self.find(_sources())
@@ -649,16 +663,17 @@ class Config(Setting):
         )
 
     def force(self):
-        """Force it. Gives what undoes that."""
+        """Force the value. Returns a function that undoes it."""
         if self.entry is None:
             self.entry = self.resolve()
         return _hold(*self.entry)
 
 
 def _hold(module, key, entry, value):
-    """Force a name of a config MODULE, whose record is ENTRY, in all threads. Gives its undo."""
+    """Force a name of a config MODULE, whose record is ENTRY, in all threads. Returns a function
+    that undoes it."""
     before = getattr(module, key)
-    setattr(module, key, value)  # torch's caches of all values learn of the change
+    setattr(module, key, value)  # torch's caches of all config values notice this assignment
     if not hasattr(entry, "env_value_force"):
         return lambda: setattr(module, key, before)
     forced, entry.env_value_force = entry.env_value_force, value
@@ -671,24 +686,24 @@ def _hold(module, key, entry, value):
 
 
 class OfValue(Setting):
-    """A setting of a value that calls of a function reach."""
+    """A setting of a value that a function's calls can reach."""
 
     def read(self, value):
         self.source = Source(value)
 
     def could_be_in(self, code):
-        """Whether a call of CODE may reach the value. A global may be one of a function that CODE's
-        calls: which, only the name that the user gives can tell."""
+        """Can a call of CODE reach the value? A global may belong to another function that CODE
+        calls, which only the FUNC in the user's setting can tell."""
         named = self.source.scope == "G" and self.function is not None
         return named or self.source.could_be_in(code)
 
 
 class Mark(OfValue):
-    """mark_dynamic() and its kin, of a dimension of a tensor that a call gets.
+    """Marks a dimension of a tensor that a call gets, by mark_dynamic() and similar functions.
 
-    Tensors are marked themselves, because torch's lists of sources do not make it an error, as
-    mark_dynamic() does, when torch needs the size as a number. Numbers and numpy's arrays, which
-    cannot be marked, are put into the lists.
+    Tensors are marked themselves, because only then is it an error if torch needs the size as a
+    number, as with mark_dynamic(). torch's lists of sources (dynamic_sources) do not make this an
+    error. Numbers and numpy's arrays cannot be marked, so they are put into these lists.
     """
 
     LIST = {
@@ -721,7 +736,8 @@ class Mark(OfValue):
             self.use()
 
     def find(self, call):
-        """The tensor and which of its dimensions: the last item, if what that is of is a tensor."""
+        """Return the tensor and the dimensions to mark. If the source's last step is an item of a
+        tensor, such as L['x'].shape[1], the item is the dimension."""
         tensor = sys.modules["torch"].Tensor
         try:
             value = self.source.values(call)[-1]
@@ -735,7 +751,8 @@ class Mark(OfValue):
         return (value, range(value.dim())) if isinstance(value, tensor) else (None, [])
 
     def list(self, call):
-        """Put the source into torch's list, if it is a number or numpy's array."""
+        """Put the source into torch's list, if its value is a number or a dimension of a numpy
+        array."""
         values = self.source.values(call)
         if type(values[-1]) in (int, float):
             entry = str(self.source)
@@ -771,7 +788,7 @@ class Mark(OfValue):
 
 
 class Tensor(OfValue):
-    """A number becomes a tensor without dimensions before torch sees the call."""
+    """Replaces a number by a tensor without dimensions, before torch sees the call."""
 
     def apply(self, call):
         values = self.source.values(call)
@@ -790,7 +807,7 @@ def _is_numpy_number(value):
 
 
 class GuardFilter(Setting):
-    """A guard_filter_fn of torch.compiler, which all guards of a compile are shown to."""
+    """Passes all guards of a compile to one of torch.compiler's functions for guard_filter_fn."""
 
     def read(self, value):
         if not value.isidentifier():
@@ -817,8 +834,8 @@ class GuardFilter(Setting):
 
 
 class DropGuard(Setting):
-    """Leave out guards of a kind on a source. Unsafe: a change that they would notice runs wrong
-    code."""
+    """Leaves out guards of a kind on a source. This is unsafe: a change that these guards would
+    notice runs wrong code."""
 
     def read(self, value):
         self.kind, _, source = value.partition(" ")
@@ -837,7 +854,7 @@ class DropGuard(Setting):
 
     def drops(self, entry):
         kinds = (entry.guard_type, *(entry.derived_guard_types or ()))
-        names = (entry.name, getattr(entry.orig_guard, "name", ""))  # x and L['x']
+        names = (entry.name, getattr(entry.orig_guard, "name", ""))  # for example x and L['x']
         return self.kind in kinds and self.source in [str(one).replace('"', "'") for one in names]
 
 
@@ -848,15 +865,15 @@ def _check_filters(sources):
 
 
 class Limit(Setting):
-    """Of dyntrace's own evaluator, under a compiler that is not torch's."""
+    """A setting of the limits of dyntrace's own evaluator, under a compiler other than torch."""
 
     def read(self, value):
         self.value = _count(value, 0)
 
 
 class Trial(Setting):
-    """For `dyntrace try`: count the calls of one function, keep or compare their return values.
-    VALUE ends in the function's qualified name, and FUNCTION is its file and line."""
+    """A setting for `dyntrace try`: count the calls of one function, keep or compare their return
+    values. VALUE ends in the function's qualified name, and FUNCTION is its file and line."""
 
     def read(self, value):
         self.value, _, self.qualname = value.rpartition(" ")
@@ -891,7 +908,7 @@ _KINDS = {
 
 
 def parse(number, text):
-    """The setting TEXT, or Refused."""
+    """Return the setting TEXT. Raises Refused."""
     import re
 
     name, equals, value = text.partition("=")
@@ -909,7 +926,8 @@ def parse(number, text):
 
 
 def refused(texts, own):
-    """(number, reason) of impossible settings. OWN: this is the program's Python."""
+    """Yield (number, reason) for each impossible setting. OWN says that this is the program's
+    Python, so that its torch can be looked at."""
     sources = _find_torch() if own else None
     for number, text in enumerate(texts):
         try:
@@ -918,7 +936,7 @@ def refused(texts, own):
                 setting.check(sources)
         except Refused as error:
             yield number, error
-        except Exception:  # sources that are not as they should be: the process finds out
+        except Exception:  # unexpected sources: the process finds out
             pass
 
 
@@ -928,7 +946,7 @@ def _find_torch():
 
     try:
         spec = importlib.util.find_spec("torch")
-    except Exception:  # somebody's finder
+    except Exception:  # another package's finder may raise
         return None
     folder = next(iter(spec.submodule_search_locations or ()), None) if spec else None
     return Sources(folder) if folder and os.path.exists("%s/_dynamo/config.py" % folder) else None
@@ -937,23 +955,23 @@ def _find_torch():
 # ---- in the traced process ----
 
 _settings = []
-_known = None  # Sources of the torch that was imported
+_known = None  # Sources of the imported torch
 
 
 def begin(texts):
-    """Called once, before the program runs, with the settings of the session."""
+    """Read the session's settings. Called once, before the program runs."""
     for number, text in enumerate(texts):
         try:
             _settings.append(parse(number, text))
         except Refused as error:
             _say(number, str(error))
-    for setting in _of(Trial):  # that the function is never called is no error
+    for setting in _of(Trial):  # it is no error if the function of a trial is never called
         setting.use()
     _watch()
 
 
 def _watch():
-    """Have the calls watched that settings still need."""
+    """Watch calls only as long as a setting needs it."""
     need = any(_needs_calls(one) for one in _settings)
     import _dyntrace
 
@@ -961,7 +979,8 @@ def _watch():
 
 
 def _needs_calls(setting):
-    """Whether SETTING changes calls; others take effect once, when torch's compiler is loaded."""
+    """Does SETTING change calls? Other settings take effect once, when torch's compiler is loaded.
+    """
     if isinstance(setting, Limit) or setting.over:
         return False
     once = isinstance(setting, (Config, Stance)) and setting.function is None
@@ -990,7 +1009,8 @@ def _say(number, why):
 
 
 def _each(settings, act):
-    """Call ACT for each of SETTINGS. One that raises is refused; the others act all the same."""
+    """Call ACT for each of SETTINGS. A setting whose ACT raises is refused; the others act
+    nevertheless."""
     results = []
     for setting in settings:
         try:
@@ -1003,10 +1023,11 @@ def _each(settings, act):
 
 
 def limits(code):
-    """The limits of CODE, -1 as they are, under a compiler that is not torch's."""
+    """Return the limits of CODE under a compiler other than torch; -1 leaves a limit as it is."""
     found = {"limit": -1, "accumulated_limit": -1}
     file = code.co_filename
-    ours = file == "<dyntrace>" or file.startswith(__file__[: -len("_settings.py")])  # the canary
+    # our own functions, such as the canary, have no limits
+    ours = file == "<dyntrace>" or file.startswith(__file__[: -len("_settings.py")])
     for setting in [] if ours else _of(Limit):
         if setting.is_for(code):
             found[setting.name] = setting.value
@@ -1015,10 +1036,11 @@ def limits(code):
 
 
 def plan(code):
-    """The plan for calls of CODE: (when, act), (when, act, watch) or None.
+    """Return the plan for calls of CODE: (when, act), (when, act, watch) or None.
 
     watch() is called before each call, whether torch looks at the call or not. It returns None or a
-    callable, which gets the call's return value, or no argument if the call raised."""
+    callable. The callable gets the call's return value, or no argument if the call raised.
+    """
     file, name = code.co_filename, code.co_qualname
     if name == "<module>":
         return (ALWAYS, _compiler_loads) if file.endswith("/torch/_dynamo/__init__.py") else None
@@ -1054,7 +1076,8 @@ _trial_watch = None
 
 
 def _watch_of_trial():
-    """What `dyntrace try` wants of the calls of its function, in all of its code objects."""
+    """Return the watch function for the calls of the function of `dyntrace try`. All code objects
+    of the function share it."""
     global _trial_watch
     if _trial_watch is None:
         from dyntrace import _trial
@@ -1066,7 +1089,7 @@ def _watch_of_trial():
 
 
 class _Arguments:
-    """Settings that change the arguments of CODE's calls."""
+    """Applies the settings that change the arguments of CODE's calls."""
 
     def __init__(self, code, settings):
         self.code, self.settings, self.known = code, settings, False
@@ -1074,7 +1097,7 @@ class _Arguments:
     def change(self, locals, globals, function):
         if not self.known:
             self.known = True
-            if _torch_skips(self.code):  # then only those that name it
+            if _torch_skips(self.code):  # then only settings that name the function apply
                 self.settings = [one for one in self.settings if one.function is not None]
         call = Call(locals, globals, function)
         _each(
@@ -1087,12 +1110,12 @@ class _Arguments:
     def apply(setting, call):
         try:
             setting.apply(call)
-        except NO_VALUE:  # this call has no such value
+        except NO_VALUE:  # the value does not exist in this call
             pass
 
 
 def _torch_skips(code):
-    """Whether torch's own rules skip CODE unread."""
+    """Do torch's own rules skip CODE without looking at it?"""
     try:
         return bool(sys.modules["torch._dynamo.trace_rules"].check(code))
     except Exception:
@@ -1100,7 +1123,8 @@ def _torch_skips(code):
 
 
 def _compiler_loads(locals, globals, function):
-    """The module code of torch._dynamo is about to run."""
+    """Called when the module code of torch._dynamo is about to run. Returns the function to call
+    afterwards."""
     _each(_settings, lambda setting: setting.check(_sources()))
     return _compiler_loaded
 
@@ -1124,7 +1148,8 @@ def _compile_called(locals, globals, function):
 
 
 def _wrapper_called(locals, globals, function):
-    """A call of torch.compile()'s result."""
+    """Called for each call of torch.compile()'s result. Returns a function that undoes what was
+    set, or None."""
     model = function.__closure__[function.__code__.co_freevars.index("fn")].cell_contents
     wanted = [one for one in _of(Stance) if one.function is not None] + _of(SkipGuards)
     wanted = [one for one in wanted if one.function is None or names_model(one.function, model)]
@@ -1133,7 +1158,7 @@ def _wrapper_called(locals, globals, function):
 
 
 def _compile_begins(locals, globals, function):
-    """torch compiles a frame."""
+    """Called when torch compiles a frame. Returns a function that undoes what was set, or None."""
     undo = []
     for setting in _of(Config):
         if setting.function is not None and names_code(setting.function, locals["code"]):
@@ -1151,7 +1176,8 @@ def _undo_all(undo):
 
 
 def _optimize_called(locals, globals, function):
-    """torch.compile(), or whoever else, has a frame evaluator made."""
+    """Called when torch.compile(), or another caller, creates a frame evaluator. Adds our guard
+    filter."""
     if "guard_filter_fn" not in locals:
         for setting in _of(GuardFilter, DropGuard):
             setting.refuse("this torch has no guard_filter_fn")

@@ -1,15 +1,16 @@
-"""Runs torch.compile on dyntrace's evaluator, or observes torch's own.
+"""Runs torch.compile on dyntrace's evaluator, or observes torch's own evaluator.
 
 Runs in: the traced process. The extension calls attach() just before the module code of
-torch._dynamo runs. Torch is loaded then, its compiler is not, so every later import from
-torch._C._dynamo.eval_frame gets our functions.
+torch._dynamo runs. At this time torch is loaded, and its compiler is not. So every later import
+from torch._C._dynamo.eval_frame gets our functions.
 
-    shim      every attribute of that module that holds state is set to ours, in place
-    observe   torch's stay; set_eval_frame is wrapped, so that hooks of ours lie above and below
-              torch's (_torch_observe)
+    shim      every attribute of that module that holds state is replaced by ours
+    observe   torch's functions stay; set_eval_frame is wrapped, so that hooks of ours lie above and
+              below torch's evaluator (_torch_observe)
 
-Nothing here raises to the program or prints. Failures become rows of the table `loss`, or the
-process's torch_note."""
+This code raises nothing to the program and prints nothing. A failure becomes a row of the table
+`loss`, or the process's torch_note.
+"""
 
 import functools
 import operator
@@ -21,14 +22,14 @@ from . import _notes as notes, _torch_private as private, _torch_versions as ver
 
 AUTO, SHIM, OBSERVE, OFF = range(4)
 
-_attached = None  # (version, mode, why), for the sessions after the first
+_attached = None  # (version, mode, why), kept for later sessions of this process
 
 
 def attach(wanted, late):
-    """Watch torch as WANTED (AUTO, SHIM, OBSERVE) says and as this torch allows.
+    """Watch torch as WANTED (AUTO, SHIM, OBSERVE, OFF), as far as this torch allows it.
 
-    LATE: torch's compiler is loaded and may have compiled, which cannot be taken over: it is
-    observed.
+    LATE says that torch's compiler is loaded already. It may have compiled, and its entries cannot
+    be moved to our evaluator, so torch is observed.
     """
     global _attached
     if _attached is None:
@@ -65,9 +66,8 @@ def _attach(torch, wanted, late):
 
 
 def _why_not_our_evaluator(version, module, asked):
-    """Why torch cannot run on our evaluator; "" when it can. ASKED: even if the pair was never
-    tested.
-    """
+    """Return why torch cannot run on our evaluator, or "" if it can. ASKED, which `--torch shim`
+    sets, allows a pair of versions that was never tested."""
     ours = _attributes()
     unknown = [
         name
@@ -82,8 +82,8 @@ def _why_not_our_evaluator(version, module, asked):
         return "its evaluator has functions that dyntrace does not know (%s)" % ", ".join(
             unknown[:5]
         )
-    # torch's own are functions of C; another was put there by the program, which expects it to be
-    # called.
+    # torch's own functions are written in C. A Python function was put there by the program, which
+    # expects it to be called.
     theirs = [
         name
         for name, value in vars(module).items()
@@ -111,10 +111,10 @@ def _minor(version):
 
 
 def _attributes():
-    """What takes the place of torch._C._dynamo.eval_frame's attributes. An entry is its own state
-    (cache.c). What every call or compile runs through is a function of C, which the program's trace
-    functions do not see; here is what only sets or asks.
-    """
+    """Return replacements for the attributes of torch._C._dynamo.eval_frame. Torch's entry state is
+    replaced by our entry itself (cache.c). Functions that every call or compile runs through are
+    written in C, where the program's trace functions do not see them. The functions here only set
+    or return a value."""
     part = _dyntrace._torch_bridge
     types = dict.fromkeys(("_CacheEntry", "_PrecompileEntry", "_ExtraState"), _dyntrace.CacheEntry)
     return {
@@ -133,7 +133,7 @@ def _attributes():
 
 
 def _setter(name):
-    def set(value):  # gives None, not what it was
+    def set(value):  # returns None, not the old value
         _dyntrace._torch_bridge(name, value)
 
     return set
@@ -161,7 +161,8 @@ def _replace(module):
 
 
 def _first(facts):
-    """FACTS.begin, which is preceded, once, by what needs torch._dynamo to be wholly imported."""
+    """Return FACTS.begin, with the work before its first call that needs all of torch._dynamo
+    imported."""
 
     def begin(compile, code):
         _dyntrace._torch_bridge("begin", facts.begin)
@@ -175,7 +176,7 @@ def _first(facts):
 
 
 def _bridge(torch, module):
-    """Pass the bridge's functions to the extension. Without one of them it records less."""
+    """Pass the bridge's functions to the extension. If one cannot be imported, less is recorded."""
     parts = {
         part: getattr(module, name)
         for name, part in versions.ANSWERS.items()
@@ -231,10 +232,10 @@ class _Guarded:
 
 
 def _canary():
-    """Why our evaluator had better not be trusted here; "" when the canary lives."""
+    """Return why our evaluator cannot be trusted in this process, or "" if a test run works."""
     monitoring = getattr(sys, "monitoring", None)
     if sys.gettrace() or sys.getprofile() or monitoring and any(map(monitoring.get_tool, range(6))):
-        return ""  # somebody would watch it
+        return ""  # a trace or profile function of the program would see the test run
     try:
         return _canary_of(sys._getframe)
     except BaseException as error:
@@ -242,9 +243,8 @@ def _canary():
 
 
 def _canary_of(getframe):
-    """Run other code in place of a function's, and look at all that must not change. "" when it is
-    as it should be.
-    """
+    """Run other code in place of a function's, and check everything that must stay the same.
+    Returns "" if it did, otherwise what is wrong."""
     scope = {"_getframe": getframe}
     exec(compile(_CANARY, "<dyntrace>", "exec"), scope)
     original, depth, code = scope["original"], scope["depth"], scope["compiled"].__code__
@@ -268,7 +268,8 @@ def _canary_of(getframe):
             _dyntrace.set_eval_frame(prior)
         return results, deep
 
-    # the bridge is quiet, and the evaluator decides nothing while it is
+    # while the bridge runs, tracing is off and the evaluator decides nothing; call_tracing changes
+    # that
     results, deep = sys.call_tracing(run, ())
     _dyntrace.reset_code(original.__code__)
     names, at = [], error.__traceback__ if error else None

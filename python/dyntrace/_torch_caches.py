@@ -1,13 +1,14 @@
-"""What torch's caches did for a compile, and what inductor made of it: listings of the compile.
+"""Records what torch's caches did for a compile, and what inductor made of it, as listings of the
+compile.
 
-Runs in: the traced process, within torch's compiles. Torch tells its structured log (TORCH_TRACE)
-of each by torch._logging.trace_structured(name, metadata_fn, payload_fn=...), which is a leaf; what
-is asked for here are texts that it has ready, whether anybody listens or not. `dyntrace import` has
-them from that log, under the same kinds:
+Runs in: the traced process, within torch's compiles. Torch writes each of these facts to its
+structured log (TORCH_TRACE) by torch._logging.trace_structured(name, metadata_fn, payload_fn=...),
+which is a leaf function. We read only texts that torch has ready, whether anybody reads the log or
+not. `dyntrace import` reads the same facts from the log and records them under the same kinds:
 
     inductor_output_code, inductor_post_grad_graph      texts
-    fx_graph_cache_hit, aotautograd_cache_bypass, ...   JSON: what torch says of the cache, its view
-                                                        is compile_caches
+    fx_graph_cache_hit, aotautograd_cache_bypass, ...   JSON: torch's report on the cache, which the
+                                                        view compile_caches shows
 """
 
 import collections
@@ -28,20 +29,19 @@ _KEPT = (
     "time_saved_ms",
     "time_taken_ns",
 )
-# of a key: how many; characters of a part's name, value and hash
+# of a cache key: the most parts; characters of a part's name, value and hash
 _PARTS, _NAME, _VALUE, _HASH = 2000, 100, 40, 10
 
-# label -> our id, of the last compiles: a backward may be compiled long after
+# label -> our id, of recent compiles: a backward may be compiled long after its forward
 _compiles = collections.OrderedDict()
-# -> the compile under way on this thread, or None: see _torch_facts
+# returns the compile that runs on this thread, or None: see _torch_facts
 _current = None
 _lost = None
 
 
 def hook(current, lost):
-    """Called once torch._dynamo is imported. Whoever imported the function by name has it replaced,
-    too.
-    """
+    """Wrap torch's trace_structured. Called once torch._dynamo is imported. Modules that imported
+    the function by name get the wrapper, too."""
     global _current, _lost
     _current, _lost = current, lost
     theirs = sys.modules["torch._logging"].trace_structured
@@ -55,7 +55,7 @@ def hook(current, lost):
 
 
 def ended(label, compile):
-    """The compile with that LABEL is over."""
+    """Note that the compile with this LABEL has ended."""
     _compiles[label] = compile
     _compiles.move_to_end(label)
     if len(_compiles) > 1000:
@@ -63,7 +63,8 @@ def ended(label, compile):
 
 
 def missed(compile):
-    """A frame was compiled. Where torch keeps precompiled code, none of that was for it."""
+    """Record a miss of torch's precompiled code, if the program uses such code: a frame had to be
+    compiled."""
     if getattr(sys.modules.get("torch._dynamo.config"), "caching_precompile", False):
         notes.listing(compile, "precompile_cache_miss", "{}")
 
@@ -71,7 +72,7 @@ def missed(compile):
 def _told(token, name, metadata_fn=dict, *_, payload_fn=None, **__):
     if name == "artifact":
         name = metadata_fn().get("name")
-    if name == "after_post_grad_graph":  # so torch 2.8 and 2.9 call it
+    if name == "after_post_grad_graph":  # the name in torch 2.8 and 2.9
         name = "inductor_post_grad_graph"
     if (
         payload_fn is None
@@ -86,7 +87,7 @@ def _told(token, name, metadata_fn=dict, *_, payload_fn=None, **__):
 
 
 def _note(name, payload_fn):
-    if name in _TEXTS and not private.whole():  # the program's constants are in them
+    if name in _TEXTS and not private.whole():  # the texts contain the program's constants
         return
     compile = _compile()
     if compile is not None:
@@ -101,9 +102,8 @@ def _compile():
 
 
 def _event(said):
-    """What torch SAID of a cache, as far as it is kept: of the parts of a key their hashes, names
-    and beginnings.
-    """
+    """Return those parts of torch's report on a cache that are kept. Of the components of a key
+    only hashes, names and the beginnings of values are kept."""
     said = json.loads(said) if type(said) is str else said
     kept = {name: said[name] for name in _KEPT if said.get(name) is not None}
     parts = said.get("components")
@@ -116,9 +116,8 @@ def _event(said):
 
 
 def _part(line):
-    """ "[hash] name: value", bounded. Of hundreds of settings the value is left to torch's
-    config.
-    """
+    """Shorten a component, "[hash] name: value". For the hundreds of inductor's settings the value
+    is left out."""
     hash, mark, rest = str(line).partition("] ")
     name, colon, value = rest.partition(": ")
     value = (

@@ -1,50 +1,47 @@
 """Records torch's compiles: outcome, graph breaks, graphs, listings, phases.
 
 Runs in: the traced process, within torch's compiles. begin() and end() enclose each call of torch's
-set_eval_frame callback; prepare() sets three hooks for facts that are gone afterwards. Nothing here
-raises, prints or changes torch's behaviour: our own failures become loss rows, and torch continues.
+set_eval_frame callback. prepare() sets hooks for facts that torch does not keep. This code raises
+nothing, prints nothing and does not change torch's behaviour. If it fails, there is a loss row, and
+torch continues.
 
 Where each fact comes from:
 
     label           the compile id that torch puts on its first timed event, so that failed compiles
-                    have theirs too
-    outcome, reason what the callback returned or raised; for what torch suppressed, the newest
-    compilation metrics
+                    have a label, too
+    outcome, reason the callback's result or exception; for an exception that torch suppressed, the
+                    newest compilation metrics
     phases          torch._dynamo.utils calls record_chromium_event_internal(event) at both ends of
-                    all that it times:
-                    an empty function, there to be filled, and a leaf: filling it adds no frame to
-                    any traceback
-    graphs          the graph module is a local of the frame that times "backend_compile", before
-                    the backend sees it
-    graph breaks    Unsupported.add_to_stats and GraphCompileReason.__post_init__, both leaves as
-                    well
-    listings        the code objects and the guards in what the callback returned; of inductor and
-                    of torch's caches what
-                    it tells its structured log (_torch_caches)
+                    everything that it times. This function is empty and meant to be replaced, and
+                    it is a leaf, so that our function is in no traceback
+    graphs          the graph module is a local variable of the frame that times "backend_compile",
+                    before the backend sees it
+    graph breaks    Unsupported.add_to_stats and GraphCompileReason.__post_init__, both leaves, too
+    listings        the code objects and the guards in the callback's result; for inductor and
+                    torch's caches, what torch writes to its structured log (_torch_caches)
 
-**Graph breaks and torch's counter.** counters["graph_break"][message] goes up when an `Unsupported`
-reaches an instruction that the graph can be broken at (also for one that came out of an inlined
-call, and also again when the analysis starts over from nothing and meets the same instruction a
-second time). A row is made at that very moment, and its `reason` is the counter's key to the letter
-(up to _REASON_BOUND); so the rows whose reason is such a key are, by message, as many as the
-counter says. From torch 2.8 or so the key's first line is the break's type.
+**Graph breaks and torch's counter.** torch increments counters["graph_break"][message] when an
+`Unsupported` reaches an instruction at which the graph can be broken. It does so also for one that
+came out of an inlined call, and once more when the analysis starts over and meets the same
+instruction a second time. A row is made at that very moment, and its `reason` is exactly the
+counter's key (up to _REASON_BOUND). So for each key there are as many rows with this reason as the
+counter says. From about torch 2.8 on, the key's first line is the type of the break.
 
-Some breaks are not counted by torch: those at a jump that depends on data ("generic_jump ..."),
-those that torch can only make at an earlier statement ("step_unsupported"), at a comprehension,
+torch does not count some breaks: those at a jump that depends on data ("generic_jump ..."), those
+that torch can only make at an earlier statement ("step_unsupported"), those at a comprehension,
 those that the optimizer of DistributedDataParallel makes, and those caused by a `UserError` (torch
-2.13; 2.6 counts them). They are rows too, one for each place however often the analysis starts
-over, and where it is known the cause follows the first line; for "step_unsupported" that is the
-last thing that torch said it cannot do. Frames that torch gives up as a whole (fullgraph, a loop
-with a break in it) are no breaks but compiles with the outcome 'declined' or 'error'; 'skipped' is
-what its rules exclude.
+2.13; 2.6 counts these). They are rows, too: one for each place, however often the analysis starts
+over. If the cause is known, it follows the first line; for "step_unsupported" the cause is the last
+thing that torch said it cannot do. Frames that torch gives up as a whole (fullgraph, a loop with a
+break in it) are no breaks but compiles with the outcome 'declined' or 'error'. 'skipped' stands for
+frames that torch's rules exclude.
 
-A break's code, line and offset are where the frame stops that is being compiled, which is where its
-resume function goes on; the last line of its user stack is the cause, possibly in a function that
-was being inlined.
+A break's code, line and offset are those at which the compiled frame stops, and its resume function
+continues there. The last line of the user stack is the cause, which may lie in an inlined function.
 
-**What was not done and why.** A handler on torch's trace log makes torch render every payload;
-wrapping torch's own functions puts our frame into its tracebacks and its stack filters;
-register_bytecode_hook shows up as a phase.
+**What we do not use, and why.** A handler on torch's trace log would make torch render every
+payload. Wrapping torch's own functions would put our frame into its tracebacks and its stack
+filters. register_bytecode_hook would show up as a phase.
 """
 
 import collections
@@ -60,15 +57,16 @@ import weakref
 from . import _torch_caches as caches, _notes as notes, _torch_private as private
 from ._native import native
 
-_BOUND = 2000  # characters of one node's arguments, one instruction's argument
-_REASON_BOUND = 16384  # characters of one reason
-_PLACES_BOUND = 16  # lines of the program behind one
-# per process: enough for a failure of ours that repeats at every compile
+_BOUND = 2000  # characters of a node's arguments, or of an instruction's argument
+_REASON_BOUND = 16384  # characters of a reason
+_PLACES_BOUND = 16  # the most lines of the program's stack in one reason
+# the most loss rows per process: a failure of ours may repeat at every compile
 _LOSSES_MAX = 20
-_GUARDS_MAX = 20000  # lines of one tree
-_EVENTS_MAX = 1000  # open phases on a thread; more means that torch does not report ends
+_GUARDS_MAX = 20000  # the most lines of a guard tree's listing
+# the most open phases on a thread; more would mean that torch does not report ends
+_EVENTS_MAX = 1000
 
-# Filled by prepare(). Late, because this module is imported while torch still is.
+# Filled by prepare(), because torch is still being imported when this module is.
 _torch = _dynamo_utils = _resume_cache = _node_class = None
 _losses = 0
 _rank_known = False
@@ -78,16 +76,17 @@ class _Thread(threading.local):
     """A thread's open compiles."""
 
     def __init__(self):
-        self.compiles = []  # _Compile, innermost last: a compile may run code that is compiled
+        self.compiles = []  # innermost last: a compile may run code that is compiled, too
         self.events = []  # (name, start_ns) of phases that have begun
-        self.names = None  # node -> what it is called in a graph that is shown without values
+        self.names = None  # node -> its name in a graph that is shown without values
 
 
 _thread = _Thread()
 
 
 class _Compile:
-    """A compile from begin() to end(). Holds objects of torch and the program only until end()."""
+    """A compile between begin() and end(). It refers to objects of torch and the program, so it
+    does not outlive end()."""
 
     __slots__ = (
         "id",
@@ -109,11 +108,11 @@ class _Compile:
         self.label = ""
         self.breaks = None  # list of _Break
         self.places = None  # set of (id of the code, offset), one for each place with a break
-        self.globals = None  # of the frame: there torch puts the resume functions
-        self.counted = None  # reason of the break that add_to_stats has just counted
+        self.globals = None  # globals of the frame, where torch puts the resume functions
+        self.counted = None  # the reason of the break that add_to_stats has just counted
         self.unsupported = ""  # the last thing that torch said it cannot do
-        self.unsupported_at = None  # the program's lines there, a StackSummary
-        # why it last gave up a frame as a whole, where only its exception says so
+        self.unsupported_at = None  # the program's stack at that moment, a StackSummary
+        # why torch last gave up a frame as a whole, for versions where only an exception says so
         self.skipped = ""
         self.graphs = 0
 
@@ -133,19 +132,18 @@ def _lost(where, error):
 
 
 def _try(where, function, *values):
-    """FUNCTION(*VALUES); None, and a loss row, when it raises."""
+    """Return FUNCTION(*VALUES). If it raises, return None and write a loss row."""
     try:
         return function(*values)
     except Exception as error:
         _lost(where, error)
 
 
-# ---- the front: what the evaluator calls
+# ---- functions that the evaluator calls
 
 
 def prepare():
-    """Set the hooks. Called once, before the first compile, when torch._dynamo is wholly
-    imported.
+    """Set the hooks. Called once, before the first compile, when all of torch._dynamo is imported.
     """
     global _torch, _dynamo_utils, _resume_cache, _node_class
     try:
@@ -171,24 +169,24 @@ def prepare():
 
 
 def begin(compile, code):
-    """Start compile COMPILE (our id) of CODE. Returns a token for end()."""
+    """Start the compile of CODE with our id COMPILE. Returns a token for end()."""
     token = _Compile(compile, code, len(_thread.events))
     _thread.compiles.append(token)
     return token
 
 
 def end(token, result, error):
-    """End a compile. RESULT: the callback's result, or None. ERROR: its exception, or None."""
+    """End a compile. RESULT is the callback's result, ERROR its exception; the other is None."""
     if token is None:
         return
     state = _thread
-    # Compiles above it began later and never ended.
+    # Drop compiles that began later and never ended.
     while state.compiles and state.compiles.pop() is not token:
         pass
     del state.events[token.event_depth :]
     outcome = _try("outcome", _note_outcome, token, result, error)
     made = _made_code(result)
-    # Stay cheap for frames that torch skipped unread: there may be thousands.
+    # Do little for frames that torch skipped without looking at them: there may be thousands.
     if token.label and outcome != "limit":
         _try("listing", _note_listings, token, result, made)
         caches.ended(token.label, token.id)
@@ -211,20 +209,21 @@ def _note_rank_given():
 
 
 def _note_rank():
-    """The rank becomes known when the program joins its process group."""
+    """Record the process's rank, which becomes known when the program joins its process group."""
     global _rank_known
     distributed = _torch.distributed
-    _rank_known = True  # if this raises, once is enough
+    _rank_known = True  # so that it is not tried again if this raises
     _rank_known = distributed.is_available() and distributed.is_initialized()
     if _rank_known:
         notes.rank(int(distributed.get_rank()), int(os.environ.get("LOCAL_RANK", -1)))
 
 
 def _skip_ourselves():
-    """A lazily compiled backward may run while torch's evaluator is on: it would compile our hooks.
+    """Mark our functions so that torch never compiles them. A lazily compiled backward may run
+    while torch's evaluator is on, and torch would compile our hooks.
 
-    Torch's own files are on its list of files to skip; this is the same for ours, without touching
-    that list.
+    Torch's own files are on its list of files to skip. skip_code() has the same effect for our
+    functions without a change of that list.
     """
     skip_code = sys.modules["torch._dynamo.eval_frame"].skip_code
     owners = (
@@ -252,9 +251,8 @@ def _skip_ourselves():
 
 
 def _made_code(result):
-    """The code that the compile made, or None. Torch 2.6 returns the guarded code itself, later
-    ones a wrapper.
-    """
+    """Return the code that the compile made, or None. Torch 2.6 returns the guarded code itself,
+    later versions return a wrapper."""
     code = getattr(getattr(result, "guarded_code", result), "code", None)
     return code if isinstance(code, types.CodeType) else None
 
@@ -268,7 +266,8 @@ def _note_outcome(token, result, error):
 
 
 def _places(stack):
-    """The lines of a StackSummary, outermost first, as a traceback has them but for the code."""
+    """Return the lines of a StackSummary, outermost first, like a traceback without the source
+    lines."""
     return [
         'File "%s", line %s, in %s' % (entry.filename, entry.lineno, entry.name)
         for entry in stack or ()
@@ -276,15 +275,15 @@ def _places(stack):
 
 
 def _places_of(token):
-    """The program's stack at the operation for which torch declined the frame."""
+    """Return the program's stack at the operation for which torch declined the frame."""
     what = token.unsupported.partition("\n")[0]
     failure = _suppressed_failure(token)
     return _places(token.unsupported_at) if what and (what in failure or not failure) else []
 
 
 def _with_places(reason, places):
-    """REASON, cut so that PLACES fit behind it. Where they do not, the outermost are left out.
-    Names of files and functions are no values, so --values does not hide them."""
+    """Append PLACES to REASON. REASON is cut so that they fit; if there are too many, the outermost
+    are left out. Names of files and functions are no values, so --values does not hide them."""
     added = "".join("\n" + place for place in places[-_PLACES_BOUND:])
     if not added or len(added) > notes.REASON // 2:
         return reason
@@ -293,9 +292,8 @@ def _with_places(reason, places):
 
 
 def _outcome(token, result, error):
-    """(outcome, reason, sticky): see _notes.compile(). Sticky: the answer holds for the calls to
-    come as well.
-    """
+    """Return (outcome, reason, sticky) for _notes.compile(). Sticky says that the answer holds for
+    later calls, too."""
     if error is not None:
         return "error", private.reason(_exception_text(error)), None
     if _made_code(result) is not None:
@@ -303,16 +301,16 @@ def _outcome(token, result, error):
     strategy = getattr(result, "frame_exec_strategy", None)
     said = getattr(result, "skip_reason", None) or ""
     if not said and getattr(result, "apply_to_code", True) is False:
-        # Torch 2.8 to 2.12 does not say why, but answers for a single call in this case only.
-        # 2.13's words.
+        # Torch 2.8 to 2.12 gives no reason, but answers for a single call only in this case. These
+        # are the words of 2.13.
         said = "tracing is non-recursively disabled for this frame"
     flags = sys.modules["torch._C._dynamo.eval_frame"]
     if strategy is not None:
         action = str(getattr(strategy, "cur_action", "")).rpartition(".")[2]
         sticky = bool(getattr(result, "apply_to_code", True)) and action != "DEFAULT"
     elif result is None:
-        # Torch 2.6 skips from then on; where there is a ConvertFrameReturn, None is no proper
-        # answer.
+        # Torch 2.6 skips the code from then on. In versions with a ConvertFrameReturn, None is no
+        # valid answer.
         action = (
             "DEFAULT"
             if hasattr(sys.modules.get("torch._dynamo.types"), "ConvertFrameReturn")
@@ -326,7 +324,7 @@ def _outcome(token, result, error):
     else:
         return "declined", "torch returned %s" % type(result).__name__, None
     failure = _suppressed_failure(token)
-    # a failure, though torch says it skips
+    # torch says that it skips the frame, but this is a failure
     in_loop = not failure and "graph break in a" in token.skipped
     if token.skipped and not failure:
         cause = "Unsupported: %s\n" % token.unsupported if in_loop and token.unsupported else ""
@@ -338,8 +336,8 @@ def _outcome(token, result, error):
         said + (": " if said and failure else "") if private.whole() else ""
     ) + private.reason(failure)
     if action == "RUN_ONLY":
-        # Today torch does this only at a limit; if the metrics are missing or differ, report only
-        # known facts.
+        # Torch answers RUN_ONLY only at a limit. If the metrics do not name the limit, report only
+        # what is known.
         return "limit", reason, sticky
     excluded = (
         (action == "SKIP" or said)
@@ -350,13 +348,12 @@ def _outcome(token, result, error):
 
 
 def _suppressed_failure(token):
-    """The exception that torch met and kept to itself, "Type: message", from the metrics of this
-    compile; else "".
-    """
+    """Return the exception that torch met and suppressed, "Type: message", from the metrics of this
+    compile; or ""."""
     if not token.label:
         return ""
     metrics = getattr(_dynamo_utils, "_compilation_metrics", ())
-    # nested compiles come before it
+    # the metrics of nested compiles may come before
     for position in range(len(metrics) - 1, max(len(metrics) - 9, -1), -1):
         record = metrics[position]
         if str(getattr(record, "compile_id", None)) == token.label:
@@ -366,7 +363,7 @@ def _suppressed_failure(token):
 
 
 def _limit(failure):
-    """Which limit was hit, from the text of a failure, or ""."""
+    """Return which limit was reached, from the text of a failure; or ""."""
     found = re.search(r"Limit type: (\w+)|^\w+: (\w+_limit) reached", failure)
     if not found:
         return ""
@@ -377,15 +374,16 @@ def _limit(failure):
 
 
 def _exception_text(error):
-    """The exception's type and first line; for torch's own, the whole text with explanation and
-    hints. A program's __str__ is not called, because it is the program's code."""
+    """Return the exception's type and first line; for torch's own exceptions, the whole text with
+    explanation and hints. The __str__ of a program's exception is not called, because it may be the
+    program's code."""
     kind = type(error)
     if kind.__str__ is BaseException.__str__ or _of_torch(kind):
         lines = [line.strip() for line in str(error)[:_REASON_BOUND].splitlines() if line.strip()]
         message = lines[0] if lines else ""
         if _of_torch(kind):
             message = "\n".join(lines)
-        # "backend='inductor' raised:", and the next line says what
+        # "backend='inductor' raised:", and the next line says what it raised
         elif message.endswith(":") and len(lines) > 1:
             message += " " + lines[1]
     else:
@@ -400,7 +398,7 @@ def _exception_text(error):
 
 
 def _hook_events():
-    # here, or whatever it was filled with before us
+    # torch's empty function, or another one that was put there before us
     filled = _dynamo_utils.record_chromium_event_internal
 
     _dynamo_utils.record_chromium_event_internal = native._around(
@@ -409,9 +407,8 @@ def _hook_events():
 
 
 def _event(event):
-    """An end of something that torch times. Times are in microseconds; a float holds them to a
-    quarter of one.
-    """
+    """Record the beginning or the end of something that torch times. Times are in microseconds, as
+    a float, which is exact to a quarter of a microsecond."""
     state = _thread
     name = event["name"]
     if event["ph"] == "B":
@@ -421,7 +418,7 @@ def _event(event):
         start = int(event["ts"] * 1000)
         if name == "backend_compile" and token is not None:
             _try("graph", _graph, token)
-            start = time.time_ns()  # our rendering is not the backend's work
+            start = time.time_ns()  # the time for making our text is not the backend's
         if len(state.events) >= _EVENTS_MAX:
             state.events.clear()
         state.events.append((name, start))
@@ -430,13 +427,13 @@ def _event(event):
             if state.events[position][0] == name:
                 break
         else:
-            return  # began before us
+            return  # began before our hook was set
         start = state.events[position][1]
         del state.events[position:]
         label = _label(event)
         token = state.compiles[-1] if state.compiles else None
-        # A backward, compiled when it is first needed, has the label of its forward and no compile
-        # of its own.
+        # A backward that is compiled when it is first needed has the label of its forward, and no
+        # compile of its own.
         compile = token.id if token is not None and token.label == label else -1
         notes.phase(compile, name, start, max(start, int(event["ts"] * 1000)), label)
 
@@ -447,7 +444,7 @@ def _label(event):
 
 
 def _graph(token):
-    """Note the graph that the backend is about to get."""
+    """Record the graph that the backend is about to get."""
     frame, module, name = sys._getframe(2), None, ""
     for _ in range(20):
         frame = frame.f_back
@@ -458,7 +455,8 @@ def _graph(token):
             name = getattr(module, "meta", {}).get("backend_id") or ""
             if name:
                 break
-        elif frame.f_code.co_name == "compile_and_call_fx_graph":  # torch 2.6: only there
+        # only torch 2.6 has the name here
+        elif frame.f_code.co_name == "compile_and_call_fx_graph":
             name = frame.f_locals.get("name") or ""
             break
     if module is None:
@@ -470,14 +468,14 @@ def _graph(token):
         _thread.names = None if private.whole() else {}
         with _torch._C.DisableTorchFunction():
             _render_graph(module, name, rows, lines, 0)
-    finally:  # as far as it came
+    finally:  # record what there is, even after an exception
         _thread.names = None
         notes.graph(token.id, name, rows)
         notes.listing(token.id, "graph", "\n".join(lines))
 
 
 def _render_graph(module, name, rows, lines, depth):
-    """Append the graph's nodes to ROWS, and a text of it and its nested graphs to LINES."""
+    """Append the graph's nodes to ROWS, and a text of the graph and its nested graphs to LINES."""
     lines.append("%s:" % name)
     at = where = None
     for node in module.graph.nodes:
@@ -489,7 +487,7 @@ def _render_graph(module, name, rows, lines, depth):
         if depth == 0:
             rows.append((op, node_name, target, args, kwargs))
         stack = node.meta.get("stack_trace")
-        if stack is not at:  # nodes often share one
+        if stack is not at:  # nodes often share the same stack
             at, before, where = stack, where, _where(stack)
             if where and where != before:
                 lines.append(where)
@@ -522,8 +520,8 @@ _CALLS = ("call_function", "call_method")
 
 
 def _name(node):
-    """A node's name. Torch makes names of inputs and attributes from the program's keys, which are
-    values."""
+    """Return a node's name. Torch makes the names of inputs and attributes from the program's keys,
+    which are values; if these may not be shown, make up a name."""
     names = _thread.names
     if names is None or node.op in _CALLS or node.op == "output":
         return node.name
@@ -531,8 +529,8 @@ def _name(node):
 
 
 def _annotation(node):
-    """The shape that torch found for a value. Reads only torch's fake tensors: other objects may
-    run the program's code."""
+    """Return the shape that torch found for a value. Reads only torch's fake tensors, because other
+    objects may run the program's code."""
     value = node.meta.get("example_value", node.meta.get("val"))
     if private.kept() == "off":
         return ""
@@ -545,17 +543,15 @@ def _annotation(node):
 
 
 def _where(stack):
-    """A line that says where the innermost frame is of the stack that torch remembers for a
-    node.
-    """
+    """Return a line with the place of the innermost frame of STACK, the stack that torch keeps for
+    a node."""
     if type(stack) is not str:
         return ""
-    # At the start of a line: the program's own lines, which stand between, may have such words in
-    # them.
+    # Search at the start of a line, because the program's source lines in between may contain these
+    # words, too.
     file, mark, rest = ("\n" + stack).rpartition('\n  File "')[2].partition('", line ')
     line = rest.partition(",")[0].partition("\n")[0]
-    # Inputs that are made before the first instruction have the line -1: those of
-    # torch._dynamo.export().
+    # Inputs that exist before the first instruction, in torch._dynamo.export(), have the line -1.
     return "    # %s:%s" % (file, line) if mark and line.isdigit() else ""
 
 
@@ -566,7 +562,7 @@ _functions = (
     types.WrapperDescriptorType,
     type,
 )
-_target_texts = {}  # of builtins, which live for ever
+_target_texts = {}  # for builtins, which live for ever
 
 
 def _of_torch(kind):
@@ -582,7 +578,7 @@ def _target(target):
     kind = type(target)
     if builtin or _of_torch(kind):
         text = getattr(target, "__name__", None)
-        # Torch reads the source file to name a lambda.
+        # torch._get_qualified_name() would read the source file to name a lambda
         if text == "<lambda>":
             text = "%s.<lambda>" % getattr(target, "__module__", "")
         elif kind in _functions:
@@ -602,7 +598,8 @@ _AS_REPR = frozenset((int, float, bool, complex, type(None), str, bytes, type(El
 
 
 def _text(value, depth=0):
-    """An argument of a node as text, bounded, without asking the program's objects."""
+    """Describe an argument of a node by a bounded text, without running code of the program's
+    objects."""
     kind = type(value)
     if kind is _node_class:
         return _name(value)
@@ -637,7 +634,7 @@ def _text(value, depth=0):
 
 
 def _texts(values, depth):
-    """Several, with commas. A dict's items come as pairs."""
+    """Describe several values, separated by commas. The items of a dict come as pairs."""
     pairs = not isinstance(values, (tuple, list))
     parts, length = [], 0
     for value in values:
@@ -671,9 +668,8 @@ def _hook_unsupported():
 
 
 def _hook_skipped():
-    """Where torch does not return why it skips a frame, only the exception that it catches has
-    it.
-    """
+    """Watch the exception by which torch skips a frame, in versions that do not return the reason.
+    Only the exception, which torch catches, has it."""
     if hasattr(
         getattr(sys.modules.get("torch._dynamo.types"), "ConvertFrameReturn", None), "skip_reason"
     ):
@@ -692,22 +688,22 @@ def _hook_break():
 
     def after(token, self):
         if _thread.compiles and getattr(self, "graph_break", False):
-            # 1 is the __init__ that dataclass wrote
+            # frame 1 is the __init__ that dataclass generated
             _try("graph break", _reasoned_break, self, sys._getframe(2))
 
     reason_class.__post_init__ = native._around(None, reason_class.__post_init__, after)
 
 
 def _counted_break(error, frame):
-    """Torch has just counted a break. FRAME handles the instruction."""
+    """Record a break that torch has just counted. FRAME handles the instruction."""
     token = _thread.compiles[-1]
     token.counted = error.msg
     _add_break(token, frame, error.msg, getattr(error, "real_stack", None), True)
 
 
 def _reasoned_break(reason, frame):
-    """Called when torch records why a graph ends: the reason of the break just counted, or of one
-    that it never counts."""
+    """Called when torch records why a graph ends: because of the break that was just counted, or
+    because of one that torch never counts."""
     token = _thread.compiles[-1]
     counted, token.counted = token.counted, None
     if counted is not None and counted == reason.reason:
@@ -735,7 +731,7 @@ def _add_break(token, frame, reason, user_stack, counted):
         found.offset = _offset(found.code, translator.instructions, instruction)
         line = getattr(instruction.positions, "lineno", None) or getattr(translator, "lineno", None)
         found.line = line if isinstance(line, int) else -1
-        # Where the function resumes: after the instruction, or there and at the jump's target.
+        # The function resumes after the instruction or, for a jump, there and at the jump's target.
         instructions, position = translator.instructions, getattr(
             translator, "instruction_pointer", None
         )
@@ -752,21 +748,22 @@ def _add_break(token, frame, reason, user_stack, counted):
             if place is not None
         ]
         token.globals = getattr(getattr(translator, "output", None), "global_scope", None)
-    place = (id(found.code), getattr(instruction, "offset", None))  # torch's number: each has one
+    # torch's own offset, which each instruction has
+    place = (id(found.code), getattr(instruction, "offset", None))
     if token.breaks is None:
         token.breaks, token.places = [], set()
-    # An analysis that starts over comes by the same place again. Torch counts some of these twice,
-    # so we do.
+    # An analysis that starts over reaches the same place again. Torch counts some of these breaks
+    # twice, and so do we.
     if counted or place[1] is None or place not in token.places:
         token.breaks.append(found)
     token.places.add(place)
 
 
 def _offset(code, instructions, instruction):
-    """The offset in CODE of one of torch's INSTRUCTIONS. Torch rewrites some, and then numbers all
-    of them anew: what remains are operation and position in the source, and its place among those
-    with the same. -1: torch's invention.
-    """
+    """Return the offset in CODE of INSTRUCTION, one of torch's INSTRUCTIONS. Torch rewrites some
+    instructions, and then gives all of them new offsets. So an instruction is identified by its
+    operation, its position in the source, and its number among those with the same operation and
+    position. Returns -1 if torch has made the instruction up."""
     positions, opcode, nth = instruction.positions, instruction.opcode, 0
     for other in instructions:
         if other is instruction:
@@ -782,9 +779,8 @@ def _offset(code, instructions, instruction):
 
 
 def _note_breaks(token, made):
-    """A compile stops at its first break, so the resume functions are the last one's; the others
-    led to a new start.
-    """
+    """Record the breaks of a compile. Only the last break is where the compiled code stops and
+    calls the resume functions; after each of the others the analysis started over."""
     resumes = _resume_codes(token, made)
     metadata = getattr(_resume_cache, "generated_code_metadata", {})
     for _, code in resumes:
@@ -793,7 +789,8 @@ def _note_breaks(token, made):
     for found in token.breaks:
         resume = None
         if found is token.breaks[-1]:
-            # By offset; if torch has moved the place, the only one there is.
+            # the resume function at the break's offset; if torch has moved the place, the only one
+            # there is
             resume = next(
                 (code for offset in found.targets for at, code in resumes if at == offset), None
             )
@@ -805,10 +802,9 @@ def _note_breaks(token, made):
 
 
 def _resume_codes(token, made):
-    """[(offset, code)] of the resume functions that the compiled code calls. Torch names them by
-    the offset at which they go on and puts them among the frame's globals: a function, a code
-    object, or a maker of closures around one.
-    """
+    """Return [(offset, code)] for the resume functions that the compiled code calls. Torch names
+    them by the offset at which they continue and puts them among the frame's globals: as a
+    function, a code object, or a function that makes closures."""
     if made is None or token.globals is None:
         return []
     resumes = []
@@ -820,8 +816,8 @@ def _resume_codes(token, made):
             value = next((one for one in held if isinstance(one, types.CodeType)), value.__code__)
         if isinstance(value, types.CodeType):
             resumes.append((int(found[1]), value))
-    # Torch 2.6 loads the code of a closure as a constant: its global is for the debugger and not
-    # among the names.
+    # Torch 2.6 loads the code of a closure as a constant. Its global exists for a debugger only and
+    # is not among the names.
     if _resume_cache is not None:
         known = _resume_cache.generated_code_metadata
         for constant in made.co_consts:
@@ -840,7 +836,8 @@ def _resume_codes(token, made):
 
 # ---- listings
 
-# id(code) -> (weak code, text, whether with constants): what is compiled again is not listed anew
+# id(code) -> (weak reference to the code, text, with constants?): code that is compiled again is
+# not disassembled again
 _listings = collections.OrderedDict()
 
 
@@ -863,13 +860,14 @@ def _note_listings(token, result, made):
     notes.listing(token.id, "modified_bytecode", _bytecode(made, whole))
     guards = getattr(getattr(result, "guarded_code", result), "guard_manager", None)
     root = getattr(guards, "root", None)
-    if root is not None and whole:  # else the rows of `guard` have all that may be shown
+    # without values, the rows of `guard` have everything that may be shown
+    if root is not None and whole:
         notes.listing(token.id, "guards", _guards(root))
 
 
 def _guards(root):
-    """The tree of guards: each manager's source and its guards. str(manager) has little more and
-    takes four times as long."""
+    """Return the tree of guards as text: each manager's source and its guards. str(manager) has
+    little more and takes four times as long."""
     lines = []
     _guards_below(root, "", "", lines)
     epilogue = getattr(root, "get_epilogue_lambda_guards", None)
@@ -892,7 +890,7 @@ def _guards_below(manager, indent, role, lines):
             "%s+- %s: %s"
             % (indent, type(guard).__name__, "; ".join(guard.verbose_code_parts()).rstrip())
         )
-    if hasattr(manager, "get_key_value_managers"):  # of a dict whose order matters
+    if hasattr(manager, "get_key_value_managers"):  # a dict whose order matters
         for position, (key, value) in sorted(manager.get_key_value_managers().items()):
             _guards_below(key, indent, "key %d: " % position, lines)
             _guards_below(value, indent, "value %d: " % position, lines)
@@ -901,7 +899,7 @@ def _guards_below(manager, indent, role, lines):
 
 
 class _Hidden:
-    """Stands for a constant that may not be shown: its type."""
+    """Stands for a constant that may not be shown. Its repr is its type."""
 
     def __init__(self, constant):
         self.type = type(constant).__name__
@@ -911,8 +909,9 @@ class _Hidden:
 
 
 def _bytecode(code, whole=True):
-    """A disassembly: line, `>>` at targets of jumps and at handlers, offset, operation, argument.
-    Constants may be values that torch put there: without WHOLE only their types are shown."""
+    """Return a disassembly. Each line has: line, `>>` at targets of jumps and at handlers, offset,
+    operation, argument. Constants may be values that torch put there: without WHOLE only their
+    types are shown."""
     listing = dis.Bytecode(
         code if whole else code.replace(co_consts=tuple(map(_Hidden, code.co_consts)))
     )
@@ -925,7 +924,8 @@ def _bytecode(code, whole=True):
         text, argument = one.argrepr[:_BOUND], "" if one.arg is None else one.arg
         if one.opcode in dis.hasjrel:
             text = "to %d" % one.argval
-        elif one.opname == "LOAD_SMALL_INT" and not whole:  # a constant in the instruction
+        # the instruction itself contains the constant
+        elif one.opname == "LOAD_SMALL_INT" and not whole:
             text = argument = ""
         at, line = (
             "" if one.positions.lineno == line else one.positions.lineno

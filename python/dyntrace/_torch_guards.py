@@ -1,21 +1,21 @@
-"""An entry's guards in torch: which one failed, its expected and actual value.
+"""Describes the guards of a torch entry: which one failed, its expected and actual value.
 
-Runs in: the traced process, at the birth of an entry and after a check of it has failed. The shim
-calls it. It never prints, never calls check() (which counts and reorders), and keeps no object of
-the program alive.
+Runs in: the traced process, at the birth of an entry and after a check of the entry has failed. The
+shim calls this code. This code never prints, never calls check() (which counts and reorders), and
+keeps no object of the program alive.
 
     guards = Guards(entry.guard_manager)
     guards.rows                             [(kind, source, expression, user_stack), ...]
                                             ordinal = index
-    guards.failing(f_locals, f_globals)     (ordinal of the guard that ended the check just now, how
-                                             many ran, the order from now on if it is another)
+    guards.failing(f_locals, f_globals)     (ordinal of the guard that ended the last check, how
+                                            many guards ran, the new order if it has changed)
     guards.explain(f_locals, f_globals)     [(ordinal, kind, source, expected, actual, aspect,
                                             dimension, text), ...]
 
-torch keeps an entry's guards as a tree. A manager stands for a value ("L['m'].weight"). Its leaf
-guards are checked first, then its children, reached through accessors (.weight, ['a'], ...). A dict
-whose order matters has managers for its keys and values instead. Guards of the whole call come last
-("epilogue").
+torch keeps an entry's guards as a tree. A guard manager stands for a value ("L['m'].weight"). Its
+leaf guards are checked first, then its children, which are reached through accessors (.weight,
+['a'], ...). A dict whose order matters has managers for its keys and values instead. Guards of the
+whole call come last ("epilogue").
 
                 root                     leaves: GLOBAL_STATE, ...        rows 0, 1, 2
                /    \\
@@ -23,20 +23,21 @@ whose order matters has managers for its keys and values instead. Guards of the 
           ['a']                          leaves: TENSOR_MATCH, ...        4, 5
         epilogue                         leaves: LAMBDA_GUARD             9
 
-Three things can fail without being a leaf, so they have rows of their own: a dict whose order
-matters has another type or length (DICT_LENGTH), an attribute is gone (HASATTR), or something else
-is gone (EXISTS). The last two have a row only where nothing below them has one; else the first row
-below stands for them.
+Three checks can fail without being a leaf, so they have rows of their own: a dict whose order
+matters must have its type and length (DICT_LENGTH), an attribute must exist (HASATTR), and any
+other value must exist (EXISTS). The last two have a row only if no guard below them has one;
+otherwise the first row below stands for them.
 
 When guards fail, torch moves them forward among their siblings. So a guard's place is looked up by
-its text in the current tree. The number of guards that ran is counted in the order of that check,
-which _torch_order keeps.
+its text in the current tree. The number of guards that ran is counted in the order of the failed
+check, which _torch_order keeps.
 
-Expected values are read from a guard's code (an expression), actual ones from the call, by walking
-the tree with the accessors that torch walks (_torch_values); _torch_kinds knows them kind by kind.
-Failing guards are found by calling torch's leaves one by one. If hasattr() would run the program's
-code, which has run once in the check, no guard of torch's is called again: then the first failing
-guard is unknown, but the other failing guards are known."""
+Expected values are read from a guard's code (an expression). Actual values are read from the call,
+by walking the tree with the same accessors as torch (_torch_values). _torch_kinds knows how, for
+each kind of guard. Failing guards are found by calling torch's leaves one by one. If hasattr() in a
+guard would run the program's code, which has run once in the check, no guard of torch's is called
+again. The first failing guard is then unknown, but the other failing guards are known.
+"""
 
 import array
 import functools
@@ -73,31 +74,31 @@ from ._torch_values import (
 __all__ = ["Guards", "describe"]
 
 MAX_TEXT = 4000  # characters of an expression
-MAX_SENTENCE = 1000  # of torch's sentence
-MAX_PARTS = 256  # of a guard
+MAX_SENTENCE = 1000  # characters of torch's sentence
+MAX_PARTS = 256  # expressions of a guard
 MAX_CAUSES = 64  # rows of one explanation
-MAX_KNOWN = 512  # remembered messages of one entry
-MAX_CACHE = 1024  # of each cache below
-# of processor time for what else would have failed; what decided is always looked at
+MAX_KNOWN = 512  # messages of one entry whose guard is kept
+MAX_CACHE = 1024  # entries of each cache below
+# Processor time for finding the guards that would have failed, too. The guard that ended the check
+# is always looked at.
 MAX_SECONDS = 0.1
-_CUT = -2  # in place of a guard's ordinal: not all others were checked
+_CUT = -2  # used as a guard's ordinal: not all other guards were checked
 MAX_DICT = 100_000  # items walked to find a dict's n-th key
-MAX_FINALIZERS = 20_000  # looked through for the object that a guard names by its id
+MAX_FINALIZERS = 20_000  # finalizers searched for the object that a guard names by its id
 
 
 # ---- torch's texts -------------------------------------------------------------------------------
 
-# Code up to a comment, string literals passed over whole.
+# Matches code up to a comment. String literals are skipped as a whole.
 _CODE = re.compile(r"""(?:[^'"#]+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*""", re.S)
 _PLACE = re.compile(r"# ([^#\n]+?):(\d+) in ([^\s()]+)")
-_comments = {}  # comment -> where it points
-_paths = {}  # shortened path -> whole
+_comments = {}  # comment -> the place that it names
+_paths = {}  # shortened path -> whole path
 
 
 def _split(part):
-    """The code and the comment of one verbose code part: "L['k'] == 2   # return x * k  # a/b.py:12
-    in f".
-    """
+    """Split one verbose code part of torch into code and comment: "L['k'] == 2 # return x * k #
+    a/b.py:12 in f"."""
     if len(part) > 2 * MAX_TEXT:
         part = part[:MAX_TEXT] + part[-MAX_TEXT:]
     code, mark, comment = part.partition("  # ")
@@ -116,9 +117,8 @@ def _split(part):
 
 
 def _place(comment):
-    """'File "a/b.py", line 12, in f' for a comment that ends "# a/b.py:12 in f", when that is the
-    program's own.
-    """
+    """Return 'File "a/b.py", line 12, in f' for a comment that ends "# a/b.py:12 in f", or "" if
+    the place is not in the program's own code."""
     if not comment:
         return ""
     place = _comments.get(comment)
@@ -135,8 +135,9 @@ def _place(comment):
 
 
 def _whole_path(short):
-    """torch cuts the prefix that a path shares with torch's own folder, and one character more. The
-    source line beside it came from linecache, which therefore has the whole path."""
+    """Return the whole path for a path that torch has shortened. torch cuts the prefix that the
+    path shares with torch's own folder, and one character more. torch reads the source line by
+    linecache, which therefore knows the whole path."""
     whole = _paths.get(short)
     if whole is None:
         if len(_paths) >= MAX_CACHE:
@@ -160,11 +161,12 @@ _CHAIN = re.compile(r"[LG]\['[^']*'\](?:\.\w+(?:\(\))?|\['[^']*'\]|\[\d+\])*")
 
 
 def _sources_in(text):
-    """What of the call an expression mentions, shortly: "L['x'].size()[0], L['y'].size()[1]"."""
+    """Return a short list of the call's values that an expression mentions: "L['x'].size()[0],
+    L['y'].size()[1]"."""
     return ", ".join(list(dict.fromkeys(_CHAIN.findall(text[:MAX_TEXT])))[:MAX_ITEMS])
 
 
-# Guards of the whole call belong to no value.
+# The source of guards that check the whole call and no single value.
 _AMBIENT = {
     "GLOBAL_STATE": "global state",
     "DEFAULT_DEVICE": "torch.utils._device.CURRENT_DEVICE",
@@ -185,12 +187,12 @@ def _ambient_source(kind, expression):
 
 
 class _Step:
-    """A manager on the walk through the tree, and its own guards: [(kind, source, parts, leaf),
-    ...].
+    """A manager that the walk through the tree has reached, with its own guards: [(kind, source,
+    parts, leaf), ...].
 
-    `said` is its source as torch's messages have it. `how` leads to it from its parent: an
-    accessor, ("key", n) or ("value", n) below an ordered dict, None for the root, "epilogue" for
-    the guards that come last.
+    `said` is the manager's source as torch's messages spell it. `how` leads to the manager from its
+    parent: an accessor; ("key", n) or ("value", n) below an ordered dict; None for the root;
+    "epilogue" for the guards that come last.
     """
 
     __slots__ = (
@@ -216,14 +218,14 @@ class _Step:
     def how(self):
         if type(self.index) is not int:
             return self.index
-        # listed at first use
+        # accessors are listed at the first use
         if self.parent.accessors is None:
             self.parent.accessors = self.parent.manager.get_accessors()
         return self.parent.accessors[self.index]
 
 
 def _walk(root):
-    """Every manager in torch's present order of evaluation."""
+    """Yield every manager in torch's present order of evaluation."""
     serial = 0
     todo = [(root, None, None)]
     while todo:
@@ -243,7 +245,7 @@ def _walk(root):
             if bare or source == parent.said:
                 kind = type(step.how).__name__
                 if kind == "GetAttrGuardAccessor":
-                    # a manager that is only there for hasattr() has its parent's source
+                    # a manager that exists only for hasattr() has its parent's source
                     name = attribute_of(step.how)
                     if source == parent.said:
                         source = step.source = "%s.%s" % (source, name)
@@ -251,7 +253,7 @@ def _walk(root):
                     kind = "HASATTR" if kind == "GetAttrGuardAccessor" else "EXISTS"
                     guards.append((kind, source, None, None))
         yield step
-        # in reverse, for a stack
+        # children are pushed in reverse order onto the stack
         if step.ordered_dict:
             pairs = manager.get_key_value_managers()
             for place in sorted(pairs, reverse=True):
@@ -278,23 +280,23 @@ _ORDINARY = frozenset(("GuardManager", "RootGuardManager"))
 
 
 def _mark(guard):
-    """A guard's identity, independent of the tree's order. Two guards with the same mark check the
-    same."""
+    """Return a guard's identity, which does not depend on the tree's order. Two guards with the
+    same mark check the same condition."""
     kind, source, parts, _ = guard
     return hash((kind, source)) if parts is None else hash((kind, source, *parts))
 
 
 # ---- looking at a call ---------------------------------------------------------------------------
 
-# Guards that relate several values.
+# Guards that relate several values to each other.
 _RELATIONS = frozenset(("OBJECT_ALIASING", "STORAGE_OVERLAPPING", "SYMBOLIC_SHAPE_GUARD"))
 
-# After one of these fails, further guards on the value mean nothing.
+# If a guard of these kinds fails, further guards on the value mean nothing.
 _TYPE_KINDS = frozenset(("TYPE_MATCH", "FAKE_SCRIPT_TYPE_MATCH", "NONE_MATCH", "NOT_NONE"))
 
 
 class _GuardLook:
-    """One guard with the value that it checks."""
+    """A guard together with the value that it checks."""
 
     def __init__(self, look, guard, value):
         self.look, self.value = look, value
@@ -306,7 +308,7 @@ class _GuardLook:
             self.source = _ambient_source(self.kind, self.expression)
 
     def holds(self, code):
-        """True, False, or None if unknown."""
+        """Does the expression CODE hold? None if unknown."""
         try:
             return bool(evaluate(code, self.look.scope))
         except Exception:
@@ -319,16 +321,15 @@ class _GuardLook:
             return "?"
 
     def text_of(self, helper):
-        """What one of torch's helpers says of the value."""
+        """Return the result of one of torch's helper functions for the value, as text."""
         try:
             return describe(self.look.scope.helpers[helper](self.value))
         except Exception:
             return type_name(type(self.value))
 
     def explain(self):
-        """[(source, expected, actual) with an aspect and a dimension where they are known, ...],
-        None when it holds after all.
-        """
+        """Return [(source, expected, actual), ...], with an aspect and a dimension where they are
+        known. Returns None if the guard holds after all."""
         try:
             rows = EXPLAIN[self.kind](self) if self.kind in EXPLAIN else []
         except Exception:
@@ -351,22 +352,23 @@ class _Look:
         # (ordinal, kind, source, expected, actual, aspect, dimension): see _cause
         self.causes = []
         self.tensors = {}  # id -> source, for NO_TENSOR_ALIASING
-        self.relations = {}  # a relation's code -> its part of `causes`
-        self.message = ""  # torch's, of the guard that failed first
-        self.cut = False  # time was over before all guards were asked
-        self.asks_program = False  # hasattr() would run code of the program's, and is not asked
+        self.relations = {}  # a relation's code -> its slice of `causes`
+        self.message = ""  # torch's message about the guard that failed first
+        self.cut = False  # the time was over before all guards were checked
+        self.asks_program = False  # hasattr() would run code of the program, so it is not called
         self._alive = None  # id -> weak reference, see alive()
 
     def run(self, most=MAX_CAUSES):
-        """Fills `causes`, up to MOST of them, and those after the first as far as time allows.
-        Processor time: how busy the machine is changes nothing."""
+        """Fill `causes` with up to MOST causes: the first one always, the others as far as the time
+        limit allows. The limit is in processor time, so that a busy machine changes nothing."""
         ordinals = self.guards._places()
         end = time.thread_time() + MAX_SECONDS
-        # serial -> ("is", value), ("missing", [its source, until reported]), ("skip", None)
+        # by a step's serial: ("is", value), ("missing", [its source, until that is reported]) or
+        # ("skip", None)
         values = {}
         steps = _walk(self.root)
         self._step(next(steps), values, ordinals)
-        with quiet():  # as torch does, from the root's children on
+        with quiet():  # like torch, from the root's children on
             for step in steps:
                 if len(self.causes) >= most or most > 1 and time.thread_time() > end:
                     self.cut = len(self.causes) < most
@@ -375,8 +377,8 @@ class _Look:
         del self.causes[most:]
 
     def decide(self, ordinal):
-        """The value that guard ORDINAL, which ended the check, saw. Reads only the path to it, so
-        it needs no time limit."""
+        """Explain guard ORDINAL, which ended the check. Only the values on the path to this guard
+        are read, so no time limit is needed."""
         ordinals = self.guards._places()
         for step in _walk(self.root):
             found = [guard for guard in step.guards if ordinals.next(_mark(guard)) == ordinal]
@@ -434,7 +436,7 @@ class _Look:
             return "skip", None
 
     def _items(self, parent, value, values):
-        """A dict's items as far as its managers ask for them, listed once."""
+        """Return a dict's items, as many as its managers need. Listed once."""
         key = ("items", parent.serial)
         if key not in values:
             last = max(parent.manager.get_key_value_managers(), default=-1)
@@ -444,7 +446,7 @@ class _Look:
         return values[key]
 
     def _guard(self, step, guard, value, ordinal):
-        """Asks one guard. True when the rest of this manager makes no sense any more."""
+        """Check one guard. Returns True if the manager's further guards would mean nothing."""
         kind, source, parts, leaf = guard
         if leaf is None:
             return self._ordered_dict(step, value, ordinal) if kind == "DICT_LENGTH" else False
@@ -474,8 +476,9 @@ class _Look:
         return kind in _TYPE_KINDS or kind == "DICT_LENGTH" and not issubclass(type(value), dict)
 
     def _relation(self, guard, value, ordinal):
-        """A guard at several managers that remembers the values seen. torch cannot check it alone,
-        but its expression can be evaluated. It fails at the last manager reached."""
+        """Check a relation, a guard that several managers share and that collects their values.
+        torch cannot check it alone, but its expression can be evaluated. It counts as failing at
+        the last manager reached."""
         kind, parts = guard[0], tuple(guard[2])
         if parts in self.relations:
             start, end = self.relations[parts]
@@ -491,9 +494,8 @@ class _Look:
         self.relations[parts] = start, len(self.causes)
 
     def alive(self, identity):
-        """The object that torch's guard names by its id: torch left a finalizer on it when it made
-        the guard.
-        """
+        """Return the object that torch's guard names by its id, or None. torch left a finalizer on
+        the object when it made the guard."""
         if self._alive is None:
             self._alive = {}
             for info in list(getattr(weakref.finalize, "_registry", {}).values())[-MAX_FINALIZERS:]:
@@ -505,8 +507,8 @@ class _Look:
         return found() if found is not None else None
 
     def _ordered_dict(self, step, value, ordinal):
-        """torch checks type and length of such a dict itself, and tells the expected ones only if
-        they ended the check."""
+        """Check an ordered dict. torch checks the type and length of such a dict itself, and tells
+        the expected ones only if they ended the check."""
         manager, kind, source = step.manager, type(value), step.source
         wanted = (
             manager.get_type_of_guarded_value()
@@ -551,8 +553,8 @@ class _Look:
 
 
 def _once(causes):
-    """CAUSES in which a guard names each thing once, however many of its parts are about that:
-    torch gives some parts twice, and "L['n'] >= 0 and L['n'] <= 9" has two."""
+    """Merge the causes of a guard that are about the same value. torch gives some parts twice, and
+    "L['n'] >= 0 and L['n'] <= 9" has two parts."""
     found = {}
     for cause in causes:
         ordinal, kind, source, expected, actual, aspect, dimension = cause
@@ -568,7 +570,7 @@ def _once(causes):
 
 
 class _Places:
-    """Gives guards of the tree as it is now their ordinals from birth."""
+    """Maps guards of the present tree to their ordinals, which were given at the entry's birth."""
 
     def __init__(self, marks):
         self._of = {}
@@ -588,8 +590,8 @@ class _Places:
 
 
 class Guards:
-    """The guards of one entry. Holds only texts, and the guard manager weakly; no object of the
-    program."""
+    """The guards of one entry. Holds only texts and a weak reference to the guard manager, and no
+    object of the program."""
 
     __slots__ = (
         "rows",
@@ -605,10 +607,11 @@ class Guards:
 
     def __init__(self, guard_manager):
         self._manager = weakref.ref(guard_manager)
-        self._known = {}  # (torch's message, its count) -> ordinal, in the present order
-        # the same for TENSOR_MATCH, whose messages have numbers in them: (source, count)
+        # (torch's message, its count) -> ordinal, in the present order of the tree
+        self._known = {}
+        # (source, count) -> ordinal, for TENSOR_MATCH, whose messages contain numbers
         self._known_tensors = {}
-        self._hasattrs = []  # their code: see asks_program()
+        self._hasattrs = []  # the code of guards that call hasattr(): see _asks_program()
         rows, marks = [], array.array("q")
         order = Order(guard_manager.root)
         for step in _walk(guard_manager.root):
@@ -621,7 +624,7 @@ class Guards:
                     self._hasattrs.append(row[2])
         order.added(len(rows))
         self.rows, self._marks, self._order = rows, marks, order
-        # (the guard that torch named last, the relation that had failed), if they differ
+        # (the guard that torch named last, the relation that had really failed), if they differ
         self._instead = None
 
     @staticmethod
@@ -642,7 +645,7 @@ class Guards:
         if len(parts) > 1:
             codes, tail = [expression], "  # " + comment
             for part in parts[1:MAX_PARTS]:
-                if comment and part.endswith(tail):  # mostly the same
+                if comment and part.endswith(tail):  # most parts have the same comment
                     codes.append(part[: -len(tail)].rstrip())
                 else:
                     code, other = _split(part)
@@ -660,12 +663,12 @@ class Guards:
 
     def _asks_program(self, scope):
         """Would checking a guard a second time run the program's code, such as a __getattr__ or a
-        property? If classes are guarded first, torch reads no such attribute; but it calls
+        property? If classes are guarded first, torch reads no such attribute. But torch calls
         hasattr() on any object."""
         return any(runs_program(code, scope) for code in self._hasattrs)
 
     def order(self):
-        """The ordinals in the order in which torch asks them now."""
+        """Return the ordinals in the order in which torch checks the guards now."""
         manager = self._manager()
         if manager is None:
             return []
@@ -678,8 +681,8 @@ class Guards:
             return []
 
     def failed(self, f_locals, f_globals):
-        """What ends a check of this call in the present order, without one: (ordinal of the guard
-        or -1, how many run)."""
+        """Return which guard would end a check of this call in the present order, without making
+        that check: (ordinal of the guard or -1, how many guards would run)."""
         manager = self._manager()
         try:
             ordinal = self._ending(manager, f_locals, f_globals)[0] if manager is not None else -1
@@ -692,16 +695,16 @@ class Guards:
             return -1, 0
 
     def _ending(self, manager, f_locals, f_globals):
-        """The guard that torch names in a second check, and its count: see _first()."""
+        """Return the guard that torch names in a second check, and torch's count: see _first()."""
         if self._hasattrs and self._asks_program(Scope(manager, f_locals, f_globals)):
             return -1, 0
         root = manager.root
         return self._first(manager, root, self._ask(root, f_locals), f_locals, f_globals)
 
     def failing(self, f_locals, f_globals):
-        """A check of this entry has just failed: (ordinal of the guard that ended it or -1, how
-        many guards ran or 0 when that is not known, the order in which guards are tried from now
-        on, in JSON, or None if it is as before)."""
+        """Find out how the check of this entry ended that has just failed. Returns (ordinal of the
+        guard that ended the check, or -1; how many guards ran, or 0 if that is not known; as JSON,
+        the order in which guards are checked from now on, or None if the order is unchanged)."""
         manager, ordinal, ran, changed = self._manager(), -1, 0, False
         if manager is not None:
             try:
@@ -713,7 +716,7 @@ class Guards:
                     changed = self._order.missed(manager.root)
             except Exception:
                 ran = 0
-        if changed:  # other guards are counted before them from now on
+        if changed:  # the guards that are counted before them have changed
             self._known.clear()
             self._known_tensors.clear()
         return ordinal, ran, str(self._order.ordinals()) if changed else None
@@ -729,10 +732,11 @@ class Guards:
             return None
 
     def _first(self, manager, root, info, f_locals, f_globals):
-        """The ordinal of the guard that ended INFO's check (-1: unknown), and torch's count."""
+        """Return the ordinal of the guard that ended INFO's check (-1 if unknown), and torch's
+        count."""
         if info is None:  # torch's check raised
             parts, count = [], 0
-        # by now it holds: something raised in the check, or what it looked at has changed
+        # all guards hold by now: a guard raised in the first check, or a value has changed since
         elif info.result:
             return -1, 0
         else:
@@ -758,7 +762,7 @@ class Guards:
             known, key = self._known_tensors, (tensor, count)
         else:
             known, key = self._known, (message, count)
-        # A relation has the same text at every manager.
+        # A relation has the same text at every manager, so its text does not tell which one failed.
         if message and found >= 0 and self.rows[found][0] not in RELATIONS:
             if len(known) >= MAX_KNOWN:
                 known.clear()
@@ -766,15 +770,16 @@ class Guards:
         return found, count
 
     def _locate(self, root, parts, count):
-        """Find the guard that said PARTS after torch had counted COUNT leaves: (its ordinal, the
-        tensor's source), or None.
+        """Find the guard that produced the message PARTS after torch had counted COUNT leaves.
+        Returns (its ordinal, the tensor's source or None), or (None, None).
 
-        torch's count leaves out everything that is not a leaf, and an ordered dict's own checks
-        before its keys; we count in the same way."""
+        torch does not count checks that are not a leaf, nor an ordered dict's own checks before its
+        keys. We count in the same way.
+        """
         places, counted, message = self._places(), 0, parts[0] if parts else ""
         said, loosely, reached = None, [], None
-        inside = {}  # ordered dicts: torch's count on entering
-        # managers whose first guard is still to come: (step, torch's count on entering)
+        inside = {}  # ordered dicts: torch's count on entering them
+        # managers without a guard so far: (step, torch's count on entering)
         pending = []
         for step in _walk(root):
             if type(step.index) is tuple and step.parent.serial in inside:
@@ -786,8 +791,8 @@ class Guards:
             for kind, source, texts, leaf in step.guards:
                 ordinal = places.next(_mark((kind, source, texts, leaf)))
                 for above, entered in pending:
-                    # No guard below ABOVE was checked: the value could not be reached, or its dict
-                    # is another one.
+                    # No guard below ABOVE was checked: its value does not exist, or the ordered
+                    # dict has another type or length.
                     if (
                         entered == count
                         and above.parent is not None
@@ -799,7 +804,7 @@ class Guards:
                 if leaf is None:
                     continue
                 counted += 1
-                # a shape guard in C++ adds a part that has the call's numbers in it
+                # a shape guard in C++ adds a part that contains the call's numbers
                 if (
                     texts == parts
                     or kind == "SYMBOLIC_SHAPE_GUARD"
@@ -821,7 +826,7 @@ class Guards:
                     ):
                         return ordinal, None
                     if kind.startswith("LAMBDA_GUARD"):
-                        said = ordinal  # it raised: the message is the exception's
+                        said = ordinal  # the guard raised: the message is the exception's
         if reached is not None:
             return reached[0], None
         if len(loosely) == 1:
@@ -837,9 +842,8 @@ class Guards:
         return False
 
     def causes(self, f_locals, f_globals):
-        """What explain() says in the order in which the extension reads it: as of a tree of ours,
-        then torch's own.
-        """
+        """Return what explain() returns, in the order that the extension reads: first the items
+        that guard trees of our own have, too, then the others."""
         return [
             (ordinal, expected, actual, aspect, dimension, kind, source, text)
             for ordinal, kind, source, expected, actual, aspect, dimension, text in self.explain(
@@ -848,10 +852,9 @@ class Guards:
         ]
 
     def explain(self, f_locals, f_globals):
-        """Every guard that does not hold now, the one that ended the check first: (ordinal, kind,
-        source, expected, actual, aspect, dimension, text). One guard may have several rows: each
-        property of a tensor is one. Empty when all hold.
-        """
+        """Return every guard that does not hold now, beginning with the one that ended the check: a
+        list of (ordinal, kind, source, expected, actual, aspect, dimension, text). A guard may have
+        several rows: one for each property of a tensor. The list is empty if all guards hold."""
         manager = self._manager()
         if manager is None:
             return []
@@ -921,8 +924,8 @@ class Guards:
             return []
 
     def _had_failed(self, causes, first):
-        """CAUSES with the relation FIRST before all others. In today's order it fails at another
-        manager: see _torch_order."""
+        """Put the relation FIRST before all other causes. In the present order it fails at another
+        manager than in the check: see _torch_order."""
         kind, source, expression = self.rows[first][:3]
         tensors = kind == "NO_TENSOR_ALIASING"
         made, others = [], []
@@ -938,10 +941,11 @@ class Guards:
         return made + others
 
     def _sorted(self, causes, first, parts):
-        """The deciding guard's rows first, with torch's message; the others with their code."""
+        """Return rows for CAUSES: the deciding guard's rows first, with torch's message; then the
+        others with their code."""
         if first < 0 and causes:
             first = causes[0][0]
-        # torch has found that the guards before it hold, so drop the failures that we found there
+        # torch has found that the guards before FIRST hold, so drop failures that we found there
         at = next((i for i, cause in enumerate(causes) if cause[0] == first), 0)
         causes = causes[at:]
         decided = [cause for cause in causes if cause[0] == first]
@@ -952,7 +956,8 @@ class Guards:
             ]
         rows = []
         for number, cause in enumerate(_once(decided)):
-            if len(parts) > 1:  # a shape guard: the part that this row is about, or all of them
+            # a shape guard: the message's part that this row is about, or all parts
+            if len(parts) > 1:
                 rows.append(
                     (*cause, _sentence([p for p in parts if _split(p)[0] == cause[3]] or parts))
                 )

@@ -1,10 +1,11 @@
-"""Expected and actual values of torch's guards, kind by kind.
+"""Describes expected and actual values of torch's guards, kind by kind.
 
 Runs in: the traced process, when _torch_guards has found a guard that does not hold.
 
-    EXPLAIN["TENSOR_MATCH"](look)    [(source, expected, actual), ...], None when it holds after all
-    ASPECT["EQUALS_MATCH"]           "value": what the guards of a kind look at, as
-                                     recompile_cause.aspect
+    EXPLAIN["TENSOR_MATCH"](look)    [(source, expected, actual), ...], or None if the guard holds
+                                     after all
+    ASPECT["EQUALS_MATCH"]           "value": the property that guards of this kind check, in the
+                                     words of recompile_cause.aspect
 """
 
 import ast
@@ -27,14 +28,17 @@ from ._torch_values import (
     type_name,
 )
 
-# Each of these: (guard's look) -> [(source, expected, actual), ...], with (..., aspect) or (...,
-# aspect, dimension) where that is not the kind's. A look has: kind, source, expression, codes (the
-# expression's parts), value, leaf, look (the whole walk). An empty list leaves it to the expression
-# alone.
+# Each function here explains a guard of one kind. Its argument `look` is what _torch_guards knows
+# about the failed guard: kind, source, expression, codes (the parts of the expression), value,
+# leaf, and look (the state of the whole search).
+#
+# It returns a list of (source, expected, actual), (source, expected, actual, aspect) or (source,
+# expected, actual, aspect, dimension); the longer ones where the aspect is not the kind's. An empty
+# list means that only the guard's expression is known.
 
 
 def _wanted(look):
-    """The right side of "source == value"."""
+    """Return the right side of the guard's expression "source == value"."""
     head = look.source + " == "
     if look.expression.startswith(head):
         return look.expression[len(head) :]
@@ -65,7 +69,7 @@ def _length(look):
         actual = "%d" % base.__len__(look.value)
     else:
         try:
-            actual = "%d" % len(look.value)  # as torch asked it
+            actual = "%d" % len(look.value)  # torch's check called len(), too
         except Exception:
             actual = type_name(kind)
     return [(look.source, expected, actual)]
@@ -90,7 +94,7 @@ def _type(look):
                 else "class at %#x" % int(found.group(1))
             )
     actual = type_name(type(look.value))
-    if expected == actual:  # made anew: the same name for two classes
+    if expected == actual:  # two classes of the same name, for example one that a function defines
         expected, actual = "%s at %#x" % (expected, int(found.group(1))), "%s at %#x" % (
             actual,
             id(type(look.value)),
@@ -104,7 +108,8 @@ def _identity(look):
     actual = describe(value) if id(type(value)) in SIMPLE else name_of(value, type(value))
     if found:
         identity = int(found.group(1))
-        if identity in _CONSTANTS:  # torch 2.6: None, where others ask NONE_MATCH
+        # torch 2.6 checks None by identity, where other versions have NONE_MATCH
+        if identity in _CONSTANTS:
             return [
                 (
                     look.source,
@@ -121,7 +126,7 @@ def _identity(look):
                 identity,
             )
             actual = "%s at %#x" % (actual, id(value))
-        elif expected == actual:  # made anew: a lambda, a module
+        elif expected == actual:  # two objects of the same name, such as a lambda or a module
             expected, actual = "%s at %#x" % (expected, identity), "%s at %#x" % (actual, id(value))
     return [(look.source, expected, actual)]
 
@@ -153,14 +158,14 @@ def _device_of(keys):
 
 
 def _numbers(text):
-    """ "3, None, s0" -> [3, None, None]: only numbers are checked."""
+    """Parse "3, None, s0" into [3, None, None]: only numbers are checked."""
     return [
         int(n) if n.strip().lstrip("-").isdigit() else None for n in text.split(",") if n.strip()
     ]
 
 
 def _dense(sizes, strides):
-    """Whether the strides follow from the sizes; None where a number is missing."""
+    """Do the strides follow from the sizes? None if a number is missing."""
     follow = 1
     for size, stride in zip(reversed(sizes), reversed(strides)):
         if size is None or stride is None:
@@ -260,9 +265,8 @@ _MARKING = re.compile(r"'(_dynamo_\w+)'")
 
 
 def _marking(look):
-    """mark_dynamic() and its like put attributes on tensors; each part of the guard asks about
-    one.
-    """
+    """Explain the attributes that mark_dynamic() and similar functions put on tensors. Each part of
+    the guard's expression checks one attribute."""
     rows = []
     fields = object.__getattribute__(look.value, "__dict__")
     for code in look.codes:
@@ -303,9 +307,8 @@ def _default_device(look):
 
 
 def _modes(look):
-    """The types of the torch function modes in force. Those expected are in torch's own Python
-    version of the check.
-    """
+    """Explain the types of the torch function modes in force. The expected types are in torch's own
+    Python version of the check."""
     torch, expected = torch_here(), ""
     check = look.look.scope.helpers.get("___check_torch_function_mode_stack")
     if type(check) is types.FunctionType and "types" in check.__code__.co_freevars:
@@ -337,7 +340,7 @@ _DTYPES = {
 
 
 def _flags(state):
-    """torch's global state, flat and under the names that its own sentences use."""
+    """Return torch's global state as a flat dict, with the names that torch's own sentences use."""
     flags = {}
     for name, value in state.items():
         if name == "autocast_state" and isinstance(value, dict):
@@ -358,7 +361,7 @@ def _flags(state):
 
 
 def _flag_now(torch, name):
-    """For a torch whose state cannot be listed."""
+    """Return the state NAME as it is now, for a torch whose state cannot be listed."""
     asked = {
         "grad_mode": torch.is_grad_enabled,
         "torch_function": torch._C._is_torch_function_enabled,
@@ -371,7 +374,8 @@ def _flag_now(torch, name):
 
 
 def _state_text(guard):
-    """The expected state of torch's GlobalStateGuard as JSON; None: this torch does not tell."""
+    """Return the expected state of torch's GlobalStateGuard as JSON, or None if this torch does not
+    tell it."""
     for name in ("__getstate__", "dump"):  # dump: torch 2.7 to 2.9
         said = getattr(guard, name, None)
         text = said() if said is not None else None
@@ -400,8 +404,8 @@ def _global_state(look):
         json.loads(_state_text(torch._C._dynamo.guards.GlobalStateGuard()))
     )
     names = [name for name in was if was[name] != now.get(name)]
-    # In torch's order of comparison, so that the first difference is the deciding one. Up to torch
-    # 2.9 autocast is a single name.
+    # Sort the names in torch's order of comparison, so that the first difference is the deciding
+    # one. Up to torch 2.9 autocast has a single name.
     names = [
         name
         for said in changed
@@ -412,7 +416,7 @@ def _global_state(look):
 
 
 def _maximal_sources(tree):
-    """The expressions below TREE that start at L or G, each as long as it goes."""
+    """Return the expressions below TREE that start at L or G, each as long as possible."""
     found, todo = [], [tree]
     while todo:
         node = todo.pop()
@@ -430,8 +434,9 @@ _NUMBER = re.compile(r"-?[\d.]+(e[+-]?\d+)?")
 
 
 def _only_number(tree, sources):
-    """The number, in words, that the one source must equal, as in "L['n'] == 2": torch has made a
-    number dynamic, and constant after all. None: the expression asks something else."""
+    """Return the number, as text, that the expression's one source must equal, as in "L['n'] == 2".
+    torch made this number dynamic first, and constant in the end. Returns None for any other
+    expression."""
     if len(sources) != 1 or _OF_SHAPE.search(sources[0]):
         return None
     if (
@@ -448,7 +453,7 @@ def _only_number(tree, sources):
 
 
 def _is_arithmetic(tree):
-    """Does it call nothing except the parts of a source?"""
+    """Does the expression call only parts of a source, such as L['x'].size()?"""
     return all(node.id in ("L", "G") for node in ast.walk(tree) if isinstance(node, ast.Name))
 
 
@@ -456,7 +461,8 @@ _OF_SHAPE = re.compile(r"\.(size|stride)\(\)\[(\d+)\]$")
 
 
 def _expressions(look):
-    """Guards that are expressions over the whole call: the failing ones, with their values."""
+    """Explain guards that are expressions over the whole call: the failing expressions, with their
+    values."""
     rows, unknown = [], False
     for code in look.codes:
         if "saved_tensors_hooks ids == " in code:
@@ -475,7 +481,7 @@ def _expressions(look):
             rows.append((", ".join(sources), words[not same], words[same], "relation"))
             continue
         number = _only_number(tree, sources)
-        if number:  # as EQUALS_MATCH says it, which other entries of the function have
+        if number:  # the same text as for EQUALS_MATCH, which other entries of the function have
             value = evaluate(sources[0], look.look.scope)
             rows.append(_equals_row(sources[0], clip(number, MAX_VALUE), value))
             continue
@@ -492,13 +498,13 @@ def _expressions(look):
                 *aspect,
             )
         )
-    # When none of those on the whole call is broken, they fail because others do: a source leads
-    # nowhere.
+    # If no expression over the whole call fails, the guard fails only because others do: one of its
+    # sources does not exist.
     return rows if rows or unknown or not look.ambient else None
 
 
 def _hooks(code):
-    """Hooks that torch.autograd.graph.saved_tensors_hooks() has put in force."""
+    """Explain the hooks that torch.autograd.graph.saved_tensors_hooks() has put in force."""
     module = sys.modules.get("torch._functorch._aot_autograd.utils")
     hooks = module.top_saved_tensors_hooks() if module is not None else None
     actual = (
@@ -510,7 +516,8 @@ def _hooks(code):
 
 
 def _overlapping(look):
-    """Which tensors share memory; torch's guard names tensors that should and that should not."""
+    """Explain which tensors share memory. torch's guard names the tensors that should share memory
+    and those that should not."""
     try:
         call = ast.parse(look.expression, mode="eval").body
         should = [ast.unparse(node) for node in call.keywords[0].value.elts]
@@ -535,8 +542,8 @@ def _constant(expected):
     return lambda look: [(look.source, expected, describe(look.value))]
 
 
-# What guards of a kind look at, where a row does not say it itself. schemas/embed.sh reads these
-# lines for `dyntrace import`, too.
+# The property that guards of a kind check (recompile_cause.aspect), unless a row names another one.
+# schemas/embed.sh reads these lines for `dyntrace import`, too.
 ASPECT = {
     "EQUALS_MATCH": "value",
     "CONSTANT_MATCH": "value",

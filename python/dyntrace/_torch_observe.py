@@ -1,7 +1,7 @@
-"""Observes torch's own evaluator: hooks round it, and the one thing that they cannot see, why an
-entry was invalidated.
+"""Observes torch's own evaluator: puts hooks around it, and records why an entry was invalidated,
+which the hooks cannot see.
 
-Runs in: the traced process. The hooks themselves are src/tracer/torch/observe.c.
+Runs in: the traced process. The hooks themselves are in src/tracer/torch/observe.c.
 """
 
 import sys
@@ -10,8 +10,8 @@ import _dyntrace
 
 
 def attach(module, late):
-    """MODULE is torch._C._dynamo.eval_frame. LATE: other modules have already imported its
-    functions by name."""
+    """Put our functions into MODULE, which is torch._C._dynamo.eval_frame. LATE says that other
+    modules have already imported its functions by name."""
     before = dict(vars(module))
     for name in ("_debug_get_cache_entry_list", "_PyInterpreterFrame"):
         _dyntrace._torch_bridge(name, getattr(module, name))
@@ -22,7 +22,7 @@ def attach(module, late):
         "reset_code",
         "get_eval_frame_isolate_recompiles_id",
     ):
-        _dyntrace._torch_bridge(name, before.get(name))  # None: this torch has it not
+        _dyntrace._torch_bridge(name, before.get(name))  # None if this torch does not have it
     for name, ours in _dyntrace._observe().items():
         if name in before:
             setattr(module, name, ours)
@@ -40,7 +40,7 @@ def attach(module, late):
 
 
 def watch_deaths():
-    """Called once torch._dynamo is imported: entries that torch invalidates say why."""
+    """Record the reason when torch invalidates an entry. Called once torch._dynamo is imported."""
     manager = getattr(sys.modules.get("torch._dynamo.guards"), "CheckFunctionManager", None)
     original = getattr(manager, "invalidate", None)
     if original is None:

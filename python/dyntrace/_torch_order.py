@@ -1,11 +1,11 @@
-"""The order in which torch tries an entry's guards, and how many ran in a failed check.
+"""The order in which torch checks an entry's guards, and how many guards ran in a failed check.
 
 Runs in: the traced process, under the shim, after a check has failed (_torch_guards.Guards).
 
-torch moves failing guards forward: where a child failed that was not the first, its manager sorts
-its children by how often each has failed. check() sorts before it returns, so torch then shows the
-order of the next check, not of the failed one. The order of the failed check is therefore kept
-here, from the last look.
+torch moves failing guards forward: if a child failed that was not the first, its manager sorts its
+children by how often each has failed. check() sorts before it returns, so torch then shows the
+order of the next check, not of the failed one. So the order of the failed check is kept here: the
+order that was read last.
 
     node     0  root                     rows 0, 1        _start[0] = 0
              1    L['d']                      2           _start[1] = 2     _parent[1] = 0
@@ -14,15 +14,17 @@ here, from the last look.
              4  epilogue                      6           _start[4] = 6     _parent[4] = -1
 
 Managers are numbered at birth, parents before children, and guards (rows) with them, so a subtree
-is a range. Only the nodes whose children have changed places have a list of them in `_moved`.
+is a range of numbers. `_moved` has a list of children for those nodes only whose children have
+changed places.
 
-torch counts each manager's failures. The root's count shows whether an unreported check ran, while
-recording was paused or by the program itself. Then the failed check's order is unknown, and the
-next order is read.
+torch counts each manager's failures. The root's count shows whether there was a check that we did
+not see, by the program itself or while recording was paused. The failed check's order is then
+unknown, and the next order is read.
 
-A relation (NO_TENSOR_ALIASING, ...) is at several managers and fails at the one reached last, which
-changes when managers change places. So if there are relations and the order has changed, the failed
-manager is the one whose count has risen."""
+A relation (NO_TENSOR_ALIASING, ...) belongs to several managers and fails at the one that is
+reached last. Which one this is changes when managers change places. So if there are relations and
+the order has changed, the failed manager is the one whose count has risen.
+"""
 
 import array
 import bisect
@@ -35,7 +37,7 @@ RELATIONS = frozenset(
     ("NO_TENSOR_ALIASING", "OBJECT_ALIASING", "STORAGE_OVERLAPPING", "SYMBOLIC_SHAPE_GUARD")
 )
 
-# std::sort() keeps the order of equal ones in ranges as short as this (libstdc++, libc++).
+# std::sort() keeps the order of equal items in ranges up to this length (libstdc++, libc++).
 SORTED_STABLY = 16
 
 
@@ -44,8 +46,9 @@ class Unread(Exception):
 
 
 def key_of(parent, source, accessor):
-    """A child's identity among its siblings: its SOURCE. A manager for a hasattr() alone has its
-    PARENT's source, plus the attribute's name. ACCESSOR() gives the child's."""
+    """Return a child's identity among its siblings: a hash of its SOURCE. A manager that exists
+    only for a hasattr() has its PARENT's source; the attribute's name is added. ACCESSOR() returns
+    the child's accessor."""
     if source == parent:
         step = accessor()
         if type(step).__name__ == "GetAttrGuardAccessor":
@@ -54,7 +57,7 @@ def key_of(parent, source, accessor):
 
 
 def fails_of(root):
-    """How often ROOT has failed; None: it does not say."""
+    """Return how often ROOT has failed, or None if it does not tell."""
     count = getattr(root, "fail_count", None)
     return count() if count is not None else None
 
@@ -77,24 +80,24 @@ class Order:
 
     def __init__(self, root):
         self._parent, self._end, self._start, self._key = (array.array("q") for _ in range(4))
-        # 1: the node guards a key or a value of a dict whose order matters. A node of this kind
-        # never moves.
+        # 1 if the node guards a key or a value of a dict whose order matters. Such a node never
+        # moves.
         self._pair = bytearray()
-        # node -> its other children, in the order tried
+        # node -> its children that may move, in the order tried
         self._moved = {}
-        # of the root, when we last looked; None: the order is lost
+        # the root's count of failures when the order was read last; None: the order is not known
         self._fails = fails_of(root)
-        # (ordinal, torch's count) -> (ordinal, guards run), where a failure moves nothing
+        # (ordinal, torch's count) -> (ordinal, guards run), for failures that move nothing
         self._settled = {}
-        # ordinals
+        # ordinals of relations
         self._relations = []
-        # node -> its failures, where there are relations; None: not known
+        # node -> its count of failures, kept only if there are relations; None if not known
         self._counts = {}
 
     # ---- at birth ----
 
     def add(self, step, rows):
-        """The manager of STEP, the next on the walk; ROWS guards came before it."""
+        """Add the manager of STEP, the next step of the walk. ROWS guards came before it."""
         for at, guard in enumerate(step.guards):
             if guard[0] in RELATIONS:
                 self._relations.append(rows + at)
@@ -104,7 +107,7 @@ class Order:
         self._pair.append(type(step.index) is tuple)
 
     def added(self, rows):
-        """All are there."""
+        """End the walk, after all managers have been added."""
         count = len(self._parent)
         self._start.append(rows)
         self._end.extend(range(1, count + 1))
@@ -116,7 +119,7 @@ class Order:
     # ---- the order as it is known ----
 
     def _born(self, node):
-        """The children of NODE as they were born: those that may move come first."""
+        """Return the children of NODE in the order at birth. Those that may move come first."""
         found, child, end = [], node + 1, self._end[node]
         while child < end:
             found.append(child)
@@ -131,7 +134,7 @@ class Order:
         return bisect.bisect_right(self._start, ordinal) - 1
 
     def _path(self, node):
-        """From the top to NODE."""
+        """Return the nodes from the root to NODE."""
         path = [node]
         while self._parent[path[-1]] >= 0:
             path.append(self._parent[path[-1]])
@@ -139,7 +142,7 @@ class Order:
         return path
 
     def place(self, ordinal):
-        """How many guards are tried before that with ORDINAL."""
+        """Return how many guards are checked before guard ORDINAL."""
         start, end = self._start, self._end
         node = self._of(ordinal)
         place = ordinal - start[node]
@@ -153,10 +156,10 @@ class Order:
             else:
                 place += start[node] - start[parent]
             node = parent
-        return place + start[node]  # the epilogue comes after all else
+        return place + start[node]  # the epilogue comes after everything else
 
     def ordinals(self):
-        """All guards in the order tried."""
+        """Return the ordinals of all guards in the order of checking."""
         last = len(self._parent) - 1
         todo = [node for node in range(last, -1, -1) if self._parent[node] < 0]
         found, moved = [], sorted(self._moved)
@@ -171,21 +174,22 @@ class Order:
         return found
 
     def is_of_now(self, root):
-        """Is that ROOT's order still? No check ran since that we do not know of."""
+        """Is the known order still ROOT's order? Yes if there was no check that we did not see."""
         return self._fails is not None and self._fails == fails_of(root)
 
     # ---- after a check that failed ----
 
     def failed(self, ordinal, count, root):
-        """A check of ROOT has just failed. Asked again, torch names the guard ORDINAL, the COUNT-th
-        that it tries now. Returns (the guard that ended the check or -1, how many ran with it or 0
-        when that is not known, has the order changed since the last look)."""
+        """Find out how the failed check of ROOT ended. In a second check torch names the guard
+        ORDINAL, which is now the COUNT-th. Returns (the guard that ended the check, or -1; how many
+        guards ran, that one included, or 0 if not known; has the order changed since it was read
+        last?)."""
         fails, before = fails_of(root), self._fails
         if before is None:
             return ordinal, 0, False
         self._fails = fails
         path = self._path(self._of(ordinal))
-        counted = path[0] == 0  # a failure of the epilogue is not
+        counted = path[0] == 0  # torch does not count a failure of the epilogue
         if fails != before + counted:
             return ordinal, 0, self._read_all(root)
         settled = self._settled.get((ordinal, count))
@@ -200,15 +204,16 @@ class Order:
             return ordinal, 0, self._read_all(root)
 
     def missed(self, root):
-        """A check of ROOT has failed, and which guard it was is not known. Has the order changed
-        since the last look?"""
+        """Note that a check of ROOT has failed, at an unknown guard. Returns whether the order has
+        changed since it was read last."""
         if self._fails is None or self._fails == fails_of(root):
             return False
         self._fails = fails_of(root)
         return self._read_all(root)
 
     def _follow(self, ordinal, count, path, root):
-        """As failed(), without relations: ORDINAL is the guard. What moved is on PATH to it."""
+        """Do what failed() does, if there are no relations: ORDINAL is the guard that failed. Only
+        nodes on PATH, which leads to it, have moved children."""
         ran, changed, unstable, manager = self.place(ordinal) + 1, False, False, root
         sorts = [
             not self._pair[child] and self._children(node)[0] != child
@@ -226,15 +231,16 @@ class Order:
                 changed |= self._keep(node, [each for each, _ in found])
                 unstable |= len(found) > SORTED_STABLY
             manager = dict(found)[child]
-        # Equal ones may have changed places, and another guard which does not hold either may have
-        # come first. The one that failed in the check has been counted.
+        # Children that failed equally often may have changed places, and another guard that does
+        # not hold may have come first. The manager that failed in the check has a count above 0.
         certain = not unstable or manager.fail_count() > 0
         return ordinal, ran if certain else 0, changed
 
     # ---- with relations ----
 
     def _attribute(self, ordinal, count, path, root):
-        """As failed(): the guard that failed is one whose manager has failed more than before."""
+        """Do what failed() does, if there are relations: the failed guard belongs to a manager that
+        has failed more often than before."""
         places = {each: self.place(each) for each in (ordinal, *self._relations)}
         managers, changed = {0: root}, False
         for each in places:
@@ -247,7 +253,7 @@ class Order:
         node = path[-1]
         earlier = [each for each in self._relations if self._of(each) == node and each < ordinal]
         at = [each for each in self._relations if self._of(each) in has_failed]
-        if not changed:  # asked again, the same guards have given the same answers
+        if not changed:  # nothing has moved, so the second check failed at the same guard
             found = ordinal
             self._settled[ordinal, count] = ordinal, places[ordinal] + 1
         elif node in has_failed and not earlier:
@@ -259,7 +265,7 @@ class Order:
         return found, places[found] + 1, changed
 
     def _count(self, path):
-        """A leaf of the last manager on PATH has failed."""
+        """Count a failure of a leaf of the last manager on PATH."""
         if not self._relations or path[0] != 0:
             return
         for at, node in enumerate(path):
@@ -270,7 +276,7 @@ class Order:
     # ---- reading torch's tree ----
 
     def _keep(self, node, order):
-        """The children of NODE that may move have this ORDER now. Has it changed?"""
+        """Set the ORDER of those children of NODE that may move. Returns whether it has changed."""
         born = self._born(node)[: len(order)]
         if order == self._moved.get(node, born):
             return False
@@ -282,7 +288,8 @@ class Order:
         return True
 
     def _read(self, manager, node):
-        """The children of NODE that may move, as MANAGER has them now: [(node, manager), ...]."""
+        """Return those children of NODE that may move, in MANAGER's present order: [(node,
+        manager), ...]."""
         left = {}
         for child in self._born(node):
             if not self._pair[child]:
@@ -300,7 +307,7 @@ class Order:
         return found
 
     def _pairs(self, manager, node):
-        """Of a dict whose order matters, its keys and values: [(node, manager), ...]."""
+        """Return the keys and values of a dict whose order matters: [(node, manager), ...]."""
         nodes = [child for child in self._born(node) if self._pair[child]]
         pairs = manager.get_key_value_managers() if nodes else {}
         managers = []
@@ -311,14 +318,15 @@ class Order:
         return list(zip(nodes, managers))
 
     def _read_children(self, managers, node):
-        """Add the managers of NODE's children to MANAGERS, which has its own. Have they moved?"""
+        """Add the managers of NODE's children to MANAGERS, which has NODE's own manager. Returns
+        whether they have moved."""
         found = self._read(managers[node], node)
         managers.update(found)
         managers.update(self._pairs(managers[node], node))
         return self._keep(node, [each for each, _ in found])
 
     def _read_all(self, root):
-        """Read the whole order. Has it changed?"""
+        """Read the whole order. Returns whether it has changed."""
         changed, managers = False, {0: root}
         try:
             for node in range(len(self._parent)):

@@ -1,12 +1,13 @@
-"""Removes values from torch's texts, as the option --values demands.
+"""Removes values from torch's texts, if the option --values demands it.
 
-Runs in: the traced process. Like _guard_words.py, but for texts made by torch, which hold values in
-many places. A text that is not known to be free of values is left out.
+Runs in: the traced process. This module does for torch's texts, which contain values in many
+places, what _guard_words.py does for ours. A text that is not known to be free of values is left
+out.
 
-    whole()                     everything may be shown
-    source("L['d']['key']")     "L['d'][<str>]": keys are data
-    row(...), cause(...)        of _torch_guards, as far as they may be shown
-    reason(text)                why a graph broke or a compile failed: torch's own fixed words
+    whole()                     may everything be shown?
+    source("L['d']['key']")     "L['d'][<str>]": keys are values
+    row(...), cause(...)        rows of _torch_guards, as far as they may be shown
+    reason(text)                why a graph broke or a compile failed: only fixed words of torch
 """
 
 import re
@@ -16,7 +17,7 @@ try:
     from ._native import native
 
     kept = native._values
-except ImportError:  # the guards alone, without the extension: nothing is recorded
+except ImportError:  # the guards are used without the extension, so nothing is recorded
 
     def kept():
         return "all"
@@ -41,7 +42,7 @@ _TENSOR = re.compile(
 _TYPE = re.compile(r"type=<class '([\w.<>]+)'>$")
 _LENGTH = re.compile(r" == (\d+)$")
 
-# The expected value of these kinds follows from the kind.
+# For these kinds of guards the expected value follows from the kind.
 _BY_KIND = {
     "NONE_MATCH": "None",
     "NOT_NONE": "not None",
@@ -69,8 +70,8 @@ def hidden():
 
 
 def source(text):
-    """A source without its keys and indices, except those of sizes and strides. Cut at the first
-    part that is not understood."""
+    """Return a source without its keys and indices, except those of sizes and strides. The text is
+    cut at the first part that is not understood."""
     shown, at = "", 0
     while at < len(text):
         if text[at] == "[" and (shown[-1:].isidentifier() or shown[-1:] in "])"):
@@ -110,7 +111,8 @@ def source(text):
 
 
 def _shape(text):
-    """An expression over sizes and strides, without keys; "" when there is more in it."""
+    """Return an expression over sizes and strides, without keys; or "" if the expression contains
+    anything else."""
     chains = []
     rest = _CHAIN.sub(lambda found: chains.append(source(found[0])) or "", text)
     if not chains or not _ARITHMETIC.fullmatch(rest):
@@ -120,7 +122,7 @@ def _shape(text):
 
 
 def row(kind, where, expression, place):
-    """A guard's row."""
+    """Return a guard's row, as far as --values lets it be recorded."""
     if whole():
         return kind, where, expression, place
     where = source(where)
@@ -136,7 +138,7 @@ def row(kind, where, expression, place):
 
 
 def _expression(kind, where, expression):
-    """The expression of a guard on types and shapes; else ""."""
+    """Return the expression of a guard on types and shapes; for other guards ""."""
     if kind == "TENSOR_MATCH":
         found = _TENSOR.search(expression)
         return "check_tensor(%s%s" % (where, found[0]) if found else ""
@@ -150,9 +152,9 @@ def _expression(kind, where, expression):
 
 
 def cause(ordinal, kind, where, expected, actual, aspect, dimension, text):
-    """The columns of a cause (why a guard did not hold), as far as --values lets them be recorded.
-    Torch's own sentence, TEXT, contains values of the call: it is recorded only with `--values
-    all`."""
+    """Return the columns of a cause (why a guard did not hold), as far as --values lets them be
+    recorded. TEXT, torch's own sentence, contains values of the call: it is recorded only with
+    `--values all`."""
     if whole():
         return ordinal, kind, where, expected, actual, aspect, dimension, text
     return (
@@ -187,7 +189,7 @@ def _value_shown(kind, text):
 
 
 def error(error):
-    """An exception of ours."""
+    """Describe an exception of our own code: without values, by its type alone."""
     return "%s: %s" % (type(error).__name__, str(error)[:200]) if whole() else type(error).__name__
 
 
@@ -204,7 +206,7 @@ _OLD_WORDS = (
 
 
 def _fixed_words():
-    """The types of graph breaks that this torch knows: constants of its source."""
+    """Return the types of graph breaks that this torch knows, which are constants in its source."""
     global _fixed
     if _fixed is None:
         _fixed = set(_OLD_WORDS)
@@ -217,7 +219,7 @@ def _fixed_words():
 
 
 def reason(text):
-    """ "Type: words of torch's", or what stands for them."""
+    """Return TEXT, "Type: words of torch", or what may be shown of it without values."""
     if whole() or not text:
         return text
     kind = _KIND.match(text)

@@ -1,14 +1,14 @@
-"""A call's values: short texts for them, and torch's accessors to them.
+"""Describes a call's values by short texts, and reads them as torch's accessors do.
 
-Runs in: the traced process. Nothing here keeps a value alive, and nothing runs code of the program
-for a text: no __repr__, __str__, __eq__ or __hash__, no property, no __torch_function__. Reading a
+Runs in: the traced process. This code keeps no value alive, and runs no code of the program to make
+a text: no __repr__, __str__, __eq__ or __hash__, no property, no __torch_function__. Reading a
 guard's value runs the code that torch runs at every check: attributes, items, __getattr__.
 
     describe(value)                         "Tensor float32[4, 8] cpu requires_grad",
                                             "Linear(training)", "[1, 'a']"
-    read(accessor, source, value, scope)    from a parent's value to its child's, as torch's
-                                            accessor does it
-    evaluate(text, scope)                   an expression of torch's, if it only reads
+    read(accessor, source, value, scope)    read a child's value from its parent's, as torch's
+                                            accessor does
+    evaluate(text, scope)                   evaluate an expression of torch's that only reads
 """
 
 import ast
@@ -23,22 +23,23 @@ import weakref
 
 from ._native import native
 
-MAX_VALUE = 240  # characters of a value
-MAX_ITEMS = 8  # of a container, shown
-MAX_DIMENSIONS = 16  # of a tensor, shown
+MAX_VALUE = 240  # characters of a value's text
+MAX_ITEMS = 8  # items of a container that are shown
+MAX_DIMENSIONS = 16  # dimensions of a tensor that are shown
 MAX_CODE = 4000  # characters of an expression that is evaluated
 MAX_CACHE = 1024  # entries of each cache below
 
 
 # ---- texts ---------------------------------------------------------------------------------------
 
-# Read through `type` itself: a metaclass may have put code of the program behind these names.
+# Read through `type` itself, because a metaclass may have defined these names by code of the
+# program.
 qualname = type.__dict__["__qualname__"].__get__
 _mro = type.__dict__["__mro__"].__get__
 
 
 def type_name(kind):
-    """As type.__repr__ has it: "int", "collections.OrderedDict"."""
+    """Return the name as type.__repr__ prints it: "int", "collections.OrderedDict"."""
     return type.__repr__(kind)[8:-2]
 
 
@@ -47,21 +48,21 @@ def clip(text, most):
 
 
 def torch_here():
-    """torch, when it is there and whole enough for our questions."""
+    """Return the module torch, or None if it is not imported as far as we need it."""
     torch = sys.modules.get("torch")
     return torch if hasattr(torch, "Tensor") and hasattr(torch, "nn") else None
 
 
 def quiet():
-    """While it lasts, reading a tensor's attributes runs no __torch_function__ of the program."""
+    """Return a context in which reading a tensor's attributes runs no __torch_function__ of the
+    program."""
     torch = torch_here()
     return torch._C.DisableTorchFunction() if torch is not None else contextlib.nullcontext()
 
 
 def describe(value):
-    """A short text for a value: a tensor's type, shape and place, small builtins as they are
-    written, else a type.
-    """
+    """Return a short text for a value: for a tensor its type, shape and device; for a small builtin
+    its literal; otherwise a type."""
     try:
         simple = SIMPLE.get(id(type(value)))
         if simple is not None:
@@ -81,7 +82,7 @@ def _str(value):
     return repr(value) if len(value) <= 80 else "%r... of %d" % (value[:77], len(value))
 
 
-# By id: to look a class up would run its metaclass's __hash__ and __eq__.
+# By id, because looking up a class would run its metaclass's __hash__ and __eq__.
 SIMPLE = {
     id(kind): f
     for kind, f in (
@@ -127,7 +128,7 @@ def _describe(value, depth):
     if numpy is not None:
         if kind is getattr(numpy, "ndarray", None):
             return "ndarray %s%s" % (value.dtype, list(value.shape[:MAX_DIMENSIONS]))
-        # numpy's own scalar types; a class of the program is not found under its name there
+        # numpy's own scalar types only: a class of the program is not found under its name in numpy
         if issubclass(kind, getattr(numpy, "generic", ())) and kind is getattr(
             numpy, kind.__name__, None
         ):
@@ -139,7 +140,8 @@ def _describe(value, depth):
 
 
 def name_of(value, kind):
-    """Objects compared by identity: functions, classes and modules by name, others by type."""
+    """Describe an object that is compared by identity: functions, classes and modules by name,
+    others by type."""
     if issubclass(kind, type):
         return "class " + type_name(value)
     if kind is types.FunctionType:
@@ -166,7 +168,7 @@ def _line(code):
 
 
 def _enum(value, kind):
-    """As enum writes it, when the parts are simple: "<Color.RED: 1>"."""
+    """Describe an enum member like enum itself, "<Color.RED: 1>", if its parts are simple."""
     fields = object.__getattribute__(value, "__dict__")
     name, inner = fields.get("_name_"), fields.get("_value_")
     inside = SIMPLE.get(id(type(inner)), lambda _: "...")(inner)
@@ -186,7 +188,7 @@ _BRACKETS = {
 
 
 def _container(value, kind, depth):
-    """Its first items, or just its length where it is nested deeply."""
+    """Describe a container by its first items, or by its length if it is deeply nested."""
     if depth >= 2:
         return "%s of %d" % (kind.__name__, len(value))
     if not value and (kind is set or kind is frozenset):
@@ -207,12 +209,11 @@ def _container(value, kind, depth):
 
 
 def _tensor(torch, value, kind):
-    """ "Tensor float32[4, 8] cpu requires_grad"; also a layout or strides that are not the usual
-    ones.
-    """
+    """Describe a tensor: "Tensor float32[4, 8] cpu requires_grad". An unusual layout, or unusual
+    strides, are added."""
     name = qualname(kind)
     if kind is not torch.Tensor and kind is not torch.nn.Parameter:
-        # A class with a __torch_dispatch__ may answer even for its sizes with code of the program.
+        # For a class with a __torch_dispatch__, even reading its sizes may run code of the program.
         fields = (type.__dict__["__dict__"].__get__(base) for base in _mro(kind))
         dispatch = next(
             (names["__torch_dispatch__"] for names in fields if "__torch_dispatch__" in names), None
@@ -240,21 +241,21 @@ def _sizes(numbers):
 
 
 class Missing(Exception):
-    """torch would not find it either."""
+    """The value does not exist, and torch would not find it either."""
 
 
 class Unreadable(Exception):
-    """We do not know how to read it."""
+    """We do not know how to read the value."""
 
 
 _LAST = re.compile(r"(?:\.([A-Za-z_]\w*)|\['([^'\\\]]*)'\]|\[(-?\d+)\])$")
 _NO_KEY = object()
 _keys = {}  # source -> its last attribute, key or index
-_parsed = {}  # expression -> (tree, code), or None when it is not harmless
+_parsed = {}  # expression -> (tree, code), or None if the expression may do more than read
 
 
 def _last_key(source):
-    """'b' of "L['a']['b']", "L['a'].b" and "L['a']['b']()"."""
+    """Return the last key of a source: 'b' for "L['a']['b']", "L['a'].b" and "L['a']['b']()"."""
     key = _keys.get(source, _keys)
     if key is _keys:
         if len(_keys) >= MAX_CACHE:
@@ -285,7 +286,7 @@ def _key(source):
 
 
 def attribute_of(accessor):
-    """The name that a GetAttrGuardAccessor reads."""
+    """Return the name that a GetAttrGuardAccessor reads."""
     if hasattr(accessor, "get_attr_name"):
         return accessor.get_attr_name()
     return accessor.repr()[len("GetAttrGuardAccessor(") : -1]
@@ -304,7 +305,7 @@ def need(value, kind):
 def _read_dict(value, source, accessor, scope):
     if _last_key(source) is _NO_KEY:
         return evaluate(source, scope)
-    if type(value) is types.MappingProxyType:  # of a class, see TypeDictGuardAccessor
+    if type(value) is types.MappingProxyType:  # the dict of a class, see TypeDictGuardAccessor
         return value[_last_key(source)]
     return dict.__getitem__(need(value, dict), _last_key(source))
 
@@ -313,7 +314,7 @@ def _read_weak(value):
     return need(value, weakref.ref)()
 
 
-# How each accessor gets from its parent's value to its own: the same way as torch.
+# How each accessor reads its value from its parent's value, in the same way as torch.
 _READ = {
     "FrameLocalsGuardAccessor": _read_dict,
     "DictGetItemGuardAccessor": _read_dict,
@@ -423,16 +424,15 @@ _NODES = (
 
 
 def _harmless(tree):
-    """Whether an expression only reads. Its text is torch's, but reprs of the program's keys may
-    stand in it.
-    """
+    """Does an expression only read? Its text is torch's, but may contain reprs of the program's
+    keys."""
     for node in ast.walk(tree):
         if not isinstance(node, _NODES):
             return False
         if isinstance(node, ast.Call):
             f = node.func
             if isinstance(f, ast.Name):
-                # a stream may set up a device
+                # not `__get_current_stream` and the like, which may set up a device
                 good = (
                     f.id in _BUILTINS
                     or f.id == "IsNonOverlappingAndDenseIndicator"
@@ -473,7 +473,7 @@ def _harmless(tree):
 
 
 def parse(text):
-    """(tree, code) of an expression that only reads, else None."""
+    """Return (tree, code) of an expression that only reads; otherwise None."""
     found = _parsed.get(text, _parsed)
     if found is _parsed:
         if len(_parsed) >= MAX_CACHE:
@@ -491,7 +491,7 @@ def parse(text):
 
 
 def evaluate(text, scope):
-    """The value of an expression of torch's; Unreadable when we cannot say."""
+    """Return the value of an expression of torch's. Raises Unreadable if we cannot evaluate it."""
     found = parse(text)
     if found is None:
         raise Unreadable
@@ -502,9 +502,8 @@ def evaluate(text, scope):
 
 
 def _reached(node, scope):
-    """What names, items and attributes lead to; Unreadable where that could run code of the
-    program's.
-    """
+    """Return the value that names, items and attributes lead to. Raises Unreadable if reading it
+    could run code of the program."""
     if isinstance(node, ast.Name):
         return scope.names()[node.id]
     value = (
@@ -518,9 +517,8 @@ def _reached(node, scope):
 
 
 def _asks_torch(kind, name):
-    """Is NAME of an object of the class KIND, if it is in no dict, looked for by torch.nn.Module's
-    __getattr__?
-    """
+    """Is a missing attribute NAME of a KIND object looked up by torch.nn.Module's __getattr__, and
+    not by code of the program?"""
     classes = [vars(each) for each in type.__getattribute__(kind, "__mro__")]
     hook = next((each["__getattr__"] for each in classes if "__getattr__" in each), None)
     return hook is sys.modules["torch"].nn.Module.__getattr__ and not any(
@@ -529,9 +527,8 @@ def _asks_torch(kind, name):
 
 
 def runs_program(text, scope):
-    """Would `hasattr(object, name)` in TEXT, a guard's code, run code of the program's? Not where
-    OBJECT is not there.
-    """
+    """Would `hasattr(object, name)` in TEXT, a guard's code, run code of the program? False if
+    `object` does not exist."""
     try:
         called = next(node for node in ast.walk(parse(text)[0]) if isinstance(node, ast.Call))
         value, name = _reached(called.args[0], scope), called.args[1].value
@@ -543,7 +540,7 @@ def runs_program(text, scope):
 
 
 def read(accessor, source, value, scope):
-    """The value of SOURCE, which ACCESSOR reaches from its parent's VALUE."""
+    """Return the value of SOURCE, which ACCESSOR reads from its parent's VALUE."""
     reader = _READ.get(type(accessor).__name__)
     try:
         return reader(value, source, accessor, scope) if reader else evaluate(source, scope)

@@ -5,8 +5,8 @@ library is imported."""
 
 import sys
 
-# Minor versions of torch that were tested, by minor version of CPython: `make torch-matrix`, whose
-# table is in docs/torch.md.
+# Minor versions of torch that `make torch-matrix` has tested, by minor version of CPython.
+# docs/torch.md has the table.
 _FROM_6_TO_14 = {(2, minor) for minor in range(6, 15)}
 TESTED = {
     (3, 11): _FROM_6_TO_14,
@@ -14,13 +14,13 @@ TESTED = {
     (3, 13): _FROM_6_TO_14,
     (3, 14): {(2, 10), (2, 11), (2, 12), (2, 13), (2, 14)},
 }
-# The one of them that `pip` has, by CPython.
+# The version that `pip` installs, by CPython.
 INSTALLED = {(3, 11): "2.13.0"}
 
 # ---- torch._C._dynamo.eval_frame ----
 
-# Attributes that hold no state of the evaluator: torch's are kept. The others are in
-# src/tracer/torch/torch.c.
+# Attributes of the module that hold no state of the evaluator: torch's own are kept. The others are
+# replaced, see src/tracer/torch/torch.c.
 STATELESS = {
     "NULL_STACK_VALUE",
     "NullStackValue",
@@ -35,22 +35,21 @@ STATELESS = {
     "raise_sigtrap",
     "unsupported",
 }
-# torch 2.6: what its callback answers instead of a strategy. Compared by identity, so torch's are
-# kept, too.
+# torch 2.6: objects that its callback returns instead of a strategy. They are compared by identity,
+# so torch's own are kept, too.
 ANSWERS = {"skip_code_recursive_flag": "skip_recursively", "cache_limit_hit_flag": "limit_reached"}
 
 # ---- CPython's frames ----
 
 
 def decides_while_tracing(torch):
-    """Whether torch (minor version; None: not known) decides frames that CPython runs with tracing
-    set: trace and profile functions, callbacks of sys.monitoring, audit hooks. From 2.9 on it
-    leaves them alone, from CPython 3.12 on.
-    """
+    """Does torch decide frames that CPython runs with tracing set: trace and profile functions,
+    callbacks of sys.monitoring, audit hooks? Torch 2.9 and later do not, from CPython 3.12 on.
+    TORCH is the minor version, or None if not known."""
     return sys.version_info < (3, 12) or torch is not None and torch < (2, 9)
 
 
-# 3.11 may count a frame more on the stack of one that was replaced (_torch's canary).
+# In 3.11 the stack may be one frame deeper in a function that was replaced (_torch's canary).
 REPLACED_MAY_BE_DEEPER = sys.version_info < (3, 12)
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""`dyntrace try`: counts the calls of one function, and keeps or compares their return values.
+"""For `dyntrace try`: counts the calls of one function, and keeps or compares their return values.
 
-Runs in: the traced process, quietly, around calls of the function (src/tracer/torch/bridge.c). It
-does not change the program, except that --calls ends it.
+Runs in: the traced process, around calls of the function, hidden from trace functions
+(src/tracer/torch/bridge.c). It does not change the program, except that --calls ends it.
 
-The unchanged run writes a line of JSON for each call into NAME.index, which describes the value,
-and the numbers of tensors and arrays into NAME.data. Another run reads these line by line and
-writes for each of its calls a line into NAME.verdict: equal, close, different, or unknown. NAME is
-RANK.N, for the process that was the Nth of its rank to call the function.
+The unchanged run writes a line of JSON for each call into NAME.index, which describes the return
+value, and the numbers of tensors and arrays into NAME.data. Another run reads these lines one by
+one, and writes a line for each of its calls into NAME.verdict: equal, close, different, or unknown.
+NAME is RANK.N for the Nth process of this rank that called the function.
 """
 
 import json
@@ -15,7 +15,8 @@ import sys
 
 EQUAL, CLOSE, DIFFERENT, UNKNOWN = "equal", "close", "different", "unknown"
 _ORDER = EQUAL, CLOSE, UNKNOWN, DIFFERENT
-DATA_MOST = 256 << 20  # bytes of numbers that a process keeps; of more there are only hashes
+# bytes of numbers that a process keeps; of further numbers only hashes are kept
+DATA_MOST = 256 << 20
 DEPTH_MOST, ITEMS_MOST = 8, 10000
 _PLAIN = type(None), bool, int, str, bytes
 _NUMBERS = int, float, complex
@@ -26,7 +27,7 @@ class Watch:
     """Counts, keeps or compares the calls of one function in this process."""
 
     def __init__(self):
-        self.calls = self.values = self.against = None  # at most; folders
+        self.calls = self.values = self.against = None  # the most calls; two folders
         self.rtol = 1e-5
         self._begin()
 
@@ -34,8 +35,8 @@ class Watch:
         self.process, self.count, self.keeper = os.getpid(), 0, None
 
     def __call__(self):
-        """A call is about to begin. Gives what to call with its value when it has ended."""
-        if self.process != os.getpid():  # forked since
+        """Begin a call. Returns the function to call with its return value, or None."""
+        if self.process != os.getpid():  # this process was forked since the last call
             self._begin()
         self.count += 1
         if self.calls is not None and self.count > self.calls:
@@ -43,18 +44,18 @@ class Watch:
         return self._returned if self.values else None
 
     def _returned(self, *value):
-        """Without a value: the call raised."""
+        """End a call. VALUE is empty if the call raised."""
         if self.keeper is None:
             self.keeper = (Comparer if self.against else Keeper)(self)
         self.keeper.take(value)
 
 
 def _end():
-    """End this process, as if the program had ended here by itself."""
+    """End this process as if the program had ended here on its own."""
     for stream in sys.stdout, sys.stderr:
         try:
             stream.flush()
-        except Exception:  # it is closed, or none
+        except Exception:  # the stream is closed, or there is none
             pass
     os._exit(0)
 
@@ -63,7 +64,7 @@ def _end():
 
 
 class Keeper:
-    """Writes what each call returned."""
+    """Writes a description of what each call returned."""
 
     suffix = ".index"
 
@@ -81,7 +82,7 @@ class Keeper:
         _write(self.file, line)
 
     def keep(self, numbers):
-        """Where NUMBERS, bytes, are kept; -1: there is no room."""
+        """Keep NUMBERS, which are bytes, and return their offset, or -1 if there is no room."""
         if self.written + len(numbers) > DATA_MOST:
             return -1
         if self.data is None:
@@ -94,7 +95,7 @@ class Keeper:
 
 
 def _file_make(folder, suffix):
-    """A new file for this process: its name without SUFFIX, and its descriptor."""
+    """Make a new file for this process. Returns its name without SUFFIX, and its descriptor."""
     rank = os.environ.get("RANK", "0")
     for number in range(10000):
         name = "%s.%d" % ("".join(one for one in rank if one.isalnum()), number)
@@ -111,7 +112,8 @@ def _write(file, line):
 
 
 class _Undisturbed:
-    """Operations on tensors in here are seen by no mode, and recorded by no autograd."""
+    """A context in which no torch mode sees operations on tensors, and autograd does not record
+    them."""
 
     def __enter__(self):
         import contextlib
@@ -142,9 +144,11 @@ def _hash(numbers):
 
 
 def _numbers_of(value):
-    """(kind, dtype, shape, bytes) of a tensor or array; None: it is neither, or has no plain data.
+    """Return (kind, dtype, shape, bytes) of a tensor or array. Returns None for other values, and
+    for tensors without plain data.
 
-    Numbers of half precision are made wider, so that everybody can read them."""
+    Numbers of half precision are converted to a wider type, so that struct can read them.
+    """
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and type(value) in (torch.Tensor, torch.nn.Parameter):
         if value.layout is not torch.strided or value.is_quantized or value.device.type == "meta":
@@ -171,12 +175,12 @@ def _is_number(value):
 
 
 def _python_number(value):
-    """VALUE, a number of Python's or numpy's, as one of Python's."""
+    """Return VALUE, a number of Python's or numpy's, as a number of Python's."""
     return value if type(value) in _NUMBERS else value.item()
 
 
 def _parts(value):
-    """(name of its type, [(key, value)]) of a container; None: it is none."""
+    """Return (name of its type, [(key, value)]) for a container; None for other values."""
     name = type(value).__qualname__
     if isinstance(value, (list, tuple)):
         inner = (list if isinstance(value, list) else tuple).__iter__(value)
@@ -191,7 +195,7 @@ def _parts(value):
 
 
 def describe(value, keep, depth=0):
-    """VALUE as JSON. KEEP(bytes) keeps numbers, and gives where."""
+    """Describe VALUE as JSON. KEEP(bytes) stores numbers and returns their offset."""
     if depth == 0:
         return ["returned", describe(value[0], keep, 1)] if value else ["raised"]
     if type(value) in _PLAIN and type(value) is not int:
@@ -243,7 +247,7 @@ class Comparer:
         return self.one(old[1], value[0], 1)
 
     def one(self, old, value, depth):
-        """How VALUE compares with OLD, which describe() made."""
+        """Compare VALUE with OLD, a description made by describe(). Returns the verdict."""
         new = describe(value, lambda data: -1, depth) if not _parts(value) else None
         if new is None:
             return self.parts(old, value, depth)
@@ -268,7 +272,7 @@ class Comparer:
             return EQUAL
         before, after = self.kept(old), _flat(value)
         if before is None:
-            return DIFFERENT  # it was too much to be kept, and the hash is another
+            return DIFFERENT  # the numbers were too many to keep, and the hash differs
         return DIFFERENT if len(before) != len(after) else self.close(before, after, old, new)
 
     def close(self, before, after, old, new):
@@ -286,7 +290,7 @@ class Comparer:
         return CLOSE if fit else DIFFERENT
 
     def kept(self, old):
-        """The numbers that OLD describes, one after the other; None: they were not kept."""
+        """Return the numbers that OLD describes, in order, or None if they were not kept."""
         if old[0] == "number":
             return [complex(old[2]) if old[1] == "complex" else _parsed(old)]
         _, dtype, _, _, at, size = old
@@ -317,7 +321,7 @@ _CODES = {
 
 
 def _unpacked(data, dtype):
-    """The numbers in DATA: those of a complex one are two."""
+    """Return the numbers in DATA. A complex number counts as two."""
     dtype = _WIDER.get(dtype, dtype)
     code = {"complex64": "f", "complex128": "d"}.get(dtype) or _CODES[dtype]
     return memoryview(data).cast(code) if data else []

@@ -11,7 +11,7 @@ from ._native import native as _native
 from .types import FrameAction as _FrameAction
 from .types import FrameExecStrategy as _FrameExecStrategy
 
-# Names that begin with an underscore are public here where they are torch's.
+# Names with an underscore are public here if they are public in torch's module.
 __all__ = [
     "_CacheEntry",
     "_FrameAction",

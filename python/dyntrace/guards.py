@@ -14,7 +14,7 @@ Runs in: the traced process.
     return GuardedCode(code, tree)
 
 A source is a Python expression: L are the call's variables, G the globals of its function, B the
-builtins. Its attributes, items and calls without arguments are read anew, once each, at every
+builtins. The attributes, items and calls (without arguments) of a source are read once at every
 check. If a source has no value (an unbound variable, a missing attribute or item), its guards fail;
 any other exception while reading or comparing is raised in the call.
 
@@ -85,14 +85,14 @@ __all__ = [
 
 
 class Source:
-    """How to get at a value: L['x'].size()[0]. Attributes, items and calls without arguments make
-    longer ones.
+    """The way to a value: L['x'].size()[0]. Attributes, items and calls without arguments make
+    longer sources.
 
     Names that every object has (__class__, __doc__, __eq__, ...) need attribute(source, name).
     """
 
     __slots__ = ("_Source__path",)
-    __iter__ = None  # endless, by __getitem__
+    __iter__ = None  # without this, __getitem__ would make sources iterable, without end
     __contains__ = None
 
     def __init__(self, path: tuple[Any, ...]) -> None:
@@ -134,7 +134,7 @@ def attribute(source: Source, name: str) -> Source:
 
 
 def _source(source):
-    """The path of SOURCE."""
+    """Return the path of SOURCE."""
     if type(source) is not Source:
         raise TypeError("expected a source such as L['x'], got %s" % type(source).__name__)
     return _path(source)
@@ -146,7 +146,7 @@ B = Source((("B", None, "B"),))
 
 
 def _read(path, example, globals):
-    """What PATH leads to now."""
+    """Return the value that PATH leads to now."""
     what, key, text = path[0]
     if what == "L":
         if example is None:
@@ -176,9 +176,8 @@ _SHAPES = {
 
 
 def _shape(path):
-    """What PATH ends in: ("size", "stride" or "ndim" of a tensor, or None; the dimension, or
-    -1).
-    """
+    """Return what PATH ends in: "size", "stride" or "ndim" of a tensor, or None; and the dimension,
+    or -1."""
     at, dimension = len(path) - 1, -1
     if path[at][0] == "[":
         key = path[at][1]
@@ -190,7 +189,8 @@ def _shape(path):
 
 
 def _bare(path):
-    """The source without keys, which are values of the program's: for a trace without them."""
+    """Return the source without its keys, which are values of the program, for a trace without
+    values."""
     text = path[0][2]
     for at, (what, key, _) in enumerate(path[1:], 1):
         if what == "(":
@@ -267,7 +267,7 @@ class Guard:
         return "%s(%s)" % (self.kind, self.source)
 
     def _leaf(self, ordinal, example, globals):
-        """The guard's words and the extension's arguments."""
+        """Return the guard's description (Leaf) and the extension's arguments."""
         value = _read(self.sources[0], example, globals) if self.value is _EXAMPLE else self.value
         shapes = [_shape(path) for path in self.sources] or [(None, -1)]
         bare, are_shapes = ", ".join(map(_bare, self.sources)), all(name for name, _ in shapes)
@@ -282,7 +282,7 @@ def _nothing(value):
 
 
 def _frozen(value):
-    """VALUE, with containers that the program may change copied."""
+    """Return a copy of VALUE in which containers that the program may change are copied, too."""
     kind = type(value)
     if kind in (list, tuple):
         return kind(map(_frozen, value))
@@ -294,14 +294,14 @@ def _frozen(value):
 
 
 def _expected(kind, what, value, type):
-    """VALUE, which must be of TYPE, WHAT in words."""
+    """Return VALUE. Raises TypeError if it is not of TYPE, which WHAT describes."""
     if not issubclass(_type_of(value), type):
         raise TypeError("%s: expected %s, got %s" % (kind, what, _type_of(value).__name__))
     return value
 
 
 def TYPE_MATCH(source: Source, type: Any = _EXAMPLE) -> Guard:
-    """type(source) is this type, no subclass."""
+    """The type of the source is exactly this type, not a subclass."""
     if type is _EXAMPLE:
         return Guard("TYPE_MATCH", [source], type, lambda value: (_type_of(value),))
     return Guard("TYPE_MATCH", [source], type)
@@ -401,14 +401,14 @@ def DICT_NOT_CONTAINS(source: Source, key: object) -> Guard:
 
 
 def FUNCTION_MATCH(source: Source, function: Any = _EXAMPLE) -> Guard:
-    """This very function, class or callable. Of a bound method: the same function of the same
-    object.
-    """
+    """The source is this very function, class or callable. A bound method must have the same
+    function and the same object."""
     return Guard("FUNCTION_MATCH", [source], function)
 
 
 def CLOSURE_MATCH(source: Source, function: Any = _EXAMPLE) -> Guard:
-    """A function made by the same def or lambda: it shares the function's code object."""
+    """The source is a function made by the same def or lambda: it has the function's code object.
+    """
     return Guard(
         "CLOSURE_MATCH",
         [source],
@@ -420,12 +420,13 @@ def CLOSURE_MATCH(source: Source, function: Any = _EXAMPLE) -> Guard:
 
 
 def BUILTIN_MATCH(source: Source, function: Any = _EXAMPLE) -> Guard:
-    """This very builtin. Of a builtin's method, [].append: the same method of the same object."""
+    """The source is this very builtin. A builtin method, such as [].append, must be the same method
+    of the same object."""
     return Guard("BUILTIN_MATCH", [source], function)
 
 
 def MODULE_MATCH(source: Source, module: Any = _EXAMPLE) -> Guard:
-    """This very module."""
+    """The source is this very module."""
     return Guard(
         "MODULE_MATCH",
         [source],
@@ -435,15 +436,17 @@ def MODULE_MATCH(source: Source, module: Any = _EXAMPLE) -> Guard:
 
 
 def WEAKREF_ALIVE(source: Source, referent: Any = _EXAMPLE) -> Guard:
-    """The source is a weak reference that is alive, or what calling one gives, not None.
+    """The source is a living weak reference, or the result of calling a weak reference and not
+    None.
 
-    referent is the object that it refers to now; the object's death invalidates the entry.
+    referent is the object that the weak reference refers to now. The object's death invalidates the
+    entry.
     """
     return Guard("WEAKREF_ALIVE", [source], referent)
 
 
 def GLOBAL_STATE(name: str, value: Any = _EXAMPLE) -> Guard:
-    """A registered state has this value; the one it has when the tree is built, if left out."""
+    """A registered state has this value. Default: the value at the time when the tree is built."""
     return Guard("GLOBAL_STATE", [global_state(name)], value, lambda value: (_frozen(value),))
 
 
@@ -464,7 +467,8 @@ def TENSOR_MATCH(
     dynamic_sizes
         The dimensions that may have any size: a list of indices, or True for all.
     dynamic_strides
-        The same for strides. Default: those that depend on a dynamic size.
+        The dimensions that may have any stride. Default: those whose stride depends on a dynamic
+        size.
     value
         A torch.Tensor, a numpy.ndarray, or anything with dtype and shape or with the buffer
         protocol.
@@ -478,7 +482,8 @@ def TENSOR_MATCH(
 
 
 def _tensor(value, dynamic_sizes, dynamic_strides):
-    """What is to be known of an example: _guard_words._tensor has what each is."""
+    """Read what a guard needs to know about the example VALUE. Returns the arguments of
+    _guard_words._tensor."""
     attributes, format, itemsize, keys = (), None, 0, None
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         found = [
@@ -510,7 +515,7 @@ def _tensor(value, dynamic_sizes, dynamic_strides):
         any_stride = _depending(strides, any_size)
     words = [_key_text(attributes[0][1], 120) if attributes else format]
     for name, wanted in attributes[1:]:
-        if not (type(wanted) is str and wanted == "cpu"):  # numpy 2: always
+        if not (type(wanted) is str and wanted == "cpu"):  # numpy 2 has "cpu" for all arrays
             words.append(("on " if name == "device" else name + "=") + _key_text(wanted, 120))
     words.append("size " + _numbers(sizes, any_size))
     if strides is not None:
@@ -528,14 +533,13 @@ def _strides(value):
     try:
         strides = _words.strides_of(value)
         return None if strides is None else tuple(map(_index, strides))
-    except Exception:  # a sparse tensor has none
+    except Exception:  # a sparse tensor has no strides
         return None
 
 
 def _marked(which, count):
-    """For each of COUNT dimensions: does WHICH (None or False: none, True: all, or a sequence of
-    indices) name it?
-    """
+    """Does WHICH name the dimension, for each of COUNT dimensions? WHICH is None or False for no
+    dimension, True for all, or a sequence of indices."""
     marks = [which is True] * count
     for i in () if which is None or which is False or which is True else map(_index, which):
         if not -count <= i < count:
@@ -545,27 +549,26 @@ def _marked(which, count):
 
 
 def _depending(strides, any_size):
-    """The strides that depend on a dynamic size: those of the dimensions outside the innermost
-    dynamic one."""
+    """Does the stride depend on a dynamic size, for each dimension? Such strides are larger than
+    the stride of the innermost dynamic dimension."""
     sizes = [(abs(strides[i]), -i) for i, any_ in enumerate(any_size) if any_]
     return [bool(sizes) and (abs(stride), -i) > min(sizes) for i, stride in enumerate(strides)]
 
 
 def _fixed(numbers, any_):
-    """NUMBERS, None where they may be ANY."""
+    """Return NUMBERS with None in place of those that may have any value."""
     return tuple(None if wild else number for number, wild in zip(numbers, any_))
 
 
 def _numbers(numbers, any_):
-    """(4, *, 3)"""
+    """Print "(4, *, 3)"."""
     words = ", ".join("*" if wild else str(number) for number, wild in zip(numbers, any_))
     return "(%s,)" % words if len(numbers) == 1 else "(%s)" % words
 
 
 def _dispatch_keys(value):
-    """What decides where torch's dispatcher goes: its key set now, and the functions that give it;
-    or None.
-    """
+    """Return what decides which kernel torch's dispatcher calls: the key set as it is now, and the
+    functions that return its parts. Returns None if VALUE is no tensor of torch."""
     try:
         torch = _sys.modules.get("torch")
         if not torch or not issubclass(type(value), torch.Tensor):
@@ -584,9 +587,8 @@ def _dispatch_keys(value):
 
 
 def _torch_check(value, wanted):
-    """torch's own check of the same facts, which makes no Python objects of them, if it is there
-    and holds for VALUE.
-    """
+    """Return torch's own check of the same properties, which is faster because it makes no Python
+    objects. If torch has none, or it does not hold for VALUE, return ours."""
     sizes, strides = wanted[3:5]
     try:
         from torch._C._dynamo.guards import TensorGuards
@@ -598,13 +600,13 @@ def _torch_check(value, wanted):
         ).check
         if check(value) is True:
             return check
-    except Exception:  # another torch
+    except Exception:  # this torch has no TensorGuards, or another one
         pass
     return _partial(_words.same_tensor, wanted)
 
 
 def SHAPE_EQUAL(source: Source, *others: Source | int) -> Guard:
-    """All these integers are equal: sources, or one source and a number."""
+    """All these integers are equal. Give several sources, or one source and a number."""
     numbers = [other for other in others if isinstance(other, int)]
     if len(numbers) == 1 and len(others) == 1:
         return SHAPE_BOUND(source, numbers[0], numbers[0])
@@ -614,7 +616,7 @@ def SHAPE_EQUAL(source: Source, *others: Source | int) -> Guard:
 
 
 def SHAPE_BOUND(source: Source, low: int | None = None, high: int | None = None) -> Guard:
-    """low <= source <= high; None is no bound."""
+    """low <= source <= high. None stands for no bound."""
     if low is None and high is None:
         raise TypeError("SHAPE_BOUND: give a bound, low or high")
     return Guard("SHAPE_BOUND", [source], None, lambda value: (low, high))
@@ -638,7 +640,7 @@ def LAMBDA(check: Callable[..., object], expression: str | None = None, *sources
     check
         check(*values of the sources); without sources it gets the call's variables as a dict.
     expression
-        What it checks, in words. Default: its name.
+        What the function checks, in words. Default: its name.
     *sources
         Where the values are.
     """
@@ -655,8 +657,8 @@ def LAMBDA(check: Callable[..., object], expression: str | None = None, *sources
 class GuardTree(_words.Tree):
     """Guards that must all hold: GuardedCode(code, GuardTree([...])).
 
-    Guards have numbers, 0, 1, ..., in the order given. They are tried source by source. One that
-    fails moves forward, so order() changes; the numbers do not.
+    Guards have numbers, 0, 1, ..., in the order given. They are tried source by source. A guard
+    that fails moves forward, so order() changes; the numbers do not.
 
     Parameters
     ----------
@@ -666,7 +668,7 @@ class GuardTree(_words.Tree):
         Globals for check() when it is called with a dict. Otherwise G is read from the frame that
         is about to run.
     example
-        Variables by name: the values for guards that were given none.
+        Variables by name. A guard that was given no value takes it from here.
     """
 
     __slots__ = ()

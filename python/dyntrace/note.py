@@ -1,9 +1,11 @@
-"""Facts about a compile of yours, for the trace: graphs, graph breaks, texts, phases and inputs.
+"""Records facts about a compile of your own compiler: graphs, graph breaks, texts, phases and
+inputs.
 
 A callback of dyntrace.eval_frame calls these functions while it compiles, on its own thread. The
-facts become rows of that compile, as those of torch's compiles do, so that `report`, `why`, `show`,
-`check` and the TUI print them. The functions do nothing without a recording, and outside a compile.
-They raise TypeError for an argument of a wrong type, and nothing else."""
+facts become rows of that compile, like those of torch's compiles, so that `report`, `why`, `show`,
+`check` and the TUI print them. Outside a recording and outside a compile the functions do nothing.
+They raise TypeError for an argument of a wrong type, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,8 @@ def _text(value, what):
 
 
 def _word(value):
-    """One member of a node as text: a str as it is, a function by its name, anything else by its
-    repr.
-    """
+    """Return one member of a node as text: a str as it is, a function's name, the repr of anything
+    else."""
     if isinstance(value, str):
         return value
     if callable(value) and isinstance(getattr(value, "__qualname__", None), str):
@@ -47,12 +48,12 @@ def _word(value):
 
 
 def graph(name: str, nodes: Iterable[Any]) -> None:
-    """Note a graph that the compile made.
+    """Record a graph that the compile made.
 
     Parameters
     ----------
     name
-        What it is called: "__compiled_fn_0".
+        The graph's name, such as "__compiled_fn_0".
     nodes
         For each node (op, name, target, args, kwargs), or an object with these attributes.
     """
@@ -100,7 +101,7 @@ def graph_break(
     compiling = native._compiling()
     if not compiling:
         return
-    from .resume import Split  # not for those who never compile
+    from .resume import Split  # imported here, because many programs never compile
 
     compile, code = compiling
     split = isinstance(resume, Split)
@@ -109,7 +110,8 @@ def graph_break(
         raise TypeError("resume is a %s, not a function or a code object" % type(resume).__name__)
     if line is None and offset is not None:
         line = next((line for start, end, line in code.co_lines() if start <= offset < end), None)
-    if resume is not None and not split:  # of a split's the recorder knows it
+    # the recorder knows the origin of a split's resume function
+    if resume is not None and not split:
         notes.origin(resume, code, "resume")
     stack = 'File "%s", line %d, in %s' % (
         code.co_filename,
@@ -128,12 +130,12 @@ def graph_break(
 
 
 def listing(kind: str, text: str) -> None:
-    """Note a text that the compile made or read.
+    """Record a text that the compile made or read.
 
     Parameters
     ----------
     kind
-        Your word for it, such as "modified_bytecode".
+        Your word for the kind of text, such as "modified_bytecode".
     text
         The text.
     """
@@ -146,7 +148,7 @@ def listing(kind: str, text: str) -> None:
 
 @contextlib.contextmanager
 def phase(name: str) -> Iterator[None]:
-    """Note how long a part of the compile takes: `with phase("lowering"):`.
+    """Record how long a part of the compile takes: `with phase("lowering"):`.
 
     Parameters
     ----------
@@ -164,14 +166,14 @@ def phase(name: str) -> Iterator[None]:
 
 
 def input(name: str, text: str) -> None:
-    """Note an input of the compile. `--values types` and `off` leave it out.
+    """Record an input of the compile. `--values types` and `--values off` leave it out.
 
     Parameters
     ----------
     name
-        Its name: "x".
+        The input's name, such as "x".
     text
-        Its description: "float32[4, 3]".
+        The input's description, such as "float32[4, 3]".
     """
     _text(name, "name")
     _text(text, "text")

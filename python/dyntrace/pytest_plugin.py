@@ -1,9 +1,9 @@
-"""Tests that say how often their code may be compiled: a pytest plugin.
+"""A pytest plugin: tests that say how often their code may be compiled.
 
 Runs in: the traced process.
 
-    pip install dyntrace has it installed; else pytest -p dyntrace.pytest_plugin, or in conftest.py:
-    pytest_plugins = ["dyntrace.pytest_plugin"]
+    `pip install dyntrace` installs the plugin. Otherwise use pytest -p dyntrace.pytest_plugin, or
+    in conftest.py: pytest_plugins = ["dyntrace.pytest_plugin"]
 
     @pytest.mark.dyntrace(max_recompiles=0, after_warmup=1, require_compiled="Net.forward")
     def test_step():
@@ -14,27 +14,28 @@ Runs in: the traced process.
         with dyntrace_record(max_recompiles=0, max_graph_breaks=0) as path:
             train()
 
-The test is recorded (dyntrace.record) and its trace held against the limits (`dyntrace check`).
-When it does not keep them the test fails, and the report shows the rows that offend and where the
-trace is. Limits are those of `dyntrace check` with underscores: max_recompiles, max_compiles,
-max_graph_breaks, max_guard_us, max_eager_share, require_compiled, function, after_warmup; the last
-but one and require_compiled may be lists. reset=True forgets what was compiled before.
+The test is recorded (dyntrace.record), and `dyntrace check` compares its trace with the limits. If
+the trace exceeds a limit the test fails, and the report shows the offending rows and the path of
+the trace. The limits are those of `dyntrace check`, with underscores: max_recompiles, max_compiles,
+max_graph_breaks, max_guard_us, max_eager_share, require_compiled, function, after_warmup.
+`require_compiled` and `function` may be lists. reset=True drops all cache entries before the test.
 
-Where the process is recorded already (`dyntrace run -m pytest`) nothing is recorded twice: the
-limits are held against what that recording has of the test, from its begin to its end, in its
-process and those that this started. A compile is a recompile then where an earlier test had
-compiled the same function, unless reset=True. What such a recording cannot tell while it goes on is
-not checked, and a warning says so; --no-dyntrace leaves all of it out.
+If the process is being recorded already (`dyntrace run -m pytest`), there is no second recording.
+The limits are compared with that recording's events between the begin and the end of the test, in
+its process and in those that it started. Without reset=True a compile is then a recompile if an
+earlier test has compiled the same function. A limit that cannot be checked while the recording goes
+on is not checked, and a warning says so. --no-dyntrace turns the plugin off.
 
-`pytest --dyntrace` records the other tests, too, and keeps the traces of those that fail. Where
-nothing is to be recorded neither the extension nor the program is touched: an installation that
-lacks them fails marked tests only.
+`pytest --dyntrace` records the other tests, too, and keeps the traces of those that fail. If
+nothing is to be recorded, the plugin uses neither the extension nor the program, so an installation
+that lacks them fails only marked tests.
 
-Where no compiler decided anything within a marked test its limits are not checked, and a warning
-says so: a mark on a module is on tests that compile nothing, too. With require_compiled it fails.
+If no compiler decided anything within a marked test, its limits are not checked, and a warning says
+so, because a mark on a module also marks tests that compile nothing. With require_compiled such a
+test fails.
 
-A mark on a class or module holds for its tests; a nearer one overrides it limit by limit, None
-takes one back.
+A mark on a class or module holds for its tests. A nearer mark overrides it limit by limit; None
+removes a limit.
 """
 
 import contextlib
@@ -61,14 +62,13 @@ _LIMITS = (
 )
 _LISTS = ("require_compiled", "function")
 _values = "all"  # --dyntrace-values
-_SHOWN = 20  # rows of a failure; the trace has them all
-_WAIT = 20  # seconds at most until a recording that goes on has a test's events
+_SHOWN = 20  # rows that a failure's report shows; the trace has all of them
+_WAIT = 20  # the most seconds to wait until a running recording has a test's events
 _LEFT_OUT = "--no-dyntrace runs marked tests without any of this"
 
 
 class LimitsExceeded(AssertionError):
-    """A recording does not keep its limits. `rows` are those that offend, as `dyntrace check
-    --json` has them.
+    """A recording exceeds its limits. `rows` are the offending rows, as in `dyntrace check --json`.
     """
 
     def __init__(self, text, rows=()):
@@ -118,7 +118,7 @@ def pytest_configure(config):
 
 
 def _arguments(limits):
-    """Options of `dyntrace check`, from keywords of a mark."""
+    """Return options of `dyntrace check` for LIMITS, the keywords of a mark."""
     unknown = set(limits) - set(_LIMITS) - set(_LISTS) - {"reset"}
     if unknown:
         raise pytest.UsageError(
@@ -137,7 +137,7 @@ def _arguments(limits):
 
 
 def _line(row):
-    """A row that offends, for people."""
+    """Return an offending row as a line of text."""
     place = " ".join(str(row[key]) for key in ("function", "where") if row.get(key))
     again = f" [{row['compile']}]" if row.get("compile") else ""
     found = "" if row["found"] is None else f" ({row['found']}, allowed {row['allowed']})"
@@ -145,11 +145,11 @@ def _line(row):
 
 
 def check(path, limits, part=()):
-    """Hold the trace PATH against LIMITS, a dict as of the mark. LimitsExceeded: it does not keep
-    them.
+    """Compare the trace PATH with LIMITS, a dict of a mark's keywords. Raises LimitsExceeded if the
+    trace exceeds one.
 
-    Without a limit there is nothing to hold it against, and so nothing is checked. PART: options of
-    `dyntrace check` for a part.
+    Without a limit nothing is checked. PART has options of `dyntrace check` that select a part of
+    the trace.
     """
     arguments = _arguments(limits)
     if not any(a.startswith(("--max", "--require")) for a in arguments):
@@ -188,9 +188,8 @@ def check(path, limits, part=()):
 
 @contextlib.contextmanager
 def recorded(path, limits):
-    """Record what runs inside into PATH, then hold it against LIMITS; not when it raised: that is
-    the better message.
-    """
+    """Record what runs inside into PATH, then compare it with LIMITS. If the block raises, the
+    limits are not compared, because its exception is the better message."""
     joined = _native.native._active()
     with _begin(path, limits):
         yield _native.native._recording()[0] if joined and _native.native._recording() else path
@@ -210,22 +209,25 @@ def _begin(path, limits):
     return record(path, force=True, values=_values, strict=True)
 
 
-# ---- within a recording that is there already ----------------------------------------------------
+# ---- joining a recording that runs already
+# ---------------------------------------------------------
 
 
 class _Unknown(Exception):
-    """Why the recording cannot be asked: it goes on, or no compiler decided anything in it."""
+    """The reason why limits cannot be checked: the recording goes on, or no compiler decided
+    anything."""
 
 
 def _warn(error):
-    """A line in pytest's summary. It is no failure, not even where warnings are errors."""
+    """Print a line in pytest's summary. It is never a failure, not even where warnings are errors.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.warn(f"dyntrace: limits of this test are not checked: {error}; {_LEFT_OUT}")
 
 
 def _checked(path, limits, part=()):
-    """As check(). Where the recording cannot answer that is no failure, but a warning."""
+    """Do what check() does, but warn if the recording cannot answer."""
     try:
         check(path, limits, part)
     except _Unknown as error:
@@ -234,7 +236,7 @@ def _checked(path, limits, part=()):
 
 @contextlib.contextmanager
 def _joined(limits):
-    """Hold what the recording has of what runs inside against LIMITS."""
+    """Compare the recording's events of what runs inside with LIMITS."""
     import sqlite3
 
     begin = _native.native._recording()
@@ -253,11 +255,12 @@ def _joined(limits):
 
 
 def _processes(end):
-    """Wait until the recording has all up to END; then its options for this process and those that
-    it forked.
+    """Wait until the recording has all events up to END. Returns options that select this process
+    and those that it forked.
 
-    The collector reads all rings, then commits, again and again. What this thread wrote being
-    taken, the second commit from then on has the test, whichever thread ran it."""
+    The collector reads all rings, then commits, again and again. Once it has taken what this thread
+    wrote, the second commit from then on has the test's events, whichever thread ran it.
+    """
     import sqlite3
 
     until = time.monotonic() + _WAIT
@@ -276,7 +279,7 @@ def _processes(end):
             if now and now[3] >= end[2]:
                 before, version = version, trace.execute("PRAGMA data_version").fetchone()
                 commits += version != before
-        # ? and not ?1, which some versions of sqlite3 take for a name and warn.
+        # `?` and not `?1`, which some versions of sqlite3 take for a name and warn about.
         pids = trace.execute(
             "WITH RECURSIVE own(id) AS"
             " (SELECT MAX(process_id) FROM process WHERE pid = ? UNION"
@@ -307,9 +310,8 @@ def _discard(config, path):
 
 @pytest.fixture
 def dyntrace_record(request, tmp_path_factory):
-    """dyntrace_record(**limits): a context manager that records what runs inside and holds it
-    against the limits.
-    """
+    """dyntrace_record(**limits): a context manager that records what runs inside and compares it
+    with the limits."""
     count = 0
 
     @contextlib.contextmanager
@@ -328,12 +330,12 @@ def dyntrace_record(request, tmp_path_factory):
 
 
 def _limits(item):
-    """What all marks of a test say together; None: it is not recorded."""
+    """Return the limits of all marks of a test, merged; None if the test is not recorded."""
     marks = list(item.iter_markers("dyntrace"))
     if item.config.getoption("no_dyntrace") or not (marks or item.config.getoption("dyntrace")):
         return None
     limits = {}
-    for mark in reversed(marks):  # the nearest comes first
+    for mark in reversed(marks):  # iter_markers() begins with the nearest mark
         if mark.args:
             raise pytest.UsageError(f"{item.nodeid}: pytest.mark.dyntrace takes keywords only")
         limits.update(mark.kwargs)
@@ -352,7 +354,7 @@ def pytest_runtest_call(item):
         joined = _native.native._active()
         path = _path(item.config, item._request.getfixturevalue("tmp_path_factory"), item.nodeid)
         stack.enter_context(_begin(path, limits))
-    except Exception as error:  # a test that asks for limits and is not recorded has not passed
+    except Exception as error:  # a test with limits that cannot be recorded must not pass
         wrong = error
     outcome = yield
     try:
@@ -367,16 +369,15 @@ def pytest_runtest_call(item):
         wrong = error
     if wrong is None:
         return
-    if outcome.excinfo is not None:  # its own failure comes first
+    if outcome.excinfo is not None:  # the test's own failure comes first
         item.add_report_section("call", "dyntrace", str(wrong))
     else:
         _fail(outcome, wrong)
 
 
 def _fail(outcome, error):
-    """The test fails with ERROR, without a traceback through pytest: no line of the test is to
-    blame.
-    """
+    """Make the test fail with ERROR. There is no traceback through pytest, because no line of the
+    test is to blame."""
     kind = pytest.fail.Exception
     wrong = kind(f"dyntrace: {error}", pytrace=False)
     if hasattr(outcome, "force_exception"):

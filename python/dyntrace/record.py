@@ -1,7 +1,7 @@
 """Record from inside a program or a notebook.
 
-Runs in: the traced process. The trace is written by another one, `dyntrace collect`, which this
-module starts.
+Runs in: the traced process. Another process, `dyntrace collect`, writes the trace. This module
+starts that process.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from . import _native  # this and no more: `import dyntrace` is cheap
+from . import _native  # nothing else, because `import dyntrace` must be cheap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,21 +18,22 @@ if TYPE_CHECKING:
 
 __all__ = ["record"]
 
-_said = False  # that a record() has joined another recording
+_said = False  # has the warning about joining another recording been given?
 
 
 def _program():
-    """The `dyntrace` that belongs to this package: in bin/ (installed; by pip, too), beside the
-    library (in place), or on PATH.
+    """Return the path of the program `dyntrace` that belongs to this package: in bin/ (installed,
+    by pip, too), beside the library (in place), or on PATH.
 
-    RuntimeError: it is nowhere."""
+    Raises RuntimeError if there is none.
+    """
     folder = os.path.dirname(os.path.realpath(os.path.dirname(__file__)))
     library = os.path.dirname(folder)
     for path in (
         os.path.join(library, os.pardir, os.pardir, "bin", "dyntrace"),
         os.path.join(library, os.pardir, "dyntrace"),
         os.path.join(folder, "bin", "dyntrace"),
-    ):  # the last: pip install --target
+    ):  # the last path is that of pip install --target
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return os.path.abspath(path)
     import shutil
@@ -46,7 +47,7 @@ def _program():
 
 
 def _in_python(errors):
-    """The program's options, as in record()."""
+    """Translate the program's options in ERRORS to arguments of record()."""
     said = (
         os.fsdecode(errors)
         .strip()
@@ -59,9 +60,8 @@ def _in_python(errors):
 
 
 def _joined(path, trace, strict):
-    """The process is recorded into TRACE already. Say so once, by a warning that cannot become an
-    error.
-    """
+    """Warn, once, that the process is recorded into TRACE already. The warning cannot become an
+    error."""
     global _said
     if strict:
         raise RuntimeError(
@@ -95,9 +95,9 @@ def record(
         with dyntrace.record("trace.db"):
             work()
 
-    All threads of the main interpreter are recorded, and forked children. Programs that are started
-    are not, nor are sub-interpreters: `dyntrace run` records both. Frames that were already running
-    when the block began are not in the trace.
+    All threads of the main interpreter are recorded, and forked children. Programs that the process
+    starts and sub-interpreters are not recorded: `dyntrace run` records both. Frames that were
+    already running when the block began are not in the trace.
 
     Parameters
     ----------
@@ -111,9 +111,9 @@ def record(
     argv
         Keep command lines.
     strict
-        Raise where the process is being recorded already. Otherwise the block joins that recording,
-        which goes on after the block: path is not written, the other arguments have no effect, and
-        a warning says so the first time.
+        Raise if the process is being recorded already. By default the block then joins that
+        recording, which goes on after the block: path is not written, the other arguments have no
+        effect, and a warning says so the first time.
 
     Yields
     ------
@@ -145,7 +145,7 @@ def record(
         values,
     ]
     command += (["--force"] if force else []) + ([] if argv else ["--no-argv"])
-    # A session of its own: Ctrl-C in a terminal is the program's affair.
+    # A session of its own, so that Ctrl-C in a terminal reaches only the program.
     collector = subprocess.Popen(
         command,
         stdin=subprocess.PIPE,

@@ -1,15 +1,15 @@
 """Splits a function in two at an instruction: a prefix, and a resume function for the rest.
 
-    prefix    the original up to the offset, where the stack goes into variables, and leave is
-              called (src/tracer/resume/links.c)
-    resume    the original behind a prologue, which puts the stack back in its place, calls enter
-              and jumps to the offset. Cells come
-              as free variables, and are put where the original has them, too: what CPython says of
-              an unbound variable depends on that
+    prefix    the original up to the offset; there it stores the stack in variables and calls
+              leave() (src/tracer/resume/links.c)
+    resume    a prologue, then the original. The prologue puts the stack back in its place, calls
+              enter() and jumps to the offset. Cells are handed over as free variables, and enter()
+              puts them into the original's variables, too, because CPython's error for an unbound
+              variable depends on the kind of variable
 
-A resume function that is split again goes on in the same resume function as the original, split
-there: its steps are the original's behind the prologue's. A code object's splits are kept with its
-state, until a reset; they hold no reference to the code object.
+If a resume function is split again, the second resume function is that of the original, split at
+the same instruction: its steps are the original's, behind those of the prologue. A code object's
+splits are kept in its state until a reset. They hold no reference to the code object.
 
 Runs in: the traced process. docs/resume.md has the rules.
 """
@@ -77,9 +77,8 @@ class Split:
 
     @property
     def origin(self) -> types.CodeType | None:
-        """The original code object, also of a resume function that is split again; None: it is
-        gone.
-        """
+        """The original code object, also for a resume function that is split again. None if the
+        code object is gone."""
         return self._origin()
 
 
@@ -122,7 +121,7 @@ def points(code: types.CodeType) -> tuple[int, ...]:
 
 
 def why_not(code: types.CodeType, offset: int) -> str | None:
-    """Return why the code cannot be split at the offset, or None: it can be."""
+    """Return why the code cannot be split at the offset, or None if it can be."""
     return _Program(code).why_not(offset)
 
 
@@ -148,7 +147,8 @@ def call_resume(split: Split) -> list[tuple[str, Any]]:
 
 
 def _split(code, offset):
-    """For dyntrace.compile, which makes a prefix of its own: None: it cannot be split there."""
+    """Split for dyntrace.compile, which makes a prefix of its own. Returns None if CODE cannot be
+    split there."""
     program = _Program(code)
     return None if program.why_not(offset) else program.split(offset)
 
@@ -159,7 +159,7 @@ def _hand_over(stack, leave):
 
 
 def _word(slot):
-    """What SLOT of the stack may have."""
+    """Describe what SLOT of the stack may hold."""
     if not slot & (_native.SLOT_VALUE | _native.SLOT_CELL):
         return "NULL"
     return "value or NULL" if slot & _native.SLOT_NULL else "value"
@@ -173,7 +173,7 @@ def _call(constant):
 
 
 def _variables(code):
-    """As CPython numbers them."""
+    """Return the names of all variables in the order in which CPython numbers them."""
     return (
         code.co_varnames
         + tuple(name for name in code.co_cellvars if name not in code.co_varnames)
@@ -182,7 +182,7 @@ def _variables(code):
 
 
 def _refused(code):
-    """Why a function with CODE cannot be split at all, or None."""
+    """Return why a function with CODE cannot be split at all, or None."""
     if code is None:
         return "the code object that it was made from is gone"
     if any(name.startswith("___stack") for name in _variables(code)):
@@ -200,14 +200,15 @@ def _refused(code):
 
 
 class _Program:
-    """Facts about CODE. ORIGIN: the split function's code, or CODE itself; STEPS: ORIGIN's steps;
-    PLACES: their numbers in CODE, after the PROLOGUE of a resume function."""
+    """What is needed to split CODE. ORIGIN is the code that was split before, or CODE itself. STEPS
+    are ORIGIN's instructions, PLACES are the same instructions in CODE. In a resume function they
+    come after PROLOGUE instructions."""
 
     def __init__(self, code):
         if not isinstance(code, types.CodeType):
             raise TypeError("argument 1 must be code, not %s" % type(code).__name__)
         link = _native._link(code)
-        if link and link[-1] and link[-1][0]() is code:  # no copy
+        if link and link[-1] and link[-1][0]() is code:  # CODE itself, not a copy
             self.origin, self.first = link[0](), link[1]
         else:
             self.origin, self.first = code, 0
@@ -229,21 +230,23 @@ class _Program:
                 self.why, self.steps, self.places = str(error), (), ()
 
     def begun(self):
-        """The steps behind those that set up its variables."""
+        """Return the steps after those that set up the variables."""
         first = self.steps[0][2]
         return itertools.dropwhile(lambda step: step[2] == first, self.steps)
 
     def is_shadowed(self, step):
-        """Does an inlined comprehension have something else in the slot of a cell at STEP? A resume
-        function has that cell as a free variable as well, and f_locals may write both as one."""
+        """Does an inlined comprehension have something else than the cell in a cell's variable at
+        STEP? A resume function has that cell as a free variable, too, and f_locals may write both.
+        """
         slots = step[3]
         there = map(slots.__getitem__, self.cells) if slots else ()
         return not {_native.SLOT_CELL}.issuperset(there)
 
     def step(self, offset):
-        """The step of the instruction at OFFSET, or that has it behind an EXTENDED_ARG; or None."""
+        """Return the step whose instruction is at OFFSET, or one whose EXTENDED_ARG is there; or
+        None."""
         at = bisect.bisect_right(self.places, offset, key=operator.itemgetter(0))
-        if offset % 2 == 0:  # the second half of an instruction has its offset as well
+        if offset % 2 == 0:  # the second half of an instruction has the same offset
             return next(
                 (
                     step
@@ -271,7 +274,7 @@ class _Program:
         return why or (_SHADOWED if self.is_shadowed(self.steps[step]) else None)
 
     def split(self, offset):
-        """Yet without the prefix."""
+        """Return the split at OFFSET, without its prefix."""
         step = self.step(offset)
         made = _native._splits(self.code)
         if step not in made:
@@ -281,22 +284,22 @@ class _Program:
         return made[step]
 
     def split_again(self, step):
-        """All but the prefix is that of the original."""
+        """Return a split of a resume function. Everything except the prefix is that of the
+        original."""
         other = _Program(self.origin).split(self.steps[step][0])
         return Split(
             None, other.resume, other.stack, other.locals, other.offset, other._origin, other._leave
         )
 
     def first_split(self, step):
-        """The variables of a resume function are arguments, slots of the stack, others, those that
-        are in cells alone, and free ones.
-        """
+        """Split code that is no resume function. The variables of the new resume function are, in
+        this order: arguments, slots of the stack, other variables, variables that are only in
+        cells, free variables."""
         code, itself, origin = self.code, [], weakref.ref(self.code)
         begin, _, _, slots = self.steps[step]
         names, cells = _variables(code), set(code.co_cellvars)
         free, takes_super = len(names) - len(code.co_freevars), "super" in code.co_names
-        # super() without arguments takes the frame's first argument, and has a message if there are
-        # none
+        # super() without arguments reads the frame's first argument, and raises if there is none
         known = [
             at
             for at in range(free)
@@ -319,13 +322,14 @@ class _Program:
             + [None] * len(code.co_cellvars)
             + list(range(free, len(names)))
         )
-        moved = {old: new for new, old in enumerate(places)}  # each cell is a free variable as well
+        moved = {old: new for new, old in enumerate(places)}  # each cell is a free variable, too
 
         filled = bytes(word == "value" for word in stack)
         enter = _native._enter(origin, step, len(known), len(stack), filled, itself)
         steps = [("COPY_FREE_VARS", len(closure))] if closure else []
-        # CPython takes a variable for one in a cell if its MAKE_CELL has run: f_locals would show
-        # the cell, and put the value in the cell's place. enter exchanges the cells made here.
+        # CPython takes a variable for a cell variable if its MAKE_CELL has run. Otherwise f_locals
+        # would show the cell, and a write would replace the cell. enter() replaces the cells that
+        # are made here.
         steps += [("MAKE_CELL", moved[at]) for at in range(free) if names[at] in cells]
         steps.append(("RESUME", 0))
         steps += [
@@ -353,8 +357,8 @@ class _Program:
         return Split(None, made, stack, locals_, begin, origin, _native._leave(made))
 
     def prefix(self, step, stack, leave):
-        """A resume function starts at its own split point, and leaves when a loop reaches that
-        point again."""
+        """Make the prefix. A resume function that is split at its own split point starts there, and
+        leaves when a loop reaches that point again."""
         code = self.code
         names = code.co_varnames + tuple(
             name
@@ -376,9 +380,9 @@ class _Program:
 
 
 def _made(code, count, at, steps, names, moved, past=None, **changes):
-    """CODE, of COUNT steps, with STEPS, (name, argument), before number AT, with NAMES for its
-    variables, and those that it has MOVED. What jumps there comes to them, but for the step
-    PAST."""
+    """Return a copy of CODE, which has COUNT steps, with the new STEPS, tuples (name, argument),
+    inserted before step number AT. NAMES are the new variables, MOVED the new numbers of the old
+    ones. Jumps to step AT lead to the new steps, except for the jump of step PAST."""
     encoded, constants, parts = [], code.co_consts, [*range(count)]
     for name, argument in steps:
         if name in ("LOAD_FAST", "STORE_FAST"):

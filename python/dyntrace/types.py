@@ -67,13 +67,13 @@ class FrameExecStrategy:
 
 
 class GuardFn(_t.Protocol):
-    """Decides from the values of a call's variables, by name, whether an entry fits."""
+    """Tells from the values of a call's variables, by name, whether an entry matches."""
 
     def __call__(self, f_locals: _t.Dict[str, _t.Any], /) -> bool: ...
 
 
 class _Checker(_t.Protocol):
-    """An object that is as good as a GuardFn: a GuardTree, for example."""
+    """An object that can be used in place of a GuardFn, for example a GuardTree."""
 
     def check(self, f_locals: _t.Dict[str, _t.Any], /) -> bool: ...
 
