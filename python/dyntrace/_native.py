@@ -29,8 +29,8 @@ _built = not os.path.isdir(os.path.join(_package, "inject"))  # built by make, n
 
 
 def remedy() -> str:
-    """Return the command that mends this installation. src/cmd/run/program.c prints the same words.
-    """
+    """Return the command that mends this installation. src/cmd/run/program.c prints the same
+    words."""
     if _library == "/usr/lib/dyntrace":
         return "apt install --reinstall dyntrace python3-dyntrace"
     words = "build it with `make PYTHONS=%s`" if _built else "reinstall it with `%s -m pip`"

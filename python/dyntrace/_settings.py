@@ -65,8 +65,8 @@ class Sources:
         return not text or re.search(r"^def %s\(" % re.escape(name), text, re.M) is not None
 
     def parameters(self, file, name):
-        """Return the parameters of the last function NAME in FILE, or None if they are not known.
-        """
+        """Return the parameters of the last function NAME in FILE, or None if they are not
+        known."""
         import ast
 
         found = None
@@ -76,8 +76,8 @@ class Sources:
         return found
 
     def backends(self):
-        """Return the names of the backends that come with this torch or are installed as packages.
-        """
+        """Return the names of the backends that come with this torch or are installed as
+        packages."""
         import glob
         import importlib.metadata
         import re
@@ -210,8 +210,8 @@ def _count(text, least):
 
 
 def config_value(text, annotation, default):
-    """Convert TEXT to a value for a config whose declaration has ANNOTATION, as text, and DEFAULT.
-    """
+    """Convert TEXT to a value for a config whose declaration has ANNOTATION, as text, and
+    DEFAULT."""
     import re
 
     words = set(re.findall(r"\w+", annotation))
@@ -507,8 +507,8 @@ class CompileArgument(Setting):
             )
 
     def apply(self, locals):
-        """Return the changed arguments for a call of torch.compile(), whose arguments are LOCALS.
-        """
+        """Return the changed arguments for a call of torch.compile(), whose arguments are
+        LOCALS."""
         if (
             self.over
             or self.function is not None
@@ -979,8 +979,8 @@ def _watch():
 
 
 def _needs_calls(setting):
-    """Does SETTING change calls? Other settings take effect once, when torch's compiler is loaded.
-    """
+    """Does SETTING change calls? Other settings take effect once, when torch's compiler is
+    loaded."""
     if isinstance(setting, Limit) or setting.over:
         return False
     once = isinstance(setting, (Config, Stance)) and setting.function is None

@@ -143,8 +143,8 @@ def _try(where, function, *values):
 
 
 def prepare():
-    """Set the hooks. Called once, before the first compile, when all of torch._dynamo is imported.
-    """
+    """Set the hooks. Called once, before the first compile, when all of torch._dynamo is
+    imported."""
     global _torch, _dynamo_utils, _resume_cache, _node_class
     try:
         _torch = sys.modules["torch"]

@@ -407,8 +407,8 @@ def FUNCTION_MATCH(source: Source, function: Any = _EXAMPLE) -> Guard:
 
 
 def CLOSURE_MATCH(source: Source, function: Any = _EXAMPLE) -> Guard:
-    """The source is a function made by the same def or lambda: it has the function's code object.
-    """
+    """The source is a function made by the same def or lambda: it has the function's code
+    object."""
     return Guard(
         "CLOSURE_MATCH",
         [source],

@@ -68,8 +68,8 @@ _LEFT_OUT = "--no-dyntrace runs marked tests without any of this"
 
 
 class LimitsExceeded(AssertionError):
-    """A recording exceeds its limits. `rows` are the offending rows, as in `dyntrace check --json`.
-    """
+    """A recording exceeds its limits. `rows` are the offending rows, as in `dyntrace check
+    --json`."""
 
     def __init__(self, text, rows=()):
         super().__init__(text)
@@ -219,8 +219,8 @@ class _Unknown(Exception):
 
 
 def _warn(error):
-    """Print a line in pytest's summary. It is never a failure, not even where warnings are errors.
-    """
+    """Print a line in pytest's summary. It is never a failure, not even where warnings are
+    errors."""
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.warn(f"dyntrace: limits of this test are not checked: {error}; {_LEFT_OUT}")
