@@ -1,10 +1,11 @@
-/* clock.h -- the session's clock: the CPU's counter where it can be trusted.
+/* clock.h -- the session's clock: the CPU's cycle counter, or CLOCK_MONOTONIC if the counter cannot
+ * be trusted.
  *
  * Runs in: the traced process (hot path), the collector, and the viewer.
  *
- * The counter is read without a fence: an event may be stamped a few
- * nanoseconds early or late, but the stamps of one thread never go backwards on
- * a machine whose counter is invariant, and fences would double the cost. */
+ * The counter is read without a fence, because a fence would double the cost. So an event may be
+ * stamped a few nanoseconds early or late. The stamps of one thread still never go backwards on a
+ * machine whose counter is invariant. */
 #ifndef DYNTRACE_CLOCK_H
 #define DYNTRACE_CLOCK_H
 

@@ -38,11 +38,11 @@ extern const struct command command_run, command_collect, command_report, comman
 extern const struct command command_tui, command_check, command_export, command_merge, command_diff,
     command_import, command_ranks, command_try, command_tree;
 
-/* Read the command line, ARGV[0] being the command's name, and run COMMAND. Returns the exit
- * status. */
+/* Read the command line and run COMMAND. ARGV[0] is the command's name. Returns the exit status. */
 int command_start(const struct command *command, int argc, char **argv);
 
-/* `dyntrace ...`: find the command among COMMANDS, which ends with a NULL, and start it. */
+/* Find the command of `dyntrace COMMAND ...` among COMMANDS, which ends with a NULL, and start it.
+ * Returns the exit status. */
 int command_main(const struct command *const *commands, int argc, char **argv);
 
 #endif

@@ -177,9 +177,9 @@ union fact_any {
     int64_t numbers[5];
 };
 
-/* Layout in the file: this header, then the texts. */
+/* The layout of a fact in the file: this header, then the texts. */
 struct fact {
-    uint32_t bytes; /* of the whole record, a multiple of 8 */
+    uint32_t bytes; /* size of the whole record, a multiple of 8 */
     uint16_t kind, reserved;
     /* Written by the collector: the code_id or thread_id of the row it inserted. For an entry,
      * row_more is the id of its first guard. */

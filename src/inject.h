@@ -33,7 +33,8 @@ static inline bool inject_leads(const char *inject, const char *paths)
            (!paths[length] || paths[length] == ':' || !strcmp(paths + length, "/"));
 }
 
-/* PATHS (NULL: not set) with INJECT before it, to be freed. NULL: no memory. */
+/* Return a new PYTHONPATH: PATHS with INJECT before it. PATHS is NULL if the variable is not set.
+ * The caller frees the result, which is NULL without memory. */
 static inline char *inject_paths(const char *inject, const char *paths)
 {
     char *value = NULL;
@@ -49,8 +50,8 @@ static inline char *inject_paths(const char *inject, const char *paths)
                : value;
 }
 
-/* Both variables in C's environment. It is not touched without need: other threads may be reading
- * it. */
+/* Set both variables in C's environment. A variable that has its value already is not set again,
+ * because other threads may be reading the environment. */
 static inline void inject_environment(const char *inject, const char *session)
 {
     const char *old = getenv(INJECT_PATHS), *before = getenv(INJECT_SESSION);
@@ -63,7 +64,7 @@ static inline void inject_environment(const char *inject, const char *session)
     free(paths);
 }
 
-/* Is PROGRAM called as a Python is: python, python3, python3.12? */
+/* Does PROGRAM have the name of a Python: python, python3, python3.12? */
 static inline bool python_is(const char *program)
 {
     const char *base = basename(program);
@@ -71,16 +72,16 @@ static inline bool python_is(const char *program)
     return !strncmp(base, "python", 6) && (!base[6] || isdigit((unsigned char)base[6]));
 }
 
-/* Of the words after the program's name, up to a NULL: the option by which it will not see us, or
- * 0. -E and -I make Python ignore the environment, -S leaves out site, which loads sitecustomize.
- *   */
+/* Return the option with which a Python ignores us, or 0 if none of its WORDS is such an option.
+ * WORDS are its arguments, up to a NULL. With -E and -I Python ignores the environment; with -S it
+ * does not load site, which loads sitecustomize. */
 static inline char python_ignores_us(const char *const *words)
 {
     for (; *words && (*words)[0] == '-' && (*words)[1] != '-' && (*words)[1]; words++)
         for (const char *p = *words + 1; *p; p++) {
             if (strchr("IES", *p))
                 return *p;
-            if (strchr("mc", *p)) /* the rest is the program's */
+            if (strchr("mc", *p)) /* the remaining words belong to the program */
                 return 0;
             if (strchr("WX", *p)) { /* takes a value */
                 words += !p[1] && words[1];

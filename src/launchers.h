@@ -23,7 +23,7 @@ struct launcher {
     /* a long option that overrides `always`, or its beginning: the environment is passed on; or
      * NULL */
     const char *keeps_long;
-    int operands; /* words between the options and the program */
+    int operands; /* how many words come between the options and the program */
     bool always;  /* the environment is not passed on, unless `keeps_long` is given */
     bool assigns; /* NAME=VALUE may come before the program */
     /* letter of an option whose value is a command line with the program in it, or 0 */

@@ -21,7 +21,7 @@
 
 #include "tables.h"
 
-enum { ROW_CAUSE_MAX = 1000 /* bytes of a cause that a program gives */ };
+enum { ROW_CAUSE_MAX = 1000 /* longest cause, in bytes, that a program can give */ };
 
 struct recorder;
 struct sqlite3;

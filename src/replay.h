@@ -36,7 +36,7 @@ enum replay_kind { REPLAY_LOOKUP, REPLAY_COMPILE, REPLAY_BREAK, REPLAY_DEATH, RE
 enum { REPLAY_OUTCOME_UNKNOWN = 255 };
 
 struct replay_check {
-    uint32_t entry : 27; /* index, or REPLAY_CHECK_NONE */
+    uint32_t entry : 27; /* index of the entry, or REPLAY_CHECK_NONE */
     uint32_t result : 3; /* enum check_result; CHECK_RESULTS if the trace has an unknown word */
     /* the failed guard belongs to another entry, or more guards ran than the entry has */
     uint32_t bad_guard : 1;
@@ -54,10 +54,10 @@ struct replay_lookup {
     int64_t id, start_ns, end_ns;
     int64_t signature;      /* row id; 0 if the inputs of the call are not known */
     uint32_t cache, thread; /* indices; `thread` may be REPLAY_NONE */
-    uint32_t entry;         /* the entry that was hit or compiled; or REPLAY_NONE */
+    uint32_t entry;         /* index of the entry that was hit or compiled; or REPLAY_NONE */
     uint32_t checks;        /* index of its first check */
     uint16_t check_count;
-    uint16_t checked; /* entries_checked as recorded */
+    uint16_t checked; /* the row's column entries_checked */
     uint8_t outcome;
     bool observed; /* nobody saw which entries were tried */
     bool named;    /* the row names an entry; the entry itself may be missing from the trace */
@@ -101,7 +101,7 @@ struct replay_cache { /* the cache of a code object in a process */
     /* parent: the same code's cache in the process that this process was forked from, or
      * REPLAY_NONE */
     uint32_t code, process, parent;
-    uint32_t *lookups; /* borrowed: indices by time */
+    uint32_t *lookups; /* borrowed: indices of the cache's lookups, by time */
     uint32_t count;
     /* borrowed: indices of the entries by birth and by death, with those inherited by fork */
     uint32_t *entries, *deaths;
@@ -136,7 +136,7 @@ struct replay {
     LIST(struct replay_compile) compiles;
     LIST(struct replay_break) breaks;
     LIST(struct replay_event) events;
-    uint32_t *order; /* owned: lookups by time */
+    uint32_t *order; /* owned: indices of all lookups, by time */
     /* owned: the arrays that the caches' pointers point into */
     uint32_t *cache_lookups, *cache_entries, *cache_deaths;
     int64_t orphans; /* checks whose lookup is missing from the trace */
@@ -176,7 +176,7 @@ bool *replay_codes(const struct replay *replay, const char *ids);
 /* Return the index of the lookup with this row id, or REPLAY_NONE. */
 uint32_t replay_lookup_at(const struct replay *replay, int64_t lookup_id);
 
-/* Is the process of CACHE a torch program's? */
+/* Does CACHE belong to a process that used torch? */
 static inline bool replay_torch(const struct replay *replay, uint32_t cache)
 {
     uint32_t process = replay->caches.at[cache].process;

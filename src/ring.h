@@ -66,7 +66,7 @@ enum {
     /* Increment this number with each change of a shared struct, of FACTS, of RECORDER_PUTS or of a
      * table. A build does not continue a session of another format. */
     RING_FORMAT = 11,
-    RING_MAX = 2048,       /* rings in one process: threads alive at once */
+    RING_MAX = 2048,       /* most rings of a process, that is threads alive at once */
     RING_MARGIN = 16,      /* words kept free, so that a control word always fits */
     RING_SMALLEST = 65536, /* bytes */
     RING_CLOCK_BITS = 40,
@@ -95,12 +95,15 @@ enum ring_tag {
 enum ring_control {
     CONTROL_EPOCH,  /* +1 word: the full clock */
     CONTROL_THREAD, /* +1 word: the clock; payload: the FACT_THREAD whose frames follow */
-    CONTROL_ENTER,  /* +1 word: the clock; payload: a code id too wide for ENTER | tag << 37 */
-    CONTROL_STALL,  /* +2 words: clock at its end, nanoseconds waited for the collector */
+    /* +1 word: the clock. Payload: tag << 37 | a code id that is too wide for an ENTER word */
+    CONTROL_ENTER,
+    /* +2 words: clock at the end of the wait; nanoseconds that the thread waited for the
+     * collector */
+    CONTROL_STALL,
     /* +3 words: clock at the end of the gap; clock at its start; frames lost 32 | ordinal 32.
-     * Payload: how many of the frames that were open before the gap are still open, where the
-     * innermost has that ordinal; or RING_ALL. Frames that began in the gap and are still open
-     * follow as INHERITED. */
+     * Payload: how many of the frames that were open before the gap are still open, or RING_ALL.
+     * `ordinal` is the ordinal of the innermost of these. Frames that began in the gap and are
+     * still open follow as INHERITED. */
     CONTROL_GAP,
     /* +2 words: the clock; how many frames are open. Payload: the FACT_THREAD that stands for the
      * stack of frames that runs from here on. Open frames that are not in the ring yet follow as
@@ -113,8 +116,8 @@ enum ring_control {
     /* +1 word: guards run 20 | ordinal of the failed guard + 1, or 0 for none 20 | duration in
      * clock ticks, at most 2^24-2, 24. Payload: entry id 32 | result 8 (enum check_result). */
     CONTROL_CHECK,
-    /* +1 word: signature id + 1, 0 = none; payload: compile id + 1, 0 = the callback was not called
-     * */
+    /* +1 word: signature id + 1, or 0 if there is none. Payload: compile id + 1, or 0 if the
+     * callback was not called. */
     CONTROL_COMPILED,
     CONTROL_DECISION, /* +2 words: clock at the lookup's start, ticks since;
                          payload: entry id + 1, 0 = none, 32 | outcome 8, with DECISION_OBSERVED */
@@ -138,9 +141,9 @@ enum { DECISION_OBSERVED = 0x80 /* or'ed to the outcome: nobody saw which entrie
 #define RING_WORD_LOW(word) ((word)&RING_CLOCK_MASK)
 
 struct ring {
-    /* written by the producer */
+    /* Written by the producer: */
     _Alignas(RING_LINE) _Atomic uint64_t head; /* words ever committed */
-    _Alignas(RING_LINE) uint64_t words;        /* size, a power of two */
+    _Alignas(RING_LINE) uint64_t words;        /* number of words, a power of two */
     /* how many words have memory, from the ring's start */
     uint64_t reserved;
     uint64_t offset;     /* this struct's offset in the file */
@@ -149,7 +152,7 @@ struct ring {
     uint64_t lost_error; /* errno; or 0 if the collector took nothing */
     /* how often the producer found the ring full, and how long it waited */
     uint64_t waits, wait_ns;
-    /* written by the collector, except that a waiting producer sets `waiting` */
+    /* Written by the collector, except that a waiting producer sets `waiting`: */
     _Alignas(RING_LINE) _Atomic uint64_t tail; /* words ever taken */
     _Atomic uint32_t waiting;                  /* futex: 1 = the producer sleeps */
     /* rowid in `loss` of the row for `lost`; 0 if there is none yet */
@@ -158,9 +161,10 @@ struct ring {
 
 /* A chunk of facts (facts.h). */
 struct facts {
-    uint64_t next_off;     /* next chunk, 0 = none yet; set after `used` is final */
+    /* offset of the next chunk, or 0 if there is none yet; set after `used` is final */
+    uint64_t next_off;
     uint64_t bytes;        /* size of data[] */
-    _Atomic uint64_t used; /* bytes of data[] that hold whole records (release) */
+    _Atomic uint64_t used; /* how many bytes of data[] hold whole records (release) */
     uint64_t reserved;
     char data[];
 };
@@ -172,16 +176,17 @@ struct process_file {
     char magic[8];
     uint32_t format, word_bytes;
     uint32_t pid, parent_pid;
-    /* All three as the process itself sees them; in another namespace other processes see other
-     * values. */
-    uint64_t start_time;      /* /proc/PID/stat field 22, in clock ticks since boot */
-    uint64_t born_clock;      /* session clock when this file was made, or the process forked */
+    /* The pid, the parent's pid and the start time are as the process itself sees them. Another
+     * namespace has other values. */
+    uint64_t start_time; /* /proc/PID/stat field 22, in clock ticks since boot */
+    /* the session's clock when this file was made, or when the process was forked */
+    uint64_t born_clock;
     char parent_file[64];     /* of a forked process: name of its parent's file; else "" */
     uint32_t inherited_codes; /* of a forked process: code ids below this number are the parent's */
     /* of a forked process: entry and signature ids below these are the parent's */
     uint32_t inherited_entries, inherited_signatures;
     uint32_t reserved2;
-    uint32_t mode; /* enum session_frames in force */
+    uint32_t mode; /* the mode in force, an enum session_frames */
     uint64_t facts_off;
     /* Used only in the process at offset 0, for all processes in the file: up to `forking`. */
     uint64_t file_bytes;         /* size of the file */
@@ -243,7 +248,7 @@ struct session_file {
     uint32_t clock;         /* enum session_clock */
     uint32_t frames;        /* enum session_frames */
     uint32_t max_depth;     /* 0 = no limit */
-    uint32_t globs;         /* strings in text[] after the fallback directory */
+    uint32_t globs;         /* how many strings in text[] after the spill directory are globs */
     uint64_t ring_bytes;    /* size of a process's first ring, a power of two */
     /* a process's later rings get smaller, so that the sum of all its rings stays near this */
     uint64_t budget_bytes;
@@ -253,7 +258,7 @@ struct session_file {
     uint64_t ns_per_tick_32; /* nanoseconds per tick << 32; the collector sets it, 0 before */
     /* the coarse clock, which the collector keeps current if `coarse` is set */
     _Atomic uint64_t now;
-    _Atomic uint32_t closed; /* 1: no more recording; producers stop */
+    _Atomic uint32_t closed; /* 1: recording is over, and producers stop */
     uint32_t torch;          /* enum session_torch */
     uint32_t values;         /* enum session_values */
     uint32_t no_argv;        /* 1: command lines are not recorded */

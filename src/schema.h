@@ -31,8 +31,9 @@ enum { SCHEMA_VERSION = 2 };
 extern const char schema_trace_sql[]; /* schemas/trace.sql */
 extern const char schema_views_sql[]; /* schemas/views.sql */
 
-/* The bytes of a trace file without rows and views; the result of the statement recover/pages for
- * it; and SQL that adds its views as rows of sqlite_schema. Made by schemas/empty.c. */
+/* schema_empty: the bytes of a trace file without rows and views. schema_empty_pages: the result of
+ * the statement recover/pages for that file. schema_view_rows: SQL that adds its views as rows of
+ * sqlite_schema. Made by schemas/empty.c. */
 extern const unsigned char schema_empty[];
 extern const unsigned long schema_empty_bytes;
 extern const char schema_empty_pages[], schema_view_rows[];
@@ -47,11 +48,11 @@ struct schema_query {
 extern const struct schema_query schema_queries[];
 extern const int schema_query_count;
 
-/* The statement called NAME, such as "report/functions". A static text; an unknown name ends the
- * program. */
+/* Return the statement called NAME, such as "report/functions", a static text. An unknown name ends
+ * the program. */
 const char *schema_statement(const char *name);
 
-/* All of them; the last has no name. */
+/* All statements; the last item has no name. */
 extern const struct schema_query schema_statements[];
 
 #endif

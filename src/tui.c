@@ -245,7 +245,8 @@ static void keys_take(struct loop *loop)
     while (!loop->quit) {
         int64_t idle;
         struct key key;
-        if (!work_pending(loop->face.work)) /* later queries have their own time limit */
+        /* the next key's queries get a time limit of their own */
+        if (!work_pending(loop->face.work))
             bounds_attended();
         settle_soon(loop, any);
         if (loop->waits) {

@@ -73,7 +73,7 @@ _rank_known = False
 
 
 class _Thread(threading.local):
-    """A thread's open compiles."""
+    """The open compiles and phases of a thread."""
 
     def __init__(self):
         self.compiles = []  # innermost last: a compile may run code that is compiled, too
@@ -853,7 +853,7 @@ def _note_listings(token, result, made):
             _listings.popitem(last=False)
     notes.listing(token.id, "original_bytecode", known[1])
     config = sys.modules.get("torch._dynamo.config")
-    if not getattr(config, "automatic_dynamic_shapes", True):  # torch.compile(dynamic=False)
+    if not getattr(config, "automatic_dynamic_shapes", True):  # set by torch.compile(dynamic=False)
         notes.listing(token.id, "automatic_dynamic_shapes", "False")
     if made is None:
         return

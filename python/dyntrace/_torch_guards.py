@@ -76,7 +76,7 @@ __all__ = ["Guards", "describe"]
 MAX_TEXT = 4000  # characters of an expression
 MAX_SENTENCE = 1000  # characters of torch's sentence
 MAX_PARTS = 256  # expressions of a guard
-MAX_CAUSES = 64  # rows of one explanation
+MAX_CAUSES = 64  # the most rows of one explanation
 MAX_KNOWN = 512  # messages of one entry whose guard is kept
 MAX_CACHE = 1024  # entries of each cache below
 # Processor time for finding the guards that would have failed, too. The guard that ended the check
@@ -723,9 +723,8 @@ class Guards:
 
     @staticmethod
     def _ask(root, f_locals):
-        """torch's answer to why; None when it raises instead, for example from a metaclass's
-        __str__.
-        """
+        """Ask torch to check again and to tell which guard fails. Returns None if torch raises
+        instead, for example from a metaclass's __str__."""
         try:
             return root.check_verbose(f_locals)
         except Exception:
@@ -734,7 +733,7 @@ class Guards:
     def _first(self, manager, root, info, f_locals, f_globals):
         """Return the ordinal of the guard that ended INFO's check (-1 if unknown), and torch's
         count."""
-        if info is None:  # torch's check raised
+        if info is None:  # torch's check raised an exception
             parts, count = [], 0
         # all guards hold by now: a guard raised in the first check, or a value has changed since
         elif info.result:

@@ -341,7 +341,7 @@ def FALSE_MATCH(source: Source) -> Guard:
 
 
 def CONSTANT_MATCH(source: Source, value: object) -> Guard:
-    """NONE_MATCH, TRUE_MATCH, FALSE_MATCH or EQUALS_MATCH, depending on the value."""
+    """Return NONE_MATCH, TRUE_MATCH, FALSE_MATCH or EQUALS_MATCH, depending on the value."""
     if value is None:
         return NONE_MATCH(source)
     if value is True:
@@ -366,37 +366,37 @@ def _length(kind, source, length):
 
 
 def DICT_LENGTH(source: Source, length: Any = _EXAMPLE) -> Guard:
-    """A dict with this number of items."""
+    """The source is a dict with this number of items."""
     return _length("DICT_LENGTH", source, length)
 
 
 def LIST_LENGTH(source: Source, length: Any = _EXAMPLE) -> Guard:
-    """A list with this number of items."""
+    """The source is a list with this number of items."""
     return _length("LIST_LENGTH", source, length)
 
 
 def TUPLE_LENGTH(source: Source, length: Any = _EXAMPLE) -> Guard:
-    """A tuple with this number of items."""
+    """The source is a tuple with this number of items."""
     return _length("TUPLE_LENGTH", source, length)
 
 
 def SEQUENCE_LENGTH(source: Source, length: Any = _EXAMPLE) -> Guard:
-    """Anything with this len()."""
+    """len() of the source is this number."""
     return _length("SEQUENCE_LENGTH", source, length)
 
 
 def DICT_KEYS(source: Source, keys: Any = _EXAMPLE) -> Guard:
-    """A dict with exactly these keys, in any order."""
+    """The source is a dict with exactly these keys, in any order."""
     return Guard("DICT_KEYS", [source], keys, lambda value: (tuple(dict.fromkeys(value)),))
 
 
 def DICT_CONTAINS(source: Source, key: object) -> Guard:
-    """A dict that has this key."""
+    """The source is a dict that has this key."""
     return Guard("DICT_CONTAINS", [source], key)
 
 
 def DICT_NOT_CONTAINS(source: Source, key: object) -> Guard:
-    """A dict that does not have this key."""
+    """The source is a dict that does not have this key."""
     return Guard("DICT_NOT_CONTAINS", [source], key)
 
 

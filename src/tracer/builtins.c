@@ -21,7 +21,7 @@ enum {
 struct wrapped {
     const char *module, *name;
     PyObject *(*entry)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
-    /* What the entry point does; it must call call_original(). */
+    /* what the entry point does; it must call call_original() */
     PyObject *(*run)(const struct wrapped *f, PyObject *self, PyObject *const *args,
                      Py_ssize_t count, PyObject *names);
     /* For a function that starts a program: position of its environment argument, or -1 if the
@@ -52,7 +52,7 @@ static PyObject *call_original(const struct wrapped *f, PyObject *self, PyObject
  * are read: no code of the program runs. Only the first command of a shell's text is read: in
  * `false && python3 -I` the shell never starts Python. */
 
-#define COMMAND_ENDS "\n;|&()`" /* characters that end a shell's command, unquoted */
+#define COMMAND_ENDS "\n;|&()`" /* unquoted characters that end a command of a shell */
 
 static const char *text_of(PyObject *word)
 {

@@ -3,7 +3,7 @@
  *
  * The program may close every descriptor it finds, change its user, or lose access to the session's
  * directory. So mapping more of the file needs only the header's mapping (mremap), and the file has
- * its final size from the start. A forked child makes its own file, or nests one in its parent's. */
+ * its final size from the start. A forked child makes its own file, or nests it in its parent's. */
 #include "tracer/file.h"
 #include "job.h"
 
@@ -23,7 +23,7 @@
 enum {
     HEADER_BYTES = (sizeof(struct process_file) + 4095) & ~4095,
     FIRST_FACTS = 128 << 10, /* bytes of the first chunk of facts */
-    MORE_FACTS = 512 << 10,  /* size of the extents after the first */
+    MORE_FACTS = 512 << 10,  /* size of the extents that hold later chunks */
     ARGV_MAX = 64 << 10,
     LOOKED_NS = 250000000, /* longest wait for the collector, which polls every few milliseconds */
 };
@@ -325,7 +325,7 @@ void facts_again(void)
 
 /* ---- the header ---- */
 
-/* This process's identity, for its header. */
+/* What tells this process from others in its header. */
 struct birth {
     uint64_t ticks;     /* start time in the kernel's ticks */
     uint64_t clock;     /* time of the fork, or of the beginning of the recording */
@@ -427,7 +427,7 @@ static int file_make(const char *directory, const struct birth *birth)
         file = mmap(NULL, HEADER_BYTES + FIRST_FACTS, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         error = file == MAP_FAILED ? errno : file_reserve((char *)file, HEADER_BYTES + FIRST_FACTS);
     }
-    /* Two mappings, because a forked child keeps only its parent's header. */
+    /* Two mappings, because a forked child keeps only the parent's header mapped. */
     if (!error && !(mapping_note(file, HEADER_BYTES, 0) &&
                     mapping_note((char *)file + HEADER_BYTES, FIRST_FACTS, HEADER_BYTES)))
         error = ENOMEM;
@@ -496,7 +496,7 @@ static void file_wait_for_look(void)
  * collector is told by `orphans` in the parent's file, or by an empty file. */
 void file_open(const char *parent, uint64_t clock)
 {
-    struct process_file *forked = P.root; /* the parent's, or NULL */
+    struct process_file *forked = P.root; /* root of the parent's file, or NULL */
     const struct birth birth = {start_ticks(), clock, parent};
     char name[sizeof P.file_name];
     int fd, error;

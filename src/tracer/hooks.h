@@ -20,9 +20,9 @@
 struct tracer_hooks {
     /* ---- evaluator/api.c ---- */
 
-    /* The evaluator of frames while a thread has a callback, or while only decided frames are
-     * recorded. tracer_shim.c puts it into the interpreter's slot, and calls it from below a
-     * foreign one. GIL of the main interpreter; runs the program's code. */
+    /* Evaluates frames while a thread has a callback, or while only decided frames are recorded.
+     * tracer_shim.c puts this function into the interpreter's slot, and calls it if a foreign
+     * evaluator above our hook calls us. GIL of the main interpreter; runs the program's code. */
     _PyFrameEvalFunction decide;
     /* Called when the running thread has got its struct tracer, at its first frame: once for each
      * thread, by tracer_attach(). GIL; the pending exception is put aside; may run the program's

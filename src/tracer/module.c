@@ -252,10 +252,11 @@ static PyObject *cost(PyObject *module, PyObject *function)
     return Py_BuildValue("(KK)", ns[0], ns[1]);
 }
 
-/* The module is a finder of sys.meta_path, where sitecustomize.py puts it: that makes the package
- * importable in programs that `dyntrace run` started. Its find_spec() is called at each import, and
- * the program must not see that: in C it costs no frame, and as an object of a type of its own
- * profile functions are not called for it, as they are for built-in functions. */
+/* The module itself is a finder: sitecustomize.py puts it into sys.meta_path, so that the package
+ * can be imported in programs that `dyntrace run` started. Its find_spec() is called at each
+ * import, and the program must not notice the call. Written in C, it is not a frame. It is an
+ * object of a type of its own, because profile functions are called for built-in functions, but not
+ * for other callables. */
 static PyObject *find_spec(PyObject *self, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"fullname", "path", "target", NULL};
@@ -331,8 +332,8 @@ static PyMethodDef methods[] = {
 
 static struct PyModuleDef definition;
 
-/* The shim works in the home only. In other interpreters each of its functions raises an error that
- * says so. */
+/* The shim works in PLACE_HOME only. In other interpreters each of the shim's functions raises an
+ * error that says so. */
 static PyObject *not_here(PyObject *module, PyObject *name)
 {
     static const char *const types[] = {"CacheEntry", "DynamoFrameType", "GuardTree", "_shim"};

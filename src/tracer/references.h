@@ -1,4 +1,5 @@
-/* tracer/references.h -- references and exceptions that are released where their scope ends.
+/* tracer/references.h -- references and exceptions that are released at the end of a variable's
+ * scope.
  *
  * Runs in: the traced process. */
 #ifndef DYNTRACE_TRACER_REFERENCES_H

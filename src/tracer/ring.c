@@ -27,7 +27,7 @@ enum {
     WAIT_MS = 20,           /* time between checks whether the session is over */
     HOLD_MS = 5,            /* how long a waiting thread holds the GIL: CPython's switch interval */
     STALL_MS = 10,          /* a longer wait is recorded as a loss row */
-    RESERVE_STEP = 2 << 20, /* bytes of a ring that get memory at a time */
+    RESERVE_STEP = 2 << 20, /* how many bytes of a ring get memory in one step */
 };
 
 #define P tracer_process
@@ -76,7 +76,7 @@ static struct ring *ring_new(void)
     uint32_t n = atomic_load_explicit(&P.file->rings, memory_order_relaxed);
     struct ring *ring = NULL;
 
-    if (P.file->parent_file[0]) /* forked: often one of many, and short-lived */
+    if (P.file->parent_file[0]) /* a forked process is often one of many, and short-lived */
         bytes /= 4;
     while (n && bytes > RING_SMALLEST && bytes > left / 4)
         bytes /= 2;
@@ -214,7 +214,7 @@ static bool wait_for_collector(struct tracer *t, bool may_let_go, uint64_t *wait
     const uint64_t began = clock_monotonic_ns(),
                    most = atomic_load(&stalled) ? 0 : P.session->max_stall_ns;
     struct ring *ring = t->ring;
-    /* the tail at which there is no room */
+    /* while the tail is not past this count, there is no room */
     const uint64_t full = t->head - t->mask - 1 + RING_MARGIN;
     PyThreadState *let_go = NULL;
     uint64_t now = began;

@@ -17,8 +17,8 @@
 
 /* ---- fork() ---- */
 
-static uint64_t fork_clock; /* of the last fork() */
-static bool watched;        /* for fork() */
+static uint64_t fork_clock; /* time of the last fork() */
+static bool watched;        /* our handlers of fork() are registered */
 
 /* Measure how far this process's clock is ahead of the recorder's: the process may be in another
  * time namespace. */

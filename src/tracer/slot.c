@@ -34,8 +34,8 @@ enum { ROWS_MAX = 100 /* changes of the slot recorded per process; more are not 
 static struct {
     enum { OURS, SUSPECT, LOST } state;
     _PyFrameEvalFunction suspect; /* the foreign evaluator in the slot, while SUSPECT or LOST */
-    _PyFrameEvalFunction chains;  /* the last evaluator that was seen to call ours; or NULL */
-    uint64_t sure;                /* clock when ours was last known to be called */
+    _PyFrameEvalFunction chains;  /* the last evaluator that was seen to call our hook; or NULL */
+    uint64_t sure;                /* clock when our hook was last known to be called */
     uint64_t since;               /* clock when the suspect was noticed */
     bool on; /* from slot_begin() until the interpreter or the recording ends */
     unsigned rows;

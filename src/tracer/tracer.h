@@ -43,7 +43,7 @@
     #define UNGUARDED
 #endif
 
-/* A recorded frame that is running; lives on the C stack of its evaluator call. */
+/* A recorded frame that is running. Lives on the C stack of its evaluator call. */
 struct open_frame {
     struct open_frame *outer; /* the recorded frame that called this one, or NULL */
     uint32_t code;            /* code id, with OPEN_LOST if the frame's ENTER is not in the ring */
@@ -58,19 +58,19 @@ struct open_frame {
  * stack, or is valid only while the code on this stack runs. While another stack runs, the values
  * are kept in struct tracer_stack. docs/internals.md lists the members. */
 #define STACK_STATE                                                                                \
-    PyObject *callback;        /* owned: False or a callable; NULL = None */                       \
-    const struct front *front; /* the callback's front end; NULL: there was no callback yet */     \
-    bool masked;               /* guards or a callback run; restore it afterwards */               \
-    /* the frame that torch's own evaluator has; tracer/torch/observe.c */                         \
+    PyObject *callback;        /* owned: False or a callable; NULL stands for None */              \
+    const struct front *front; /* the callback's front end; NULL before the first callback */      \
+    bool masked; /* guards or a callback are running, and `callback` is None meanwhile */          \
+    /* the frame that torch's own evaluator is deciding; tracer/torch/observe.c */                 \
     struct pending *pending;                                                                       \
     struct pending *observed_at; /* the frame in whose compile `observed` was set; or NULL */      \
     unsigned quiet;              /* > 0: dyntrace's own Python code runs, which is not recorded */ \
-    PyCodeObject *replacement;   /* borrowed: code about to run in place of a frame, and */        \
-    /* the code that it replaces, or the same; see tracer/evaluator/decide.c */                    \
+    PyCodeObject *replacement;   /* borrowed: code that is about to run in place of a frame */     \
+    /* borrowed: the callback's code for `replacement`; see call_flat() */                         \
     PyCodeObject *replacement_for;                                                                 \
-    compat_frame *replaced;    /* the frame whose arguments it takes over, or NULL */              \
+    compat_frame *replaced;    /* the frame whose arguments the replacement takes; or NULL */      \
     struct capture *capturing; /* the call being watched: evaluator/watcher.h; or NULL */          \
-    /* the result that its code returns at its first run; or NULL */                               \
+    /* the result of a watched call, which its new code returns at its first run; or NULL */       \
     struct watched_rest *replay;
 struct stack_state {
     STACK_STATE
@@ -122,23 +122,23 @@ struct asking {
  *
  *   `active` says whether tracer_process.active_threads counts this thread. */
 struct tracer {
-    /* the ring, as this producer sees it */
+    /* The ring, as this producer sees it: */
     uint64_t *words;   /* shared; NULL until the first event after a fork */
     uint64_t mask;     /* words in the ring - 1 */
     uint64_t head;     /* next word to write */
-    uint64_t limit;    /* may write below this without rereading the tail */
+    uint64_t limit;    /* words below this count may be written without rereading the tail */
     uint64_t until;    /* past this clock an epoch word is written first */
     struct ring *ring; /* shared */
     /* frames */
     struct open_frame *open; /* innermost recorded frame; NULL if there is none */
-    uint32_t entered;        /* ENTERs so far: the next frame's ordinal */
+    uint32_t entered;        /* number of ENTERs so far, which is the next frame's ordinal */
     /* compat_chunk() at the last event; when it changes, the stack may have changed */
     const void *chunk;
-    /* the running stack, and the stack that the ring's last words are about */
+    /* here: the running stack; written: the stack that the ring's last words are about */
     struct tracer_stack *here, *written;
     PyThreadState *switches; /* borrowed, compared only: the thread state that owns the stacks */
     void *stacks;            /* owned: a tsearch() tree of this thread's struct tracer_stack */
-    uint32_t rings;          /* rings used so far */
+    uint32_t rings;          /* how many rings the thread has used so far */
     bool greenlets;          /* the thread has had more than one stack */
     bool gone;               /* no ring, or nobody reads it: count losses, write nothing */
     /* the frame whose generator has just finished; see tracer/compat/mend.c */
@@ -163,8 +163,9 @@ struct tracer {
     /* owned: a callable that the callback of the other front end has replaced; or NULL */
     PyObject *aside;
     const struct front *aside_front; /* the front end of `aside` */
-    int64_t region;                  /* torch's region of this thread, -1 = the common one */
-    int observed;                    /* enum frame_action: torch's own callback; SKIP = none */
+    int64_t region;                  /* torch's region of this thread; -1 is the common region */
+    /* enum frame_action: the callback of torch's own evaluator; ACTION_SKIP if there is none */
+    int observed;
     /* owned: the thread's open compiles, latest first; tracer/evaluator/decision.c */
     struct asking *asking;
     /* C stack */
@@ -185,7 +186,7 @@ struct tracer_process {
     char *inject_directory;     /* directory of sitecustomize.py: inject.h; owned */
     char file_name[64];         /* name within file_directory */
     const char *file_directory; /* session_directory or spill_directory */
-    /* the evaluator that we found in `interpreter` */
+    /* the evaluator that was in the slot of `interpreter` before our hook */
     _PyFrameEvalFunction evaluate;
     /* our hook, while it is in the slot or below another evaluator there; or NULL */
     _PyFrameEvalFunction hook;
@@ -204,11 +205,12 @@ struct tracer_process {
     int64_t clock_ahead_ns;
     /* shared; the time that SESSION_COARSE reads; NULL with another clock */
     const _Atomic uint64_t *now;
-    Py_ssize_t extra;                       /* code-extra slot, the same in all interpreters */
-    uint32_t codes;                         /* code ids given */
-    uint32_t threads;                       /* FACT_THREAD ids given */
-    uint32_t entries, compiles, signatures; /* FACT_ENTRY, FACT_COMPILE, FACT_SIGNATURE ids given */
-    char standard_library[512];      /* prefix of the standard library's files, "" = unknown */
+    Py_ssize_t extra; /* our code-extra index, the same in all interpreters */
+    uint32_t codes;   /* number of code ids given so far */
+    uint32_t threads; /* number of FACT_THREAD ids given so far */
+    /* number of FACT_ENTRY, FACT_COMPILE and FACT_SIGNATURE ids given so far */
+    uint32_t entries, compiles, signatures;
+    char standard_library[512];      /* the directory of the standard library; "" if not known */
     PyInterpreterState *interpreter; /* the main interpreter; NULL if not seen yet */
     bool interpreters;               /* there are sub-interpreters, or were */
     /* counts by enum left_out: in `file`, or in tracer_left_uncounted, which nobody reads */
@@ -461,7 +463,7 @@ static inline PyObject *tracer_attribute(PyObject *object, const char *name)
 
     return word ? PyObject_GetAttr(object, word) : NULL;
 }
-/* OBJECT.NAME(A, B, C), with the arguments before the first NULL. */
+/* Call OBJECT.NAME(A, B, C), with the arguments before the first NULL. */
 static inline PyObject *tracer_call(PyObject *object, const char *name, PyObject *a, PyObject *b,
                                     PyObject *c)
 {

@@ -1,4 +1,4 @@
-/* tracer/values.c -- text of the program's values, as facts hold it.
+/* tracer/values.c -- makes text of the program's values, for facts.
  *
  * Runs in: the traced process, under the GIL. */
 #include "tracer/tracer.h"

@@ -389,8 +389,8 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
     #define compat_leave_c(ts) ((void)0)
 #endif
 
-/* Count the frame that calls a builtin, and this call, N times less against the recursion
- * limits. */
+/* Raise the remaining recursion depth by N, both for the frame that calls a builtin and for this
+ * call. */
 #if PY_VERSION_HEX < 0x030c0000
     #define compat_uncount(ts, n) ((void)((ts)->recursion_remaining += 2 * (n)))
 #else

@@ -22,7 +22,7 @@
 
 enum { VISITED_MOST = 1 << 20 }; /* classes */
 
-static PyObject *word_init, *no_arguments; /* "__init__" and (): immortal */
+static PyObject *word_init, *no_arguments; /* "__init__" and (); never freed */
 /* the tp_init that each type with a Python __init__ has */
 static initproc init_by_name;
 static bool for_shim; /* the program sets callbacks: never open a class again */

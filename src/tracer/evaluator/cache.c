@@ -171,7 +171,8 @@ struct code_actions code_state_actions(struct code_state *state, int64_t region)
 
     if (own)
         return *own;
-    /* "Never compile this" holds in every region, "the limit is reached" only in its own. */
+    /* ACTION_SKIP ("never compile this") of the common region holds in every region.
+     * ACTION_RUN_ONLY (the limit is reached) holds only in the region that reached it. */
     return (struct code_actions){
         .own = common->own == ACTION_SKIP ? ACTION_SKIP : ACTION_DEFAULT,
         .callees = common->callees == ACTION_SKIP ? ACTION_SKIP : ACTION_DEFAULT,
@@ -260,7 +261,7 @@ const struct front front_own = {
     .check_of = own_check_of,
 };
 
-/* Insert ENTRY (steals the reference) at the front of LIST, or as its LAST. */
+/* Insert ENTRY at the front of LIST or, with LAST, at the end. Steals the reference. */
 static void list_insert(struct entry_list *list, struct cache_entry *entry, bool last)
 {
     if (last)
@@ -512,7 +513,7 @@ static PyObject *entry_invalidate(PyObject *self, PyObject *args)
     OWNED PyObject *given = NULL;
     const char *reason = "invalidated by the program";
 
-    /* torch passes the entry and its state; our entry stands for both */
+    /* torch passes its entry and its state; our entry object stands for both */
     if (PyTuple_GET_SIZE(args) > 1) {
         if (!PyArg_ParseTuple(args, "O!O|O:invalidate", &cache_entry_type, &entry, &instead, &more))
             return NULL;

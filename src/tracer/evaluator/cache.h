@@ -96,13 +96,13 @@ struct code_actions {
  * (cache.c), torch on this evaluator (tracer/torch/torch.c), and torch on its own evaluator,
  * observed (tracer/torch/observe.c). A NULL function is not called. */
 struct front {
-    bool insertion_order; /* entries keep their order of insertion */
+    bool insertion_order; /* a hit does not move its entry to the front */
     /* torch's stance of that name: check only guards that tell entries apart; a miss is an error */
     bool skip_guards_unsafe;
     bool observed; /* torch's own evaluator decides, so we do not see which guard failed */
     /* the shim applies the limits; if false, the callback does, and answers ACTION_RUN_ONLY */
     bool limits;
-    bool regions; /* each thread is in a region, and sees only that region's entries */
+    bool regions; /* each thread is in a region, and its lookups see only that region's entries */
     /* compile ids contain no values of the program; the bridge records them */
     bool ids_public;
     /* a backend is a wrapper, made by the front end, of the program's backend */
@@ -184,10 +184,10 @@ struct cache_entry {
     PyObject *compile_id;
     char label[64];           /* text of compile_id in the trace */
     PyObject *annotation;     /* owned */
-    PyObject *invalid_reason; /* owned, or NULL while valid */
+    PyObject *invalid_reason; /* owned; NULL while the entry is valid */
     unsigned long hits;
     uint32_t id;      /* entry id in the trace, or ENTRY_UNRECORDED */
-    uint32_t guards;  /* leaves of the tree; 1 for any other callable */
+    uint32_t guards;  /* number of leaves of the guard tree; 1 for any other callable */
     uint64_t ordered; /* when the guards' order last changed, by the session's clock */
     bool order_lost;  /* the guards' order changed, and the trace does not have the new order */
     /* how often the order of its guards changed, as far as the trace has the changes */
@@ -208,7 +208,7 @@ struct code_state {
     unsigned long serial; /* higher than that of every earlier state */
     /* precompiled: entries that torch loaded, which are tried before the others */
     struct entry_list entries, precompiled;
-    PyObject *frame_state; /* owned dict: for the callback's own use */
+    PyObject *frame_state; /* owned: a dict for the callback's own use */
     PyObject *splits;      /* owned dict: the code's splits, of tracer/resume/; or NULL */
     struct code_actions actions;
     struct code_actions *regions; /* owned: actions of torch's regions that differ from `actions` */
@@ -308,11 +308,11 @@ struct decision {
     bool on;
     /* there were entries before the recording, and the trace has none of them */
     bool older;
-    const struct front *front; /* the callback's front end */
+    const struct front *front; /* front end of the callback */
     compat_frame *frame;       /* the called frame */
     PyObject *locals;          /* owned: the call's variables, if they were needed; or NULL */
     int64_t region;            /* the region of the lookup */
-    enum outcome outcome;      /* once the callback has answered */
+    enum outcome outcome;      /* valid once the callback has answered */
     /* began: clock at the lookup's start; ours: ticks since then that dyntrace spent finding
      * causes */
     uint64_t began, ours;
@@ -442,7 +442,7 @@ struct answer {
     PyObject *guarded; /* owned; NULL if there is no code */
     PyObject *reason;  /* owned: the reason why there is no code, or NULL */
     struct code_actions actions;
-    bool for_code; /* actions hold for later calls as well */
+    bool for_code; /* the actions hold for later calls, too */
 };
 /* Read the callback's RESULT into ANSWER. Returns -1 with an exception. In both cases the caller
  * releases ANSWER's members. */

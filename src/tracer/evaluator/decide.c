@@ -749,7 +749,7 @@ run:
     decision_write(&decision, t, outcome, entry);
     /* also drops the dict of locals, which would keep the frame's values alive */
     decision_end(&decision);
-    if (entry && entry->valid) /* not invalidated since the lookup */
+    if (entry && entry->valid) /* the entry has not become invalid since the lookup */
         compiled = Py_NewRef(entry->parts->code);
     if (unlikely(rest.on || rest.plan))
         result = go_on(t, ts, frame, callback, under, entry, compiled, &rest);
@@ -846,7 +846,8 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     if (unlikely(!t)) {
         if (!tracer_process.recording && !tracer_process.active_threads)
             return tracer_process.evaluate(ts, frame,
-                                           throwflag); /* the session was over: see detour() */
+                                           /* the session was over; detour() called us */
+                                           throwflag);
         t = tracer_attach(frame);
         if (!t)
             return tracer_process.evaluate(ts, frame, throwflag);

@@ -696,7 +696,7 @@ enum outcome decision_raised(struct decision *d, uint32_t code)
 
     if (!is_forbidden())
         return OUTCOME_GUARD_ERROR;
-    if (d->on) { /* recorded as a failed compile, as in shim mode */
+    if (d->on) { /* like a failed compile in shim mode */
         ask(d, code);
         decision_answer(d, &state, NULL, OUTCOME_CALLBACK_ERROR);
     }
@@ -705,7 +705,8 @@ enum outcome decision_raised(struct decision *d, uint32_t code)
 
 /* ---- words ---- */
 
-/* Find out which stack of frames T is on, since the program's code has run. */
+/* Find out which stack of frames T is on: the program's code has run since the lookup, and may have
+ * switched greenlets. */
 static inline __attribute__((always_inline)) void write_begin(struct tracer *t)
 {
     tracer_follow(t, PyThreadState_GET(), NULL);

@@ -30,7 +30,7 @@ struct watched_rest {
 struct watched_answer {
     PyObject *guarded; /* owned: a GuardedCode, or NULL if there is no code */
     PyObject *reason;  /* owned: a str, the reason why there is no code; or NULL */
-    bool for_code;     /* the reason holds for later calls as well */
+    bool for_code;     /* the reason holds for later calls, too */
 };
 
 struct watcher {
@@ -74,8 +74,8 @@ struct shim_services {
     /* mask: remove the thread's callback. unmask: restore it, unless another has been set. */
     struct masked_callback (*mask)(PyThreadState *ts);
     void (*unmask)(PyThreadState *ts, struct masked_callback masked);
-    /* Return the values of the watched_rest for FRAME, which runs PLAN for the first time: a new
-     * reference, or NULL if there are none. */
+    /* Call work(DATA), which runs our own Python code, without garbage collection: the code is not
+     * recorded, traced or counted. */
     PyObject *(*take_values)(PyThreadState *ts, PyObject *plan, compat_frame *frame);
     /* Call work(DATA), which runs our own Python code: not recorded, traced or counted, without
      * garbage collection. */

@@ -150,7 +150,7 @@ static PyObject *object_died(PyObject *capsule, PyObject *ref)
     PyObject *tree = PyCapsule_GetContext(capsule);
 
     if (tree && Py_REFCNT(tree)) {
-        Py_INCREF(tree); /* the bound object may hold the last reference */
+        Py_INCREF(tree); /* the tree must live on when the bound objects drop it */
         invalidate_bound((struct guard_tree *)tree, ref);
         Py_DECREF(tree);
     }
@@ -480,7 +480,7 @@ static PyObject *tree_check(PyObject *self, PyObject *locals)
                                               : NULL;
 }
 
-/* check() with details: (passed, guards run, ordinal of the failed guard or None). */
+/* Check the tree and return details: (passed, guards run, ordinal of the failed guard or None). */
 static PyObject *tree_check_verbose(PyObject *self, PyObject *locals)
 {
     struct guard_outcome outcome;

@@ -205,7 +205,7 @@ struct explanation {
     bool quiet;
     uint32_t failed; /* ordinal of the failed leaf; UINT32_MAX if it is not known */
     PyObject *seen;  /* borrowed: *SEEN of guard_tree_check() */
-    PyObject *list;  /* of (ordinal, step, exception or None, values) */
+    PyObject *list;  /* owned: a list of (ordinal, step, exception or None, values) */
     PyObject **kept; /* owned: the values of the sources of relations, or NULL */
 };
 

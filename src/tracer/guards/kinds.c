@@ -37,7 +37,7 @@ int guard_prepare(struct guard_leaf *leaf, const char *name)
     case FUNCTION_MATCH:
         if (PyCFunction_Check(leaf->constant))
             leaf->definition = ((PyCFunctionObject *)leaf->constant)->m_ml;
-        Py_CLEAR(leaf->constant); /* the identity holds the object already */
+        Py_CLEAR(leaf->constant); /* the guard's identity holds the object */
         return 0;
     case HASATTR:
     case NO_HASATTR:

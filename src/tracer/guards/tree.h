@@ -29,7 +29,7 @@ enum guard_step_kind {
     STEP_GLOBALS,   /* G */
     STEP_BUILTINS,  /* B */
     STEP_STATE,     /* S: a state of the host: key(), called at each check */
-    STEP_LOCAL,     /* L['x'] without the dict */
+    STEP_LOCAL,     /* L['x'], read without making a dict of all locals */
     STEP_CELL,      /* the cell of the free variable x */
     STEP_ATTRIBUTE, /* .key */
     STEP_ITEM,      /* [key] */
@@ -112,7 +112,7 @@ int guard_same_dtype(PyObject *wanted, PyObject *value);
 void tensor_free(struct guard_tensor *tensor);
 int tensor_traverse(struct guard_tensor *tensor, visitproc visit, void *arg);
 
-/* tracer/guards/check.c: SELF._explain(locals). */
+/* tracer/guards/check.c: the method _explain(locals) of a tree. */
 PyObject *guard_tree_failures(PyObject *self, PyObject *locals);
 
 /* ---- the tree: tracer/guards/build.c makes it, tracer/guards/check.c checks it ---- */
@@ -127,20 +127,20 @@ struct guard_node {
     int slot; /* where the node's value is kept for relations; -1 if it is not kept */
     uint32_t fails;
     struct guard_leaves leaves;
-    struct guard_node **children; /* owned, in the order tried */
+    struct guard_node **children; /* owned array, in the order tried */
     uint32_t child_count;
     int at; /* number of the node's step in its path */
 };
 
 struct guard_tree {
-    PyObject_HEAD struct guard_leaf *leaves; /* owned, by ordinal */
+    PyObject_HEAD struct guard_leaf *leaves; /* owned array, by ordinal */
     uint32_t count;
     struct guard_node top; /* STEP_UNREAD; its children are the roots: L['x'], G, ... */
     struct guard_leaves relations;
     /* slots: how many values are kept; widest: the most values that one relation takes */
     uint32_t slots, widest;
     uint32_t moves;
-    uint32_t checking; /* running checks, in all threads */
+    uint32_t checking; /* number of running checks, in all threads */
     bool cleared;
     PyObject *globals; /* owned: the dict for G if there is no frame; or NULL */
     PyObject *watch;   /* owned: the callback of weak references; NULL if there are none */

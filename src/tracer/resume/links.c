@@ -200,7 +200,7 @@ static bool release_handed(compat_frame *frame)
     /* the program may have set __doc__ */
     is_marked = is_marked && function->vectorcall == refuse_call;
     if (is_marked) {
-        Py_CLEAR(function->func_closure); /* the frame has the cells */
+        Py_CLEAR(function->func_closure); /* the frame holds the cells itself */
         Py_CLEAR(function->func_doc);
     }
     return is_marked;

@@ -33,11 +33,12 @@
 struct pending {
     struct pending *outer;
     compat_frame *frame;
-    struct open_frame *open;    /* the frame's record */
-    struct code_state *state;   /* state of the frame's code, held; NULL until a compile */
-    struct cache_entry *entry;  /* owned: the entry that the compile made, or NULL */
-    uint64_t entered;           /* start of the frame by the session's clock */
-    enum frame_action callback; /* the callback in force: DEFAULT = a callable, RUN_ONLY = False */
+    struct open_frame *open;   /* the frame's record */
+    struct code_state *state;  /* state of the frame's code, held; NULL until a compile */
+    struct cache_entry *entry; /* owned: the entry that the compile made, or NULL */
+    uint64_t entered;          /* start of the frame by the session's clock */
+    /* the callback in force: ACTION_DEFAULT stands for a callable, ACTION_RUN_ONLY for False */
+    enum frame_action callback;
     /* done: torch has passed the frame on; asked: the callback was called; asking: it is running */
     bool done, asked, asking;
     /* torch runs the frame without looking at it: if the frame sets a callback, the callback
@@ -163,7 +164,7 @@ static bool is_callback(const struct tracer *t, const struct pending *p, compat_
             return true;
     if (code->co_argcount > 1 || !(code->co_flags & CO_VARARGS))
         return false;
-    /* torch 2.6: fail_callback(*args) */
+    /* torch 2.6 calls fail_callback(*args) */
     rest = compat_local(frame, code->co_argcount + code->co_kwonlyargcount);
     return rest && PyTuple_Check(rest) && PyTuple_GET_SIZE(rest) &&
            is_view(p, PyTuple_GET_ITEM(rest, 0));
