@@ -138,7 +138,7 @@ const char *recorder_error(const struct recorder *r);
  * WORST to the cause of the largest loss. */
 uint64_t recorder_missing(struct recorder *r, char *worst, size_t room);
 
-/* Nonzero while SQLite runs. A signal handler must not leave SQLite by a jump then. */
+/* Nonzero while SQLite runs. A signal handler must not jump out of SQLite with siglongjmp(). */
 extern volatile sig_atomic_t recorder_in_sqlite;
 
 #endif

@@ -79,6 +79,7 @@ MAX_PARTS = 256  # expressions of a guard
 MAX_CAUSES = 64  # the most rows of one explanation
 MAX_KNOWN = 512  # messages of one entry whose guard is kept
 MAX_CACHE = 1024  # entries of each cache below
+
 # Processor time for finding the guards that would have failed, too. The guard that ended the check
 # is always looked at.
 MAX_SECONDS = 0.1

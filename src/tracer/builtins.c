@@ -28,8 +28,8 @@ struct wrapped {
      * child inherits C's environment. For a function before which the slot is checked: 1 if this is
      * the last check. */
     int environment;
-    /* positions of the program's name and of its arguments; program is -1 if the argument is one
-     * text for a shell */
+    /* positions of the program's name and of its arguments; program is -1 if
+     * the function takes one text for a shell */
     int program, words;
     PyMethodDef real; /* the method definition before the patch; all interpreters share it */
 };

@@ -31,7 +31,7 @@ static int by_bottom(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Does T hold no state that belongs to the running stack alone? */
+/* Is no code of ours running on T's stack, so that a switch has nothing to save? */
 static bool is_idle(const struct tracer *t)
 {
     const struct stack_state *own = &t->own;

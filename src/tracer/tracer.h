@@ -152,8 +152,8 @@ struct tracer {
             STACK_STATE
         };
     };
-    /* owned: the callback that the program set for the thread, and its front end. They hold on each
-     * stack that runs none of our code. */
+    /* owned: the callback that the program set for the thread, and its front end. A stack has this
+     * callback unless code of ours is running on it. */
     PyObject *given;
     const struct front *given_front;
     /* borrowed: the capsule in the thread state's dict, or NULL (tracer/evaluator/api.c) */
@@ -192,9 +192,10 @@ struct tracer_process {
     _PyFrameEvalFunction hook;
     unsigned long active_threads; /* threads whose callback is not None */
     bool recording;               /* frames go to a ring */
-    bool detour;                  /* frames do not go to a ring, or some thread has a callback */
-    bool slot_watched;            /* each event calls slot_reached() */
-    bool decided_only;            /* record only frames that a compiler decides */
+    bool
+        detour; /* the hook must not just record: recording is off, or some thread has a callback */
+    bool slot_watched; /* each event calls slot_reached() */
+    bool decided_only; /* record only frames that a compiler decides */
     /* record all frames, at any depth, by the cycle counter: the fast path */
     bool every_frame;
     /* torch_attach() was called: no need to wait for torch's import */

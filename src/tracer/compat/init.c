@@ -23,7 +23,7 @@
 enum { VISITED_MOST = 1 << 20 }; /* classes */
 
 static PyObject *word_init, *no_arguments; /* "__init__" and (); never freed */
-/* the tp_init that each type with a Python __init__ has */
+/* CPython's tp_init for types whose __init__ is a Python function */
 static initproc init_by_name;
 static bool for_shim; /* the program sets callbacks: never open a class again */
 

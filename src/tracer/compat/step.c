@@ -11,7 +11,7 @@ enum { NAME_AND_FLAG = PY_VERSION_HEX >= 0x030c0000 };
  * row here does what its name says, with its own argument and without a flag. */
 static const struct {
     unsigned short as;   /* the opcode that this one behaves like; 0: itself */
-    unsigned char shift; /* the mapped argument is the argument shifted right by this */
+    unsigned char shift; /* by how many bits the argument is shifted right */
     /* the mapped flag is set if the argument has one of these bits; if 0, `flag` is the flag */
     unsigned char flag_bits;
     unsigned char flag; /* the mapped flag if flag_bits is 0 */

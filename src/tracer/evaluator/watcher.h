@@ -22,7 +22,7 @@ struct watched_rest {
     struct tracer_exception pending;
     /* owned: the plan's result at its first run, with the frame's cells; and the plan; or NULL */
     PyObject *values, *plan;
-    /* original: the frame that is replaced; frame: the plan's frame, NULL until it starts */
+    /* original: the watched frame, which `frame` replaces; frame: NULL until it starts */
     compat_frame *original, *frame;
 };
 

@@ -17,7 +17,7 @@ struct guard_reading {
     struct guard_tree *tree;
     struct guard_values values;
     PyObject **kept;
-    PyObject **seen; /* the argument of guard_tree_check() */
+    PyObject **seen; /* where to store the value that a failed leaf checked; or NULL */
     uint32_t run, failed, moved;
 };
 
@@ -204,7 +204,7 @@ struct explanation {
     struct guard_values values;
     bool quiet;
     uint32_t failed; /* ordinal of the failed leaf; UINT32_MAX if it is not known */
-    PyObject *seen;  /* borrowed: *SEEN of guard_tree_check() */
+    PyObject *seen;  /* borrowed: the value that the failed leaf checked; or NULL */
     PyObject *list;  /* owned: a list of (ordinal, step, exception or None, values) */
     PyObject **kept; /* owned: the values of the sources of relations, or NULL */
 };

@@ -484,7 +484,7 @@ static HOT PyObject *lower(PyThreadState *ts, compat_frame *frame, int throwflag
     return run_below(ts, frame, throwflag);
 }
 
-/* Run a frame that torch runs as it is; torch treats its callees by ACTION. */
+/* Run a frame that torch runs unchanged. ACTION says how torch treats the calls that it makes. */
 static __attribute__((noinline)) PyObject *
 run_undecided(struct tracer *t, PyThreadState *ts, compat_frame *frame, enum frame_action action)
 {
