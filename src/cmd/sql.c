@@ -29,8 +29,8 @@ enum {
 };
 
 static struct {
-    bool list, json, headless;
-    const char *print, *then;
+    bool list, json, arrays, headless;
+    const char *print, *then, *bind;
 } given;
 
 static const struct option options[] = {
@@ -102,11 +102,15 @@ static bool sql_run(struct session *session, const char *sql)
         ok = !db_failed(session->db) && (!dot || named);
         if (dot && !named)
             say_error("%.*s: no such command; .help lists them", (int)strcspn(sql, " ;\n"), sql);
-        if (query && !first && session->format != TABLE_JSON)
+        if (query)
+            ok = statement_takes(session, query, first);
+        if (ok && query && !first && session->format != TABLE_JSON)
             putchar('\n');
         first = first && !query;
-        if (query)
+        if (query && ok)
             ok = result_print(session, query);
+        else
+            query_close(query);
         free(named);
         sql = rest;
     }
@@ -150,6 +154,7 @@ static bool result_add(struct db *all, struct query **to, struct db *db, const c
 
     if (!fits && !db_failed(db))
         say_error("sql: several traces are asked one statement that has rows");
+    fits = fits && values_bind(db, query, given.bind);
     if (fits && !*to)
         *to = result_make(all, query);
     query_bind_text(*to, 1, db_path(db));
@@ -167,7 +172,7 @@ static bool result_add(struct db *all, struct query **to, struct db *db, const c
 /* Run the query SQL on each of TRACES, then print all rows. Returns the exit status. */
 static int query_traces(struct traces *traces, const char *sql)
 {
-    struct session session = {.format = table_format(stdout, given.json),
+    struct session session = {.format = format_given(),
                               .db = db_scratch("sql", "PRAGMA cache_size = -65536")};
     struct progress progress = progress_begin("running");
     struct query *to = NULL;
@@ -304,6 +309,40 @@ static char *stdin_read(void)
     return NULL;
 }
 
+/* "; did you mean hot-functions?" for the unknown query NAME, or ";". */
+static const char *query_question(struct near *near, const char *name)
+{
+    *near = near_begin(name);
+    for (int i = 0; i < schema_query_count; i++)
+        near_offer(near, schema_queries[i].name);
+    return near_question(near, ";");
+}
+
+/* The SQL of TEXT, which is SQL or the name of a query. The caller frees it. NULL: there is no such
+ * query, WHY in words, which has been reported. */
+static char *text_resolve(const char *text, const char *why)
+{
+    bool is_name = *text && *text != '.' && !strpbrk(text, " \t\n;(");
+    char *named = *text == '.' ? NULL : sql_named(text);
+    struct near near;
+
+    if (named || !is_name)
+        return named ? named : strdup(text);
+    say_error("%s: %s%s `dyntrace sql --list` lists the named ones", text, why,
+              query_question(&near, text));
+    return NULL;
+}
+
+/* The query on standard input, as text_resolve() has it. */
+static char *stdin_resolve(void)
+{
+    char *typed = stdin_read();
+    char *sql = typed ? text_resolve(typed, "no such query") : NULL;
+
+    free(typed);
+    return sql;
+}
+
 static bool is_file(const char *argument)
 {
     return traces_named(argument) || access(argument, F_OK) == 0;
@@ -313,7 +352,7 @@ static bool is_file(const char *argument)
  * exit status. */
 static int query_files(char **files, const char *text)
 {
-    struct session session = {.format = table_format(stdout, given.json)};
+    struct session session = {.format = format_given(), .bind = given.bind};
     struct traces traces = traces_together(files);
     char *typed = NULL;
     int status = 2;
@@ -333,7 +372,7 @@ static int query_files(char **files, const char *text)
         if (!text && !given.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
             run_prompt(&session);
             status = 0;
-        } else if (text || (text = typed = stdin_read())) {
+        } else if (text || (text = typed = stdin_resolve())) {
             bool ok = sql_run(&session, text);
             status = prompt_interrupted() ? 130 : ok ? 0 : 2;
         }
@@ -377,8 +416,7 @@ static int sql_main(int count, char **operands)
 {
     bool asked = count && !is_file(operands[count - 1]);
     const char *text = asked ? operands[count - 1] : NULL;
-    struct near near;
-    char *named;
+    char *sql = NULL;
     int status;
 
     if (given.print)
@@ -388,12 +426,8 @@ static int sql_main(int count, char **operands)
             say_error("sql: %s: no such file; the query stands last, in quotes", operands[i]);
             return 2;
         }
-    named = text && *text != '.' ? sql_named(text) : NULL;
-    if (text && !named && !strpbrk(text, " \t\n;(") && *text != '.') {
-        say_error("%s: no such file and no such query%s `dyntrace sql --list` lists the named ones",
-                  text, query_question(&near, text));
+    if (text && !(sql = text_resolve(text, "no such file and no such query")))
         return 2;
-    }
     if (asked)
         operands[count - 1] = NULL;
     status = query_files(operands, given.list ? ".queries" : named ? named : text);

@@ -66,13 +66,23 @@ enum table_format table_format(FILE *out, bool json)
     return json ? TABLE_JSON : isatty(fileno(out)) ? TABLE_ALIGNED : TABLE_TSV;
 }
 
+/* TABLE_ARRAYS: the line of names. A result without rows has columns, too. */
+static void arrays_head(struct table *table)
+{
+    json_list(&table->json, NULL);
+    for (int i = 0; i < table->count; i++)
+        json_string(&table->json, NULL, table->columns[i].name);
+    json_end(&table->json);
+    putc('\n', table->out);
+}
+
 struct table *table_open(FILE *out, enum table_format format, int columns, const char *const *names)
 {
     struct table *table = calloc(1, sizeof *table);
 
     *table = (struct table){.out = out, .format = format, .count = columns};
     table->terminal = isatty(fileno(out));
-    table->json = (struct json){.out = out, .compact = format == TABLE_LINES};
+    table->json = (struct json){.out = out, .compact = format >= TABLE_LINES};
     table->colour = format == TABLE_ALIGNED && say_colour(out);
     table->columns = calloc((size_t)columns + 1, sizeof *table->columns);
     for (int i = 0; i < columns; i++)
@@ -81,6 +91,8 @@ struct table *table_open(FILE *out, enum table_format format, int columns, const
         json_list(&table->json, NULL);
         json_lines(&table->json);
     }
+    if (format == TABLE_ARRAYS)
+        arrays_head(table);
     return table;
 }
 
@@ -363,9 +375,12 @@ static void plain_head(struct table *table)
 
 static void json_put(struct table *table, enum kind kind, const char *text, size_t bytes, bool last)
 {
-    const char *name = table->columns[table->filled].name;
+    bool arrays = table->format == TABLE_ARRAYS;
+    const char *name = arrays ? NULL : table->columns[table->filled].name;
 
-    if (!table->filled)
+    if (!table->filled && arrays)
+        json_list(&table->json, NULL);
+    else if (!table->filled)
         json_object(&table->json, NULL);
     if (kind == NONE)
         json_null(&table->json, name);
@@ -375,7 +390,7 @@ static void json_put(struct table *table, enum kind kind, const char *text, size
         json_bytes(&table->json, name, text, bytes);
     if (last)
         json_end(&table->json);
-    if (last && table->format == TABLE_LINES)
+    if (last && table->format >= TABLE_LINES)
         putc('\n', table->out);
 }
 
@@ -387,7 +402,7 @@ static void put_cell(struct table *table, enum kind kind, const char *text, size
 
     if (table->format == TABLE_ALIGNED) {
         aligned_put(table, kind, text, bytes);
-    } else if (table->format == TABLE_JSON || table->format == TABLE_LINES) {
+    } else if (table->format >= TABLE_JSON) {
         json_put(table, kind, text, bytes, last);
     } else {
         if (!table->rows && !table->filled)
@@ -427,6 +442,7 @@ void table_integer(struct table *table, int64_t value)
 void table_real(struct table *table, double value)
 {
     char digits[JSON_DIGITS];
+    bool json = table->format >= TABLE_JSON;
 
     /* JSON cannot express infinity and nan */
     if ((table->format == TABLE_JSON || table->format == TABLE_LINES) && !isfinite(value))
@@ -438,7 +454,9 @@ void table_real(struct table *table, double value)
 void table_blob(struct table *table, const void *bytes, size_t count)
 {
     const unsigned char *p = bytes;
-    char *text = malloc(count * 2 + 1);
+    bool arrays = table->format == TABLE_ARRAYS;
+    char *text = malloc(count * 2 + sizeof "{'hex':''}");
+    char *end = text + sprintf(text, arrays ? "{\"hex\":\"" : "");
 
     for (size_t i = 0; i < count; i++)
         sprintf(text + i * 2, "%02x", p[i]);
@@ -467,7 +485,7 @@ bool table_close(struct table *table)
     } else if (table->format == TABLE_JSON) {
         json_end(&table->json);
         putc('\n', table->out);
-    } else if (table->format != TABLE_LINES && !table->rows) {
+    } else if (table->format < TABLE_LINES && !table->rows) {
         plain_head(table);
     }
     ok = !ferror(table->out);

@@ -13,7 +13,10 @@
  * TABLE_TSV       a line of names, then a line per row; NULL is the empty cell
  * TABLE_CSV       the same by RFC 4180: NULL is an empty cell, an empty text ""
  * TABLE_SAFE_CSV and an apostrophe before a cell that a spreadsheet would read as a formula
- * TABLE_JSON      an array of one object per row TABLE_LINES     an object per row, each on a line
+ * TABLE_JSON      an array of one object per row
+ * TABLE_LINES     an object per row, each on a line
+ * TABLE_ARRAYS    an array of the names, then an array per row, each on a line; a blob
+ *                 is {"hex": ...}
  *
  * Text comes from traced programs, so control characters are escaped: as \xNN, \t and \n in the
  * first two formats, as \uNNNN in JSON. CSV keeps them, unless it is printed on a terminal. */
@@ -25,7 +28,15 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum table_format { TABLE_ALIGNED, TABLE_TSV, TABLE_CSV, TABLE_SAFE_CSV, TABLE_JSON, TABLE_LINES };
+enum table_format {
+    TABLE_ALIGNED,
+    TABLE_TSV,
+    TABLE_CSV,
+    TABLE_SAFE_CSV,
+    TABLE_JSON,
+    TABLE_LINES,
+    TABLE_ARRAYS,
+};
 
 /* Return TABLE_JSON if JSON, otherwise TABLE_ALIGNED for a terminal and TABLE_TSV for anything
  * else. */

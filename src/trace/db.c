@@ -596,6 +596,11 @@ bool db_complete(const char *sql)
     return sqlite3_complete(sql);
 }
 
+int query_parameters(struct query *query)
+{
+    return query ? sqlite3_bind_parameter_count(query->statement) : 0;
+}
+
 void query_bind_integer(struct query *query, int parameter, int64_t value)
 {
     if (query)

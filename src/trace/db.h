@@ -106,6 +106,9 @@ void db_retry(struct db *db);
 /* Does SQL end with a ';' that is not inside a string or a comment? */
 bool db_complete(const char *sql);
 
+/* The number of the query's parameters. */
+int query_parameters(struct query *query);
+
 /* Parameters count from 1. TEXT is copied. */
 void query_bind_integer(struct query *query, int parameter, int64_t value);
 void query_bind_text(struct query *query, int parameter, const char *text);
