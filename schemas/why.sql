@@ -82,7 +82,7 @@ WINDOW guard AS (PARTITION BY m.code_id, g.kind, g.source)
 ORDER BY r.compile_id, COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.cache_entry_id, r.rowid LIMIT 20000;
 
 -- name: histories
--- What the sources that decided recompiles were: before the first, of which the oldest entry knows, then at each. Behind
+-- What the sources that decided recompiles were: before the first, of which the oldest entry knows, then at each; each value once. Behind
 -- "WITH causes AS (...)", the statement above, in whose order `place` is that of the last cause that decided. A recompile counts for
 -- a source once, however many older entries it failed in and by whichever kind of guard; an expression that was wanted is no value.
 -- Where the guard that decided is not known, the first one that failed when all were checked again stands for it.
@@ -116,8 +116,8 @@ value AS (
                                substr(actually, length(source) + 4), actually) FROM cut WHERE nth = 1),
 changed AS (
     SELECT *, ROW_NUMBER() OVER (PARTITION BY history ORDER BY place) AS nth
-    FROM (SELECT *, LAG(value) OVER (PARTITION BY history ORDER BY place) IS NOT value AS changes FROM value WHERE value IS NOT NULL)
-    WHERE changes),
+    FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY history, value ORDER BY place) AS time FROM value WHERE value IS NOT NULL)
+    WHERE time = 1),
 said AS (
     SELECT history, '[' || group_concat(json_quote(CAST(value AS TEXT)), ', ') || ']' AS "values",
            group_concat(CASE WHEN nth <= 12 THEN substr(value, 1, 70) WHEN nth = 13 THEN '…' END, ', ') AS text

@@ -164,6 +164,11 @@ static bool is_when(const struct remedy_rule *rule, const struct remedy_facts *f
     }
 }
 
+static bool may_compute(enum remedy_use use)
+{
+    return use == USE_COUNTED || use == USE_KEY || use == USE_STORED;
+}
+
 static bool is_use(enum remedy_use use, const struct remedy_facts *facts)
 {
     enum remedy_use found;
@@ -176,7 +181,7 @@ static bool is_use(enum remedy_use use, const struct remedy_facts *facts)
     expression = expression_of(facts->cause.source);
     found = remedy_use_of(facts->line_text, expression ? expression : facts->cause.source);
     free(expression);
-    return found == use || (use == USE_COMPUTED && found == USE_COUNTED);
+    return found == use || (use == USE_COMPUTED && may_compute(found));
 }
 
 /* Is RULE about the event ON, and for this compiler and version? */

@@ -73,7 +73,7 @@ enum remedy_effort {
  * setting does not predict the remedy's effect. */
 enum remedy_effect { EFFECT_SAME, EFFECT_NONE };
 
-/* How a line of the program uses a number. */
+/* How a line of the program uses a number or a text. */
 enum remedy_use {
     USE_ANY,
     USE_COMPUTED, /* calculates with the number */

@@ -100,12 +100,15 @@ static bool is_sliced(const char *line, const char *at)
 static bool is_tested(const char *line, const char *at)
 {
     static const char *const words[] = {"if ", "elif ", "while ", "assert "};
-    const char *otherwise = strstr(line, " if ");
+    const char *condition = strstr(line, " if ");
+    const char *otherwise = condition ? strstr(condition, " else ") : NULL;
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strncmp(line, words[i], strlen(words[i])))
             return true;
-    return otherwise && otherwise < at;
+    if (!condition || condition > at)
+        return false;
+    return !otherwise || otherwise > at;
 }
 
 /* Does END, the text after an expression, begin with an operator that changes the expression in
@@ -132,11 +135,29 @@ static bool is_passed(const char *line, const char *start, const char *end)
            (*end == ',' || *end == ')');
 }
 
+/* The bracket that ends "table[n]", where n is from START to END; NULL: it is no whole key. */
+static const char *key_end(const char *line, const char *start, const char *end)
+{
+    const char *open = open_before(line, start);
+    bool subscript = open && *open == '[' && open > line && (in_name(open[-1]) || strchr(")]", open[-1]));
+
+    end += strspn(end, " ");
+    if (!subscript || open + 1 + strspn(open + 1, " ") != start)
+        return NULL;
+    return *end == ']' ? end : NULL;
+}
+
+static bool is_assigned(const char *end)
+{
+    end += strspn(end, " ");
+    return end[0] == '=' && end[1] != '=';
+}
+
 enum remedy_use remedy_use_of(const char *line, const char *expression)
 {
     const char *name = last_name(expression);
     const char *at = find_name(line, name);
-    const char *start;
+    const char *start, *key;
 
     if (!*at) {
         char *requoted = strdup(name);
@@ -154,5 +175,8 @@ enum remedy_use remedy_use_of(const char *line, const char *expression)
         return USE_SLICED;
     if (is_tested(line, at))
         return USE_TESTED;
+    key = key_end(line, start, at + strlen(name));
+    if (key)
+        return is_assigned(key + 1) ? USE_STORED : USE_KEY;
     return is_passed(line, start, at + strlen(name)) ? USE_PASSED : USE_COMPUTED;
 }

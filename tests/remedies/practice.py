@@ -912,4 +912,71 @@ PRACTICE = {
         },
         "best": ["true"],
     },
+    "column_views": {
+        "function": "weighted",
+        "subject": "views with other strides",
+        "fixes": {"clone": {"setting": None, "names": ["dynamic stride"]}},
+        "best": ["clone"],
+    },
+    "table_of_scales": {
+        "function": "Block.forward",
+        "subject": "many modules of one class",
+        "fixes": {
+            "buffer": {"setting": None, "names": ["looked up"]},
+            "isolate": {"setting": "isolate_recompiles=True@Block", "names": ["many functions"]},
+        },
+        "best": ["buffer"],
+        "never": ["tensor=L['self'].theta@Block.forward"],
+    },
+    "outputs_dict": {
+        "function": "stage",
+        "subject": "dict keys",
+        "fixes": {"return": {"setting": None, "names": ["store outside"]}},
+        "best": ["return"],
+    },
+    "chunked_loss": {
+        "function": "chunk_loss",
+        "subject": "varying lengths",
+        "fixes": {
+            "dynamic": {"setting": "dynamic=True@chunk_loss", "names": ["dynamic shapes"]},
+            "mark": {"setting": "maybe_mark_dynamic=L['logits'][0]@chunk_loss maybe_mark_dynamic=L['labels'][0]@chunk_loss",
+                     "names": ["dynamic dimension"]},
+        },
+        "best": ["dynamic", "mark"],
+    },
+    "masked_assignment": {
+        "function": "policy_loss",
+        "subject": "boolean masks",
+        "fixes": {
+            "capture": {"setting": "config.capture_dynamic_output_shape_ops=True", "names": ["capture shapes"]},
+            "where": {"setting": None, "names": ["capture shapes"]},
+        },
+        "best": ["capture", "where"],
+    },
+    "reference_model": {
+        "function": "Model.forward",
+        "subject": "several models of one class",
+        "fixes": {
+            "dynamic": {"setting": "dynamic=True@Model", "names": ["dynamic dimension"]},
+            "mark": {"setting": "mark_dynamic=L['tokens'][1]@Model.forward", "names": ["dynamic dimension"]},
+        },
+        "best": ["dynamic", "mark"],
+    },
+    "patch_positions": {
+        "function": "Patches.forward",
+        "subject": "varying image sizes",
+        "fixes": {
+            "dynamic": {"setting": "dynamic=True@Patches", "names": ["dynamic shapes"]},
+            "mark": {"setting": "maybe_mark_dynamic=L['latent'][2]@Patches.forward maybe_mark_dynamic=L['latent'][3]@Patches.forward",
+                     "names": ["dynamic dimension"]},
+            "outside": {"setting": None, "names": []},
+        },
+        "best": ["dynamic", "mark"],
+    },
+    "frozen_inputs": {
+        "function": "clipped",
+        "subject": "frozen parameters",
+        "fixes": {"detach": {"setting": None, "names": ["requires_grad"]}},
+        "best": ["detach"],
+    },
 }

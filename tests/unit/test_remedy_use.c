@@ -28,7 +28,20 @@ int main(void)
     use_is("made", "made", USE_COMPUTED);
     use_is("y = f(x, 2 * n)", "n", USE_COMPUTED);
     use_is("y = x[:, 0] * n", "n", USE_COMPUTED);
-    use_is("y = x[n]", "n", USE_COMPUTED);
+    use_is("y = x[n]", "n", USE_KEY);
+    use_is("y = table[ self.theta ] * 2", "self.theta", USE_KEY);
+    use_is("y = self.tables()[theta]", "theta", USE_KEY);
+    use_is("y = a if b == 1 else table[self.theta]", "self.theta", USE_KEY);
+    use_is("return table[theta] == 1", "theta", USE_KEY);
+    use_is("y = table[theta, 0]", "theta", USE_COMPUTED);
+    use_is("y = table[-theta]", "theta", USE_COMPUTED);
+    use_is("y = [theta]", "theta", USE_COMPUTED);
+    use_is("y = (1, [theta])", "theta", USE_COMPUTED);
+    use_is("y = table[theta", "theta", USE_COMPUTED);
+    use_is("state[name] = x.sum()", "name", USE_STORED);
+    use_is("state[name]=x", "name", USE_STORED);
+    use_is("state['a'][name] = x", "name", USE_STORED);
+    use_is("if state[name] == x", "name", USE_TESTED);
     use_is("at = torch.arange(3) + self.size", "self.kv.cache.size", USE_COMPUTED);
     use_is("if scale > 1.0", "scale", USE_TESTED);
     use_is("elif x.sum() and scale", "scale", USE_TESTED);
@@ -36,10 +49,13 @@ int main(void)
     use_is("assert n", "n", USE_TESTED);
     use_is("y = a if n else b", "n", USE_TESTED);
     use_is("y = n if a else b", "n", USE_COMPUTED);
+    use_is("y = b if a else 2 * n", "n", USE_COMPUTED);
+    use_is("y = b if a else c if n else d", "n", USE_COMPUTED); /* only the first condition is read */
+    use_is("y = [a for a in b if a > n]", "n", USE_TESTED);
     use_is("scores = q @ keys[:position + 1].t()", "position", USE_SLICED);
     use_is("y = x[f(a)[0]:n, 1]", "n", USE_SLICED);
     use_is("y = x[max(n, 2):]", "n", USE_SLICED);
-    use_is("y = x[n][1:2]", "n", USE_COMPUTED);
+    use_is("y = x[n][1:2]", "n", USE_KEY);
     use_is("for i in range(1, n)", "n", USE_SLICED);
     use_is("for i in my_range(1, n + 1)", "n", USE_COMPUTED);
     use_is("return F.dropout(x, p)", "p", USE_PASSED);
