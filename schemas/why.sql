@@ -153,6 +153,7 @@ ORDER BY k.recompiles + k.refused DESC, k.place LIMIT 1000;
 --   items       other items of the same list changed with this one
 --   longer      a length of one and the same object was greater each time
 --   momentum    the momentum of an optimizer changed with this one
+--   rate        the learning rate of an optimizer, a number, changed with this length
 WITH ours AS MATERIALIZED (
     SELECT compile_id, cache_entry_id, outcome, start_ns FROM compile WHERE code_id IN (SELECT value FROM json_each(?1)) LIMIT 10000),
 mine AS MATERIALIZED (
@@ -245,6 +246,10 @@ item AS MATERIALIZED (
 longer AS MATERIALIZED (
     SELECT COUNT(*) FROM mine WHERE ?3 = 'length' AND expected NOT GLOB '*[^0-9]*' AND actual NOT GLOB '*[^0-9]*'
     HAVING COUNT(DISTINCT actual) > 1 AND MIN(CAST(actual AS INTEGER) - CAST(expected AS INTEGER)) > 0),
+rate AS MATERIALIZED (
+    SELECT MIN(r.source) AS source
+    FROM (SELECT DISTINCT compile_id FROM mine LIMIT 1000) m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
+    WHERE ?3 = 'length' AND r.aspect = 'value' AND r.source GLOB '*[[]''lr'']' AND length(r.source) < 200 HAVING COUNT(*) > 0),
 flag AS MATERIALIZED (
     SELECT DISTINCT r.source
     FROM (SELECT DISTINCT compile_id FROM mine LIMIT 1000) m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
@@ -290,6 +295,7 @@ UNION ALL SELECT 'flags', group_concat(source, ', '), NULL FROM flag HAVING COUN
 UNION ALL SELECT 'integers', group_concat(source, ', '), NULL FROM integer HAVING COUNT(*) > 1
 UNION ALL SELECT 'items', MIN(substr(list, 1, length(list) - 1)), NULL FROM item HAVING COUNT(*) > 1
 UNION ALL SELECT 'longer', NULL, NULL FROM longer WHERE (SELECT addresses <= 1 FROM objects)
+UNION ALL SELECT 'rate', source, NULL FROM rate
 UNION ALL SELECT 'momentum', MIN(source), NULL FROM beside WHERE source GLOB '*[[]''betas'']*' OR source GLOB '*[[]''momentum'']'
     HAVING COUNT(*) > 0;
 

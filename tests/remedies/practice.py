@@ -973,6 +973,22 @@ PRACTICE = {
         },
         "best": ["dynamic", "mark"],
     },
+    "momentum_schedule": {
+        "function": "SGD.step",
+        "subject": "optimizer wrapped by a scheduler",
+        "fixes": {
+            "both": {"setting": None, "names": ["first step and rate"]},
+            "first": {"setting": None, "names": []},
+            "tensor": {"setting": "tensor=L['self'].param_groups[0]['lr']@SGD.step", "names": ["learning rate"]},
+        },
+        "best": ["both"],
+    },
+    "momentum_state": {
+        "function": "SGD.step",
+        "subject": "state made in the first step",
+        "fixes": {"first": {"setting": None, "names": ["first step"]}},
+        "best": ["first"],
+    },
     "frozen_inputs": {
         "function": "clipped",
         "subject": "frozen parameters",
