@@ -130,7 +130,7 @@ static void frames_put(const struct report *report, const struct facts_to *to)
     const char *later = is_later ? " (single frames are stored at the end)" : "";
     char frames[TABLE_HUMAN] = "not known yet";
     char human[TABLE_HUMAN];
-    char open[TEXT_BYTES] = "";
+    char open[TABLE_HUMAN + 32] = "";
     char text[TEXT_BYTES];
 
     if (report->frames >= 0)
