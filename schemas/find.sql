@@ -4,7 +4,8 @@
 -- The functions that the name ?1 means, by the first way to read it (`way`, in the order below) that finds any: a compile's
 -- label, such as 0/1 or torch's 0/1_1; a qualified name or its last part; FUNC@LINE, the resume function of FUNC after that
 -- line; FILE:LINE, or the function above that line; a GLOB. Code made by a compiler has the name of what it was made from,
--- so it is not meant. Torch makes some resume functions twice and runs one.
+-- so it is not meant. The functions of graphs are all called `forward`: a function of the program with that name comes first.
+-- Torch makes some resume functions twice and runs one.
 WITH parts AS (SELECT ?1 AS name, rtrim(?1, '0123456789') AS head),
 split AS (
     SELECT name, CAST(substr(name, length(head) + 1) AS INTEGER) AS line, name GLOB '*[*?[]*' AS is_glob,
@@ -21,15 +22,15 @@ asked AS MATERIALIZED (
 meant AS (
     SELECT f.*, CASE
         WHEN is_label AND f.code_id IN (SELECT code_id FROM compile WHERE label = ?1) THEN 1
-        WHEN f.qualname = name THEN 2
+        WHEN f.qualname = name THEN iif(f.filename GLOB '<eval_with_key>.*', 4, 2)
         WHEN substr(f.qualname, -length(name) - 1) = '.' || name THEN 3
-        WHEN f.qualname = rest THEN 4
-        WHEN substr(f.qualname, -length(rest) - 1) = '.' || rest THEN 5
+        WHEN f.qualname = rest THEN 5
+        WHEN substr(f.qualname, -length(rest) - 1) = '.' || rest THEN 6
         WHEN f.filename = file OR substr(f.filename, -length(file) - 1) = '/' || file
-            THEN CASE f.first_line WHEN line THEN 6 WHEN above THEN 7 END
-        WHEN is_glob AND f.qualname GLOB name THEN 8
-        WHEN is_glob AND f.qualname GLOB '*.' || name THEN 9
-        WHEN is_glob AND f.filename GLOB name THEN 10 END AS way
+            THEN CASE f.first_line WHEN line THEN 7 WHEN above THEN 8 END
+        WHEN is_glob AND f.qualname GLOB name THEN 9
+        WHEN is_glob AND f.qualname GLOB '*.' || name THEN 10
+        WHEN is_glob AND f.filename GLOB name THEN 11 END AS way
     FROM functions f, asked
     WHERE f.kind IS NOT 'compiled'),
 first AS (SELECT *, MIN(way) OVER () AS first_way FROM meant WHERE way IS NOT NULL ORDER BY code_id)

@@ -73,6 +73,19 @@ def test_wrong_words_are_one_line(run, path):
     assert done.returncode == 1 and "several functions" in done.stdout
 
 
+def test_a_name_means_the_programs_function_before_the_code_of_a_graph(run, path):
+    # torch and dyntrace.compile name the function of each graph `forward`
+    db = sqlite3.connect(path)
+    db.executescript("""INSERT INTO code(code_id, process_id, filename, qualname, first_line, kind) VALUES
+        (7, 1, '/a/app.py', 'forward', 40, 'function'), (8, 1, '<eval_with_key>.1', 'forward', 4, 'function'), (9, 1, '<eval_with_key>.3', 'only', 4, 'function');
+        INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (7, 1, 10, 10, 0), (8, 1, 10, 10, 0), (9, 1, 10, 10, 0);
+        INSERT INTO frame VALUES (9, 1, 1, 7, 0, 0, 7000, 7010, NULL, 0), (10, 1, 1, 8, 0, 0, 8000, 8010, NULL, 0), (11, 1, 1, 9, 0, 0, 9000, 9010, NULL, 0);""")
+    db.close()
+    assert json.loads(run("tree", "forward", path, "--json").stdout)["function"]["filename"] == "/a/app.py"
+    for name in "only", "<eval_with_key>.1:4":
+        assert json.loads(run("tree", name, path, "--json").stdout)["function"]["filename"].startswith("<eval_with_key>.")
+
+
 def test_a_trace_without_frames_says_which_it_has(run, record):
     words = ["-c", "import json\ndef f(): return json.dumps({})\nf()"]
     done = run("tree", "f", record(words, "--frames", "user").path)
