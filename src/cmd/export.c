@@ -47,8 +47,8 @@ static struct {
     bool force, safe_csv, frames;
 } given = {.format = -1};
 
-/* X(name, function that writes it, does --table mean something?, bytes that a frame takes at least).
- * The size of folded stacks is known only once they are folded. */
+/* X(name, function that writes it, does --table mean something?, the least bytes of a frame). The
+ * size of folded stacks is known only once they are folded. */
 /* clang-format off */
 #define FORMATS(X) \
     X(perfetto, chrome_put, false, 80) X(chrome, chrome_put, false, 80) \
