@@ -41,6 +41,11 @@ static const struct option options[] = {
              "all `views`"},
     {"json", .read = option_flag, .to = &given.json,
      .help = "an array of objects instead of a table or TSV"},
+    {"arrays", .read = option_flag, .to = &given.arrays,
+     .help = "JSON for a program that reads row by row: a line with the array of the column names, "
+             "then an array for each row; a blob is an object with its `hex`"},
+    {"bind", .value = "JSON", .read = option_text, .to = &given.bind,
+     .help = "an array, such as '[\"f\", 3]': the values of the query's parameters ?1, ?2, ..."},
     TABLE_WIDE_OPTION,
     {"no-header", .read = option_flag, .to = &given.headless, .help = "no line of column names"},
     {"then", .value = "QUERY", .read = option_text, .to = &given.then,
@@ -52,8 +57,8 @@ static const struct option options[] = {
 struct session {
     struct db *db; /* owned */
     enum table_format format;
-    /* owned, for the prompt. pending: the lines of an unfinished statement; history: the history
-     * file, or NULL. */
+    const char *bind; /* borrowed: values of parameters, or NULL */
+    /* owned, of the prompt: lines of an unfinished statement; the file, or NULL */
     char *pending, *history;
 };
 
@@ -85,8 +90,50 @@ static bool result_print(struct session *session, struct query *query)
     return out_flush() && ok && !db_failed(session->db);
 }
 
-/* Run the statements of SQL, up to the first that fails. A line that begins with a dot is a
- * command. Returns false if one failed. */
+static enum table_format format_given(void)
+{
+    return given.arrays ? TABLE_ARRAYS : table_format(stdout, given.json);
+}
+
+/* Bind the parameters of QUERY to those of BIND, a JSON array; NULL: none is given. False: they do
+ * not fit, which has been reported. */
+static bool values_bind(struct db *db, struct query *query, const char *bind)
+{
+    int wanted = query_parameters(query);
+    int count = 0;
+    bool is_array = true; /* members of an object have names as keys, any other value has none */
+    struct query *values;
+
+    if (!bind)
+        return true;
+    values =
+        db_query(db, "SELECT typeof(key), value FROM json_each(iif(json_valid(?1), ?1, 'null'))");
+    query_bind_text(values, 1, bind);
+    while (query_step(values)) {
+        is_array = is_array && !strcmp(query_text(values, 0, NULL), "integer");
+        query_bind_column(query, ++count, values, 1);
+    }
+    query_close(values);
+    if (!is_array)
+        say_error("sql: --bind %.100s: not a JSON array", bind);
+    else if (count != wanted)
+        say_error("sql: the query has %d parameter%s, and the values given are %d", wanted,
+                  wanted == 1 ? "" : "s", count);
+    return is_array && count == wanted;
+}
+
+/* May QUERY be run as --arrays and --bind have it? FIRST: of several statements. False: the error
+ * has been reported. */
+static bool statement_takes(struct session *session, struct query *query, bool first)
+{
+    if (first || !(given.arrays || session->bind))
+        return values_bind(session->db, query, session->bind);
+    say_error("sql: one statement at a time, please: --arrays and --bind are for one");
+    return false;
+}
+
+/* Run every statement of SQL, up to the first that fails. A line that begins with a dot is a
+ * command. */
 static bool sql_run(struct session *session, const char *sql)
 {
     bool first = true, ok = true;
@@ -363,13 +410,15 @@ static int query_files(char **files, const char *text)
     if (!traces.given && given.then) {
         say_error("sql: --then is for the rows of several traces");
     } else if (traces.given) {
-        if (text || (text = typed = stdin_read()))
+        if (text || (text = typed = stdin_resolve()))
             status = query_traces(&traces, text);
     } else if ((session.db = given.list
                                  ? db_scratch("sql", "")
                                  : db_open(traces.paths.count ? traces.paths.at[0] : NULL))) {
         prompt_catch();
-        if (!text && !given.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
+        bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+        bool for_program = given.json || given.arrays;
+        if (!text && !for_program && terminal) {
             run_prompt(&session);
             status = 0;
         } else if (text || (text = typed = stdin_resolve())) {
@@ -383,17 +432,7 @@ static int query_files(char **files, const char *text)
     return status;
 }
 
-/* Return "; did you mean hot-functions?" for the unknown query NAME, or ";" if no query is
- * like it. */
-static const char *query_question(struct near *near, const char *name)
-{
-    *near = near_begin(name);
-    for (int i = 0; i < schema_query_count; i++)
-        near_offer(near, schema_queries[i].name);
-    return near_question(near, ";");
-}
-
-/* Print the SQL called NAME. Returns the exit status. */
+/* Print the SQL called NAME. The exit status. */
 static int text_print(const char *name)
 {
     const char *text = sql_text(name);
@@ -430,8 +469,8 @@ static int sql_main(int count, char **operands)
         return 2;
     if (asked)
         operands[count - 1] = NULL;
-    status = query_files(operands, given.list ? ".queries" : named ? named : text);
-    free(named);
+    status = query_files(operands, given.list ? ".queries" : sql);
+    free(sql);
     return status;
 }
 

@@ -51,7 +51,7 @@ struct table {
     uint64_t rows;
     bool headless, alarm;
     bool terminal;    /* `out` is a terminal: escape CSV too */
-    struct json json; /* for TABLE_JSON and TABLE_LINES */
+    struct json json; /* for TABLE_JSON, TABLE_LINES and TABLE_ARRAYS */
 
     /* The members below are for TABLE_ALIGNED. */
     LIST(struct cell) cells; /* cells of the kept rows and of the current row */
@@ -444,8 +444,11 @@ void table_real(struct table *table, double value)
     char digits[JSON_DIGITS];
     bool json = table->format >= TABLE_JSON;
 
-    /* JSON cannot express infinity and nan */
-    if ((table->format == TABLE_JSON || table->format == TABLE_LINES) && !isfinite(value))
+    /* JSON cannot express infinity and nan, but readers of arrays take a number that is too
+     * large for a double */
+    if (!isfinite(value) && table->format == TABLE_ARRAYS)
+        table_json(table, value > 0 ? "9e999" : "-9e999");
+    else if (!isfinite(value) && json)
         table_null(table);
     else
         put_cell(table, NUMBER, digits, strlen(json_digits(digits, value)));
@@ -459,8 +462,9 @@ void table_blob(struct table *table, const void *bytes, size_t count)
     char *end = text + sprintf(text, arrays ? "{\"hex\":\"" : "");
 
     for (size_t i = 0; i < count; i++)
-        sprintf(text + i * 2, "%02x", p[i]);
-    put_cell(table, TEXT, text, count * 2);
+        end += sprintf(end, "%02x", p[i]);
+    end += sprintf(end, arrays ? "\"}" : "");
+    put_cell(table, arrays ? JSON : TEXT, text, (size_t)(end - text));
     free(text);
 }
 

@@ -81,6 +81,8 @@ enum remedy_use {
     USE_TESTED,   /* branches on the number */
     USE_SLICED,   /* slices by the number, or loops over a range up to it */
     USE_PASSED,   /* passes the number unchanged to a function */
+    USE_KEY,      /* looks something up under the number, table[n], which may be calculating too */
+    USE_STORED,   /* stores something under the number, table[n] = ...; may be calculating too */
 };
 
 /* Return how LINE of the program uses EXPRESSION. Returns USE_ANY if EXPRESSION is not in LINE, or

@@ -63,8 +63,9 @@ static const struct named whens[] = {
 };
 
 static const struct named uses[] = {
-    {"computed", USE_COMPUTED}, {"counted", USE_COUNTED}, {"tested", USE_TESTED},
-    {"sliced", USE_SLICED},     {"passed", USE_PASSED},   {"key", USE_KEY},
+    {"computed", USE_COMPUTED}, {"counted", USE_COUNTED},
+    {"tested", USE_TESTED},     {"sliced", USE_SLICED},
+    {"passed", USE_PASSED},     {"key", USE_KEY},
     {"stored", USE_STORED},     {NULL, 0},
 };
 

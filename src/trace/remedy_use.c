@@ -1,4 +1,4 @@
-/* trace/remedy_use.c -- how a line of the program uses a number. See trace/remedy.h.
+/* trace/remedy_use.c -- how a line of the program uses a number or a text. See trace/remedy.h.
  *
  * Only the text of the line is looked at. */
 #include <ctype.h>
@@ -139,7 +139,8 @@ static bool is_passed(const char *line, const char *start, const char *end)
 static const char *key_end(const char *line, const char *start, const char *end)
 {
     const char *open = open_before(line, start);
-    bool subscript = open && *open == '[' && open > line && (in_name(open[-1]) || strchr(")]", open[-1]));
+    bool subscript =
+        open && *open == '[' && open > line && (in_name(open[-1]) || strchr(")]", open[-1]));
 
     end += strspn(end, " ");
     if (!subscript || open + 1 + strspn(open + 1, " ") != start)

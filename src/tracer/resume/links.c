@@ -35,8 +35,8 @@ static int find_variable(PyCodeObject *code, PyObject *name, bool cell)
     return -1;
 }
 
-/* Return VALUE, which was in the stack slot NAME, or an iterator over VALUE. In CPython 3.15 a list
- * or tuple can be iterated without an iterator; the slot above then holds the index. Steals VALUE;
+/* Return VALUE, which was in the stack slot NAME, or an iterator over VALUE. A newer CPython
+ * iterates a list or tuple without an iterator; the slot above then holds the index. Steals VALUE;
  * returns a new reference. */
 static PyObject *with_position(compat_frame *frame, PyObject *name, PyObject *value)
 {
@@ -228,7 +228,7 @@ static void place_cell(compat_frame *frame, PyCodeObject *code, int free)
         return;
     compat_drop_local(frame, at);
     compat_give_local(frame, at, Py_XNewRef(compat_local(frame, free)));
-    /* Up to 3.12 both stay: f_locals finds the same cell under both, so writing both from one dict
+    /* An older CPython keeps both: f_locals finds the same cell under both, so writing both from one dict
      * changes nothing. Later f_locals must find each name once. */
     if (COMPAT_FREE_MAY_BE_NULL)
         compat_drop_local(frame, free);
