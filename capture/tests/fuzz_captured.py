@@ -43,6 +43,7 @@ from evaluator import Runner  # noqa: E402
 BATCH = 20      # seeds of one process
 DEEP = 3        # foreign() inside foreign()
 THREADS = 6     # at a time
+JUMPS = 5       # back to a function's first line, by one act: each may double the arrays that it made
 CONTROLS = 5    # runs in which a batch that failed may fail without dyntrace
 # A batch has the acts of one of these, and those of none. CPython ends by a signal when threads and greenlets run while trace
 # functions come and go: 7 of 10 batches of a control did with 3.12.1, 2 of 10 with 3.13.0.
@@ -315,8 +316,9 @@ def play(seeds, without, only, control):
         return trace
 
     def jumping(frame, event, argument):
-        code = frame.f_code
-        if event == "line" and code.co_filename == FILE and not code.co_flags & inspect.CO_GENERATOR and chance(0.05):
+        code, left = frame.f_code, getattr(state, "jumps", 0)
+        if event == "line" and left and code.co_filename == FILE and not code.co_flags & inspect.CO_GENERATOR and chance(0.05):
+            state.jumps = left - 1
             with contextlib.suppress(ValueError):
                 frame.f_lineno = frame.f_code.co_firstlineno
         return jumping
@@ -361,7 +363,7 @@ def play(seeds, without, only, control):
     def act_compile(): call(compiled(now["f"], backend=chooser.choice(["eager", backend])))
     def act_callback(): set_callback(chooser.choice([None, False, cut, whole]))
     def act_settrace(): sys.settrace(chooser.choice([None, trace]))
-    def act_jump(): sys.settrace(jumping)
+    def act_jump(): state.jumps = JUMPS; sys.settrace(jumping)
     def act_setprofile(): sys.setprofile(chooser.choice([None, lambda *args: None, lambda frame, *args: frame.f_locals and None]))
     def act_deep(): quiet(deep, chooser.choice([50, 150, 400]))
     def act_signal(): signal.raise_signal(signal.SIGUSR1)
