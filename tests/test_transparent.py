@@ -187,8 +187,8 @@ PURE = {"plain", "arguments", "method", "generator", "for", "coroutine", "map", 
 @pytest.mark.newest_too
 def test_the_recursion_limit_is_where_it_was(dyntrace, tmp_path, python):
     """RecursionError where it was. 3.12 and 3.13 also count C calls, and a frame called from C twice: with any PEP 523 hook all frames
-    are; what we give back for them makes some recursions through C end later, never sooner. 3.15 counts a specialised call of a
-    class twice."""
+    are; what we give back for them makes some recursions through C end later, never sooner. 3.15, and 3.14 in its later releases,
+    count a specialised call of a class twice."""
     words = [python, PROGRAMS / "run_limits.py"]
     alone, recorded = [subprocess.run([*map(str, before), *map(str, words)], capture_output=True, text=True)
                        for before in ([], [dyntrace, "run", "-o", tmp_path / "t.db"])]
@@ -196,7 +196,8 @@ def test_the_recursion_limit_is_where_it_was(dyntrace, tmp_path, python):
     pairs = list(zip(alone.stdout.splitlines(), recorded.stdout.splitlines(), strict=True))
     for before, after in pairs:
         kind, depth, *error = before.split()
-        if kind in PURE or version_of(python) not in ("3.12", "3.13") and (kind, version_of(python)) != ("init", "3.15"):
+        exact = version_of(python) not in ("3.12", "3.13") and (kind, version_of(python)) not in (("init", "3.14"), ("init", "3.15"))
+        if kind in PURE or exact:
             assert before == after
         else:
             assert after.split()[::2] == before.split()[::2] and after.split()[2:] == error and int(after.split()[1]) >= int(depth)
@@ -408,8 +409,9 @@ def test_terminal_is_the_programs(both_on_terminal):
     assert alone == recorded and alone[0] == 0
 
 
-def test_the_interrupt_key_raises_keyboard_interrupt_once(both_on_terminal):
+def test_the_interrupt_key_raises_keyboard_interrupt_once(both_on_terminal, monkeypatch):
     """KeyboardInterrupt, once; the status says so."""
+    monkeypatch.setenv("PYTHONNODEBUGRANGES", "1")  # the key may come while print() has not returned yet, and a traceback marks the call
     program = f"import time\ntry:\n    {WAITS}\nfinally:\n    time.sleep(.2); print('cleaned up')"
     alone, recorded = both_on_terminal(["-c", program], [("ready\r\n", "\x03")])
     assert recorded[1] == alone[1] and "cleaned up" in "".join(recorded[1])
