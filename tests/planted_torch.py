@@ -153,6 +153,11 @@ BREAKS = [  # reason, torch, case, words
     ("Logger not supported for non-export cases. To avoid", "2.10.0", "hoist the logging", ["ignore_logger_methods"]),
     ("Unsupported Tensor.backward() call", "2.13.0", "call backward outside", []),
     ("Attempted to copy.deepcopy a tensor\n  Explanation: x", "2.13.0", "clone", ["Call .clone()", "line 14"]),
+    ("copy.deepcopy TensorVariable()", "2.7.1", "clone", []),
+    ("Unsupported method call\n  Explanation: x\n  Hint: Avoid calling `SGD.step` in your code.\n\n  Developer debug context: "
+     "call_method OptimizerVariable(SGD) step [] {}", "2.9.1", "optimizer", ["Make the call at line 14 outside of f"]),
+    ("Unsupported function call (delayed)\n  Explanation: x Reason: Dynamo does not support RNN, GRU, or LSTM. Set allow_rnn=True", "2.15.0",
+     "allow RNNs", ["allow_rnn = True"]),
     ("copy.deepcopy UserDefinedObjectVariable(Config)", "2.6.0", "copy before", ["Make the copy at line 14 before the call"]),
     ("Import failure\n  Explanation: Failure when attempting to import.", "2.13.0", "import before", ["Import at line 14 once"]),
     ("Attempted to wrap sparse Tensor\n  Explanation: x", "2.13.0", "sparse tensors", ["dense or as indices and values"]),

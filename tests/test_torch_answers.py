@@ -63,6 +63,11 @@ def needed(p, line, guards="TRUE"):
     ("EQUALS_MATCH", "G['made']", [0, 1, 2], "y = x * made", "move into a tensor", ["Set the global made once"]),
     ("EQUALS_MATCH", "L['text']", ["'a'", "'b'"], "ids = torch.tensor(list(text.encode()))", "text", ["Make the tensor of text before the call of f"]),
     ("EQUALS_MATCH", "L['mode']", ["'a'", "'b'"], "if mode == 'a':", "one value", []),
+    ("EQUALS_MATCH", "L['text']", ["'a'", "'b'"], "ids = tokens(text)", "text", []),
+    ("EQUALS_MATCH", "L['name']", ["'a'", "'b'"], "state[name] = x.sum()", "store outside", ["Return from f what it stores under name"]),
+    ("EQUALS_MATCH", "L['name']", ["'a'", "'b'"], "x = state[name]", "one value", []),
+    ("EQUALS_MATCH", "L['self'].theta", [1.5, 2.5], "x = x + TABLES[self.theta]", "looked up", ["Look up what is under self.theta"]),
+    ("EQUALS_MATCH", "L['self'].theta", [1.5, 2.5], "x = x + self.theta", "move into a tensor", []),
 ])
 def test_a_remedy_goes_by_the_line_that_needs_the_guard(torch, why, kind, source, values, line, name, words):
     p = torch()
@@ -71,6 +76,40 @@ def test_a_remedy_goes_by_the_line_that_needs_the_guard(torch, why, kind, source
     _, found = why(p.done())
     assert found["remedies"][0]["name"] == name
     assert all(word in found["remedies"][0]["text"] for word in words), found["remedies"][0]["text"]
+
+
+def test_a_number_that_cuts_a_tensor_is_masked_and_one_of_a_loop_is_not(torch, why):
+    for line, name in (("y = x[:top + 8]", "sliced number"), ("for i in range(top, 8)", "constant number"), ("y = x + top", "constant number")):
+        p = torch()
+        p.sequence("LAMBDA_GUARD", "L['top']", [4, 5, 6], template="L['top'] == %d")
+        p.db.execute("UPDATE guard SET expression = 'L[''top''] == ' || (3 + cache_entry_id)")
+        p.db.execute("UPDATE recompile_cause SET aspect = 'value', actual = substr(actual, -1), expected = substr(expected, -1)")
+        needed(p, line)
+        _, found = why(p.done())
+        assert found["remedies"][0]["name"] == name, (line, found["remedies"])
+
+
+@pytest.mark.parametrize("rate, name, words", [(0.09, "first step and rate", ["self.param_groups[0]['lr'] changed with it"]), (0.1, "first step", [])])
+def test_an_optimizers_state_is_made_before_its_step_is_compiled(torch, why, rate, name, words):
+    state, lr = "L['self'].state[list(L['self'].state.keys())[0]]", "L['self'].param_groups[0]['lr']"
+    p = torch(qualname="SGD.step")
+    guards = (("DICT_LENGTH", state, "?"), ("EQUALS_MATCH", lr, "?"))
+    p.compile(guards=guards)
+    other = [dict(guard=1, kind="EQUALS_MATCH", source=lr, expected="0.1", actual=str(rate), how="re-checked")] if rate != 0.1 else []
+    p.compile([dict(kind="DICT_LENGTH", source=state, expected="0", actual="1"), *other], guards=guards)
+    _, found = why(p.done(), "SGD.step")
+    assert found["remedies"][0]["name"] == name and "0, 1" in found["remedies"][0]["text"], found["remedies"]
+    assert all(word in found["remedies"][0]["text"] for word in words), found["remedies"][0]["text"]
+
+
+def test_a_value_that_comes_back_is_listed_once(torch, why):
+    p = torch()
+    for i, value in enumerate(("False", "True", "False", "True")):
+        older = [dict(guard=None, kind="GLOBAL_STATE", source="grad_mode", expected="True" if value == "False" else "False", actual=value)]
+        p.compile(older if i else [])
+    page, found = why(p.done())
+    assert found["histories"][0]["values"] == ["False", "True"] and found["histories"][0]["recompiles"] == 3
+    assert "ran with grad mode False, True: training" in page
 
 
 def test_the_line_is_that_of_another_guard_of_the_same_value(torch, why):

@@ -983,12 +983,6 @@ PRACTICE = {
         },
         "best": ["both"],
     },
-    "momentum_state": {
-        "function": "SGD.step",
-        "subject": "state made in the first step",
-        "fixes": {"first": {"setting": None, "names": ["first step"]}},
-        "best": ["first"],
-    },
     "frozen_inputs": {
         "function": "clipped",
         "subject": "frozen parameters",
