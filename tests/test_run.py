@@ -328,6 +328,8 @@ def test_a_setting_that_matched_nothing_is_an_error_when_the_program_has_ended(r
     assert query(tmp_path / "limits.db", "SELECT value FROM meta WHERE key = 'settings_unused'") == [("limit=3@h: matched nothing\n",)]
     assert "; without effect: limit=3@h: matched nothing" in subprocess.run([command_path(), "report", "limits.db"], capture_output=True, text=True,
                                                                             cwd=tmp_path, check=True).stdout
+    tree = subprocess.run([command_path(), "tree", "f", "limits.db"], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert tree.stderr == "dyntrace: limits.db: was recorded under --set limit=3@h; without effect: limit=3@h: matched nothing\n" and tree.stdout
 
 
 def test_settings_that_cannot_be_are_refused(run, tmp_path):

@@ -310,6 +310,7 @@ static int tree_main(int count, char **operands)
     if (!(tree.db = find_open(files)))
         return 2;
     doubts_say(tree.db, "the tree has what is stored so far", "there may be more");
+    doubts_say_settings(tree.db);
     found = find_code(tree.db, name, &tree.code, stdout, given.json);
     status = find_status(tree.db, found);
     if (found == FIND_ONE && !tree_make())
