@@ -29,7 +29,7 @@ SELECT process_id, ancestor_id, until_ns FROM up;
 -- functions: a row per code object with the function that it is: those with one file, name and first line are one
 -- function, in several processes or defined again, and function_id is the smallest code_id among them. A resume
 -- function is the rest of one after a graph break. is_own: of the program itself, by its file: not the standard library's, not an
--- installed package's, not generated: graphs and guards of torch, nor, in a process with torch, what it makes with exec (`<string>`),
+-- installed package's, not dyntrace's, not generated: graphs and guards of torch, nor, in a process with torch, what it makes with exec (`<string>`),
 -- unless the program itself came with -c.
 CREATE VIEW functions AS
 SELECT code_id, MIN(code_id) OVER (PARTITION BY filename, qualname, first_line) AS function_id, process_id, filename,
@@ -38,6 +38,7 @@ SELECT code_id, MIN(code_id) OVER (PARTITION BY filename, qualname, first_line) 
        kind IS 'resume' OR (kind IS NOT 'compiled' AND qualname GLOB $RESUME_GLOB) AS is_resume,
        NOT (filename GLOB '*/site-packages/*' OR filename GLOB '*/dist-packages/*' OR filename GLOB '*/lib*/python3.[0-9]*/*'
             OR filename GLOB '<frozen *' OR filename IN ('<dyntrace>', '<guard>', '<ptable>') OR filename GLOB '<eval_with_key>*'
+            OR filename GLOB '*/python/dyntrace/*.py'
             OR filename = '<string>' AND EXISTS (SELECT 1 FROM process p WHERE p.process_id = code.process_id
                                                  AND p.torch_version IS NOT NULL AND NOT instr(p.argv, '"-c"'))) AS is_own
 FROM code;
