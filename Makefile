@@ -228,7 +228,7 @@ install: all
 	$(INSTALL) -m 644 README.md SECURITY.md LICENSE $(DOCDIR)
 	$(INSTALL) -m 644 $(wildcard docs/*.md) $(DOCDIR)/docs
 	$(INSTALL) -m 644 capture/README.md $(DOCDIR)/capture
-	$(INSTALL) -m 644 $(wildcard examples/*.py) $(DOCDIR)/examples
+	$(INSTALL) -m 644 $(wildcard examples/*.py examples/*.ipynb) $(DOCDIR)/examples
 	$(INSTALL) -m 644 $(BUILD)/schemas/trace.sql $(BUILD)/schemas/views.sql $(DOCDIR)/schemas
 	$(INSTALL) -m 644 $(patsubst %,$(BUILD)/%,$(wildcard schemas/queries/*.sql)) $(DOCDIR)/schemas/queries
 

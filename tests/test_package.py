@@ -458,6 +458,21 @@ except capture.GraphBreak:
     dyntrace.reset()
 with dyntrace.record("t.db", force=True, values="types", argv=False, strict=True) as path:
     print(path, dyntrace.__version__)
+recorded: trace.Trace = path
+with dyntrace.open(path) as opened:
+    functions: trace.Rows[trace.Function] = opened.functions()
+    recompiles: trace.Rows[trace.Recompile] = opened.recompiles()
+    calls: list[trace.Call] = opened.calls("f", limit=3)
+    nanoseconds: int = functions[0].self_ns + calls[0].start_ns
+    reasons: list[str] = [recompile.why or "" for recompile in recompiles]
+    page: str = recorded.why() + opened.why("f")
+    count: int = opened.sql("SELECT COUNT(*) AS n FROM code WHERE first_line > ?", 3)[0].n
+    print(functions.df, functions.arrow, functions.columns[0].upper())
+    try:
+        opened.sql("deepest-stacks")
+    except trace.TraceError as error:
+        print(error)
+dyntrace.load_ipython_extension(None)
 """
 
 
@@ -531,6 +546,9 @@ def test_nothing_public_is_any(checked, public):
         ("dyntrace.types.GuardedCode((lambda: 0).__code__, chek_fn=None)", "chek_fn"),
         ("dyntrace.resume.split((lambda: 0).__code__, ofset=3)", "ofset"),
         ("dyntrace.explain(len)([]).graph_cout", "graph_cout"),
+        ('dyntrace.open("t.db").functions()[0].self_nss', "self_nss"),
+        ('dyntrace.open("t.db").calls(limt=3)', "limt"),
+        ('dyntrace.open("t.db").recompile()', "recompile"),
     ],
 )
 def test_misspelled_keywords_are_rejected(checked, line, word):

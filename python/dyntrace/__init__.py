@@ -1,6 +1,7 @@
 """dyntrace from inside a program: evaluate frames, compile functions, record what happens.
 
     dyntrace.record       record("trace.db"): a context manager that records this process
+    dyntrace.open         open("trace.db"): a trace that can be asked; for notebooks, too
     dyntrace.compile      capture a function's array operations as graphs; also explain, disable,
                           graph_break, register_array
     dyntrace.reset        forget every cache entry
@@ -12,6 +13,7 @@
     dyntrace.note         facts about a compile, for the trace
     dyntrace.resume       split a function in two, where compiled code ends and Python goes on
     dyntrace.graph        the graphs that dyntrace.compile makes
+    dyntrace.trace        traces and their rows, as dyntrace.open has them
     dyntrace.bytecode     questions about code objects
 
 `import dyntrace` alone is cheap: the C extension and the compiler are loaded at their first use.
@@ -28,7 +30,11 @@ from .record import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
+    from typing import Any
+
     from .capture import compile, disable, explain, graph_break, register_array
+    from .trace import Trace
 
     __version__: str
 
@@ -40,13 +46,25 @@ __all__ = [
     "disable",
     "explain",
     "graph_break",
+    "load_ipython_extension",
+    "open",
     "record",
     "register_array",
     "reset",
 ]
 
 # Public modules, loaded at their first use.
-_MODULES = ("bytecode", "capture", "eval_frame", "graph", "guards", "note", "resume", "types")
+_MODULES = (
+    "bytecode",
+    "capture",
+    "eval_frame",
+    "graph",
+    "guards",
+    "note",
+    "resume",
+    "trace",
+    "types",
+)
 
 
 def reset() -> None:
@@ -55,6 +73,40 @@ def reset() -> None:
     capture = sys.modules.get(__name__ + ".capture")
     if capture:
         capture.reset_names()
+
+
+def open(path: str | os.PathLike[str]) -> Trace:
+    """A trace that can be asked from Python, also while it is being recorded.
+
+        trace = dyntrace.open("trace.db")
+        trace.functions().df
+
+    Parameters
+    ----------
+    path
+        The trace. Nothing is written into it.
+
+    Raises
+    ------
+    dyntrace.trace.TraceError
+        There is no such file, or it is no trace that can be read. The message says why.
+    """
+    from .trace import _open
+
+    return _open(path)
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """Add the cell magic %%dyntrace: IPython's `%load_ext dyntrace` calls this.
+
+    Parameters
+    ----------
+    ipython
+        The shell.
+    """
+    from ._notebook import load
+
+    load(ipython)
 
 
 if not TYPE_CHECKING:  # hidden from type checkers, which would accept any name otherwise

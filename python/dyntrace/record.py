@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Literal
 
+    from .trace import Trace
+
 __all__ = ["record"]
 
 _said = False  # has the warning about joining another recording been given?
@@ -89,11 +91,12 @@ def record(
     values: Literal["all", "types", "off"] = "all",
     argv: bool = True,
     strict: bool = False,
-) -> Iterator[str | os.PathLike[str]]:
+) -> Iterator[Trace]:
     """Record every frame that this process evaluates inside the `with` block.
 
-        with dyntrace.record("trace.db"):
+        with dyntrace.record("trace.db") as trace:
             work()
+        print(trace.why())
 
     All threads of the main interpreter are recorded, and forked children. Programs that the process
     starts and sub-interpreters are not recorded: `dyntrace run` records both. Frames that were
@@ -117,8 +120,9 @@ def record(
 
     Yields
     ------
-    str or os.PathLike
-        path; or the path of the trace of the recording that the block has joined.
+    dyntrace.trace.Trace
+        The trace at path, or that of the recording that the block has joined. It can be asked after
+        the block, and within it about what was recorded until then. It stands for its path.
 
     Raises
     ------
@@ -126,14 +130,17 @@ def record(
         No trace could be made, or strict is true and the process is being recorded already. The
         message says why.
     """
-    trace = _native.native._active()
-    if trace:
-        _joined(path, trace, strict)
-        yield trace
+    active = _native.native._active()
+    from .trace import Trace  # before the block, which has no frame of ours
+
+    if active:
+        _joined(path, active, strict)
+        yield Trace(active)
         return
     import subprocess
 
     program = _program()
+    trace = Trace(path)
     command = [
         program,
         "collect",
@@ -166,7 +173,7 @@ def record(
             reasons.get(why) or _in_python(errors) or "the recording could not be started"
         )
     try:
-        yield path
+        yield trace
     finally:
         _native.native._stop()
         said, errors = collector.communicate()

@@ -1,0 +1,141 @@
+"""%%dyntrace, a cell magic of IPython: record a cell, then show what to look at first.
+
+    %load_ext dyntrace          calls dyntrace.load_ipython_extension(), which calls load()
+
+    %%dyntrace
+    work()
+
+IPython runs the cell: output, the last expression's value, magics and errors are the usual ones.
+
+Runs in: the kernel.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from . import _native
+from .record import record
+from .trace import Trace
+
+__all__ = ["load"]
+
+
+def load(ipython):
+    """Register the magic with IPYTHON."""
+    from IPython.core import magic_arguments
+    from IPython.core.error import UsageError
+    from IPython.display import display
+
+    argument = magic_arguments.argument
+
+    @magic_arguments.magic_arguments()
+    @argument("file", nargs="?", help="Keep the trace in this file. Default: a temporary one.")
+    @argument("-o", "--output", default="_dyntrace", help="The variable for the trace.")
+    @argument("-f", "--force", action="store_true", help="Replace an existing file.")
+    @argument("--values", choices=["all", "types", "off"], default="all", help="As in record().")
+    @argument("--no-argv", action="store_true", help="Keep no command lines.")
+    def dyntrace(line, cell):
+        """Record the frames of this cell, and show what to look at first.
+
+        The trace, a dyntrace.trace.Trace, is then in the variable _dyntrace. It can be asked:
+        _dyntrace.functions().df, _dyntrace.why("f"), _dyntrace.sql("SELECT ...")
+        """
+        given = magic_arguments.parse_argstring(dyntrace, line)
+        run = _prepare(ipython, cell)
+        active = _native.native._active()
+        if not run:
+            return
+        if active:
+            print("%%dyntrace: this process is being recorded already: the cell is in", active)
+            ipython.user_ns[given.output] = Trace(active)
+            run()
+            return
+        path, finish = (given.file, None) if given.file else _temporary()
+        options = {"force": given.force, "values": given.values, "argv": not given.no_argv}
+        try:
+            with record(path, **options) as trace:
+                run()
+        except RuntimeError as error:  # of the recording: IPython has shown those of the cell
+            raise UsageError(str(error).replace("force=True", "--force")) from None
+        if finish:
+            finish(trace)
+        ipython.user_ns[given.output] = trace
+        display(trace)
+
+    def show(trace, printer, cycle):  # as text: IPython would show any str by its repr
+        is_whole = len(printer.stack) == 1  # and no member of a list
+        printer.text("%s\n%s" % (trace, trace._first()) if is_whole else repr(trace))
+
+    ipython.register_magic_function(dyntrace, "cell")
+    ipython.display_formatter.formatters["text/plain"].for_type(Trace, show)
+
+
+def _prepare(ipython, cell):
+    """A function that runs CELL as the rest of the cell that IPYTHON is running: its value and its
+    error become those of that cell. None: it has an error of syntax, which was shown.
+    """
+    from IPython.core.error import UsageError
+    from IPython.core.interactiveshell import ExecutionResult
+
+    result = ipython.displayhook.exec_result or ExecutionResult(None)
+    try:
+        text = ipython.transform_cell(cell)
+        name = ipython.compile.cache(text, result.execution_count, raw_code=cell)
+        tree = ipython.transform_ast(ipython.compile.ast_parse(text, filename=name))
+    except SyntaxError as error:
+        ipython.showsyntaxerror()
+        result.error_before_exec = error
+        return None
+    waits = ipython.should_run_async(cell, transformed_cell=text)
+    if waits and _loop_runs():
+        raise UsageError(
+            "%%dyntrace cannot record a cell that awaits: write "
+            "`with dyntrace.record('t.db') as trace:` around its lines"
+        )
+
+    def run():
+        runner = ipython.loop_runner if waits else _run_at_once
+        how = ipython.ast_node_interactivity
+        nodes = tree.body
+        runner(ipython.run_ast_nodes(nodes, name, how, compiler=ipython.compile, result=result))
+
+    return run
+
+
+def _run_at_once(coroutine):
+    """Run a COROUTINE that awaits nothing."""
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        pass
+
+
+def _loop_runs():
+    """Does this thread run an event loop already, as in a kernel?"""
+    asyncio = sys.modules.get("asyncio")
+    try:
+        return bool(asyncio and asyncio.get_running_loop())
+    except RuntimeError:
+        return False
+
+
+def _temporary():
+    """A path for a trace, and a function that has the file removed when its Trace goes."""
+    import tempfile
+    import weakref
+
+    folder = tempfile.mkdtemp(prefix="dyntrace_cell_")
+
+    def finish(trace):
+        trace._finish = weakref.finalize(trace, _remove, folder, os.getpid())
+
+    return os.path.join(folder, "cell.db"), finish
+
+
+def _remove(folder, pid):
+    if os.getpid() == pid:  # not a forked child, to which the file does not belong
+        import shutil
+
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,427 @@
+"""Ask a trace from Python: `dyntrace.open("trace.db")`.
+
+    trace = dyntrace.open("trace.db")
+    for function in trace.functions():                          # named tuples
+        print(function.qualname, function.calls, function.self_ns)
+    trace.sql("SELECT qualname, ms FROM ... WHERE ms > ?", 3)   # any query, or a named one
+    trace.functions().df                                        # pandas; .arrow: pyarrow
+
+A Trace holds no file open. Each question starts the program `dyntrace`, which answers with the same
+definitions, limits and errors as on a command line, on a file that is still being recorded, too. So
+SQLite never runs in this process, which may be the one that is recorded.
+
+Runs in: any Python process.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple, TypeVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
+    import pandas
+    import pyarrow
+
+__all__ = ["Call", "Function", "Recompile", "Rows", "Trace", "TraceError"]
+
+_BATCH = 10000  # rows that are parsed at once
+_SHOWN = 20  # rows of a table in a notebook
+_CALLS_MOST = 1000000  # of calls() without a limit
+
+_Row = TypeVar("_Row")
+
+
+class TraceError(RuntimeError):
+    """A trace cannot be read, or a query is wrong. The message says what, and how to mend it."""
+
+
+# ---- rows ----------------------------------------------------------------------------------------
+
+
+class Function(NamedTuple):
+    """A function and its time, a row of the view hot_functions. Times are in nanoseconds."""
+
+    qualname: str | None
+    filename: str | None
+    first_line: int | None
+    kind: str | None
+    calls: int
+    self_ns: int
+    total_ns: int
+    ns_per_call: int | None
+    max_ns: int | None
+    raised: int
+    is_own: int | None
+    code_id: int
+
+
+class Recompile(NamedTuple):
+    """A recompile and the guard that made it needed, a row of the view recompiles."""
+
+    qualname: str | None
+    filename: str | None
+    first_line: int | None
+    label: str | None
+    why: str | None
+    compile_ns: int | None
+    start_ns: int | None
+    source: str | None
+    kind: str | None
+    aspect: str | None
+    dimension: int | None
+    expected: str | None
+    actual: str | None
+    older_entry: str | None
+    reason: str | None
+    pid: int | None
+    thread_id: int | None
+    code_id: int | None
+    compile_id: int
+
+
+class Call(NamedTuple):
+    """A recorded call, a row of the view frames. Times are in nanoseconds, from the start on."""
+
+    qualname: str | None
+    filename: str | None
+    first_line: int | None
+    start_ns: int
+    duration_ns: int | None
+    outcome: str | None
+    exit: str | None
+    thread: str | None
+    pid: int | None
+    thread_id: int | None
+    code_id: int | None
+    parent_id: int | None
+    frame_id: int
+
+
+def _visible(text):
+    """TEXT without bytes that were no UTF-8 in the trace, which no encoder takes."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+class Rows(list[_Row]):
+    """The rows of an answer: a list of named tuples. A notebook shows them as a table.
+
+    Members of the tuples are called like the columns. A column whose name is no identifier, or that
+    an earlier column has, is called by its place: _0, _1, ...
+
+    Attributes
+    ----------
+    columns : list of str
+        The names of the columns, as SQLite has them.
+    """
+
+    columns: list[str]
+
+    def __init__(self, rows: list[_Row], columns: list[str]) -> None:
+        super().__init__(rows)
+        self.columns = columns
+
+    def _values(self):
+        """The values of each column."""
+        for i in range(len(self.columns)):
+            yield [row[i] for row in self]
+
+    @property
+    def df(self) -> pandas.DataFrame:
+        """The rows as a pandas.DataFrame. Columns of whole numbers stay exact: those in which some
+        are unknown have the type Int64.
+
+        Raises
+        ------
+        ImportError
+            pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("Rows.df needs pandas: pip install pandas") from None
+
+        def series(values):
+            mixed = set(map(type, values)) == {int, type(None)}
+            return pandas.Series(values, dtype="Int64" if mixed else None)
+
+        columns = list(map(series, self._values()))
+        frame = pandas.concat(columns, axis=1) if columns else pandas.DataFrame()
+        frame.columns = pandas.Index(self.columns)
+        return frame
+
+    @property
+    def arrow(self) -> pyarrow.Table:
+        """The rows as a pyarrow.Table. A column with values of several types is text.
+
+        Raises
+        ------
+        ImportError
+            pyarrow is not installed.
+        """
+        try:
+            import pyarrow
+        except ImportError:
+            raise ImportError("Rows.arrow needs pyarrow: pip install pyarrow") from None
+
+        def array(values):
+            kinds = set(map(type, values)) - {type(None)}
+            if kinds == {str} or len(kinds) > 1 and kinds != {int, float}:
+                values = [value if value is None else _visible(str(value)) for value in values]
+            return pyarrow.array(values)
+
+        return pyarrow.Table.from_arrays(list(map(array, self._values())), names=self.columns)
+
+    def _repr_html_(self) -> str:
+        """A table of the first rows, for notebooks."""
+        from html import escape
+
+        def cell(value):
+            text = "" if value is None else _visible(str(value))
+            return "<td>%s</td>" % escape(text if len(text) <= 200 else text[:199] + "…")
+
+        heads = "".join("<th>%s</th>" % escape(_visible(name)) for name in self.columns)
+        rows = ("<tr>%s</tr>" % "".join(map(cell, row)) for row in self[:_SHOWN])
+        left = len(self) - _SHOWN
+        count = "%s row%s" % (format(len(self), ","), "" if len(self) == 1 else "s")
+        shown = ", the first %d of them" % _SHOWN if left > 0 else ""
+        return (
+            '<table class="dataframe"><thead><tr>%s</tr></thead><tbody>%s</tbody></table>'
+            "<p>%s%s</p>" % (heads, "".join(rows), count, shown)
+        )
+
+
+def _blob(hexed):
+    return bytes.fromhex(hexed["hex"])
+
+
+def _rows(lines, kind):
+    """The rows of `dyntrace sql --arrays`, of the class KIND, or of one that is made of the names.
+    None: there is nothing.
+    """
+    import json
+    from collections import namedtuple
+    from itertools import islice, repeat
+
+    head = lines.readline()
+    if not head:
+        return None
+    columns = json.loads(head)
+    kind = kind or namedtuple("Row", columns, rename=True)
+    parse = json.JSONDecoder(object_hook=_blob).decode
+    rows = []
+    while batch := list(islice(lines, _BATCH)):
+        rows += map(tuple.__new__, repeat(kind), parse("[%s]" % ",".join(batch)))
+    return Rows(rows, columns)
+
+
+# ---- the trace -----------------------------------------------------------------------------------
+
+
+class Trace(str):
+    """A trace that can be asked: what dyntrace.open() returns and dyntrace.record() yields.
+
+    It is a str, the path of its file, and goes wherever a path goes: open(trace), print(trace).
+
+    Parameters
+    ----------
+    path
+        The file. It is first read when something is asked.
+    """
+
+    def __new__(cls, path: str | os.PathLike[str]) -> Trace:
+        return super().__new__(cls, os.fsdecode(path))
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._file = os.path.abspath(self)  # whatever the current directory will be
+        self._finish = None  # to remove a temporary file
+        self._is_closed = False
+
+    def __dir__(self) -> list[str]:
+        return sorted(vars(Trace))  # the questions, without what every str has
+
+    def __enter__(self) -> Trace:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End it: nothing can be asked any more. The temporary file of a %%dyntrace is removed."""
+        self._is_closed = True
+        if self._finish:
+            self._finish()
+
+    def _ask(self, command, text, read):
+        """What READ makes of the output of the program for a COMMAND on the trace, with TEXT as its
+        input; and what it reports besides.
+        """
+        import subprocess
+
+        from .record import _program
+
+        if self._is_closed:
+            raise TraceError("%s: this Trace was closed" % self)
+        with subprocess.Popen(
+            [_program(), *command, self._file],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="backslashreplace",
+        ) as asked:
+            try:
+                try:
+                    asked.stdin.write(text)
+                    asked.stdin.close()  # the program reads all of it before it answers
+                except BrokenPipeError:
+                    pass  # it has ended with an error
+                answer = read(asked.stdout)
+                said = asked.stderr.read()
+            except BaseException:
+                asked.kill()
+                raise
+        said = "\n".join(line.removeprefix("dyntrace: ") for line in said.splitlines())
+        if asked.returncode:
+            raise TraceError(
+                said or "`dyntrace %s` ended with status %d" % (command[0], asked.returncode)
+            )
+        return answer, said
+
+    def _select(self, kind, text, parameters):
+        import json
+
+        values = json.dumps(parameters, default=_plain, allow_nan=False)
+        command = ["sql", "--arrays", "--bind", values]
+        rows, said = self._ask(command, text, lambda lines: _rows(lines, kind))
+        if rows is None:
+            raise TraceError(said or "%r: not a query: it has no columns" % text[:100])
+        return rows
+
+    def sql(self, text: str, *parameters: object) -> Rows[Any]:
+        """Ask anything of the tables and views.
+
+        Parameters
+        ----------
+        text
+            A query, or the name of one: `dyntrace sql --list` lists these. docs/answers.md and
+            schemas/ have the tables and views.
+        parameters
+            The values of ?1, ?2, ... in it: numbers, texts, None.
+
+        Raises
+        ------
+        TraceError
+            SQLite refuses the query, or the trace cannot be read.
+        TypeError
+            A parameter is none of these.
+        """
+        return self._select(None, text, parameters)
+
+    def functions(self) -> Rows[Function]:
+        """The functions that were called, those with the most time of their own first: the view
+        hot_functions. is_own is 1 for the program's own.
+        """
+        columns = ", ".join(Function._fields)
+        return self._select(Function, "SELECT %s FROM hot_functions" % columns, ())
+
+    def recompiles(self) -> Rows[Recompile]:
+        """The recompiles, each with the guard that made it needed: the view recompiles."""
+        columns = ", ".join(Recompile._fields)
+        return self._select(Recompile, "SELECT %s FROM recompiles" % columns, ())
+
+    def calls(self, function: str | None = None, limit: int | None = None) -> Rows[Call]:
+        """The recorded calls of all threads, in the order of each thread: rows of the view frames.
+        The view call_ledger has more of calls that a compiler decided. Calls can be read when the
+        recording has ended; functions() counts them before.
+
+        Parameters
+        ----------
+        function
+            Only calls of functions with this qualified name, or whose last part it is.
+        limit
+            At most so many. Without it, more than a million calls are an error.
+
+        Raises
+        ------
+        TraceError
+            There are more than a million, and no limit was given; or the recording goes on.
+        """
+        most = _CALLS_MOST + 1 if limit is None else limit
+        text = """SELECT %s FROM frames WHERE kind = 'call' AND (?1 IS NULL OR code_id IN (
+                      SELECT code_id FROM code
+                      WHERE qualname = ?1 OR substr(qualname, -length(?1) - 1) = '.' || ?1))
+                  LIMIT ?2"""
+        state = self.sql("SELECT value FROM meta WHERE key = 'state'")
+        if state and state[0].value == "recording":
+            raise TraceError(
+                "%s: is still being recorded, and calls are stored at its end: functions() counts "
+                "them until then" % self
+            )
+        rows = self._select(Call, text % ", ".join(Call._fields), (function, most))
+        if limit is None and len(rows) > _CALLS_MOST:
+            raise TraceError(
+                "%s: more than %s calls: name a function, or give a limit"
+                % (self, format(_CALLS_MOST, ","))
+            )
+        return rows
+
+    def why(self, function: str | None = None) -> str:
+        """The page that `dyntrace why` prints: about a function, or what to look at first.
+
+        Parameters
+        ----------
+        function
+            A qualified name, its last part, FILE:LINE, or another name that `dyntrace why` takes.
+
+        Raises
+        ------
+        TraceError
+            There is no such function, there are several, or the trace cannot be read.
+        """
+        command = ["why"] if function is None else ["why", "--", function]
+        page, notes = self._ask(command, "", lambda lines: lines.read())
+        return "%s\n\n%s" % (notes, page) if notes else page
+
+    def _first(self):
+        """What to look at first; or the error, as no error is shown well from a repr."""
+        try:
+            return self.why().rstrip("\n")
+        except (TraceError, OSError) as error:
+            return str(error)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from html import escape
+
+        style = "white-space: pre-wrap; margin: 0.5em 0"
+        texts = escape(_visible(self)), style, escape(_visible(self._first()))
+        return '<div><b>dyntrace</b> %s<pre style="%s">%s</pre></div>' % texts
+
+
+def _plain(value):
+    """A number of numpy's or of its kin as Python's."""
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError("a parameter is a %s, not a number, a str or None" % type(value).__name__)
+
+
+def _open(path):
+    """dyntrace.open()"""
+    trace = Trace(path)
+    if os.path.isdir(trace):
+        hint = "is a directory: open one trace in it; `dyntrace merge` makes one of several"
+    elif not os.path.exists(trace):
+        hint = "there is no such file: dyntrace.record() and `dyntrace run` make traces"
+    else:
+        trace.sql("SELECT key FROM meta")
+        return trace
+    raise TraceError("%s: %s" % (trace, hint))
