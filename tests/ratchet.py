@@ -134,7 +134,7 @@ def dense(text):
 def is_header(tokens, close, end):
     """Does a bracket of `if`, `for` or `while` close at END?"""
     start = next((a for a, b in close.items() if b == end), None)
-    return start is not None and tokens[start - 1][0] in ("if", "for", "while", "db_rows")
+    return start is not None and tokens[start - 1][0] in ("if", "for", "while", "db_rows", "list_each")
 
 
 def circles(edges):

@@ -189,7 +189,7 @@ static void store_counts(struct check *check)
             time->ns,
             time->known,
         };
-        enum { NUMBERS = sizeof numbers / sizeof *numbers };
+        enum { NUMBERS = array_count(numbers) };
         char python[400] = "";
         size_t made = 0;
         for (int n = 0; n < NUMBERS; n++)

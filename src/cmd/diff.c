@@ -108,8 +108,7 @@ static void calls_read(const struct side *side)
         map_put(&processes, query_integer(query, 0));
     query_close(query);
     counts_read(&counts, side->db, &diff.progress);
-    for (size_t i = 0; i < counts.all.count; i++) {
-        const struct count *count = &counts.all.at[i];
+    list_each(count, &counts.all) {
         struct count_calls decided = counts_calls(&counts, count);
         for (int o = 0; o < OUTCOMES; o++)
             if (decided.calls[o] && (side->rank < 0 || map_get(&processes, count->process_id)))

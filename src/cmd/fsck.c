@@ -407,8 +407,7 @@ static void result_json(const char *path, bool ok, struct query *counts)
     json_end(&json);
     json_list(&json, "rules");
     json_lines(&json);
-    for (size_t i = 0; i < rules.count; i++) {
-        const struct rule *rule = &rules.at[i];
+    list_each(rule, &rules) {
         json_object(&json, NULL);
         json_string(&json, "rule", rule->what);
         json_integer(&json, "broken", rule->broken);
@@ -427,8 +426,7 @@ static void result_print_text(const char *path, bool ok, bool complete, struct q
 {
     bool colour = say_colour(stdout);
 
-    for (size_t i = 0; i < rules.count; i++) {
-        const struct rule *rule = &rules.at[i];
+    list_each(rule, &rules) {
         if (!rule->broken)
             continue;
         printf("%sbroken%s: %s: %" PRId64 " row%s: ", colour ? "\033[31m" : "",

@@ -320,7 +320,7 @@ static bool asks_for_version(const char *word)
 {
     static const char *const words[] = {"--version", "-V", "version"};
 
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    for (size_t i = 0; i < array_count(words); i++)
         if (!strcmp(word, words[i]))
             return true;
     return false;

@@ -98,7 +98,7 @@ static void report_text(struct report *report)
     findings_print(report->db, report->out, page_text_way(report->out, false), given.file);
     if (is_several)
         processes_print(report);
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+    for (size_t i = 0; i < array_count(tables); i++)
         if (strcmp(tables[i], "outcomes") != 0 || report_decided(report))
             report_table(report, tables[i], false);
     if (!has_own)
@@ -192,7 +192,7 @@ static void report_json(struct report *report)
     for (int i = 0; i < query_columns(query); i++)
         result_member(json, query_name(query, i), query, i);
     query_close(query);
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+    for (size_t i = 0; i < array_count(lists); i++) {
         if (lists[i][0]) {
             rows_json(report, json, lists[i][0], lists[i][1]);
             continue;

@@ -230,7 +230,7 @@ static const struct {
     {"causes", JSON_ROWS}, {"guards", JSON_ROWS}, {"graph_breaks", JSON_ROWS},
     {"graphs", 1000},      {"phases", JSON_ROWS}, {"listings", 1000},
 };
-#define SECTIONS (sizeof sections / sizeof *sections)
+#define SECTIONS (array_count(sections))
 
 /* Write the current row of QUERY as an object, which stays open. */
 static void row_put(struct json *json, struct query *query)

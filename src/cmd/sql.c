@@ -253,8 +253,7 @@ static char *word_match(const char *text, int again)
 
 static char *dot_match(const char *text, int again)
 {
-    return sql_match(text, dot_commands, sizeof dot_commands / sizeof *dot_commands, &next_word,
-                     again);
+    return sql_match(text, dot_commands, array_count(dot_commands), &next_word, again);
 }
 
 static char **complete_word(const char *text, int start, int end)

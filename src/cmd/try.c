@@ -119,7 +119,7 @@ static bool folder_make(struct trying *trying)
 {
     const char *places[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
 
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    for (size_t i = 0; i < array_count(places); i++) {
         if (!places[i] || *places[i] != '/')
             continue;
         snprintf(trying->folder, sizeof trying->folder, "%.4000s/dyntrace-try-XXXXXX", places[i]);
@@ -656,7 +656,7 @@ static void trials_print(const struct trying *trying, const struct trials *trial
     int columns = 0;
     struct table *table;
 
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    for (size_t i = 0; i < array_count(names); i++)
         if (compared || strcmp(names[i], "values") != 0)
             shown[columns++] = names[i];
     table = table_open(stdout, table_format(stdout, false), columns, shown);
@@ -689,7 +689,7 @@ static void trial_json(struct json *json, const struct trial *trial)
     json_bool(json, "baseline", trial->baseline);
     json_bool(json, "works", trial->works);
     json_bool(json, "gain", trial->gain);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    for (size_t i = 0; i < array_count(numbers); i++)
         json_maybe(json, numbers[i].key, numbers[i].value != UNKNOWN, numbers[i].value);
     if (known)
         json_bool(json, "same_output", trial->output_same);

@@ -686,7 +686,7 @@ static void again_write(struct recorder *r, const struct session_again *again)
         {"launcher", again->launcher},
     };
 
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t i = 0; i < array_count(rows); i++)
         if (rows[i].text)
             recorder_meta(r, rows[i].key, rows[i].text, 0);
 }

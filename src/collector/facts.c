@@ -106,7 +106,7 @@ static const char *code_kind(const struct fact_CODE *code)
         return "async_generator";
     if (code->flags & GENERATOR)
         return "generator";
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < array_count(names); i++) {
         const char *name = names[i][0];
         if (bytes == strlen(name) && !memcmp(dot, name, bytes))
             return names[i][1];

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "lib/bounds.h"
+#include "lib/list.h"
 #include "lib/say.h"
 
 #define PAUSE_NS UINT64_C(5000000)
@@ -74,7 +75,7 @@ static int start(struct launch *l, const char *argv, bool alone)
         if (alone && fork() != 0)
             _exit(0);
         sigemptyset(&none);
-        for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        for (size_t i = 0; i < array_count(ignored); i++)
             signal(ignored[i], SIG_IGN);
         sigprocmask(SIG_SETMASK, &none, NULL);
         descriptors_most();

@@ -386,7 +386,7 @@ static void make_row(struct traced *t, const char *file)
     find_process(t, file);
     t->row.process_id = process_id(t, t->file->process_id);
     t->file->process_id = t->row.process_id;
-    t->row.mode = modes[mode < sizeof modes / sizeof *modes ? mode : SESSION_NONE];
+    t->row.mode = modes[mode < array_count(modes) ? mode : SESSION_NONE];
     /* not believed */
     t->row.start_ns = MIN(decode_ns(&c->decode, t->file->born_clock), collector_now_ns(c));
 }

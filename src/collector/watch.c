@@ -369,8 +369,7 @@ void watch_unopened(struct watch *w)
     size_t count = 0;
     int error = 0;
 
-    for (size_t i = 0; i < w->pending.count; i++) {
-        const struct watch_file *file = &w->pending.at[i];
+    list_each(file, &w->pending) {
         int fd = session_open_file(w->c->session->place[file->place], file->name, O_RDONLY);
         if (fd >= 0) {
             close(fd);

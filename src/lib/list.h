@@ -6,7 +6,7 @@
  *
  *     LIST(struct code) codes = {0};
  *     struct code *code = list_add(&codes);          zeroed, at the end; NULL if memory has run out
- *     for (size_t i = 0; i < codes.count; i++)       ... codes.at[i]
+ *     list_each(code, &codes)                        each item; none may be added meanwhile
  *     struct code *code = list_find(&codes, id, 7);  the item whose member `id` is 7, or NULL; the
  *                                                    list is sorted by this member
  *     list_free(&codes);
@@ -50,6 +50,13 @@
             ? &(list)->at[index_]                                                 \
             : NULL;                                                               \
     })
+
+/* `for` over the items of LIST, first to last: ITEM is the address of each. */
+#define list_each(item, list) \
+    for (__typeof__(*(list)->at) *item = (list)->at; item < (list)->at + (list)->count; item++)
+
+/* The number of elements of ARRAY, which is no pointer. */
+#define array_count(array) (sizeof(array) / sizeof *(array))
 
 #define list_free(list) (free((list)->at), (list)->at = NULL, (list)->count = (list)->room = 0)
 

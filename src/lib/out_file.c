@@ -15,7 +15,7 @@
 #include "lib/say.h"
 
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
-enum { ENDING = sizeof ending / sizeof *ending };
+enum { ENDING = array_count(ending) };
 /* borrowed: the temporary file to remove, or NULL; read by a signal handler */
 static char *volatile unfinished;
 /* the signal actions to restore when the file is in place */
@@ -76,7 +76,7 @@ const char *out_scratch(struct arena *arena)
     const char *places[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
     int fd = -1;
 
-    for (size_t i = 0; fd < 0 && i < sizeof places / sizeof *places; i++)
+    for (size_t i = 0; fd < 0 && i < array_count(places); i++)
         if (places[i] && *places[i] &&
             (fd = open(places[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) < 0) {
             /* O_TMPFILE is not supported here */

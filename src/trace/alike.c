@@ -173,7 +173,7 @@ static bool is_device_number(const struct reader *reader)
 {
     if (is_after_device_name(reader) || is_in_device_call(reader))
         return true;
-    for (size_t i = 0; i < sizeof before_number / sizeof *before_number; i++)
+    for (size_t i = 0; i < array_count(before_number); i++)
         if (is_after(reader, before_number[i]))
             return true;
     return is_after(reader, ", actual ") && strstr(reader->text, "device index mismatch");

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "lib/list.h"
 #include "lib/say.h"
 #include "trace/brief.h"
 #include "trace/expression.h"
@@ -181,7 +182,7 @@ int cause_base(const char *source)
 
     if ((!strncmp(source, "len(", 4) || !strncmp(source, "type(", 5)) && source[bytes - 1] == ')')
         return (int)bytes; /* "len(x)" and "type(x)" are kept whole */
-    for (size_t i = 0; dot && i < sizeof asked / sizeof *asked; i++) {
+    for (size_t i = 0; dot && i < array_count(asked); i++) {
         const char *rest = dot + strlen(asked[i]);
         if (!strncmp(dot, asked[i], strlen(asked[i])) && !rest[strspn(rest, "[]0123456789-")])
             return (int)(dot - source);

@@ -140,8 +140,7 @@ bool counts_read(struct counts *counts, struct db *db, struct progress *progress
     scan_rows(db, TABLE_lookup, count_call, counts);
     db_each(db, "SELECT each(0, 0, thread_id, code_id, start_ns, 0, 4) FROM skipped_calls",
             count_call, counts);
-    for (size_t i = 0; i < counts->all.count; i++) {
-        struct count *count = &counts->all.at[i];
+    list_each(count, &counts->all) {
         if (!count->turned_away)
             note_examined(counts, count->code_id);
         if (count->process_id != NO_PROCESS)

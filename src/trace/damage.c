@@ -48,7 +48,7 @@ static const char *other_kind(const unsigned char *head, size_t length)
     };
     size_t zeros = 0, printable = 0;
 
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    for (size_t i = 0; i < array_count(kinds); i++)
         if (length >= kinds[i].length && !memcmp(head, kinds[i].magic, kinds[i].length))
             return kinds[i].words;
     for (size_t i = 0; i < length; i++) {
@@ -312,8 +312,7 @@ void damage_find(struct damage *damage)
     struct entries entries = schema_read(damage, true);
     size_t tables = 0, whole = 0;
 
-    for (size_t i = 0; i < entries.list.count; i++) {
-        struct entry *entry = &entries.list.at[i];
+    list_each(entry, &entries.list) {
         bool is_table = !strcmp(entry->type, "table");
         pages_tree(&damage->pages, entry->root, &entry->tree, NULL, NULL);
         tree_say(damage, is_table ? "table" : "index", entry->name, &entry->tree);
@@ -482,8 +481,7 @@ int64_t damage_salvage(struct damage *damage, const char *path)
         return -1;
     entries = schema_read(damage, false);
     db_run(db, "BEGIN");
-    for (size_t i = 0; i < entries.list.count; i++) {
-        struct entry *entry = &entries.list.at[i];
+    list_each(entry, &entries.list) {
         struct target target;
         bool is_table = !strcmp(entry->type, "table");
         if (is_table && !is_ours(db, entry))

@@ -66,7 +66,7 @@ static int authorize(void *unused, int action, const char *first, const char *se
         "temp_store_directory", "data_store_directory", "query_only", "trusted_schema", "mmap_size",
     };
 
-    for (size_t i = 0; action == SQLITE_PRAGMA && first && i < sizeof denied / sizeof *denied; i++)
+    for (size_t i = 0; action == SQLITE_PRAGMA && first && i < array_count(denied); i++)
         if (!strcasecmp(first, denied[i]))
             return SQLITE_DENY;
     return action == SQLITE_ATTACH || action == SQLITE_DETACH ? SQLITE_DENY : SQLITE_OK;
@@ -105,9 +105,9 @@ static void harden(sqlite3 *handle)
     };
 
     sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    for (size_t i = 0; i < sizeof off / sizeof *off; i++)
+    for (size_t i = 0; i < array_count(off); i++)
         sqlite3_db_config(handle, off[i], 0, NULL);
-    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+    for (size_t i = 0; i < array_count(limits); i++)
         sqlite3_limit(handle, limits[i][0], limits[i][1]);
     sqlite3_busy_timeout(handle, BUSY_MS);
 }
@@ -501,7 +501,7 @@ static void say_unprepared(struct db *db, const char *message, const char *sql)
     char *said = strdup(message);
     struct near near = near_begin("");
 
-    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+    for (size_t i = 0; i < array_count(unknown); i++) {
         size_t length = strlen(unknown[i].begins);
         if (!strncmp(said, unknown[i].begins, length)) {
             const char *name = said + length;

@@ -210,7 +210,7 @@ static bool variable_read(struct reader *reader)
     bool is_global = is_at(reader, "G["), is_iterable;
     int count;
 
-    for (size_t i = 0; i < sizeof scopes / sizeof *scopes && !behind; i++)
+    for (size_t i = 0; i < array_count(scopes) && !behind; i++)
         if (is_at(reader, scopes[i]))
             behind = parts_read(reader->at + strlen(scopes[i]), reader->end, parts, &count);
     if (!behind || count != 1)
@@ -308,7 +308,7 @@ static bool helper_read(struct reader *reader)
 {
     static const char dict[] = ".__dict__";
     struct part parts[ARGUMENTS_MOST], name = {0};
-    const struct helper *helper = helpers, *none = helpers + sizeof helpers / sizeof *helpers;
+    const struct helper *helper = helpers, *none = helpers + array_count(helpers);
     const char *behind;
     int count;
     bool is_dict;
@@ -343,7 +343,7 @@ static bool attribute_fold(struct reader *reader, size_t from, struct part name)
 {
     static const char *const dicts[] = {".__dict__", "._modules", "._parameters", "._buffers"};
 
-    for (size_t i = 0; i < sizeof dicts / sizeof *dicts; i++) {
+    for (size_t i = 0; i < array_count(dicts); i++) {
         bool is_index = i > 0 && is_number(name.text, name.bytes);
         bool is_attribute = is_identifier(name.text, name.bytes);
         if (!out_ends(&reader->out, from, dicts[i]) || !(is_index || is_attribute))
@@ -386,7 +386,7 @@ static bool size_read(struct reader *reader)
 {
     static const char *const calls[] = {".size()[", ".stride()["};
 
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    for (size_t i = 0; i < array_count(calls); i++) {
         const char *number = reader->at + strlen(calls[i]), *at = number;
         if (!is_at(reader, calls[i]))
             continue;

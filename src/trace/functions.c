@@ -218,7 +218,7 @@ struct functions *functions_add(sqlite3 *handle)
     struct functions *functions = calloc(1, sizeof *functions);
 
     functions->handle = handle;
-    for (size_t i = 0; i < sizeof functions_made / sizeof *functions_made; i++)
+    for (size_t i = 0; i < array_count(functions_made); i++)
         sqlite3_create_function_v2(handle, functions_made[i].name, functions_made[i].arguments,
                                    SQLITE_UTF8 | SQLITE_DIRECTONLY, functions,
                                    functions_made[i].call, NULL, NULL, NULL);

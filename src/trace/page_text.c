@@ -64,8 +64,7 @@ static void row_lines(struct page_text *page, struct arena *arena,
                       const struct template_block *block, struct query *query,
                       const struct row *row, int64_t number)
 {
-    for (size_t i = 0; i < block->lines.count; i++) {
-        const struct template_line *line = &block->lines.at[i];
+    list_each(line, &block->lines) {
         char *rest = line->rest;
         if (is_word(line, "#") && !number) {
             line_print(page, arena, row, rest, !is_part(block));
@@ -93,8 +92,7 @@ static bool instead_print(struct page_text *page, struct arena *arena,
     bool is_counted = !strcmp(word, "more");
     bool any = false;
 
-    for (size_t i = 0; i < block->lines.count; i++) {
-        const struct template_line *line = &block->lines.at[i];
+    list_each(line, &block->lines) {
         char *rest = line->rest;
         if (!is_word(line, word))
             continue;

@@ -319,8 +319,7 @@ static void slowest_json(const struct profile *profile, struct json *json)
 static void callers_json(const struct profile *profile, struct json *json)
 {
     json_list(json, "callers");
-    for (size_t i = 0; i < profile->callers.count; i++) {
-        const struct caller *caller = &profile->callers.at[i];
+    list_each(caller, &profile->callers) {
         json_object(json, NULL);
         json_maybe(json, "code_id", caller->code_id, caller->code_id);
         json_integer(json, "calls", caller->calls);

@@ -436,7 +436,7 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
         {"apart",
          small_among(facts->values) ? ". Sizes 0 and 1 are compiled apart all the same" : ""},
     };
-    const int count_of_words = sizeof words / sizeof *words;
+    const int count_of_words = array_count(words);
     char *made;
 
     for (int i = 0; i < count_of_words; i++)
@@ -568,7 +568,7 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
         {"limit", limit_of(facts)},
         {"raised", facts->raised > 0 ? arena_print(&arena, "%" PRId64, facts->raised) : NULL},
     };
-    const int count = sizeof words / sizeof *words;
+    const int count = array_count(words);
     for (int i = 0; i < count; i++)
         known = known && (words[i].text || !is_named(rule->set, words[i].name));
     if (known)

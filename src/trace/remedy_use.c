@@ -103,7 +103,7 @@ static bool is_tested(const char *line, const char *at)
     const char *condition = strstr(line, " if ");
     const char *otherwise = condition ? strstr(condition, " else ") : NULL;
 
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    for (size_t i = 0; i < array_count(words); i++)
         if (!strncmp(line, words[i], strlen(words[i])))
             return true;
     if (!condition || condition > at)

@@ -345,7 +345,7 @@ int word_style(const char *word)
                 {"skipped", STYLE_DIM}, /* a value of compile.outcome, not an outcome of a call */
     };
 
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    for (size_t i = 0; i < array_count(words); i++)
         if (!strcmp(words[i].word, word))
             return words[i].style;
     return STYLE_NORMAL;

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "lib/list.h"
 #include "lib/say.h"
 #include "trace/prose.h"
 #include "vocabulary.h"
@@ -103,7 +104,7 @@ static bool is_useful_hint(const char *line)
                                          "Your code may result in an error"};
 
     line += strlen("Hint:") + strspn(line + strlen("Hint:"), " ");
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    for (size_t i = 0; i < array_count(others); i++)
         if (begins_with(line, others[i]))
             return false;
     return true;
@@ -173,7 +174,7 @@ const char *torch_phase_words(const char *name)
 
     if (begins_with(name, "compile_attempt_"))
         name = "compile_attempt";
-    for (size_t i = 0; i < sizeof phases / sizeof *phases; i++)
+    for (size_t i = 0; i < array_count(phases); i++)
         if (!strcmp(phases[i].name, name))
             return phases[i].words;
     return NULL;

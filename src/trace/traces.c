@@ -71,7 +71,7 @@ static bool is_other(const struct dirent *entry)
     static const char *const beside[] = {".db", ".db-wal", ".db-shm", ".db-journal", ".db-frames"};
     bool other = *entry->d_name != '.' && entry->d_type != DT_DIR;
 
-    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
+    for (size_t i = 0; i < array_count(beside); i++)
         other = other && !ends_with(entry->d_name, beside[i]);
     return other;
 }

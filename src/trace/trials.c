@@ -104,8 +104,7 @@ bool trials_count(struct db *db, struct arena *arena, struct trial_figures *figu
 const struct trial_counts *trials_counts_of(const struct trial_figures *figures,
                                             const struct trial_function *find)
 {
-    for (size_t i = 0; i < figures->functions.count; i++) {
-        const struct trial_function *function = &figures->functions.at[i];
+    list_each(function, &figures->functions) {
         bool same_place = function->first_line == find->first_line &&
                           prose_same(function->filename, find->filename);
         if (same_place && prose_same(function->qualname, find->qualname))
@@ -162,8 +161,7 @@ static void store_functions(struct db *db, int64_t trial_id, const struct trial_
 {
     struct query *put = db_query(db, schema_statement("trials/store-function"));
 
-    for (size_t i = 0; i < figures->functions.count; i++) {
-        const struct trial_function *function = &figures->functions.at[i];
+    list_each(function, &figures->functions) {
         query_bind_integer(put, 1, trial_id);
         bind_known(put, 2, trials_function_id(db, function));
         bind_counts(put, 3, &function->counts);

@@ -192,7 +192,7 @@ static char *schema_refused(sqlite3 *handle, bool views, int *status)
     char *theirs = ours ? NULL : first_text(handle, status, listed, NULL, NULL), *found = NULL,
          *why = NULL;
 
-    for (size_t i = 0; !ours && !found && i < sizeof foreign / sizeof *foreign; i++) {
+    for (size_t i = 0; !ours && !found && i < array_count(foreign); i++) {
         found = first_text(handle, status, foreign[i].sql, trust_schema_made(), theirs);
         if (found && foreign[i].what)
             why = say_print("is not read, for it has %s %.100s: a recording's schema only holds "

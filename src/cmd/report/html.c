@@ -394,10 +394,10 @@ bool report_html(struct report *report)
     head_put(&page, nonce, ranks != NULL);
     report_table(report, "losses", false); /* before everything that losses make uncertain */
     overview_put(&page);
-    for (size_t i = 0; ranks && i < sizeof compared / sizeof *compared; i++)
+    for (size_t i = 0; ranks && i < array_count(compared); i++)
         report_table_of(report, ranks, compared[i], false);
     db_close(ranks);
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+    for (size_t i = 0; i < array_count(tables); i++)
         report_table(report, tables[i], false);
     pictures_put(report, &page);
     report_table(report, "processes", false);

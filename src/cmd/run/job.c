@@ -10,6 +10,7 @@
 
 #include "collector/process.h"
 #include "inject.h"
+#include "lib/list.h"
 #include "lib/say.h"
 
 static volatile pid_t command_pid;
@@ -21,7 +22,7 @@ static const int passed_on[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUS
  * `run` follows. If a shell saw `run` stop first, the shell would take the terminal while the
  * command can still read from it. */
 static const int stops[] = {SIGTSTP, SIGTTIN};
-static struct sigaction stops_before[sizeof stops / sizeof *stops];
+static struct sigaction stops_before[array_count(stops)];
 
 /* The command is in our process group. A signal to the group reaches the command without us, and we
  * must not pass it on, because the command would get it twice. A signal to us alone must be passed
@@ -46,7 +47,7 @@ static void witness_start(void)
     witness.pid = fork();
     if (witness.pid == 0) {
         sigemptyset(&set);
-        for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
+        for (size_t i = 0; i < array_count(passed_on); i++)
             sigaddset(&set, passed_on[i]);
         sigprocmask(SIG_BLOCK, &set, NULL);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -111,9 +112,9 @@ static void signals_catch(bool screen)
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO},
                      ignore = {.sa_handler = SIG_IGN};
 
-    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
+    for (size_t i = 0; i < array_count(passed_on); i++)
         sigaction(passed_on[i], &action, NULL);
-    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
+    for (size_t i = 0; i < array_count(stops); i++)
         /* the screen may be stopped by these signals */
         sigaction(stops[i], screen ? NULL : &ignore, &stops_before[i]);
     signal(SIGPIPE, SIG_IGN);
@@ -273,7 +274,7 @@ pid_t job_pid(void)
 
 volatile sig_atomic_t *job_end(void)
 {
-    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
+    for (size_t i = 0; i < array_count(stops); i++)
         sigaction(stops[i], &stops_before[i], NULL);
     witness_stop();
     interrupted = 0;

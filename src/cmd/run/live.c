@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <termios.h>
 
+#include "lib/list.h"
 #include "lib/say.h"
 #include "tui.h"
 
@@ -82,7 +83,7 @@ static int screen_run(const char *trace)
                                   .program_reads = !live.keeps};
     static const int given[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
-    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+    for (size_t i = 0; i < array_count(given); i++)
         signal(given[i], SIG_DFL);
     dup2(live.keeps ? open("/dev/null", O_RDONLY | O_CLOEXEC) : live.in, STDIN_FILENO);
     dup2(live.out, STDOUT_FILENO);
@@ -165,7 +166,7 @@ void live_close(void)
     if (live.started)
         pthread_join(live.thread, NULL);
     live.started = false;
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    for (size_t i = 0; i < array_count(ends); i++) {
         if (*ends[i] >= 0)
             close(*ends[i]);
         *ends[i] = -1;

@@ -152,7 +152,7 @@ bool rank_place(struct session *session, const char *output, const char *here, b
         return false;
     }
     name = strrchr(to, '/');
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    for (size_t i = 0; i < array_count(places); i++) {
         if (!places[i] || *places[i] != '/')
             continue;
         snprintf(path, room, "%s/dyntrace-rank-XXXXXX", places[i]);

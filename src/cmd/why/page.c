@@ -270,8 +270,7 @@ static void calls_print(struct page_text *page)
     if (why->is_plain && why_calls(why, OUTCOME_PLAIN) + why->undecided == why->all_calls)
         return; /* the head says that no compiler had to do with the calls */
     page_text_row(page, "pages/why/calls", 0);
-    for (size_t i = 0; i < why->calls.count; i++) {
-        const struct call_class *class = &why->calls.at[i];
+    list_each(class, &why->calls) {
         bool is_hit = class->outcome == OUTCOME_HIT;
         hits += is_hit;
         if (is_hit && hits > HITS_SHOWN) {
@@ -889,8 +888,7 @@ static void phases_print(struct page_text *page)
         shared_facts(page);
         page_text_row(page, "pages/why/caches", 0);
     }
-    for (size_t i = 0; i < why->phases.count; i++) {
-        const struct phase *p = &why->phases.at[i];
+    list_each(p, &why->phases) {
         all += p->self_ns;
         late += p->late ? p->self_ns : 0;
     }
@@ -1007,8 +1005,7 @@ static void other_output_print(struct page_text *page)
 {
     int64_t shown = 0;
 
-    for (size_t i = 0; i < why->remedies.count; i++) {
-        const struct remedy *r = &why->remedies.at[i];
+    list_each(r, &why->remedies) {
         if (!r->other_output)
             continue;
         why_facts(&page->facts, remedies_fields, r);
@@ -1129,7 +1126,7 @@ static void part_print(struct page_text *page, const char *name, struct query *r
         {"rest", resume_function_print},
     };
 
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    for (size_t i = 0; i < array_count(parts); i++)
         if (!strcmp(parts[i].name, name))
             parts[i].print(page);
 }
@@ -1151,6 +1148,6 @@ void why_page_print(struct why *of, bool all)
     why = of;
     print_all = all;
     moments_choose();
-    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+    for (size_t i = 0; i < array_count(sections); i++)
         sections[i](&page);
 }

@@ -47,7 +47,7 @@ void why_profile_print(const struct page_text *where, const struct why *why)
 
     profile_json(&why->profile, &json, NULL);
     fclose(json.out);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    for (size_t i = 0; i < array_count(parts); i++)
         page_text_print(&page, parts[i], 0);
     free(of.json);
 }

@@ -441,8 +441,7 @@ static int64_t compiles_ns(const struct why *why)
 {
     int64_t sum = 0;
 
-    for (size_t i = 0; i < why->compiles.count; i++) {
-        const struct compile *compile = &why->compiles.at[i];
+    list_each(compile, &why->compiles) {
         if (compile->end_ns != UNKNOWN)
             sum = times_sum(sum, times_span(compile->start_ns, compile->end_ns));
     }
@@ -465,8 +464,7 @@ static void gather_cost(struct why *why)
     int64_t hits_ns = 0;
     int64_t looked_up = 0;
 
-    for (size_t i = 0; i < why->calls.count; i++) {
-        const struct call_class *class = &why->calls.at[i];
+    list_each(class, &why->calls) {
         if (class->outcome == OUTCOME_HIT)
             hits_ns = times_sum(hits_ns, class->lookup_ns);
         if (has_lookup(class->outcome))

@@ -202,8 +202,7 @@ static void measure_remedies(struct why *why)
         bool found = false;
         if (trial->baseline || !baseline)
             continue;
-        for (size_t j = 0; j < why->remedies.count; j++) {
-            struct remedy *remedy = &why->remedies.at[j];
+        list_each(remedy, &why->remedies) {
             const char *setting = setting_as_given(why, remedy);
             if (!setting || !is_same_setting(setting, trial->setting))
                 continue;
@@ -246,8 +245,7 @@ static void set_predicted(struct whatif *whatif, const bool *codes, struct remed
         whatif_run(whatif, &knobs, &result);
     sum.compiles = sum.predicted_compiles = sum.eager = sum.predicted_eager = 0;
     sum.undecided = sum.unrecorded = sum.gone = 0;
-    for (size_t i = 0; i < result.functions.count; i++) {
-        const struct whatif_function *f = &result.functions.at[i];
+    list_each(f, &result.functions) {
         if (!codes[f->code])
             continue;
         any = true;
@@ -457,8 +455,7 @@ void why_whatif(struct why *why)
     for (size_t i = 0; i < why->remedies.count; i++)
         why->remedies.at[i].place = i;
     predict_remedies(why);
-    for (size_t i = 0; i < why->remedies.count; i++) {
-        struct remedy *remedy = &why->remedies.at[i];
+    list_each(remedy, &why->remedies) {
         if (!remedy->status)
             remedy->status = plain_status(remedy->effort);
     }

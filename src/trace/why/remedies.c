@@ -97,8 +97,7 @@ static struct remedy *remedy_put(struct why *why, const struct remedy_rule *rule
     const char *setting = why_keep(why, remedy_setting(rule, facts));
     struct remedy *remedy;
 
-    for (size_t i = 0; i < why->remedies.count; i++) {
-        const struct remedy *other = &why->remedies.at[i];
+    list_each(other, &why->remedies) {
         if (!strcmp(other->text, text))
             return NULL;
         bool same_setting = setting && prose_same(other->setting, setting);
@@ -437,8 +436,7 @@ static void add_for_guard_errors(struct why *why, const struct remedy_facts *bas
 {
     struct remedy_facts facts = *base;
 
-    for (size_t i = 0; i < why->guards.count; i++) {
-        const struct failed_guard *guard = &why->guards.at[i];
+    list_each(guard, &why->guards) {
         if (strcmp(guard->result, check_words[CHECK_ERROR]) != 0)
             break; /* guards that raised are first */
         facts.cause.source = guard->source;
