@@ -5,41 +5,49 @@
 #include <string.h>
 
 #include "lib/json.h"
+#include "lib/list.h"
 
 #define KEYS_(...)  \
     {               \
         __VA_ARGS__ \
     }
-#define BINDING_(request, name, keys, view, group, help, foot) \
-    {name, KEYS_ keys, VIEW_##view, group, help, foot},
-const struct binding bindings[REQUESTS] = {{0}, KEYS(BINDING_)};
+#define BINDING_(request, name_, keys_, help_, ...) \
+    [REQUEST_##request] = {.name = name_, .keys = KEYS_ keys_, .help = help_, ##__VA_ARGS__},
+const struct binding bindings[REQUESTS] = {KEYS(BINDING_)};
 
 #define NAME_(code, name, curses) {name, code},
 static const struct {
     const char *name;
     int code;
 } names[] = {KEY_CODES(NAME_){"Space", ' '}};
-enum { NAMES = sizeof names / sizeof *names };
+enum { NAMES = array_count(names) };
 
 const char *key_label(int code, char *made)
 {
     for (int i = 0; i < NAMES; i++)
         if (names[i].code == code)
             return names[i].name;
-    snprintf(made, 16, code < 0x20 ? "C-%c" : "%c",
-             code < 0x20   ? code + 'a' - 1
-             : code < 0x80 ? code
-                           : '?');
+    if (code < 0x20)
+        snprintf(made, 16, "C-%c", code + 'a' - 1);
+    else
+        snprintf(made, 16, "%c", code < 0x80 ? code : '?');
     return made;
 }
 
-/* A word that is a name, with what may follow it after a colon. */
-static bool named_key(const char *word, size_t length, struct key *key)
+/* "C-a" to "C-z" */
+static bool is_control(const char *word, size_t length)
+{
+    if (length != 3 || strncmp(word, "C-", 2))
+        return false;
+    return word[2] >= 'a' && word[2] <= 'z';
+}
+
+/* Read a key's name, and the numbers that may follow it after a colon. False: WORD is no name. */
+static bool named_key_read(const char *word, size_t length, struct key *key)
 {
     size_t bare = strcspn(word, " :");
-    bool control = length == 3 && !strncmp(word, "C-", 2);
 
-    if (control && word[2] >= 'a' && word[2] <= 'z') {
+    if (is_control(word, length)) {
         key->code = K_CONTROL(word[2]);
         return true;
     }
@@ -66,7 +74,7 @@ bool script_key(const char **at, struct key *key)
     *key = (struct key){KEY_NONE, 0, 0};
     if (!length)
         return false;
-    if (!begins || !named_key(word, length, key)) {
+    if (!begins || !named_key_read(word, length, key)) {
         length = json_rune((const unsigned char *)word, strlen(word), &rune);
         key->code = length ? (int)rune : (unsigned char)*word;
         length = length ? length : 1;

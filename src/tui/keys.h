@@ -52,91 +52,89 @@ struct key {
     int y, x; /* of the mouse; K_RESIZE: rows and columns in memory */
 };
 
-/* X(request, name, keys, view that it opens, group of the help that begins here, words, words at
- * the bottom of the screen) */
+/* X(request, name, keys, words in the help, other members of struct binding) */
 /* clang-format off */
 #define KEYS(X)                                                                                    \
-    X(UP, "up", ('k', K_UP), NONE, "Moving", "a line up", 0)                                       \
-    X(DOWN, "down", ('j', K_DOWN), NONE, 0, "a line down", 0)                                      \
-    X(LEFT, "left", ('h', K_LEFT), NONE, 0, "a column to the left; scroll text, pan the timeline", \
-      0)                                                                                           \
-    X(RIGHT, "right", ('l', K_RIGHT), NONE, 0, "to the right", 0)                                  \
-    X(PAGE_UP, "page-up", (K_PAGE_UP, K_CONTROL('b')), NONE, 0, "a page up", 0)                    \
-    X(PAGE_DOWN, "page-down", (K_PAGE_DOWN, K_CONTROL('f')), NONE, 0, "a page down", 0)            \
-    X(HALF_UP, "half-up", (K_CONTROL('u')), NONE, 0, "half a page up", 0)                          \
-    X(HALF_DOWN, "half-down", (K_CONTROL('d')), NONE, 0, "half a page down", 0)                    \
-    X(HOME, "first", ('g', K_HOME), NONE, 0, "to the first line", 0)                               \
-    X(END, "last", ('G', K_END), NONE, 0, "to the last line", 0)                                   \
-    X(NEXT_PART, "next-part", (K_TAB), NONE, 0, "to the next part of a text", 0)                   \
-    X(PREVIOUS_PART, "previous-part", (K_BACKTAB), NONE, 0, "to the part before", 0)               \
-    X(OPEN, "open", (K_ENTER), NONE, 0,                                                            \
-      "go deeper: what this line, or this number of it, is made of", 0)                            \
-    X(BACK, "back", (K_ESCAPE, 'q', K_BACKSPACE), NONE, 0,                                         \
-      "back to the view before; q in the first one ends", "Esc back")                              \
-    X(SPLIT, "split", ('v'), NONE, 0,                                                              \
-      "show what Enter opens below, or beside, and follow the cursor; again: no more", 0)          \
-    X(MOMENT, "moment", ('@'), NONE, 0, "go to a moment: 0.3, 15.2s, +100ms; also :0.3, :+100ms",  \
-      0)                                                                                           \
-    X(QUIT, "quit", ('Q'), NONE, 0, "end", "q ends")                                               \
-    X(SEARCH, "search", ('/'), NONE, "Finding", "search for a text", 0)                            \
-    X(SEARCH_NEXT, "search-next", ('n'), NONE, 0, "the next place", 0)                             \
-    X(SEARCH_PREVIOUS, "search-previous", ('N'), NONE, 0, "the place before", 0)                   \
-    X(PREVIOUS, "previous", ('p'), NONE, 0,                                                        \
-      "a call: a slower one of the same function; n: a faster one; a function: its slowest", 0)    \
-    X(CALLER, "caller", ('u'), NONE, 0, "the call that made this one", 0)                          \
-    X(FILTER, "filter", ('f'), NONE, 0,                                                            \
-      "only rows with all these words, or an SQL condition such as calls > 10", 0)                 \
-    X(SORT, "sort", ('s'), NONE, 0, "sort by the chosen column; again turns it around", 0)         \
-    X(SORT_TURN, "sort-turn", ('S'), NONE, 0, "turn the order around", 0)                          \
-    X(VIEW_1, "view-1", ('1'), OVERVIEW, "Views", "overview", "1-9 views")                         \
-    X(VIEW_2, "view-2", ('2'), FUNCTIONS, 0, "functions", 0)                                       \
-    X(VIEW_3, "view-3", ('3'), RECOMPILES, 0, "recompiles, by cause", 0)                           \
-    X(VIEW_4, "view-4", ('4'), BREAKS, 0, "graph breaks, by reason", 0)                            \
-    X(VIEW_5, "view-5", ('5'), LEDGER, 0, "ledger: every call of watched code", 0)                 \
-    X(VIEW_6, "view-6", ('6'), GUARDS, 0, "guards: what they cost", 0)                             \
-    X(VIEW_7, "view-7", ('7'), TIMELINE, 0, "timeline", 0)                                         \
-    X(VIEW_8, "view-8", ('8'), FLAME, 0, "call tree and flame graph", 0)                           \
-    X(VIEW_9, "view-9", ('9'), REPLAY, 0, "replay", 0)                                             \
-    X(VIEW_0, "view-0", ('0'), PROCESSES, 0, "processes", 0)                                       \
-    X(SQL, "query", ('!'), SQL, 0, "SQL: a prompt, and the result as a table", 0)                  \
-    X(HELP, "keys", ('?', K_F1), HELP, 0, "this help", "? keys")                                   \
-    X(COMMAND, "command", (':'), NONE, 0,                                                          \
-      "a command: any name of this table or of a view, or a line's number", ": command")           \
-    X(EDIT, "edit", ('o'), NONE, "With what is shown", "open $EDITOR at the line", 0)              \
-    X(COPY, "copy-sql", ('y'), NONE, 0, "copy the SQL of what is shown to the clipboard", 0)       \
-    X(EXPORT, "export", ('e'), NONE, 0,                                                            \
-      "write what is shown to a file: rows as CSV, texts as they are", 0)                          \
-    X(INPUT, "input", ('i'), NONE, 0, "type into the view: a query", 0)                            \
-    X(REPLAY, "replay-here", ('r'), REPLAY, 0, "replay from this line's moment", 0)                \
-    X(TIMELINE, "timeline-here", ('t'), TIMELINE, 0, "timeline around this line's moment", 0)      \
-    X(WHATIF, "what-if", ('w'), WHATIF, 0, "what a change would have made of this", 0)             \
-    X(ZOOM_IN, "zoom-in", ('+', '='), NONE, 0, "zoom in: timeline, flame graph", 0)                \
-    X(ZOOM_OUT, "zoom-out", ('-'), NONE, 0, "zoom out", 0)                                         \
-    X(ZOOM_ALL, "zoom-all", ('*'), NONE, 0, "all of it", 0)                                        \
-    X(TOGGLE, "toggle", (' '), NONE, 0, "fold or unfold; in other views a page down", 0)           \
-    X(MERGE, "merge-threads", ('M'), NONE, 0, "call tree: all threads as one, or apart again", 0)  \
-    X(STEP, "step", (']'), NONE, 0, "replay: a step on", 0)                                        \
-    X(STEP_BACK, "step-back", ('['), NONE, 0, "replay: a step back", 0)                            \
-    X(RUN, "run", ('}'), NONE, 0, "replay: on to the next breakpoint", 0)                          \
-    X(RUN_BACK, "run-back", ('{'), NONE, 0, "replay: back to the one before", 0)                   \
-    X(BREAKPOINT, "breakpoint", ('b'), NONE, 0, "replay: stop where this happens, or no more", 0)  \
-    X(CANCEL, "cancel", (K_CONTROL('c'), K_CONTROL('g')), NONE, "The program",                     \
-      "cancel what is being asked", 0)                                                             \
-    X(REFRESH, "refresh", ('R'), NONE, 0, "ask again", 0)                                          \
-    X(FOLLOW, "follow", ('F'), NONE, 0, "live: follow the trace, or hold still", 0)                \
-    X(OUTPUT, "program-output", ('O'), OUTPUT, 0, "run --live: what the program printed", 0)       \
-    X(INTERRUPT, "interrupt", ('I'), NONE, 0,                                                      \
-      "run --live: interrupt the program, as Ctrl-C would; asks first", 0)                         \
-    X(KILL, "kill", ('K'), NONE, 0, "run --live: end the program, again: kill it; asks first", 0)  \
-    X(REDRAW, "redraw", (K_CONTROL('l')), NONE, 0, "draw the screen anew", 0)                      \
-    X(STOP, "stop", (K_CONTROL('z')), NONE, 0, "to the shell; fg comes back", 0)                   \
-    X(CLICK, "click", (K_CLICK), NONE, "Mouse",                                                    \
-      "choose; on what is chosen, or twice: open; on a heading: sort", 0)                          \
-    X(WHEEL_UP, "wheel-up", (K_WHEEL_UP), NONE, 0, "three lines up", 0)                            \
-    X(WHEEL_DOWN, "wheel-down", (K_WHEEL_DOWN), NONE, 0, "three lines down", 0)
+    X(UP, "up", ('k', K_UP), "a line up", .group = "Moving")                                       \
+    X(DOWN, "down", ('j', K_DOWN), "a line down")                                                  \
+    X(LEFT, "left", ('h', K_LEFT), "a column to the left; scroll text, pan the timeline")          \
+    X(RIGHT, "right", ('l', K_RIGHT), "to the right")                                              \
+    X(PAGE_UP, "page-up", (K_PAGE_UP, K_CONTROL('b')), "a page up")                                \
+    X(PAGE_DOWN, "page-down", (K_PAGE_DOWN, K_CONTROL('f')), "a page down")                        \
+    X(HALF_UP, "half-up", (K_CONTROL('u')), "half a page up")                                      \
+    X(HALF_DOWN, "half-down", (K_CONTROL('d')), "half a page down")                                \
+    X(HOME, "first", ('g', K_HOME), "to the first line")                                           \
+    X(END, "last", ('G', K_END), "to the last line")                                               \
+    X(NEXT_PART, "next-part", (K_TAB), "to the next part of a text")                               \
+    X(PREVIOUS_PART, "previous-part", (K_BACKTAB), "to the part before")                           \
+    X(OPEN, "open", (K_ENTER), "go deeper: what this line, or this number of it, is made of")      \
+    X(BACK, "back", (K_ESCAPE, 'q', K_BACKSPACE),                                                  \
+      "back to the view before; q in the first one ends", .foot = "Esc back")                      \
+    X(SPLIT, "split", ('v'),                                                                       \
+      "show what Enter opens below, or beside, and follow the cursor; again: no more")             \
+    X(MOMENT, "moment", ('@'), "go to a moment: 0.3, 15.2s, +100ms; also :0.3, :+100ms")           \
+    X(QUIT, "quit", ('Q'), "end", .foot = "q ends")                                                \
+    X(SEARCH, "search", ('/'), "search for a text", .group = "Finding")                            \
+    X(SEARCH_NEXT, "search-next", ('n'), "the next place")                                         \
+    X(SEARCH_PREVIOUS, "search-previous", ('N'), "the place before")                               \
+    X(PREVIOUS, "previous", ('p'),                                                                 \
+      "a call: a slower one of the same function; n: a faster one; a function: its slowest")       \
+    X(CALLER, "caller", ('u'), "the call that made this one")                                      \
+    X(FILTER, "filter", ('f'),                                                                     \
+      "only rows with all these words, or an SQL condition such as calls > 10")                    \
+    X(SORT, "sort", ('s'), "sort by the chosen column; again turns it around")                     \
+    X(SORT_TURN, "sort-turn", ('S'), "turn the order around")                                      \
+    X(VIEW_1, "view-1", ('1'), "overview", .view = VIEW_OVERVIEW, .group = "Views",                \
+      .foot = "1-9 views")                                                                         \
+    X(VIEW_2, "view-2", ('2'), "functions", .view = VIEW_FUNCTIONS)                                \
+    X(VIEW_3, "view-3", ('3'), "recompiles, by cause", .view = VIEW_RECOMPILES)                    \
+    X(VIEW_4, "view-4", ('4'), "graph breaks, by reason", .view = VIEW_BREAKS)                     \
+    X(VIEW_5, "view-5", ('5'), "ledger: every call of watched code", .view = VIEW_LEDGER)          \
+    X(VIEW_6, "view-6", ('6'), "guards: what they cost", .view = VIEW_GUARDS)                      \
+    X(VIEW_7, "view-7", ('7'), "timeline", .view = VIEW_TIMELINE)                                  \
+    X(VIEW_8, "view-8", ('8'), "call tree and flame graph", .view = VIEW_FLAME)                    \
+    X(VIEW_9, "view-9", ('9'), "replay", .view = VIEW_REPLAY)                                      \
+    X(VIEW_0, "view-0", ('0'), "processes", .view = VIEW_PROCESSES)                                \
+    X(SQL, "query", ('!'), "SQL: a prompt, and the result as a table", .view = VIEW_SQL)           \
+    X(HELP, "keys", ('?', K_F1), "this help", .view = VIEW_HELP, .foot = "? keys")                 \
+    X(COMMAND, "command", (':'),                                                                   \
+      "a command: any name of this table or of a view, or a line's number", .foot = ": command")   \
+    X(EDIT, "edit", ('o'), "open $EDITOR at the line", .group = "With what is shown")              \
+    X(COPY, "copy-sql", ('y'), "copy the SQL of what is shown to the clipboard")                   \
+    X(EXPORT, "export", ('e'), "write what is shown to a file: rows as CSV, texts as they are")    \
+    X(INPUT, "input", ('i'), "type into the view: a query")                                        \
+    X(REPLAY, "replay-here", ('r'), "replay from this line's moment", .view = VIEW_REPLAY)         \
+    X(TIMELINE, "timeline-here", ('t'), "timeline around this line's moment",                      \
+      .view = VIEW_TIMELINE)                                                                       \
+    X(WHATIF, "what-if", ('w'), "what a change would have made of this", .view = VIEW_WHATIF)      \
+    X(ZOOM_IN, "zoom-in", ('+', '='), "zoom in: timeline, flame graph")                            \
+    X(ZOOM_OUT, "zoom-out", ('-'), "zoom out")                                                     \
+    X(ZOOM_ALL, "zoom-all", ('*'), "all of it")                                                    \
+    X(TOGGLE, "toggle", (' '), "fold or unfold; in other views a page down")                       \
+    X(MERGE, "merge-threads", ('M'), "call tree: all threads as one, or apart again")              \
+    X(STEP, "step", (']'), "replay: a step on")                                                    \
+    X(STEP_BACK, "step-back", ('['), "replay: a step back")                                        \
+    X(RUN, "run", ('}'), "replay: on to the next breakpoint")                                      \
+    X(RUN_BACK, "run-back", ('{'), "replay: back to the one before")                               \
+    X(BREAKPOINT, "breakpoint", ('b'), "replay: stop where this happens, or no more")              \
+    X(CANCEL, "cancel", (K_CONTROL('c'), K_CONTROL('g')), "cancel what is being asked",            \
+      .group = "The program")                                                                      \
+    X(REFRESH, "refresh", ('R'), "ask again")                                                      \
+    X(FOLLOW, "follow", ('F'), "live: follow the trace, or hold still")                            \
+    X(OUTPUT, "program-output", ('O'), "run --live: what the program printed",                     \
+      .view = VIEW_OUTPUT)                                                                         \
+    X(INTERRUPT, "interrupt", ('I'),                                                               \
+      "run --live: interrupt the program, as Ctrl-C would; asks first")                            \
+    X(KILL, "kill", ('K'), "run --live: end the program, again: kill it; asks first")              \
+    X(REDRAW, "redraw", (K_CONTROL('l')), "draw the screen anew")                                  \
+    X(STOP, "stop", (K_CONTROL('z')), "to the shell; fg comes back")                               \
+    X(CLICK, "click", (K_CLICK), "choose; on what is chosen, or twice: open; on a heading: sort",  \
+      .group = "Mouse")                                                                            \
+    X(WHEEL_UP, "wheel-up", (K_WHEEL_UP), "three lines up")                                        \
+    X(WHEEL_DOWN, "wheel-down", (K_WHEEL_DOWN), "three lines down")
 /* clang-format on */
 
-#define REQUEST_(request, name, keys, view, group, words, foot) REQUEST_##request,
+#define REQUEST_(request, ...) REQUEST_##request,
 enum request { REQUEST_NONE, KEYS(REQUEST_) REQUESTS };
 #undef REQUEST_
 

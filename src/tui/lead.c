@@ -30,7 +30,7 @@ struct target id_target(const char *name, int64_t id)
         {"process_id", VIEW_PROCESS, 1},
     };
 
-    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+    for (size_t i = 0; i < array_count(ids); i++)
         if (id > 0 && !strcmp(ids[i].name, name))
             return (struct target){.kind = ids[i].kind, .id = ids[i].sign * id};
     return (struct target){0};
@@ -39,26 +39,28 @@ struct target id_target(const char *name, int64_t id)
 struct target row_target(struct arena *arena, const struct row *row, const char *text)
 {
     const char *lead = strstr(text, "=> ");
-    const char *where, *title, *at;
+    const char *where, *title, *at, *id;
     struct target target = {0};
-    size_t name;
 
     if (!lead)
         return target;
-    lead += 3;
-    name = strcspn(lead, " ");
+    lead += strlen("=> ");
+    id = strchrnul(lead, ' ');
     title = strstr(lead, " | ");
     where = strstr(lead, " WHERE ");
     at = strstr(lead, " AT {");
-    target.kind = view_named(lead, name);
+    target.kind = view_named(lead, (size_t)(id - lead));
     if (at)
         row_integer(row, at, &target.at_ns);
-    if (lead[name] == ' ' && lead[name + 1] == '{' && !row_integer(row, lead + name, &target.id))
+    if (!strncmp(id, " {", 2) && !row_integer(row, id, &target.id))
         target.kind = VIEW_NONE;
-    if (target.kind && where)
-        target.where = template_print(arena, row, TEMPLATE_SQL, where + 7,
-                                      title ? (size_t)(title - where) - 7 : strlen(where + 7));
+    if (target.kind && where) {
+        const char *condition = where + strlen(" WHERE ");
+        const char *end = title ? title : condition + strlen(condition);
+        target.where =
+            template_print(arena, row, TEMPLATE_SQL, condition, (size_t)(end - condition));
+    }
     if (target.kind && title)
-        target.title = row_print(arena, row, title + 3, TEMPLATE_PLAIN);
+        target.title = row_print(arena, row, title + strlen(" | "), TEMPLATE_PLAIN);
     return target;
 }

@@ -29,14 +29,15 @@ struct layout {
 };
 
 /* The heading of a column: a time has its unit there. */
-static const char *heading(char made[160], const struct list *list, int column)
+static const char *heading_print(char made[160], const struct list *list, int column)
 {
     const struct list_column *c = column_at(list, column);
+    const char *unit = c->format == AS_TIME ? " (s)" : "";
+    const char *order = "";
 
-    snprintf(made, 160, "%.120s%s%s", c->name, c->format == AS_TIME ? " (s)" : "",
-             column != list->q.sort ? ""
-             : list->q.descending   ? "↓"
-                                    : "↑");
+    if (column == list->q.sort)
+        order = list->q.descending ? "↓" : "↑";
+    snprintf(made, 160, "%.120s%s%s", c->name, unit, order);
     return made;
 }
 
@@ -44,16 +45,19 @@ static const char *heading(char made[160], const struct list *list, int column)
 static int natural_width(const struct list *list, const struct screen *screen, int column)
 {
     const struct list_column *c = column_at(list, column);
+    const struct list_job *window = list->window;
     char made[CELL_TEXT];
-    int width = screen_width(screen, heading(made, list, column), TEXT_WIDEST);
-    size_t from = list->window ? list->window->from : list->view.top;
-    size_t to = from + (list->window ? list->window->row_count : (size_t)list->view.rows * 2);
+    int width = screen_width(screen, heading_print(made, list, column), TEXT_WIDEST);
+    size_t from = window ? window->from : list->view.top;
+    size_t count = window ? window->row_count : (size_t)list->view.rows * 2;
 
-    for (size_t i = from; i < to; i++) {
+    for (size_t i = from; i < from + count; i++) {
         const struct value *row = row_at(list, i);
-        int wide = row ? screen_width(screen, value_print(made, &row[column], c->format, c->width),
-                                      TEXT_WIDEST)
-                       : 0;
+        int wide;
+        if (!row)
+            continue;
+        value_print(made, &row[column], c->format, c->width);
+        wide = screen_width(screen, made, TEXT_WIDEST);
         if (wide > width)
             width = wide;
     }
@@ -65,7 +69,9 @@ static bool widen(struct layout *layout, const int natural[], int *room)
 {
     bool wider = false;
 
-    for (int i = 0; i<layout->count && * room> 0; i++) {
+    for (int i = 0; i < layout->count; i++) {
+        if (*room <= 0)
+            break;
         if (layout->at[i].width >= natural[i])
             continue;
         layout->at[i].width++;
@@ -157,6 +163,12 @@ static const char *text_beside(const struct list *list, const struct value *row,
     return beside;
 }
 
+/* Does BYTE go on with a letter of UTF-8 that began before it? */
+static bool is_inside_letter(char byte)
+{
+    return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
 /* Cut from MADE, if it is wider than its column, the beginning that it shares with the value beside
  * it. */
 static void difference_print(char made[CELL_TEXT], const struct list *list,
@@ -177,7 +189,7 @@ static void difference_print(char made[CELL_TEXT], const struct list *list,
     if (same <= room || screen_width(screen, text, TEXT_WIDEST * 8) <= width)
         return;
     same -= room;
-    while (same && ((unsigned char)text[same] & 0xc0) == 0x80)
+    while (same && is_inside_letter(text[same]))
         same--;
     if (same > strlen("…"))
         snprintf(made, CELL_TEXT, "…%s", strdupa(text + same));
@@ -190,12 +202,13 @@ static void head_draw(struct list *list, struct screen *screen, const struct lay
     screen_fill(screen, y, 0, list->view.columns, STYLE_HEAD);
     for (int i = 0; i < layout->count; i++) {
         int c = layout->at[i].column;
+        int x = layout->at[i].x;
+        int width = layout->at[i].width;
         int selected = c == list->column ? STYLE_SELECTED : 0;
         bool right = !is_text(column_at(list, c));
         char text[160];
-        heading(text, list, c);
-        cell_draw(screen, y, layout->at[i].x, layout->at[i].width, STYLE_HEAD | selected, text,
-                  right);
+        heading_print(text, list, c);
+        cell_draw(screen, y, x, width, STYLE_HEAD | selected, text, right);
     }
 }
 
@@ -261,14 +274,19 @@ static void list_draw(struct view *view, struct screen *screen)
 {
     struct list *list = (struct list *)view;
     struct layout layout = layout_make(list, screen);
+    size_t rows = view->rows > 1 ? (size_t)view->rows - 1 : 0;
+    int y = view->y + 1;
     char made[120];
 
     head_draw(list, screen, &layout);
-    if (!view->count)
-        view_words(view, screen, *list->failed ? STYLE_ALARM : STYLE_DIM,
-                   empty_words(list, made, sizeof made));
-    for (size_t i = 0; view->top + i < view->count && (int)i + 1 < view->rows; i++)
-        row_draw(list, screen, &layout, view->top + i, view->y + 1 + (int)i);
+    if (!view->count) {
+        int style = *list->failed ? STYLE_ALARM : STYLE_DIM;
+        view_words(view, screen, style, empty_words(list, made, sizeof made));
+    }
+    for (size_t at = view->top; at < view->top + rows && at < view->count; at++) {
+        row_draw(list, screen, &layout, at, y);
+        y++;
+    }
 }
 
 /* ---- requests ------------------------------------------------------------ */
@@ -312,13 +330,15 @@ static void column_move(struct list *list, int by)
 /* Sort by COLUMN, numbers by the largest first; the second time the other way round. */
 static void sort_by(struct list *list, int column)
 {
+    struct question *q = &list->q;
+
     if (!is_column(list, column))
         return;
-    if (list->q.sort == column)
-        list->q.descending = !list->q.descending;
+    if (q->sort == column)
+        q->descending = !q->descending;
     else
-        list->q.descending = !is_text(column_at(list, column));
-    list->q.sort = column;
+        q->descending = !is_text(column_at(list, column));
+    q->sort = column;
     rows_again(list, false);
     list->wanted_id = -1; /* what comes first now is what one wants to see */
     view_choose(&list->view, 0);
@@ -327,28 +347,35 @@ static void sort_by(struct list *list, int column)
 /* Where TEXT leads from the chosen row; NULL: where the row does. */
 static struct target target_of(const struct list *list, struct arena *arena, const char *text)
 {
-    const struct value *row =
-        (text = text ? text : block_word(list->block, "row")) ? row_at(list, list->view.at) : NULL;
+    const char *lead = text ? text : block_word(list->block, "row");
     const char *names[column_count(list) + 1];
+    struct row row = {
+        .values = lead ? row_at(list, list->view.at) : NULL,
+        .names = names,
+        .count = column_count(list),
+    };
 
-    for (int i = 0; i < column_count(list); i++)
+    if (!row.values)
+        return (struct target){0};
+    for (int i = 0; i < row.count; i++)
         names[i] = column_at(list, i)->name;
-    return row ? row_target(arena, &(struct row){row, names, column_count(list)}, text)
-               : (struct target){0};
+    return row_target(arena, &row, lead);
 }
 
 static void list_lead(struct view *view, struct arena *arena, struct target *target)
 {
     struct list *list = (struct list *)view;
-    const struct list_column *column =
-        list->column < column_count(list) ? column_at(list, list->column) : NULL;
     const struct value *row = row_at(list, view->at);
     int title = column_named(list, block_word(list->block, "title"));
+    const char *lead = NULL;
 
-    *target = target_of(list, arena, column ? column->lead : NULL);
+    if (list->column < column_count(list))
+        lead = column_at(list, list->column)->lead;
+    if (title < 0)
+        title = 0;
+    *target = target_of(list, arena, lead);
     if (row && !target->title) /* what the row is called */
-        target->title =
-            value_print(arena_take(arena, CELL_TEXT), &row[title < 0 ? 0 : title], AS_TEXT, 0);
+        target->title = value_print(arena_take(arena, CELL_TEXT), &row[title], AS_TEXT, 0);
 }
 
 static void list_subject(struct view *view, struct target *subject)
@@ -430,19 +457,20 @@ static bool row_fits(struct view *view, size_t at, const char *text)
 static bool list_search(struct view *view, const char *text, int direction)
 {
     struct list *list = (struct list *)view;
+    bool was_cut = list->read && list->read->cut;
+    bool found;
 
     if (windowed(list) && list->asking) /* not all that is looked through is there */
         return false;
-    if (!list->view.count || !windowed(list)) {
-        bool found = view_find(view, direction, row_fits, text);
-        bool was_cut = list->read && list->read->cut;
-        if (!found && was_cut)
-            tui_alarm(view->tui, "%s: not in the first %zu rows; f looks in all of them", text,
-                      list->read->row_count);
-        return found || was_cut;
+    if (view->count && windowed(list)) {
+        rows_seek(list, text, direction); /* a thread looks for it */
+        return true;
     }
-    rows_seek(list, text, direction); /* a thread looks for it */
-    return true;
+    found = view_find(view, direction, row_fits, text);
+    if (!found && was_cut)
+        tui_alarm(view->tui, "%s: not in the first %zu rows; f looks in all of them", text,
+                  list->read->row_count);
+    return found || was_cut;
 }
 
 /* The first operator in TEXT, or word of SQL that is one. NULL: there is none, so it is words to
@@ -454,13 +482,74 @@ static const char *operator_in(const char *text)
     };
     const char *first = strpbrk(text, "=<>");
 
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    for (size_t i = 0; i < array_count(words); i++) {
         const char *word = strcasestr(text, words[i]);
-        bool is_before = word && (!first || word < first);
-        if (is_before)
+        if (!word)
+            continue;
+        if (!first || word < first)
             first = word;
     }
     return first;
+}
+
+/* The bytes of the word of letters, digits and _ at TEXT. */
+static size_t word_bytes(const char *text)
+{
+    size_t bytes = 0;
+
+    while (isalnum((unsigned char)text[bytes]) || text[bytes] == '_')
+        bytes++;
+    return bytes;
+}
+
+/* The bytes of what is quoted at TEXT, with its quotes, or bracketed; 0: nothing is. */
+static size_t quoted_bytes(const char *text)
+{
+    bool opens = strchr("'\"[", *text);
+    const char *end = opens ? strchr(text + 1, *text == '[' ? ']' : *text) : NULL;
+
+    return end ? (size_t)(end + 1 - text) : 0;
+}
+
+/* Put the number at TEXT, if letters that people put behind numbers follow, without these: 10ms as
+ * nanoseconds, 2k, 3M. Returns the bytes that were read; 0: there are no such letters. */
+static size_t unit_put(FILE *out, const char *text)
+{
+    char *unit;
+    double number = strtod(text, &unit);
+    size_t letters = word_bytes(unit);
+    double factor;
+
+    if (letters == 1 && *unit == 'k')
+        factor = 1e3;
+    else if (letters == 1 && *unit == 'M')
+        factor = 1e6;
+    else
+        factor = times_unit(unit, letters);
+    if (!factor)
+        return 0;
+    fprintf(out, "%.0f", number * factor);
+    return (size_t)(unit - text) + letters;
+}
+
+/* Is the word of LENGTH at TEXT a column that is compared with something? */
+static bool is_compared(const struct list *list, struct arena *arena, const char *text,
+                        size_t length)
+{
+    const char *rest = text + length;
+    const char *operator= operator_in(text);
+
+    if (column_named(list, arena_text(arena, text, length)) < 0 || !operator)
+        return false;
+    return operator<= rest + strspn(rest, " !");
+}
+
+static size_t number_bytes(const char *text)
+{
+    char *end;
+
+    strtod(text, &end);
+    return (size_t)(end - text);
 }
 
 /* TEXT with numbers for what stands there for people: 10ms as nanoseconds, 2k, 3M; and quotes
@@ -472,34 +561,23 @@ static const char *condition_make(const struct list *list, struct arena *arena, 
     FILE *out = open_memstream(&made, &bytes);
 
     while (*text) {
-        const char *quoted =
-            strchr("'\"[", *text) ? strchr(text + 1, *text == '[' ? ']' : *text) : NULL;
-        bool word = isalpha((unsigned char)*text) || *text == '_';
-        size_t length = quoted ? (size_t)(quoted - text) + 1 : 1;
-        const char *operator;
-        while (word && (isalnum((unsigned char)text[length]) || text[length] == '_'))
-            length++;
-        if (isdigit((unsigned char)*text)) {
-            char *end;
-            double number = strtod(text, &end);
-            double factor;
-            size_t letters = 0;
-            length = (size_t)(end - text);
-            while (isalnum((unsigned char)end[letters]) || end[letters] == '_')
-                letters++;
-            factor = letters == 1 && *end == 'k'   ? 1e3
-                     : letters == 1 && *end == 'M' ? 1e6
-                                                   : times_unit(end, letters);
-            if (factor) {
-                fprintf(out, "%.0f", number * factor);
-                text = end + letters;
+        bool is_number = isdigit((unsigned char)*text);
+        bool is_word = isalpha((unsigned char)*text) || *text == '_';
+        size_t length = quoted_bytes(text);
+        bool compared = false;
+        if (is_number) {
+            size_t unit = unit_put(out, text);
+            text += unit;
+            if (unit)
                 continue;
-            }
+            length = number_bytes(text);
+        } else if (is_word) {
+            length = word_bytes(text);
+            compared = is_compared(list, arena, text, length);
         }
-        word =
-            word && column_named(list, arena_text(arena, text, length)) >= 0 &&
-            (operator= operator_in(text)) && operator<= text + length + strspn(text + length, " !");
-        fprintf(out, word ? "\"%.*s\"" : "%.*s", (int)length, text);
+        if (!length)
+            length = 1;
+        fprintf(out, compared ? "\"%.*s\"" : "%.*s", (int)length, text);
         text += length;
     }
     fclose(out);
@@ -552,13 +630,15 @@ static void column_read(struct list *list, char *name)
     char *end = strstr(name, "  ");
     const char *format = end + strspn(end, " ");
     size_t word = strcspn(format, " ");
+    struct list_column *column = list_add(&list->q.columns);
 
     *end = 0;
-    *list_add(&list->q.columns) =
-        (struct list_column){.name = name,
-                             .format = format_named(format, word),
-                             .width = (int)strtol(format + word, NULL, 10),
-                             .lead = strstr(format, "=> ")};
+    *column = (struct list_column){
+        .name = name,
+        .format = format_named(format, word),
+        .width = (int)strtol(format + word, NULL, 10),
+        .lead = strstr(format, "=> "),
+    };
 }
 
 static void list_open(struct view *view)
@@ -576,8 +656,7 @@ static void list_open(struct view *view)
         q->quick = text_with(&view->arena, block->sql, "$quick", "1");
     q->key = block_word(block, "window");
     q->id = q->key ? q->key : block_word(block, "id");
-    for (size_t i = 0; i < block->lines.count; i++) {
-        const struct template_line *line = &block->lines.at[i];
+    list_each(line, &block->lines) {
         if (!strcmp(line->word, "|"))
             column_read(list, line->rest);
     }

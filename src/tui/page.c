@@ -21,24 +21,26 @@ const char *page_codes(struct doc *doc, struct db *db, int64_t code_id)
     return codes;
 }
 
-static bool is(const struct template_line *line, const char *word)
+static bool is_word(const struct template_line *line, const char *word)
 {
     return !strcmp(line->word, word);
 }
 
-/* A line or a heading, with where it leads; what is printed on the way is in ARENA. */
+/* A line or, if PART, a heading, with where it leads. ARENA is for what is printed on the way. */
 static void line_put(struct doc *doc, struct arena *arena, const struct row *row, const char *text,
                      bool part)
 {
     const char *made = row_print(arena, row, text, TEMPLATE_MARKED);
-    struct target target = made ? row_target(&doc->arena, row, text) : (struct target){0};
+    struct target target;
 
     if (!made)
         return;
+    target = row_target(&doc->arena, row, text);
+    made = doc_print(doc, "%s", made);
     if (part)
-        doc_part(doc, "%s", made);
+        doc_add_part(doc, made);
     else
-        doc_wrap(doc, doc_print(doc, "%s", made), target);
+        doc_wrap(doc, made, target);
     doc_target(doc, target);
 }
 
@@ -114,8 +116,8 @@ static void whole_put(struct doc *doc, struct query *query, const struct row *ro
                       size_t most, bool wrap)
 {
     const char *text = field_whole(query, row, rest);
-    const char *safe;
     int words = (int)strcspn(rest, "{");
+    const char *line;
 
     if (!text)
         return;
@@ -123,8 +125,8 @@ static void whole_put(struct doc *doc, struct query *query, const struct row *ro
         doc_text(doc, text, 2, most);
         return;
     }
-    safe = doc_safe(doc, text, most);
-    doc_wrap(doc, doc_print(doc, "%.*s%s", words, rest, safe), row_target(&doc->arena, row, rest));
+    line = doc_print(doc, "%.*s%s", words, rest, doc_safe(doc, text, most));
+    doc_wrap(doc, line, row_target(&doc->arena, row, rest));
 }
 
 static void title_put(struct doc *doc, struct arena *arena, const struct row *row, const char *text)
@@ -140,40 +142,117 @@ static bool has_room(const struct doc *doc)
     return (int)doc->lines.count + 1 < doc->rows;
 }
 
-/* Put row NUMBER of a block. False: the block ends with it. */
-static bool row_put(struct doc *doc, struct db *db, struct arena *arena,
-                    const struct template_block *block, struct query *query, const struct row *row,
-                    int number)
-{
-    const bool filling = fills(block, number);
+/* A row of a block, and where it is shown. */
+struct page_row {
+    struct doc *doc;
+    struct db *db;
+    struct arena *arena; /* of the row */
+    struct query *query;
+    const struct row *row;
+    int number;   /* of the row, from 0 */
+    bool filling; /* it is shown only where there is room */
+};
 
+/* What a line of a block makes of a row. */
+enum line_kind {
+    LINE_OTHER,
+    LINE_HEADING, /* `#`: a heading, where it is another one than that before */
+    LINE_TEXT,    /* `|` */
+    LINE_WHOLE,   /* `text`: a field as lines of its own */
+    LINE_WRAP,    /* `wrap`: a field as one line, wrapped */
+    LINE_CALL,    /* `call`: what C makes of the row */
+    LINE_TITLE,   /* `title`: of the view */
+    LINE_SUBJECT, /* `subject`: what the page is about */
+    LINE_START,   /* `start`: the page begins here */
+    LINE_MORE,    /* `more N`: in place of all rows after N */
+    LINE_FILL,    /* `fill N`: rows after N are shown where there is room */
+};
+
+static enum line_kind line_kind(const struct template_line *line)
+{
+    static const struct {
+        const char *word;
+        enum line_kind kind;
+    } kinds[] = {
+        {"#", LINE_HEADING},       {"|", LINE_TEXT},      {"text", LINE_WHOLE},
+        {"wrap", LINE_WRAP},       {"call", LINE_CALL},   {"title", LINE_TITLE},
+        {"subject", LINE_SUBJECT}, {"start", LINE_START}, {"more", LINE_MORE},
+        {"fill", LINE_FILL},
+    };
+
+    for (size_t i = 0; i < array_count(kinds); i++)
+        if (is_word(line, kinds[i].word))
+            return kinds[i].kind;
+    return LINE_OTHER;
+}
+
+/* The number with which TEXT begins, else 0. Returns the words after it. */
+static const char *number_skip(char *text, long *number)
+{
+    char *rest;
+
+    *number = strtol(text, &rest, 10);
+    return rest + (*rest == ' ');
+}
+
+/* Put LINE of a block for row R. False: the block ends with it. */
+static bool row_line_put(const struct page_row *r, const struct template_line *line,
+                         enum line_kind kind)
+{
+    struct doc *doc = r->doc;
+    long most;
+    const char *rest = number_skip(line->rest, &most);
+
+    switch (kind) {
+    case LINE_HEADING:
+        heading_put(doc, r->arena, r->row, line->rest, r->number);
+        break;
+    case LINE_TEXT:
+        return filled_put(doc, r->arena, r->row, line->rest, r->filling);
+    case LINE_WHOLE:
+    case LINE_WRAP:
+        whole_put(doc, r->query, r->row, rest, (size_t)most, kind == LINE_WRAP);
+        break;
+    case LINE_CALL:
+        part_put(doc, r->db, r->query, line->rest);
+        break;
+    case LINE_TITLE:
+        title_put(doc, r->arena, r->row, line->rest);
+        break;
+    case LINE_SUBJECT:
+        doc->subject = row_target(&doc->arena, r->row, line->rest);
+        break;
+    case LINE_START:
+        if (!doc->start)
+            doc->start = doc->lines.count;
+        break;
+    case LINE_OTHER:
+    case LINE_MORE:
+    case LINE_FILL:
+        break;
+    }
+    return true;
+}
+
+/* Put a row of BLOCK. False: the block ends with it. */
+static bool row_put(const struct page_row *r, const struct template_block *block)
+{
     for (size_t i = 0; i < block->lines.count; i++) {
         const struct template_line *line = &block->lines.at[i];
-        char *rest = line->rest;
-        long most = strtol(rest, &rest, 10);
-        rest += *rest == ' ';
-        if (is(line, "more") && number == most) {
-            line_put(doc, arena, row, rest, false);
+        enum line_kind kind = line_kind(line);
+        bool is_full = r->filling && !has_room(r->doc);
+        long last;
+        const char *more = number_skip(line->rest, &last);
+        if (kind == LINE_MORE && r->number == last) {
+            line_put(r->doc, r->arena, r->row, more, false);
             return false;
         }
-        if (is(line, "fill"))
-            doc->fills = true;
-        if (!i && filling && !has_room(doc))
+        if (kind == LINE_FILL)
+            r->doc->fills = true;
+        if (i == 0 && is_full)
             return false;
-        if (is(line, "#"))
-            heading_put(doc, arena, row, line->rest, number);
-        else if (is(line, "|") && !filled_put(doc, arena, row, line->rest, filling))
+        if (!row_line_put(r, line, kind))
             return false;
-        else if (is(line, "text") || is(line, "wrap"))
-            whole_put(doc, query, row, rest, (size_t)most, is(line, "wrap"));
-        else if (is(line, "call"))
-            part_put(doc, db, query, line->rest);
-        else if (is(line, "title"))
-            title_put(doc, arena, row, line->rest);
-        else if (is(line, "subject"))
-            doc->subject = row_target(&doc->arena, row, line->rest);
-        else if (is(line, "start") && !doc->start)
-            doc->start = doc->lines.count;
     }
     return true;
 }
@@ -183,11 +262,13 @@ static void instead_put(struct doc *doc, const struct template_block *block, con
 {
     static const struct row none = {0};
 
-    for (size_t i = 0; i < block->lines.count; i++) {
-        const char *text = block->lines.at[i].rest;
-        bool part = text[0] == '#' && text[1] == ' ';
-        if (*text && is(&block->lines.at[i], word))
-            line_put(doc, &doc->arena, &none, part ? text + 2 : text, part);
+    list_each(line, &block->lines) {
+        const char *text = line->rest;
+        bool part = !strncmp(text, "# ", 2);
+        if (part)
+            text += strlen("# ");
+        if (*line->rest && is_word(line, word))
+            line_put(doc, &doc->arena, &none, text, part);
     }
 }
 
@@ -195,26 +276,32 @@ static void block_put(struct doc *doc, struct db *db, const struct template_bloc
 {
     bool asks = *block->sql;
     struct query *query = asks ? db_asked(db, block->sql, doc->target.id) : NULL;
-    int number = 0;
     int columns = query_columns(query);
     struct value values[columns + 1];
     const char *names[columns + 1];
     struct arena arena = {0}; /* of a row */
+    struct row row = {0};
+    struct page_row r = {.doc = doc, .db = db, .arena = &arena, .query = query, .row = &row};
     bool more = true;
 
-    if (!asks)
-        row_put(doc, db, &arena, block, NULL, &(struct row){0}, 0);
-    for (; more && query_step(query); number++) {
-        struct row row = {values, names, columns};
+    if (!asks) {
+        r.filling = fills(block, 0);
+        row_put(&r, block);
+    }
+    for (; more && query_step(query); r.number++) {
+        row = (struct row){values, names, columns};
         arena_free(&arena);
         for (int i = 0; i < columns; i++) {
             values[i] = value_read(&arena, query, i, VALUE_TEXT);
             names[i] = query_name(query, i);
         }
-        more = row_put(doc, db, &arena, block, query, &row, number);
+        r.filling = fills(block, r.number);
+        more = row_put(&r, block);
     }
-    if (asks && !number && !query_failed(query))
-        instead_put(doc, block, "none");
+    if (asks && !r.number) {
+        if (!query_failed(query))
+            instead_put(doc, block, "none");
+    }
     arena_free(&arena);
     query_close(query);
 }
@@ -227,8 +314,7 @@ void page_build(struct doc *doc, struct db *db)
     if (doc->ops->all == VIEW_FUNCTIONS)
         codes = page_codes(doc, db, doc->target.id);
     view_template_open(&template, view_name(doc->target.kind), codes);
-    for (size_t i = 0; i < template.blocks.count; i++) {
-        const struct template_block *block = &template.blocks.at[i];
+    list_each(block, &template.blocks) {
         doc->dense = doc->dense || block_word(block, "dense");
         if (doc->quick && block_word(block, "slow")) {
             instead_put(doc, block, "slow");
@@ -240,21 +326,25 @@ void page_build(struct doc *doc, struct db *db)
     template_close(&template);
 }
 
+/* The columns that LINE is indented by; -1: it is empty. */
 static int indentation(const char *line)
 {
     int columns = 0;
 
-    for (; *line == ' ' || *line == '\t'; line++)
-        columns = *line == '\t' ? (columns / 8 + 1) * 8 : columns + 1;
-    return *line ? columns : -1; /* an empty line has none */
+    for (; *line == ' ' || *line == '\t'; line++) {
+        columns++;
+        if (*line == '\t')
+            columns = (columns + 7) / 8 * 8;
+    }
+    return *line ? columns : -1;
 }
 
-/* TEXT, at the margin, belongs to what is defined by it or before it. */
+/* Does TEXT, at the margin, belong to the function or class that is defined in it or before it? */
 static bool head_goes_on(const char *text)
 {
     static const char *const words[] = {")", "@", "def ", "async ", "class "};
 
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    for (size_t i = 0; i < array_count(words); i++)
         if (!strncmp(text, words[i], strlen(words[i])))
             return true;
     return false;
@@ -270,14 +360,15 @@ int64_t source_end(const struct source *source, int64_t first)
         return first;
     outer = indentation(source->lines[first - 1]);
     for (int64_t line = first + 1; line <= (int64_t)source->count; line++) {
-        int here = indentation(source->lines[line - 1]);
         const char *text = source->lines[line - 1];
-        bool at_margin;
+        int here = indentation(text);
+        bool at_margin, goes_on;
         if (here < 0)
             continue;
         text += strspn(text, " \t");
         at_margin = here <= outer && *text != '#'; /* a comment there does not end it */
-        if (at_margin && (body || !head_goes_on(text)))
+        goes_on = !body && head_goes_on(text);
+        if (at_margin && !goes_on)
             break;
         body = body || here > outer;
         last = line;
@@ -293,21 +384,38 @@ static const char *line_shown(struct doc *doc, const char *text)
 
     for (char *tab = rest; (tab = strchr(tab, '\t'));)
         *tab = ' ';
-    return doc_print(doc, "%*s%s",
-                     indent < 0     ? 0
-                     : indent < 400 ? indent
-                                    : 400,
-                     "", doc_safe(doc, rest, 1000));
+    if (indent < 0)
+        indent = 0;
+    if (indent > 400)
+        indent = 400;
+    return doc_print(doc, "%*s%s", indent, "", doc_safe(doc, rest, 1000));
 }
 
-void source_put(struct doc *doc, struct db *db, const struct source *source, int64_t from,
-                int64_t to, int64_t at, const struct gutter *gutter, size_t gutters)
+/* The words at the left of LINE, and after it, by the GUTTERS of that line: the first mark and
+ * the first note. */
+static struct gutter gutter_at(const struct gutter *gutter, size_t gutters, int64_t line)
+{
+    struct gutter found = {0};
+
+    for (size_t i = 0; i < gutters; i++) {
+        if (gutter[i].line != line)
+            continue;
+        if (!found.line)
+            found = gutter[i];
+        if (!found.note)
+            found.note = gutter[i].note;
+    }
+    return found;
+}
+
+/* False: SOURCE is not there, or too short to be what was recorded, which is said. */
+static bool source_check(struct doc *doc, struct db *db, const struct source *source, int64_t from)
 {
     int64_t started = db_meta_integer(db, "started_unix_ns", 0);
 
     if (!source->text) {
         doc_line(doc, "  " MARK "w%s", doc_safe(doc, source->why, 200));
-        return;
+        return false;
     }
     if (from < 1 || from > (int64_t)source->count) {
         doc_line(
@@ -315,31 +423,36 @@ void source_put(struct doc *doc, struct db *db, const struct source *source, int
             "  " MARK
             "wthe source file has changed since: it has %zu lines, and this was at line %" PRId64,
             source->count, from);
-        return;
+        return false;
     }
     if (started > 0 && source->changed_ns > started)
         doc_line(doc, "  " MARK
                       "wthe source file was changed after this was recorded: lines may have moved");
-    for (int64_t line = from; line <= to && line <= (int64_t)source->count; line++) {
-        const struct gutter *mark = NULL;
-        const char *note = NULL;
-        const char *left = line == at ? MARK "r-->" MARK "n" : "";
+    return true;
+}
+
+void source_put(struct doc *doc, struct db *db, const struct source *source, int64_t from,
+                int64_t to, int64_t at, const struct gutter *gutter, size_t gutters)
+{
+    if (!source_check(doc, db, source, from))
+        return;
+    if (to > (int64_t)source->count)
+        to = (int64_t)source->count;
+    for (int64_t line = from; line <= to; line++) {
+        struct gutter mark = gutter_at(gutter, gutters, line);
         const char *bold = line == at ? MARK "b" : "";
+        const char *left = line == at ? MARK "r-->" MARK "n" : "";
         const char *text = line_shown(doc, source->lines[line - 1]);
+        const char *gap = mark.note ? "   " : "";
+        const char *note = mark.note ? mark.note : "";
         struct doc_line *put;
-        for (size_t i = 0; i < gutters; i++) {
-            if (gutter[i].line != line)
-                continue;
-            if (!mark)
-                mark = &gutter[i];
-            if (!note)
-                note = gutter[i].note;
-        }
-        left = doc_fit(doc, mark ? mark->mark : left, 6);
-        put = doc_line(doc, "%s " MARK "d%5" PRId64 MARK "n %s%s%s%s", left, line, bold, text,
-                       note ? "   " : "", note ? note : "");
+        if (mark.line)
+            left = mark.mark;
+        left = doc_fit(doc, left, 6);
+        put = doc_line(doc, "%s " MARK "d%5" PRId64 MARK "n %s%s%s%s", left, line, bold, text, gap,
+                       note);
         put->source_line = line;
-        if (mark && mark->kind)
-            doc_leads(doc, (enum view_kind)mark->kind, mark->id, NULL, NULL);
+        if (mark.kind)
+            doc_leads(doc, (enum view_kind)mark.kind, mark.id, NULL, NULL);
     }
 }

@@ -7,34 +7,42 @@ enum { BESIDE_COLUMNS = 120 /* from here on a split screen has its halves side b
 
 /* ---- views begin and end ------------------------------------------------- */
 
-static bool beside(const struct screen *screen)
+/* Do the halves of a split screen stand side by side? */
+static bool is_wide(const struct screen *screen)
 {
     return screen->columns >= BESIDE_COLUMNS;
 }
 
-/* Its part of the screen: ASIDE is the lower or the right half, which has a line of its own for
- * what it is. */
+/* Give VIEW its part of the screen: if ASIDE, the lower or the right half, whose first line is for
+ * the name of the view. */
 static void view_fit(const struct places *places, struct view *view, bool aside)
 {
     const struct screen *screen = places->tui->screen;
-    int rows = screen->rows > 3 + places->tui->below ? screen->rows - 2 - places->tui->below : 1;
-    int half = beside(screen) ? screen->columns / 2 : rows / 2;
+    int rows = screen->rows - 2 - places->tui->below;
+    int half;
 
+    if (rows < 2)
+        rows = 1;
     view->x = 0;
     view->y = 1;
     view->rows = rows;
     view->columns = screen->columns;
     if (!places->tui->split)
         return;
-    if (beside(screen)) {
+    if (is_wide(screen)) {
+        half = screen->columns / 2;
         view->x = aside ? half + 1 : 0;
         view->columns = aside ? screen->columns - half - 1 : half;
     } else {
-        view->rows = aside ? rows - half : half;
+        half = rows / 2;
         view->y = aside ? 1 + half : 1;
+        view->rows = aside ? rows - half : half;
     }
-    view->y += aside;
-    view->rows -= aside && view->rows > 1;
+    if (!aside)
+        return;
+    view->y++;
+    if (view->rows > 1)
+        view->rows--;
 }
 
 static struct view *view_begin(struct places *places, const struct target *target, bool aside)
@@ -67,69 +75,101 @@ bool place_is(const struct target *target)
 {
     bool numbered = false;
 
-    for (int i = REQUEST_NONE + 1; i < REQUESTS; i++)
-        numbered = numbered || (bindings[i].view == target->kind && isdigit(bindings[i].keys[0]));
-    return numbered && !target->id && !target->at_ns && !target->where;
+    if (target->id || target->at_ns || target->where)
+        return false;
+    for (int i = REQUEST_NONE + 1; i < REQUESTS; i++) {
+        const struct binding *binding = &bindings[i];
+        if (binding->view == target->kind && isdigit(binding->keys[0]))
+            numbered = true;
+    }
+    return numbered;
 }
 
 static bool target_same(const struct target *a, const struct target *b)
 {
-    const char *was = a->where ? a->where : "";
-    const char *is = b->where ? b->where : "";
+    const char *a_where = a->where ? a->where : "";
+    const char *b_where = b->where ? b->where : "";
 
-    return a->kind == b->kind && a->id == b->id && a->at_ns == b->at_ns && a->about == b->about &&
-           !strcmp(was, is);
+    if (a->kind != b->kind || a->about != b->about)
+        return false;
+    if (a->id != b->id || a->at_ns != b->at_ns)
+        return false;
+    return !strcmp(a_where, b_where);
 }
 
-/* A view that is on no way any more; a place is kept. */
-static void leave(struct places *places, struct view *view)
+/* Close VIEW, which is on no way any more; a place is kept. */
+static void view_leave(struct places *places, struct view *view)
 {
-    if (view != places->kept[view->target.kind])
+    bool kept = view == places->kept[view->target.kind];
+
+    if (!kept)
         view_end(view);
 }
 
-/* Back to the view before DEPTH. */
+/* Go back until DEPTH views are left. */
 static void leave_to(struct places *places, int depth)
 {
-    while (places->depth > depth)
-        leave(places, places->stack[--places->depth]);
+    while (places->depth > depth) {
+        places->depth--;
+        view_leave(places, places->stack[places->depth]);
+    }
+}
+
+/* The place of VIEW on the stack; -1: it is not there. */
+static int depth_of(const struct places *places, const struct view *view)
+{
+    for (int i = 0; view && i < places->depth; i++)
+        if (places->stack[i] == view)
+            return i;
+    return -1;
+}
+
+/* Put VIEW on top of the others. Of too many the second is left: the first is where one began. */
+static void view_push(struct places *places, struct view *view)
+{
+    struct view **stack = places->stack;
+
+    if (places->depth == PLACES_DEEP) {
+        view_leave(places, stack[1]);
+        memmove(&stack[1], &stack[2], (PLACES_DEEP - 2) * sizeof *stack);
+        places->depth--;
+    }
+    stack[places->depth] = view;
+    places->depth++;
 }
 
 bool places_go(struct places *places, const struct target *target)
 {
     struct view **kept = place_is(target) ? &places->kept[target->kind] : NULL;
     struct view *view = kept ? *kept : NULL;
-    int at = 0;
+    int at = depth_of(places, view);
 
     if (!view_of(places->tui, target->kind))
         return false;
-    while (view && at < places->depth && places->stack[at] != view)
-        at++;
-    if (view && at < places->depth) {
+    if (at >= 0) {
         bool again = at == places->depth - 1;
         leave_to(places, at + 1);
         if (again) {
             view_end(view);
-            places->stack[at] = *kept = view_begin(places, target, false);
+            *kept = view_begin(places, target, false);
+            places->stack[at] = *kept;
         }
         return again;
     }
-    if (places->depth && !kept && target_same(&places_top(places)->target, target))
-        return false; /* it is shown */
+    if (places->depth && !kept) {
+        bool shown = target_same(&places_top(places)->target, target);
+        if (shown)
+            return false;
+    }
     if (view) {
         view_fit(places, view, false);
         if (!places->tui->scripted)
             view_do(view, refresh);
     }
-    if (places->depth == PLACES_DEEP) {
-        leave(places, places->stack[1]);
-        memmove(&places->stack[1], &places->stack[2], (PLACES_DEEP - 2) * sizeof *places->stack);
-        places->depth--;
-    }
     view = view ? view : view_begin(places, target, false);
     if (kept)
         *kept = view;
-    places->stack[places->depth++] = view;
+    view_push(places, view);
     return false;
 }
 
@@ -179,17 +219,20 @@ void places_refresh(struct places *places)
         view_do(places->stack[i], refresh);
 }
 
-/* The view beside the one on top is that of the line under its cursor. */
+/* See that the view beside the one on top is that of the line under its cursor. */
 static void aside_settle(struct places *places)
 {
     struct target target = places_lead(places);
+    bool is_known = target.kind || !places_top(places)->busy;
 
     if (places->aside && target_same(&places->aside->target, &target))
         return;
-    if (!target.kind && places_top(places)->busy) /* it is not known yet */
+    if (!is_known)
         return;
     view_end(places->aside);
-    places->aside = target.kind ? view_begin(places, &target, true) : NULL;
+    places->aside = NULL;
+    if (target.kind)
+        places->aside = view_begin(places, &target, true);
 }
 
 void places_settle(struct places *places)
@@ -265,16 +308,20 @@ static void path_draw(struct places *places, int x, int wide)
     const char *title = places_top(places)->title;
     char path[160 + PLACES_DEEP * 44]; /* " > functions > function scale" */
     char *end = path;
-    const char *starts[PLACES_DEEP];
+    const char *starts[PLACES_DEEP] = {path};
     int last = places->depth - 1;
     int from = 0;
     int used;
 
+    *path = 0;
+
     for (int i = 0; i <= last; i++) {
+        const char *name = view_name(places->stack[i]->target.kind);
         starts[i] = end;
-        end += sprintf(end, " > %.40s", view_name(places->stack[i]->target.kind));
+        end += sprintf(end, " > %.40s", name);
     }
-    sprintf(end, "%s%s", *title ? " " : "", title);
+    if (*title)
+        sprintf(end, " %s", title);
     while (from < last && screen_width(screen, starts[from], SCREEN_MOST) > wide)
         from++;
     used = screen_put(screen, 0, x, wide, STYLE_BAR, starts[from]);
@@ -301,7 +348,7 @@ void places_bar_draw(struct places *places, const char *name, const char *state)
 void places_hint_draw(struct places *places)
 {
     struct screen *screen = places->tui->screen;
-    size_t wide = (size_t)screen->columns;
+    size_t room = (size_t)screen->columns;
     const char *own = view_op(places_top(places)->ops, keys);
     const char *at, *words;
     char all[SCREEN_MOST];
@@ -314,20 +361,27 @@ void places_hint_draw(struct places *places)
              bindings[REQUEST_VIEW_1].foot, bindings[REQUEST_COMMAND].foot,
              bindings[REQUEST_QUIT].foot);
     at = all;
-    while ((words = view_keys(&at, &bytes)))
-        if (used + (size_t)bytes + 2 < wide) /* as far as there is room */
-            used += (size_t)sprintf(line + used, "%s%.*s", used ? "  " : "", bytes, words);
+    while ((words = view_keys(&at, &bytes))) {
+        const char *gap = used ? "  " : "";
+        bool fits = used + (size_t)bytes + 2 < room;
+        if (fits)
+            used += (size_t)sprintf(line + used, "%s%.*s", gap, bytes, words);
+    }
     screen_put(screen, screen->rows - 1, 0, screen->columns, STYLE_DIM, line);
 }
 
 /* The view whose name is at column X of the first line; -1: none. */
 static int crumb_at(const struct places *places, int x)
 {
-    if (x >= places->crumbs[places->depth])
+    const int *crumbs = places->crumbs;
+
+    if (x >= crumbs[places->depth])
         return -1;
-    for (int i = places->depth; i-- > 0;)
-        if (places->crumbs[i] && x >= places->crumbs[i])
+    for (int i = places->depth - 1; i >= 0; i--) {
+        bool shown = crumbs[i];
+        if (shown && x >= crumbs[i])
             return i;
+    }
     return -1;
 }
 
@@ -335,7 +389,8 @@ bool places_click(struct places *places, struct key *key)
 {
     const struct view *view = places_top(places);
     const struct view *aside = places->aside;
-    bool beside = key->y >= view->y + view->rows || key->x >= view->columns;
+    bool is_below = key->y >= view->y + view->rows;
+    bool is_beside = is_below || key->x >= view->columns;
 
     if (key->y == 0) {
         int crumb = crumb_at(places, key->x);
@@ -343,7 +398,7 @@ bool places_click(struct places *places, struct key *key)
             leave_to(places, crumb + 1);
         return false;
     }
-    if (!places->tui->split || !beside)
+    if (!places->tui->split || !is_beside)
         return true;
     if (aside && key->y < places->tui->screen->rows - 1)
         tui_go(places->tui, &aside->target);

@@ -95,7 +95,7 @@ static void do_open(struct tui *tui)
 /* Commands of dyntrace that `:` runs on the trace, and shows. */
 static const char *const commands[] = {"check",  "diff", "fsck",   "ranks",
                                        "report", "show", "verify", "why"};
-enum { COMMANDS = sizeof commands / sizeof *commands };
+enum { COMMANDS = array_count(commands) };
 
 /* Name I of those that `:` takes: a request's, a view's, a command's; NULL: it has none. */
 static const char *command_name(int i)

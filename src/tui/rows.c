@@ -20,27 +20,35 @@ enum {
 
 /* ---- the question, as SQL ------------------------------------------------ */
 
+/* The condition that some text column contains the word of LENGTH at WORD. */
+static void word_put(FILE *out, const struct question *q, const char *word, size_t length)
+{
+    fputs("(0", out);
+    list_each(column, &q->columns) {
+        if (column->format > AS_OUTCOME)
+            continue;
+        fputs(" OR instr(lower(", out);
+        text_quote(out, column->name, strlen(column->name), '"');
+        fputs("), lower(", out);
+        text_quote(out, word, length, '\'');
+        fputs("))", out);
+    }
+    fputs(")", out);
+}
+
 /* Each word must be in some text column. */
 static void words_put(FILE *out, const struct question *q)
 {
-    const char *words = q->filter;
+    const char *word = q->filter + strspn(q->filter, " ");
     const char *between = "";
 
-    while (*(words += strspn(words, " "))) {
-        size_t length = strcspn(words, " ");
-        fprintf(out, "%s(0", between);
-        for (size_t i = 0; i < q->columns.count; i++) {
-            if (q->columns.at[i].format > AS_OUTCOME)
-                continue;
-            fputs(" OR instr(lower(", out);
-            text_quote(out, q->columns.at[i].name, strlen(q->columns.at[i].name), '"');
-            fputs("), lower(", out);
-            text_quote(out, words, length, '\'');
-            fputs("))", out);
-        }
-        fputs(")", out);
+    while (*word) {
+        size_t length = strcspn(word, " ");
+        fputs(between, out);
+        word_put(out, q, word, length);
         between = " AND ";
-        words += length;
+        word += length;
+        word += strspn(word, " ");
     }
 }
 
@@ -72,30 +80,39 @@ static void order_put(FILE *out, const struct question *q)
         fprintf(out, ", %s", q->key);
 }
 
+/* Only of the rows that are shown. */
+static void moment_put(FILE *out, const struct question *q, bool filter)
+{
+    bool part = where_put(out, q, filter);
+
+    fprintf(out, "%s at <= ?1 ORDER BY at DESC, %s DESC LIMIT 1", part ? " AND" : " WHERE", q->id);
+}
+
 char *question_sql(const struct question *q, enum ask what, bool first)
 {
-    bool by_sql = q->condition || q->key || q->cut || what == ASK_MOMENT;
-    bool filter = q->filter && by_sql;
-    bool sorted = q->sort >= 0 && (what != ASK_ROWS || q->typed || q->cut);
+    bool sqlite_filters = q->condition || q->key || q->cut;
+    bool filter = q->filter && (sqlite_filters || what == ASK_MOMENT);
+    bool sqlite_sorts = what != ASK_ROWS || q->typed || q->cut;
     bool quick = what == ASK_ROWS && first && q->quick;
     bool ids = what == ASK_IDS || what == ASK_MOMENT;
+    bool as_typed = q->typed && !filter;
     char *made = NULL;
     size_t bytes;
-    bool part;
     FILE *out;
 
-    if (q->typed && !filter && q->sort < 0)
+    if (as_typed && q->sort < 0)
         return strdup(q->sql);
     if (what == ASK_WINDOW || what == ASK_SEEK)
         return say_print("SELECT * FROM (%s\n) WHERE %s = ?1", q->sql, q->key);
     out = open_memstream(&made, &bytes);
     fprintf(out, "SELECT %s FROM (%s\n)", ids ? q->id : "*", quick ? q->quick : q->sql);
-    part = where_put(out, q, filter);
-    if (what == ASK_MOMENT) /* only of those that are shown */
-        fprintf(out, "%s at <= ?1 ORDER BY at DESC, %s DESC LIMIT 1", part ? " AND" : " WHERE",
-                q->id);
-    else if (sorted)
-        order_put(out, q);
+    if (what == ASK_MOMENT) {
+        moment_put(out, q, filter);
+    } else {
+        where_put(out, q, filter);
+        if (q->sort >= 0 && sqlite_sorts)
+            order_put(out, q);
+    }
     if (what == ASK_IDS)
         fprintf(out, " LIMIT %d", first ? FIRST_IDS : IDS_MOST + 1);
     fclose(out);
@@ -109,22 +126,28 @@ bool row_has(const list_columns *columns, const struct value *row, const char *t
     char made[CELL_TEXT];
 
     for (size_t i = 0; i < columns->count; i++) {
-        const struct list_column *c = &columns->at[i];
-        if (c->format != AS_HIDDEN &&
-            strcasestr(value_print(made, &row[i], plain ? AS_TEXT : c->format, c->width), text))
+        const struct list_column *column = &columns->at[i];
+        enum cell_format format = plain ? AS_TEXT : column->format;
+        const char *cell;
+        if (column->format == AS_HIDDEN)
+            continue;
+        cell = value_print(made, &row[i], format, column->width);
+        if (strcasestr(cell, text))
             return true;
     }
     return false;
 }
 
-/* A row; without a query one of nothing. */
+/* Add the next row; without a query one of nothing. */
 static void row_read(struct list_job *ask, struct query *query)
 {
     struct value *row = list_add_many(&ask->values, (size_t)ask->width);
 
     for (int i = 0; query && i < ask->width; i++) {
         row[i] = value_read(&ask->arena, query, i, VALUE_TEXT);
-        ask->bytes += sizeof *row + (row[i].type == QUERY_TEXT ? strlen(row[i].text) + 16 : 0);
+        ask->bytes += sizeof *row;
+        if (row[i].type == QUERY_TEXT)
+            ask->bytes += strlen(row[i].text) + 16;
     }
     ask->row_count++;
 }
@@ -133,7 +156,9 @@ static void ask_rows(struct list_job *ask, struct query *query)
 {
     if (query && !ask->width)
         say_error("this finds no rows: only SELECT does");
-    while (ask->width && !ask->cut && query_step(query)) {
+    if (!ask->width)
+        return;
+    while (!ask->cut && query_step(query)) {
         ask->cut = ask->row_count >= ROWS_MOST || ask->bytes > BYTES_MOST;
         if (!ask->cut)
             row_read(ask, query);
@@ -145,21 +170,34 @@ static int64_t job_id(const struct list_job *job, size_t at)
     return job->base + (job->ids.count ? job->ids.at[at] : (int64_t)at);
 }
 
+/* The number by which ID exceeds the first id. False: 32 bits do not hold it. */
+static bool offset_of(const struct list_job *ask, int64_t id, int64_t *offset)
+{
+    if (__builtin_sub_overflow(id, ask->base, offset))
+        return false;
+    return *offset == (int32_t)*offset;
+}
+
+/* Ids are kept as offsets from the first one, and only from the first gap on: before it the
+ * offset is the row's number. */
 static void ask_ids(struct list_job *ask, struct query *query)
 {
     while (!ask->cut && query_step(query)) {
         int64_t id = query_integer(query, 0);
-        int64_t more = 0;
-        ask->base = ask->id_count ? ask->base : id;
-        ask->cut = ask->id_count == IDS_MOST || __builtin_sub_overflow(id, ask->base, &more) ||
-                   more != (int32_t)more;
+        int64_t offset = 0;
+        bool gap;
+        if (!ask->id_count)
+            ask->base = id;
+        ask->cut = ask->id_count == IDS_MOST || !offset_of(ask, id, &offset);
         if (ask->cut)
             break;
-        /* from here on they are kept */
-        for (size_t i = 0; more != (int64_t)ask->id_count && ask->ids.count < ask->id_count; i++)
-            *list_add(&ask->ids) = (int32_t)i;
-        if (ask->ids.count)
-            *list_add(&ask->ids) = (int32_t)more;
+        gap = offset != (int64_t)ask->id_count;
+        if (gap) {
+            for (size_t i = ask->ids.count; i < ask->id_count; i++)
+                *list_add(&ask->ids) = (int32_t)i;
+        }
+        if (gap || ask->ids.count)
+            *list_add(&ask->ids) = (int32_t)offset;
         ask->id_count++;
     }
 }
@@ -178,21 +216,31 @@ static void ask_window(struct list_job *ask, struct query *query)
         row_read(ask, id_step(ask, query, i) ? query : NULL); /* else it is gone since */
 }
 
+/* Does the row of the id at AT have the text? */
+static bool seek_at(struct list_job *ask, struct query *query, size_t at)
+{
+    bool found;
+
+    if (!id_step(ask, query, at))
+        return false;
+    row_read(ask, query);
+    found = row_has(&ask->columns, ask->values.at, ask->text, false);
+    ask->values.count = 0;
+    arena_free(&ask->arena);
+    return found;
+}
+
 /* Onwards from where it stood, around the end. */
 static void ask_seek(struct list_job *ask, struct query *query)
 {
     size_t count = ask->id_count;
+    size_t step = ask->direction > 0 ? 1 : count - 1;
 
-    for (size_t i = 0;
-         i < count && !ask->found && !query_failed(query) && !atomic_load(&ask->job.cancelled);
-         i++) {
-        ask->from = (ask->from + (ask->direction > 0 ? 1 : count - 1)) % count;
-        if (!id_step(ask, query, ask->from))
-            continue;
-        row_read(ask, query);
-        ask->found = row_has(&ask->columns, ask->values.at, ask->text, false);
-        ask->values.count = 0;
-        arena_free(&ask->arena);
+    for (size_t i = 0; i < count && !ask->found; i++) {
+        if (query_failed(query) || atomic_load(&ask->job.cancelled))
+            break;
+        ask->from = (ask->from + step) % count;
+        ask->found = seek_at(ask, query, ask->from);
     }
 }
 
@@ -212,8 +260,11 @@ static void ask_export(struct list_job *ask, struct query *query)
         return;
     table = result_open(out.file, TABLE_CSV, query, NULL);
     while (query_step(query)) {
+        bool is_due;
         result_row(table, query);
-        if (++ask->row_count % 4096 == 0 && ferror(out.file))
+        ask->row_count++;
+        is_due = ask->row_count % 4096 == 0;
+        if (is_due && ferror(out.file))
             break;
     }
     table_close(table); /* out_commit says what could not be written */
@@ -223,7 +274,8 @@ static void ask_export(struct list_job *ask, struct query *query)
 
 static void list_run(struct job *job, struct db *db)
 {
-    static void (*const runs[])(struct list_job * ask, struct query * query) = {
+    typedef void ask_run(struct list_job * ask, struct query * query);
+    static ask_run *const runs[] = {
         [ASK_ROWS] = ask_rows, [ASK_IDS] = ask_ids,       [ASK_WINDOW] = ask_window,
         [ASK_SEEK] = ask_seek, [ASK_MOMENT] = ask_moment, [ASK_EXPORT] = ask_export,
     };
@@ -250,25 +302,50 @@ static void list_job_free(struct job *job)
     free(ask->sql);
 }
 
+/* Does the question take a while? Then it does not keep others from a thread. */
+static bool is_slow(const struct question *q, enum ask what, bool first)
+{
+    switch (what) {
+    case ASK_ROWS:
+        return !first && (q->typed || q->quick);
+    case ASK_IDS:
+        return !first;
+    case ASK_WINDOW:
+        return false;
+    case ASK_SEEK:
+    case ASK_MOMENT:
+    case ASK_EXPORT:
+        return true;
+    }
+    return true;
+}
+
+static struct work *work_of(const struct list *list)
+{
+    return list->view.tui->work;
+}
+
 /* A job that is not started yet, in the place of the one HELD. */
 static struct list_job *job_make(struct list *list, struct list_job **held, enum ask what,
                                  bool first)
 {
-    const struct question *q = &list->q;
-    bool slow = what == ASK_SEEK || what == ASK_MOMENT || what == ASK_EXPORT ||
-                (what == ASK_IDS && !first) ||
-                (what == ASK_ROWS && !first && (q->typed || q->quick));
+    bool slow = is_slow(&list->q, what, first);
     struct list_job *ask = job_new(sizeof *ask, list_run, list_job_free, slow);
 
-    work_drop(list->view.tui->work, *held);
+    work_drop(work_of(list), *held);
     ask->what = what;
     ask->first = first;
-    ask->sql = question_sql(q, what, first);
+    ask->sql = question_sql(&list->q, what, first);
     *held = ask;
     return ask;
 }
 
 /* ---- the rows that are there --------------------------------------------- */
+
+static const struct value *value_at(const struct list_job *job, size_t row, int column)
+{
+    return &job->values.at[row * (size_t)job->width + (size_t)column];
+}
 
 const struct value *row_at(const struct list *list, size_t at)
 {
@@ -276,18 +353,30 @@ const struct value *row_at(const struct list *list, size_t at)
 
     if (at >= list->view.count || !job)
         return NULL;
-    at = windowed(list) ? at - job->from : list->order[at]; /* before the window: beyond its end */
-    return at < job->row_count ? &job->values.at[at * (size_t)job->width] : NULL;
+    if (windowed(list))
+        at -= job->from; /* before the window: beyond its end */
+    else
+        at = list->order[at];
+    if (at >= job->row_count)
+        return NULL;
+    return &job->values.at[at * (size_t)job->width];
 }
 
-/* By which the row that is shown as number AT is found again; -1: by nothing. */
+/* The id by which the row that is shown as number AT is found again; -1: it has none. */
 static int64_t id_at(const struct list *list, size_t at)
 {
-    const struct value *row = windowed(list) || list->id < 0 ? NULL : row_at(list, at);
+    const struct value *row;
+    const struct value *id;
 
+    if (at >= list->view.count)
+        return -1;
     if (windowed(list))
-        return at < list->view.count ? job_id(list->read, at) : -1;
-    return row && row[list->id].type == QUERY_INTEGER ? row[list->id].integer : -1;
+        return job_id(list->read, at);
+    row = list->id < 0 ? NULL : row_at(list, at);
+    if (!row)
+        return -1;
+    id = &row[list->id];
+    return id->type == QUERY_INTEGER ? id->integer : -1;
 }
 
 /* Go to the row that was wanted, or stay near where it was. */
@@ -296,12 +385,13 @@ static void place_restore(struct list *list)
     struct view *view = &list->view;
     size_t above = view->at >= view->top ? view->at - view->top : 0;
 
-    for (size_t i = 0; list->wanted_id >= 0 && i < view->count; i++)
-        if (id_at(list, i) == list->wanted_id) {
-            view->at = i;
-            view->top = i >= above ? i - above : 0;
-            break;
-        }
+    for (size_t i = 0; list->wanted_id >= 0 && i < view->count; i++) {
+        if (id_at(list, i) != list->wanted_id)
+            continue;
+        view->at = i;
+        view->top = i >= above ? i - above : 0;
+        break;
+    }
     list->wanted_id = -1;
     view_choose(view, view->at);
 }
@@ -312,26 +402,25 @@ static bool row_fits(const struct list *list, const struct value *row)
     char *words = list->q.filter ? strdupa(list->q.filter) : NULL;
     char *word;
 
-    while ((word = strsep(&words, " ")))
-        if (*word && !row_has(&list->q.columns, row, word, true))
+    while ((word = strsep(&words, " "))) {
+        bool fits = !*word || row_has(&list->q.columns, row, word, true);
+        if (!fits)
             return false;
+    }
     return true;
 }
 
 static int order_compare(const void *a, const void *b, void *context)
 {
     const struct list *list = context;
-    const struct list_job *read = list->read;
     uint32_t x = *(const uint32_t *)a;
     uint32_t y = *(const uint32_t *)b;
-    size_t width = (size_t)read->width;
-    size_t sort = (size_t)list->q.sort;
-    int less =
-        value_compare(&read->values.at[x * width + sort], &read->values.at[y * width + sort]);
+    int order =
+        value_compare(value_at(list->read, x, list->q.sort), value_at(list->read, y, list->q.sort));
 
     if (list->q.descending)
-        less = -less;
-    return less ? less : (x > y) - (x < y);
+        order = -order;
+    return order ? order : list_order(x, y);
 }
 
 /* A whole list, filtered and sorted. */
@@ -342,7 +431,7 @@ static void order_make(struct list *list)
 
     list->view.count = 0;
     for (size_t i = 0; read && i < read->row_count; i++) {
-        const struct value *row = &read->values.at[i * (size_t)read->width];
+        const struct value *row = value_at(read, i, 0);
         if (by_sql || row_fits(list, row)) {
             list->order[list->view.count] = (uint32_t)i;
             list->view.count++;
@@ -355,87 +444,104 @@ static void order_make(struct list *list)
 
 /* ---- what others ask for ------------------------------------------------- */
 
-static void ask(struct list *list, bool first)
+static void rows_start(struct list *list, bool first)
 {
-    struct list_job *job =
-        job_make(list, &list->asking, windowed(list) ? ASK_IDS : ASK_ROWS, first);
+    enum ask what = windowed(list) ? ASK_IDS : ASK_ROWS;
+    struct list_job *job = job_make(list, &list->asking, what, first);
 
-    work_start(list->view.tui->work, &job->job);
+    work_start(work_of(list), &job->job);
 }
 
 void rows_ask(struct list *list)
 {
-    ask(list, windowed(list) || (list->q.quick && !list->ready));
+    bool is_quick = list->q.quick && !list->ready;
+
+    rows_start(list, windowed(list) || is_quick);
 }
 
 void rows_again(struct list *list, bool ask)
 {
+    bool sqlite_asked = ask || windowed(list) || list->q.cut;
+
     list->wanted_id = list->ready ? id_at(list, list->view.at) : -1;
-    if ((windowed(list) || list->q.cut || ask) && list->q.sql) {
-        work_drop(list->view.tui->work, list->seeking);
-        work_drop(list->view.tui->work, list->fetching);
+    if (sqlite_asked && list->q.sql) {
+        work_drop(work_of(list), list->seeking);
+        work_drop(work_of(list), list->fetching);
         rows_ask(list);
     } else if (list->ready) {
         order_make(list);
     }
 }
 
-/* COUNT ids from FROM on, for JOB. */
+/* Give JOB the COUNT ids from FROM on. */
 static void ids_give(const struct list *list, struct list_job *job, size_t from, size_t count)
 {
-    job->base = list->read->base + (list->read->ids.count ? 0 : (int64_t)from);
+    const struct list_job *read = list->read;
+    int32_t *ids;
+
+    job->base = read->base;
     job->id_count = count;
-    if (list->read->ids.count)
-        memcpy(list_add_many(&job->ids, count), list->read->ids.at + from,
-               count * sizeof *job->ids.at);
+    if (!read->ids.count) {
+        job->base += (int64_t)from;
+        return;
+    }
+    ids = list_add_many(&job->ids, count);
+    memcpy(ids, read->ids.at + from, count * sizeof *ids);
 }
 
 void rows_seek(struct list *list, const char *text, int direction)
 {
     struct list_job *job = job_make(list, &list->seeking, ASK_SEEK, false);
-    size_t columns = list->q.columns.count;
+    const list_columns *from = &list->q.columns;
+    struct list_column *columns = list_add_many(&job->columns, from->count);
 
+    memcpy(columns, from->at, from->count * sizeof *columns);
     job->text = strdup(text);
     job->direction = direction;
     job->from = list->view.at;
-    memcpy(list_add_many(&job->columns, columns), list->q.columns.at,
-           columns * sizeof *job->columns.at);
     ids_give(list, job, 0, list->view.count);
-    work_start(list->view.tui->work, &job->job);
+    work_start(work_of(list), &job->job);
 }
 
 void list_moment(struct view *view, int64_t at_ns, bool near)
 {
     struct list *list = (struct list *)view;
+    bool has_moments = list->q.id && column_named(list, "at") >= 0;
 
-    list->moment_ns = list->q.id && column_named(list, "at") >= 0 ? at_ns : 0;
+    list->moment_ns = has_moments ? at_ns : 0;
 }
 
-/* What was asked for when all rows were not there yet. */
+/* Go to the moment that was asked for before all rows were there. */
 static void moment_settle(struct list *list)
 {
-    if (!list->moment_ns || !list->ready || list->asking || list->seeking)
+    bool is_settled = list->ready && !list->asking && !list->seeking;
+    struct list_job *job;
+
+    if (!list->moment_ns || !is_settled)
         return;
-    job_make(list, &list->seeking, ASK_MOMENT, false)->moment_ns = list->moment_ns;
+    job = job_make(list, &list->seeking, ASK_MOMENT, false);
+    job->moment_ns = list->moment_ns;
     list->moment_ns = 0;
-    work_start(list->view.tui->work, &list->seeking->job);
+    work_start(work_of(list), &job->job);
 }
 
 bool list_export(struct view *view, const char *path)
 {
     struct list *list = (struct list *)view;
+    struct list_job *job;
 
     if (!list->q.sql)
         return false;
-    job_make(list, &list->exporting, ASK_EXPORT, false)->text = strdup(path);
-    work_start(view->tui->work, &list->exporting->job);
+    job = job_make(list, &list->exporting, ASK_EXPORT, false);
+    job->text = strdup(path);
+    work_start(view->tui->work, &job->job);
     return true;
 }
 
 void rows_forget(struct list *list)
 {
-    work_drop(list->view.tui->work, list->read);
-    work_drop(list->view.tui->work, list->window);
+    work_drop(work_of(list), list->read);
+    work_drop(work_of(list), list->window);
     free(list->order);
     list->order = NULL;
     list->view.count = 0;
@@ -443,21 +549,18 @@ void rows_forget(struct list *list)
 
 /* ---- taking what was found ----------------------------------------------- */
 
-static const struct value *value_at(const struct list_job *job, size_t row, int column)
-{
-    return &job->values.at[row * (size_t)job->width + (size_t)column];
-}
-
 /* A column of SQL that no template describes, by its values. */
 static struct list_column column_guess(const char *name, const struct list_job *job, int column)
 {
     struct list_column made = {.name = name, .format = AS_INTEGER, .width = 4};
 
-    for (size_t row = 0; row < job->row_count; row++)
-        if (value_at(job, row, column)->type == QUERY_TEXT) {
-            made.format = AS_TEXT;
-            made.width = 8;
-        }
+    for (size_t row = 0; row < job->row_count; row++) {
+        if (value_at(job, row, column)->type != QUERY_TEXT)
+            continue;
+        made.format = AS_TEXT;
+        made.width = 8;
+        break;
+    }
     return made;
 }
 
@@ -551,7 +654,7 @@ static void answer_take(struct list *list)
     bool was_cut = list->q.cut;
     bool again = false;
     const char *fault;
-    bool more;
+    bool more, still_true;
 
     list->asking = NULL;
     if (!list->block && !job->job.error) {
@@ -565,11 +668,12 @@ static void answer_take(struct list *list)
     more = job->first && !fault && !cancelled;
     if (windowed(list) && job->id_count < FIRST_IDS)
         more = false;
-    if (!fault || !list->ready || !cancelled) /* else the rows that are shown are still true */
+    still_true = fault && cancelled; /* the rows that are shown */
+    if (!list->ready || !still_true)
         rows_forget(list);
     list->ready = true;
     if (fault) {
-        work_drop(list->view.tui->work, job);
+        work_drop(work_of(list), job);
     } else {
         bool ordered = list->q.sort >= 0 || list->q.filter;
         rows_take(list, job, !more);
@@ -578,7 +682,7 @@ static void answer_take(struct list *list)
     }
     places_take(list, !more);
     if (more || again)
-        ask(list, false);
+        rows_start(list, false);
 }
 
 /* Windowed lists: take the window that has come. */
@@ -586,16 +690,17 @@ static void window_take(struct list *list)
 {
     struct list_job *job = list->fetching;
     const char *fault = answer_fault(list, job);
+    bool cancelled = atomic_load(&job->job.cancelled);
 
     list->fetching = NULL;
     if (!fault) {
-        work_drop(list->view.tui->work, list->window);
+        work_drop(work_of(list), list->window);
         list->window = job;
         return;
     }
-    if (!list->failed[0] && !atomic_load(&job->job.cancelled))
+    if (!list->failed[0] && !cancelled)
         snprintf(list->failed, sizeof list->failed, "%s", fault);
-    work_drop(list->view.tui->work, job);
+    work_drop(work_of(list), job);
 }
 
 /* Has the window the rows FROM to TO? */
@@ -609,28 +714,31 @@ static bool has_window(const struct list *list, size_t from, size_t to)
 /* Windowed lists: see that the rows on the screen are there, or asked for. */
 static void window_settle(struct list *list)
 {
-    struct work *work = list->view.tui->work;
-    size_t top = list->view.top;
-    size_t last = top + (size_t)list->view.rows;
+    const struct view *view = &list->view;
+    struct work *work = work_of(list);
+    size_t top = view->top;
+    size_t last = top + (size_t)view->rows;
     size_t from = top > WINDOW_MARGIN ? top - WINDOW_MARGIN : 0;
     size_t to = last + WINDOW_MARGIN;
+    struct list_job *job;
 
-    if (to > list->view.count)
-        to = list->view.count;
+    if (to > view->count)
+        to = view->count;
     if (last > to)
         last = to;
     if (list->fetching && work_done(work, &list->fetching->job))
         window_take(list);
-    if (list->failed[0] || from >= to || !list->view.rows)
+    if (list->failed[0] || !view->rows)
         return;
-    if (has_window(list, top, last))
+    if (from >= to || has_window(list, top, last))
         return;
     if (list->fetching && list->fetching->from == from)
         return;
-    job_make(list, &list->fetching, ASK_WINDOW, false)->from = from;
-    ids_give(list, list->fetching, from, to - from);
-    work_start(work, &list->fetching->job);
-    if (work_wait(work, &list->fetching->job, FETCH_WAIT_MS))
+    job = job_make(list, &list->fetching, ASK_WINDOW, false);
+    job->from = from;
+    ids_give(list, job, from, to - from);
+    work_start(work, &job->job);
+    if (work_wait(work, &job->job, FETCH_WAIT_MS))
         window_settle(list);
 }
 
@@ -639,19 +747,21 @@ static void note_make(struct list *list)
 {
     struct view *view = &list->view;
     const struct question *q = &list->q;
+    bool is_sorted = q->sort >= 0 && q->sort < column_count(list);
+    bool is_cut = list->read && list->read->cut;
+    size_t line = view->count ? view->at + 1 : 0;
     FILE *out = fmemopen(view->note, sizeof view->note, "w");
     char rows[TABLE_HUMAN];
 
     if (q->filter)
         fprintf(out, "%s: %.40s  ", q->condition ? "where" : "filter", q->filter);
-    if (q->sort >= 0 && q->sort < column_count(list))
+    if (is_sorted)
         fprintf(out, "by %.24s %s  ", column_at(list, q->sort)->name, q->descending ? "↓" : "↑");
     snprintf(rows, sizeof rows, "%zu", view->count);
     if (view->count >= 100000)
         table_count(rows, (int64_t)view->count);
     if (list->ready)
-        fprintf(out, "%zu/%s%s", view->count ? view->at + 1 : 0, rows,
-                list->read && list->read->cut ? "+" : "");
+        fprintf(out, "%zu/%s%s", line, rows, is_cut ? "+" : "");
     putc(0, out);
     fclose(out);
 }
@@ -660,16 +770,17 @@ static void note_make(struct list *list)
 static void seek_take(struct list *list)
 {
     const struct list_job *seek = list->seeking;
+    bool cancelled = atomic_load(&seek->job.cancelled);
 
     if (seek->what == ASK_MOMENT) {
         list->wanted_id = seek->base;
         place_restore(list);
     } else if (seek->found) {
         view_choose(&list->view, seek->from);
-    } else if (!atomic_load(&seek->job.cancelled)) {
+    } else if (!cancelled) {
         tui_alarm(list->view.tui, "%s: not found", seek->text);
     }
-    work_drop(list->view.tui->work, list->seeking);
+    work_drop(work_of(list), list->seeking);
 }
 
 /* A file was written, or not. */
@@ -683,7 +794,7 @@ static void export_take(struct list *list)
         tui_say(list->view.tui, "%s: %zu row%s written", export->text, export->row_count, plural);
     else
         tui_alarm(list->view.tui, "not exported: %s", error ? error : "cancelled");
-    work_drop(list->view.tui->work, list->exporting);
+    work_drop(work_of(list), list->exporting);
 }
 
 void list_settle(struct view *view)

@@ -28,6 +28,7 @@
 #include "clock.h"
 #include "lib/bounds.h"
 #include "lib/json.h"
+#include "lib/list.h"
 #include "lib/say.h"
 
 enum {
@@ -139,6 +140,24 @@ static void cell_join(struct screen *screen, int y, int x, wchar_t rune)
         cell->runes[count] = rune;
 }
 
+static bool is_inside(const struct screen *screen, int y, int x)
+{
+    bool row_fits = y >= 0 && y < screen->rows;
+    bool column_fits = x >= 0 && x < screen->wide;
+
+    return row_fits && column_fits;
+}
+
+/* The style that LETTER of a mark means; BASE for a letter without one. */
+static int style_marked(char letter, int base)
+{
+    const char *found = strchr(STYLE_LETTERS, letter);
+
+    if (!found)
+        return base;
+    return (int)(found - STYLE_LETTERS) | (base & STYLE_SELECTED);
+}
+
 int screen_text(struct screen *screen, int y, int x, int width, int skip, int style,
                 const char *text, bool marked)
 {
@@ -146,14 +165,14 @@ int screen_text(struct screen *screen, int y, int x, int width, int skip, int st
     int base = style;
     wchar_t made[GLYPH];
 
-    if (x < 0 || y < 0 || y >= screen->rows || x >= screen->wide)
+    if (!is_inside(screen, y, x))
         return 0;
     if (width > screen->wide - x)
         width = screen->wide - x;
     while (*text && width > 0) {
-        if (marked && *text == MARK[0] && text[1]) {
-            const char *letter = strchr(STYLE_LETTERS, text[1]);
-            style = letter ? (int)(letter - STYLE_LETTERS) | (base & STYLE_SELECTED) : base;
+        bool changes_style = marked && *text == MARK[0] && text[1];
+        if (changes_style) {
+            style = style_marked(text[1], base);
             text += 2;
             continue;
         }
@@ -169,8 +188,10 @@ int screen_text(struct screen *screen, int y, int x, int width, int skip, int st
             return width;
         } else if (columns > 0) {
             int wide = made[1] ? 1 : columns;
-            for (const wchar_t *rune = made; *rune; rune++, used += wide)
+            for (const wchar_t *rune = made; *rune; rune++) {
                 cell_put(screen, y, x + used, *rune, wide, style);
+                used += wide;
+            }
         }
     }
     return used;
@@ -189,7 +210,7 @@ int screen_width(const struct screen *screen, const char *text, int limit)
 void screen_fill(struct screen *screen, int y, int x, int width, int style)
 {
     for (int end = x + width; x < end; x++)
-        if (y >= 0 && y < screen->rows && x >= 0 && x < screen->wide)
+        if (is_inside(screen, y, x))
             cell_put(screen, y, x, L' ', 1, style);
 }
 
@@ -205,15 +226,26 @@ void screen_clear(struct screen *screen)
     for (int y = 0; y < screen->rows; y++)
         for (int x = 0; x < screen->columns; x++)
             *cell_at(screen, y, x) = (struct cell){{L' '}, 1, STYLE_NORMAL};
-    screen->cursor_y = screen->cursor_x = -1;
+    screen->cursor_y = -1;
+    screen->cursor_x = -1;
 }
 
-static void grid_size(struct screen *screen, int rows, int columns)
+static int size_clamp(int size)
 {
-    screen->rows = rows < 1 ? 1 : rows > SCREEN_MOST ? SCREEN_MOST : rows;
-    screen->columns = columns < 1 ? 1 : columns > SCREEN_MOST ? SCREEN_MOST : columns;
+    if (size < 1)
+        return 1;
+    return size > SCREEN_MOST ? SCREEN_MOST : size;
+}
+
+static void grid_resize(struct screen *screen, int rows, int columns)
+{
+    size_t cells;
+
+    screen->rows = size_clamp(rows);
+    screen->columns = size_clamp(columns);
+    cells = (size_t)screen->rows * (size_t)screen->columns;
     free(screen->cells);
-    screen->cells = calloc((size_t)screen->rows * (size_t)screen->columns, sizeof *screen->cells);
+    screen->cells = calloc(cells, sizeof *screen->cells);
     screen_clear(screen);
 }
 
@@ -296,7 +328,7 @@ static void signals_take(void)
     struct sigaction stop;
 
     stoppable = sigaction(SIGTSTP, NULL, &stop) == 0 && stop.sa_handler != SIG_IGN;
-    for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) {
+    for (size_t i = 0; i < array_count(deadly); i++) {
         struct sigaction old;
         /* What was ignored, as nohup does, stays so. */
         if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
@@ -364,7 +396,7 @@ struct screen *screen_open_memory(int rows, int columns, bool ascii)
 {
     struct screen *screen = calloc(1, sizeof *screen);
 
-    grid_size(screen, rows, columns);
+    grid_resize(screen, rows, columns);
     screen->ascii = ascii || strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
     return screen;
 }
@@ -462,14 +494,16 @@ void screen_resize(struct screen *screen, int rows, int columns)
     struct winsize size;
 
     if (screen->terminal) {
-        if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || !size.ws_row || !size.ws_col)
+        if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+            return;
+        if (!size.ws_row || !size.ws_col)
             return;
         rows = size.ws_row;
         columns = size.ws_col;
         resize_term(rows, columns); /* not resizeterm(), which types a key */
         clearok(curscr, TRUE);
     }
-    grid_size(screen, rows, columns);
+    grid_resize(screen, rows, columns);
 }
 
 /* ---- showing ------------------------------------------------------------- */
@@ -482,8 +516,10 @@ void screen_show(struct screen *screen)
         for (int x = 0; x < screen->columns; x++) {
             const struct cell *cell = cell_at(screen, y, x);
             int style = cell->style & (STYLE_SELECTED - 1);
+            attr_t how = attributes[style];
             cchar_t shown;
-            attr_t how = attributes[style] | (cell->style & STYLE_SELECTED ? A_REVERSE : 0);
+            if (cell->style & STYLE_SELECTED)
+                how |= A_REVERSE;
             if (cell->width && setcchar(&shown, cell->runes, how, pairs[style], NULL) == OK)
                 mvadd_wch(y, x, &shown);
         }
@@ -531,10 +567,12 @@ bool screen_shell(const char *const *command)
         execv("/bin/sh", (char **)(uintptr_t)command);
         _exit(127);
     }
-    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-        continue;
+    if (child > 0)
+        TEMP_FAILURE_RETRY(waitpid(child, &status, 0));
     terminal_return();
-    return child > 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 127);
+    if (child <= 0)
+        return false;
+    return !WIFEXITED(status) || WEXITSTATUS(status) != 127;
 }
 
 /* PROCESS, as for kill(2). */
@@ -555,48 +593,100 @@ void screen_stop(struct screen *screen)
 
 static struct key mouse_read(void)
 {
+    struct key key = {.code = KEY_NONE};
     MEVENT event;
 
     if (getmouse(&event) != OK)
-        return (struct key){KEY_NONE, 0, 0};
+        return key;
+    key.y = event.y;
+    key.x = event.x;
     if (event.bstate & (BUTTON1_DOUBLE_CLICKED | BUTTON1_TRIPLE_CLICKED)) { /* two */
         event.bstate = BUTTON1_PRESSED;
         ungetmouse(&event);
     }
-    return (struct key){event.bstate & PRESSES           ? K_CLICK
-                        : event.bstate & BUTTON4_PRESSED ? K_WHEEL_UP
-                        : event.bstate & BUTTON5_PRESSED ? K_WHEEL_DOWN
-                                                         : KEY_NONE,
-                        event.y, event.x};
+    if (event.bstate & PRESSES)
+        key.code = K_CLICK;
+    else if (event.bstate & BUTTON4_PRESSED)
+        key.code = K_WHEEL_UP;
+    else if (event.bstate & BUTTON5_PRESSED)
+        key.code = K_WHEEL_DOWN;
+    return key;
 }
 
-/* After an ESC: what ncurses does not know, Ctrl-Left of another terminal, is no key, nor are its
- * bytes. False: it was Esc. */
+/* Skip what follows an ESC: a sequence that ncurses does not know (Ctrl-Left of another terminal)
+ * is no key, nor are its bytes. False: the user typed Esc. */
 static bool sequence_skip(void)
 {
     wint_t wide;
     int got = get_wch(&wide); /* ncurses has waited for it */
     bool csi = got == OK && wide == '[';
+    bool single = got == OK && wide == 'O';
+    bool typed = got == OK && !csi && !single;
 
-    if (got == OK && !csi && wide != 'O')
+    if (typed)
         unget_wch((wchar_t)wide);
-    if (got == ERR || (got == OK && !csi && wide != 'O'))
+    if (typed || got == ERR)
         return false;
     timeout(ESCAPE_MS);
-    while (got == OK && (got = get_wch(&wide)) == OK && csi && (wide < 0x40 || wide > 0x7e))
-        continue;
+    while (got == OK) {
+        bool last;
+        got = get_wch(&wide);
+        last = wide >= 0x40 && wide <= 0x7e;
+        if (got != OK || !csi || last)
+            break;
+    }
     nodelay(stdscr, TRUE);
     return true;
 }
 
-struct key screen_key(struct screen *screen)
+/* The key of a character. */
+static int key_of(wint_t wide)
+{
+    switch (wide) {
+    case '\r':
+    case '\n':
+        return K_ENTER;
+    case 27:
+        return K_ESCAPE;
+    case '\t':
+        return K_TAB;
+    case 127:
+    case 8:
+        return K_BACKSPACE;
+    default:
+        return (int)wide;
+    }
+}
+
+/* The key of a code of ncurses; KEY_NONE: none of ours. */
+static int key_of_curses(wint_t code)
 {
 #define CURSES_(code, name, curses) {curses, code},
     static const struct {
         int curses, ours;
     } table[] = {KEY_CODES(CURSES_)};
 #undef CURSES_
-    struct key key = {KEY_NONE, 0, 0};
+    int key = KEY_NONE;
+
+    for (size_t i = 0; i < array_count(table); i++)
+        if ((wint_t)table[i].curses == code)
+            key = table[i].ours;
+    return key;
+}
+
+/* Is nobody there to type any more? */
+static bool is_hung_up(const struct screen *screen)
+{
+    struct pollfd poll_keys = {.fd = screen->keys_fd, .events = POLLIN};
+
+    if (poll(&poll_keys, 1, 0) <= 0)
+        return false;
+    return poll_keys.revents & (POLLHUP | POLLERR | POLLNVAL);
+}
+
+struct key screen_key(struct screen *screen)
+{
+    struct key key = {.code = KEY_NONE};
     wint_t wide;
     int got;
 
@@ -613,22 +703,12 @@ struct key screen_key(struct screen *screen)
     while (got == OK && wide == 27 && sequence_skip());
     if (got == KEY_CODE_YES && wide == KEY_MOUSE)
         return mouse_read();
-    if (got == KEY_CODE_YES) {
-        for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-            if ((wint_t)table[i].curses == wide)
-                key.code = table[i].ours;
-    } else if (got == OK) {
-        key.code = wide == '\r' || wide == '\n' ? K_ENTER
-                   : wide == 27                 ? K_ESCAPE
-                   : wide == '\t'               ? K_TAB
-                   : wide == 127 || wide == 8   ? K_BACKSPACE
-                                                : (int)wide;
-    } else {
-        /* Nothing typed, or nobody there to type any more. */
-        struct pollfd poll_keys = {screen->keys_fd, POLLIN, 0};
-        if (poll(&poll_keys, 1, 0) > 0 && (poll_keys.revents & (POLLHUP | POLLERR | POLLNVAL)))
-            key.code = K_CLOSED;
-    }
+    if (got == KEY_CODE_YES)
+        key.code = key_of_curses(wide);
+    else if (got == OK)
+        key.code = key_of(wide);
+    else if (is_hung_up(screen))
+        key.code = K_CLOSED;
     return key;
 }
 

@@ -32,13 +32,15 @@ void doc_text(struct doc *doc, const char *text, int indent, size_t most)
 {
     for (size_t lines = 0; *text && lines < most; lines++) {
         size_t length = strcspn(text, "\n");
-        const char *line = doc_print(doc, "%*s%s", indent, "",
-                                     doc_safe(doc, arena_text(&doc->arena, text, length), 1000));
-        if (strstr(line + strspn(line, " "), "  ")) /* of a table */
+        const char *safe = doc_safe(doc, arena_text(&doc->arena, text, length), 1000);
+        const char *line = doc_print(doc, "%*s%s", indent, "", safe);
+        bool is_table = strstr(line + strspn(line, " "), "  ");
+        if (is_table)
             doc_add(doc, line);
         else
             doc_wrap(doc, line, (struct target){0});
-        text += length + (text[length] == '\n');
+        text += length;
+        text += *text == '\n';
     }
     if (*text)
         doc_line(doc, "%*s" MARK "d(more: dyntrace show prints all)", indent, "");
@@ -54,6 +56,16 @@ void doc_beside(struct doc *doc, const char *left, int columns, const char *righ
     line->beside = target;
 }
 
+/* The letter of the style that is on at the end of the first BYTES of TEXT, which began with
+ * STYLE. */
+static char style_at_end(const char *text, size_t bytes, char style)
+{
+    for (size_t i = 0; i + 1 < bytes; i++)
+        if (text[i] == MARK[0])
+            style = text[i + 1];
+    return style;
+}
+
 void doc_wrap(struct doc *doc, const char *text, struct target target)
 {
     int indent = (int)strspn(text, " ");
@@ -63,27 +75,27 @@ void doc_wrap(struct doc *doc, const char *text, struct target target)
 
     for (;;) {
         size_t room = text_room(text, width, &used);
-        size_t cut = room;
-        while (text[room] && cut && text[cut] != ' ')
-            cut--;
+        size_t cut = text_cut(text, room);
+        size_t leading = strspn(text, " ");
+        const char *rest;
         if (!text[room])
             break;
-        /* no word fits: one that a whole line has room for gets it */
-        if (cut <= strspn(text, " ")) {
-            const char *word = text + strspn(text, " ");
+        if (cut <= leading) { /* no word fits: one that a whole line has room for gets it */
+            const char *word = text + leading;
             cut = room;
-            if (word > text && text_room(word, width, &used) >= strcspn(word, " ")) {
+            if (leading && text_room(word, width, &used) >= strcspn(word, " ")) {
                 text = word;
                 continue;
             }
         }
         doc_line(doc, "%.*s", (int)cut, text);
         doc_target(doc, target);
-        for (size_t i = 0; i + 1 < cut; i++)
-            style = text[i] == MARK[0] ? text[i + 1] : style;
-        indent = indent < width / 2 ? indent : width / 2;
-        text = doc_print(doc, "%*s" MARK "%c%s", indent + 4, "", style,
-                         text + cut + strspn(text + cut, " "));
+        style = style_at_end(text, cut, style);
+        if (indent > width / 2)
+            indent = width / 2;
+        rest = text + cut;
+        rest += strspn(rest, " ");
+        text = doc_print(doc, "%*s" MARK "%c%s", indent + 4, "", style, rest);
     }
     doc_add(doc, text);
     doc_target(doc, target);
@@ -104,20 +116,21 @@ static void doc_free(struct job *job)
     arena_free(&doc->arena);
 }
 
-static void ask(struct text *text, bool quick, bool whole)
+static void doc_ask(struct text *text, bool quick, bool whole)
 {
-    struct work *work = text->view.tui->work;
+    const struct view *view = &text->view;
+    struct work *work = view->tui->work;
     struct doc *doc = job_new(sizeof *doc, doc_run, doc_free, !quick);
 
     work_drop(work, text->asked);
-    doc->ops = text->view.ops;
-    doc->target = target_keep(&doc->arena, &text->view.target);
+    doc->ops = view->ops;
+    doc->target = target_keep(&doc->arena, &view->target);
     doc->quick = quick;
     doc->whole = whole;
-    doc->columns = text->view.columns;
-    doc->rows = text->view.rows;
-    doc->aside = text->view.aside;
-    doc->tui = text->view.tui;
+    doc->columns = view->columns;
+    doc->rows = view->rows;
+    doc->aside = view->aside;
+    doc->tui = view->tui;
     text->asked = doc;
     if (doc->ops->at_once) {
         doc->ops->build(doc, NULL);
@@ -129,8 +142,11 @@ static void ask(struct text *text, bool quick, bool whole)
 
 void text_restart(struct view *view)
 {
-    ((struct text *)view)->stale = true;
-    ask((struct text *)view, !view->ops->slow, view->ops->slow);
+    struct text *text = (struct text *)view;
+    bool slow = view->ops->slow;
+
+    text->stale = true;
+    doc_ask(text, !slow, slow);
 }
 
 void text_input(struct view *view, const char *text)
@@ -146,20 +162,26 @@ static void text_refresh(struct view *view)
     struct text *text = (struct text *)view;
 
     if (!text->asked)
-        ask(text, false, true);
+        doc_ask(text, false, true);
 }
 
 /* The chosen line, or NULL. */
-static const struct doc_line *line_at(const struct text *text)
+static const struct doc_line *chosen_line(const struct text *text)
 {
-    return text->view.at < text->view.count && !text->stale ? &text->doc->lines.at[text->view.at]
-                                                            : NULL;
+    const struct view *view = &text->view;
+
+    if (text->stale || view->at >= view->count)
+        return NULL;
+    return &text->doc->lines.at[view->at];
 }
 
-/* The half of the chosen line is chosen. False: it has none there. */
+/* Choose the right or the left half of the chosen line. False: it has none there. */
 static bool half_choose(struct text *text, bool right)
 {
-    if (!line_at(text) || !line_at(text)->half || text->right == right)
+    const struct doc_line *line = chosen_line(text);
+    bool has_half = line && line->half;
+
+    if (!has_half || text->right == right)
         return false;
     text->right = right;
     return true;
@@ -186,9 +208,9 @@ static void doc_failed(struct doc *doc, const char *why)
     if (doc->failed)
         return;
     doc->failed = true;
-    for (size_t i = 0; i < doc->lines.count; i++)
-        if (!strcmp(doc->lines.at[i].text, "  ..."))
-            doc->lines.at[i].text = "  ?";
+    list_each(line, &doc->lines)
+        if (!strcmp(line->text, "  ..."))
+            line->text = "  ?";
     list_add(&doc->lines);
     lines = doc->lines.at;
     memmove(lines + 1, lines, (doc->lines.count - 1) * sizeof *lines);
@@ -219,6 +241,7 @@ static void answer_take(struct text *text)
     struct doc *doc = text->asked;
     const char *error = doc->job.error;
     size_t start = text->doc ? text->doc->start : 0;
+    bool more;
 
     text->asked = NULL;
     text->stale = false;
@@ -238,8 +261,9 @@ static void answer_take(struct text *text)
         view->top = 0;
         view_choose(view, doc->start);
     }
-    if (!error && (doc->more || doc->cut))
-        ask(text, doc->cut, true);
+    more = doc->more || doc->cut;
+    if (more && !error)
+        doc_ask(text, doc->cut, true);
 }
 
 /* Is the text made for another size of the screen? Lines are as wide as it. */
@@ -250,21 +274,24 @@ static bool is_resized(const struct text *text)
 
     if (!doc || view->ops->slow)
         return false;
-    return doc->columns != view->columns || (doc->fills && doc->rows != view->rows);
+    if (doc->fills && doc->rows != view->rows)
+        return true;
+    return doc->columns != view->columns;
 }
 
 static void text_settle(struct view *view)
 {
     struct text *text = (struct text *)view;
-    const char *format;
+    bool done = text->asked && work_done(view->tui->work, &text->asked->job);
 
-    if (text->asked && work_done(view->tui->work, &text->asked->job))
+    if (done)
         answer_take(text);
     else if (!text->asked && is_resized(text))
-        ask(text, false, true);
+        doc_ask(text, false, true);
     view_choose(view, view->at);
-    format = view->count > (size_t)view->rows ? "%zu/%zu" : "";
-    snprintf(view->note, sizeof view->note, format, view->at + 1, view->count);
+    view->note[0] = 0;
+    if (view->count > (size_t)view->rows)
+        snprintf(view->note, sizeof view->note, "%zu/%zu", view->at + 1, view->count);
 }
 
 static void line_draw(const struct text *text, struct screen *screen, size_t at)
@@ -277,9 +304,10 @@ static void line_draw(const struct text *text, struct screen *screen, size_t at)
     bool found = searched[0] && strcasestr(line->text, searched);
     int style = (found ? STYLE_MATCH : STYLE_NORMAL) | selected;
     int half = line->half - text->skip; /* the column where the right half begins */
+    bool chose_right = selected && text->right;
 
     screen_text(screen, y, 1, view->columns - 1, text->skip, style, line->text, true);
-    if (selected && text->right && half > 0) {
+    if (chose_right && half > 0) {
         screen_put(screen, y, 0, 1, style, " ");
         screen_put(screen, y, half, 1, style, ">");
     }
@@ -289,68 +317,99 @@ static void text_draw(struct view *view, struct screen *screen)
 {
     struct text *text = (struct text *)view;
     size_t end = view->top + (size_t)view->rows;
+    bool empty = view_empty(view, screen, text->doc);
+    const char *error = empty ? NULL : text->doc->job.error;
 
-    if (!view_empty(view, screen, text->doc) && text->doc->job.error && !view->count)
-        view_words(view, screen, STYLE_ALARM, text->doc->job.error);
-    for (size_t at = view->top; at < end && at < view->count; at++)
+    if (error && !view->count)
+        view_words(view, screen, STYLE_ALARM, error);
+    if (end > view->count)
+        end = view->count;
+    for (size_t at = view->top; at < end; at++)
         line_draw(text, screen, at);
+}
+
+static const struct doc_line *line_of(struct view *view, size_t at)
+{
+    return &((struct text *)view)->doc->lines.at[at];
 }
 
 static bool line_has(struct view *view, size_t at, const char *wanted)
 {
-    return strcasestr(((struct text *)view)->doc->lines.at[at].text, wanted) != NULL;
+    return strcasestr(line_of(view, at)->text, wanted);
 }
 
 static bool line_is_part(struct view *view, size_t at, const char *unused)
 {
-    return ((struct text *)view)->doc->lines.at[at].part;
+    return line_of(view, at)->part;
 }
 
 /* Where the chosen line, or the half of it, leads. */
 static void text_lead(struct view *view, struct arena *arena, struct target *target)
 {
     struct text *text = (struct text *)view;
-    const struct doc_line *line = line_at(text);
+    const struct doc_line *line = chosen_line(text);
 
-    if (line)
-        *target = line->half && text->right ? line->beside : line->target;
+    if (!line)
+        return;
+    if (line->half && text->right)
+        *target = line->beside;
+    else
+        *target = line->target;
+}
+
+/* Scroll to the left, or to the right. */
+static void text_scroll(struct text *text, bool right)
+{
+    if (right && text->skip < 4000)
+        text->skip += 8;
+    else if (!right)
+        text->skip = text->skip > 8 ? text->skip - 8 : 0;
+}
+
+static void text_click(struct text *text, const struct key *key)
+{
+    struct view *view = &text->view;
+    bool again, right;
+
+    if (!view_click(view, key, &again))
+        return;
+    right = key->x >= line_of(view, view->at)->half;
+    if (!half_choose(text, right) && again)
+        tui_open(view->tui);
 }
 
 static bool text_request(struct view *view, enum request request, const struct key *key)
 {
     struct text *text = (struct text *)view;
-    bool again;
+    bool is_shown = text->doc && !text->stale;
+    int direction = request == REQUEST_NEXT_PART ? 1 : -1;
 
     if (view_move(view, request)) {
-        text->skip = request == REQUEST_HOME ? 0 : text->skip;
+        if (request == REQUEST_HOME)
+            text->skip = 0;
         return true;
     }
     switch (request) {
     case REQUEST_PREVIOUS:
-        return text->doc && !text->stale && beside_go(text, &text->doc->previous);
+        return is_shown && beside_go(text, &text->doc->previous);
     case REQUEST_SEARCH_NEXT:
-        return text->doc && !text->stale && !view->searched && beside_go(text, &text->doc->next);
+        if (!is_shown || view->searched)
+            return false;
+        return beside_go(text, &text->doc->next);
     case REQUEST_LEFT:
     case REQUEST_RIGHT:
-        if (half_choose(text, request == REQUEST_RIGHT))
-            break;
-        if (request == REQUEST_LEFT)
-            text->skip = text->skip > 8 ? text->skip - 8 : 0;
-        else
-            text->skip += text->skip < 4000 ? 8 : 0;
+        if (!half_choose(text, request == REQUEST_RIGHT))
+            text_scroll(text, request == REQUEST_RIGHT);
         break;
     case REQUEST_NEXT_PART:
     case REQUEST_PREVIOUS_PART:
-        if (view_find(view, request == REQUEST_NEXT_PART ? 1 : -1, line_is_part, NULL)) {
+        if (view_find(view, direction, line_is_part, NULL)) {
             view->top = view->at;
             view_choose(view, view->at);
         }
         break;
     case REQUEST_CLICK:
-        if (!view_click(view, key, &again))
-            break;
-        if (!half_choose(text, key->x >= text->doc->lines.at[view->at].half) && again)
-            tui_open(view->tui);
+        text_click(text, key);
         break;
     default:
         return false;
@@ -358,56 +417,71 @@ static bool text_request(struct view *view, enum request request, const struct k
     return true;
 }
 
+/* A line without its marks. */
+static void line_write(const struct doc_line *line, FILE *out)
+{
+    for (const char *p = line->text; *p; p++) {
+        bool is_mark = *p == MARK[0] && p[1];
+        if (is_mark)
+            p++; /* and the letter after it */
+        else
+            putc(*p, out);
+    }
+    putc('\n', out);
+}
+
 static bool text_export(struct view *view, const char *path)
 {
-    struct text *text = (struct text *)view;
+    const char *plural = view->count == 1 ? "" : "s";
     struct out_file out;
     bool ok;
 
-    if (tui_wait(view->tui) || !out_open(&out, path, false)) /* it is not whole yet */
+    if (tui_wait(view->tui)) /* it is not whole yet */
         return false;
-    for (size_t i = 0; i < view->count; i++) {
-        for (const char *p = text->doc->lines.at[i].text; *p; p++)
-            if (*p == MARK[0] && p[1])
-                p++;
-            else
-                putc(*p, out.file);
-        putc('\n', out.file);
-    }
+    if (!out_open(&out, path, false))
+        return false;
+    for (size_t i = 0; i < view->count; i++)
+        line_write(line_of(view, i), out.file);
     ok = out_commit(&out);
     out_close(&out);
     if (ok)
-        tui_say(view->tui, "%s: %zu line%s written", path, view->count,
-                view->count == 1 ? "" : "s");
+        tui_say(view->tui, "%s: %zu line%s written", path, view->count, plural);
     return ok;
 }
 
-/* Of a line of source. */
+/* The place of a line of source. */
 static bool text_place(struct view *view, const char **file, int64_t *line)
 {
     struct text *text = (struct text *)view;
-    const struct doc_line *chosen = line_at(text);
+    const struct doc_line *chosen = chosen_line(text);
 
     if (!chosen || !chosen->source_line)
         return false;
-    if (!(*file = chosen->file) && !view_source(view, &text->doc->subject, file, line))
+    *file = chosen->file;
+    if (!*file && !view_source(view, &text->doc->subject, file, line))
         return false;
     *line = chosen->source_line;
     return true;
 }
 
+static bool is_decision(enum view_kind kind)
+{
+    return kind == VIEW_CALL || kind == VIEW_COMPILE || kind == VIEW_BREAK;
+}
+
+/* A line that leads to a decision is about that decision; others are about what the whole text is
+ * about. */
 static void text_subject(struct view *view, struct target *subject)
 {
     struct text *text = (struct text *)view;
-    enum view_kind kind = line_at(text) ? line_at(text)->target.kind : VIEW_NONE;
+    const struct doc_line *line = chosen_line(text);
+    enum view_kind kind = line ? line->target.kind : VIEW_NONE;
 
     if (!text->doc || text->stale)
         return;
     *subject = text->doc->subject;
-    /* A line that leads to a decision is about that; others are about what the whole text is about.
-     * */
-    if (kind == VIEW_CALL || kind == VIEW_COMPILE || kind == VIEW_BREAK || !subject->kind)
-        *subject = kind ? line_at(text)->target : *subject;
+    if (is_decision(kind) || (kind && !subject->kind))
+        *subject = line->target;
     if (!subject->at_ns)
         subject->at_ns = text->doc->subject.at_ns;
 }

@@ -75,10 +75,12 @@ bool view_export(struct view *view, const char *options, const char *path)
  * there is none, as of a call that is still to be found: what ran on a thread at a moment. */
 static struct query *place_find(struct tui *tui, const struct target *target)
 {
-    struct query *query = target->kind && target->id && target->about != VIEW_TIMELINE
-                              ? db_query(tui->db, schema_statement("tui/place"))
-                              : NULL;
+    bool has_row = target->kind && target->id;
+    struct query *query;
 
+    if (!has_row || target->about == VIEW_TIMELINE)
+        return NULL;
+    query = db_query(tui->db, schema_statement("tui/place"));
     if (!query)
         return NULL;
     query_bind_text(query, 1, view_name(target->kind));
@@ -105,13 +107,17 @@ const char *target_words(struct tui *tui, struct arena *arena, const struct targ
                          int64_t at_ns)
 {
     struct query *query = target->title ? NULL : place_find(tui, target);
-    const char *words = target->title   ? target->title
-                        : query         ? query_text(query, 2, NULL)
-                        : target->where ? target->where
-                                        : "";
+    const char *format = at_ns ? "%s%s%.160s at %.6f s" : "%s%s%.160s";
+    const char *name = view_name(target->kind);
+    const char *words = "";
 
-    words = arena_print(arena, at_ns ? "%s%s%.160s at %.6f s" : "%s%s%.160s",
-                        view_name(target->kind), *words ? " " : "", words, (double)at_ns / 1e9);
+    if (target->title)
+        words = target->title;
+    else if (query)
+        words = query_text(query, 2, NULL);
+    else if (target->where)
+        words = target->where;
+    words = arena_print(arena, format, name, *words ? " " : "", words, (double)at_ns / 1e9);
     query_close(query);
     return words;
 }
@@ -128,15 +134,17 @@ static const char *editor_name(void)
 /* The place of the line under the cursor: its own, else that of where it leads, or is about. */
 static bool find_place(struct view *view, const char **file, int64_t *line)
 {
-    bool (*own)(struct view * view, const char **file, int64_t *line) = view_op(view->ops, place);
+    bool has_own = view_op(view->ops, place);
     struct target leads = {0};
     struct target about = {0};
 
     view_do(view, lead, &view->arena, &leads);
     view_do(view, subject, &about);
-    if (own && own(view, file, line))
+    if (has_own && view_op(view->ops, place)(view, file, line))
         return true;
-    return view_source(view, &leads, file, line) || view_source(view, &about, file, line);
+    if (view_source(view, &leads, file, line))
+        return true;
+    return view_source(view, &about, file, line);
 }
 
 /* $VISUAL or $EDITOR at a line of a file. The file's name came from the trace: it is an argument of
@@ -170,21 +178,36 @@ void view_edit(struct view *view)
     free(path);
 }
 
+/* Does TEXT look like a moment, not like a number: has it a sign, a point or a unit? */
+static bool is_like_moment(const char *text)
+{
+    const char *after = text + strspn(text, "0123456789");
+    bool has_sign = strchr("@+-.", *text);
+
+    if (has_sign || strchr(text, '.'))
+        return true;
+    return isalpha((unsigned char)*after);
+}
+
 bool moment_read(const char *text, bool sure, int64_t from_ns, int64_t *ns)
 {
-    bool asked = sure || strchr("@+-.", *text) || strchr(text, '.') ||
-                 isalpha((unsigned char)text[strspn(text, "0123456789")]);
+    bool asked = sure || is_like_moment(text);
+    bool relative, is_number;
     double number, unit_ns;
     char *end;
 
     text += strspn(text, "@ ");
     number = strtod(text, &end);
+    is_number = end != text && !isalpha((unsigned char)*text);
     end += strspn(end, " ");
     unit_ns = *end ? times_unit(end, strlen(end)) : 1e9;
-    if (!asked || end == text || isalpha((unsigned char)*text) || !unit_ns ||
-        !(fabs(number * unit_ns) < 4e18))
+    if (!asked || !is_number)
         return false;
-    *ns = times_sum(*text == '+' || *text == '-' ? from_ns : 0, (int64_t)llround(number * unit_ns));
+    number *= unit_ns;
+    if (!unit_ns || !(fabs(number) < 4e18))
+        return false;
+    relative = *text == '+' || *text == '-';
+    *ns = times_sum(relative ? from_ns : 0, (int64_t)llround(number));
     return true;
 }
 
@@ -193,11 +216,13 @@ void view_choose(struct view *view, size_t at)
     size_t shown = view->rows > view->head ? (size_t)(view->rows - view->head) : 1;
     size_t count = view->count;
 
-    view->at = at < count ? at : count ? count - 1 : 0;
-    if (view->at < view->top)
-        view->top = view->at;
-    if (view->at >= view->top + shown)
-        view->top = view->at - shown + 1;
+    if (at >= count)
+        at = count ? count - 1 : 0;
+    view->at = at;
+    if (at < view->top)
+        view->top = at;
+    if (at >= view->top + shown)
+        view->top = at - shown + 1;
     if (view->top + shown > count)
         view->top = count > shown ? count - shown : 0;
 }
@@ -207,7 +232,9 @@ bool view_move(struct view *view, enum request request)
     long height = view->rows - view->head;
     long page = height > 1 ? height - 1 : 1;
     long by = 0;
-    long scroll = 0;
+    bool scrolls = false; /* the lines move, too, not only the cursor */
+    bool may_come;
+    long top, at;
 
     switch (request) {
     case REQUEST_UP:
@@ -223,16 +250,20 @@ bool view_move(struct view *view, enum request request)
         by = 3;
         break;
     case REQUEST_PAGE_UP:
-        by = scroll = -page;
+        by = -page;
+        scrolls = true;
         break;
     case REQUEST_PAGE_DOWN:
-        by = scroll = page;
+        by = page;
+        scrolls = true;
         break;
     case REQUEST_HALF_UP:
-        by = scroll = -(page + 1) / 2;
+        by = -(page + 1) / 2;
+        scrolls = true;
         break;
     case REQUEST_HALF_DOWN:
-        by = scroll = (page + 1) / 2;
+        by = (page + 1) / 2;
+        scrolls = true;
         break;
     case REQUEST_HOME:
         by = -(long)view->at;
@@ -243,18 +274,24 @@ bool view_move(struct view *view, enum request request)
     default:
         return false;
     }
-    /* the last line may still come */
-    if ((!view->count || request == REQUEST_END) && tui_wait(view->tui))
+    may_come = !view->count || request == REQUEST_END; /* the line that is wanted */
+    if (may_come && tui_wait(view->tui))
         return true;
-    view->top = (long)view->top + scroll > 0 ? view->top + (size_t)scroll : 0;
-    view_choose(view, (long)view->at + by > 0 ? view->at + (size_t)by : 0);
+    top = (long)view->top + (scrolls ? by : 0);
+    at = (long)view->at + by;
+    view->top = top > 0 ? (size_t)top : 0;
+    view_choose(view, at > 0 ? (size_t)at : 0);
     return true;
 }
 
 bool view_find(struct view *view, int direction, view_fits *fits, const char *text)
 {
-    for (size_t i = 1, count = view->count; i <= count; i++) {
-        size_t at = direction > 0 ? (view->at + i) % count : (view->at + count - i % count) % count;
+    size_t count = view->count;
+    size_t step = direction > 0 ? 1 : count - 1;
+    size_t at = view->at;
+
+    for (size_t i = 0; i < count; i++) {
+        at = (at + step) % count;
         if (fits(view, at, text)) {
             view_choose(view, at);
             return true;
@@ -267,64 +304,96 @@ bool view_click(struct view *view, const struct key *key, bool *again)
 {
     int line = key->y - view->y - view->head;
     size_t at = view->top + (size_t)line;
+    bool is_line = line >= 0 && line < view->rows - view->head;
 
-    if (line < 0 || line >= view->rows - view->head || at >= view->count)
+    if (!is_line || at >= view->count)
         return false;
     *again = at == view->at;
     view_choose(view, at);
     return true;
 }
 
+size_t text_cut(const char *text, size_t room)
+{
+    size_t cut = room;
+
+    if (!text[room])
+        return room;
+    while (cut && text[cut] != ' ')
+        cut--;
+    return cut;
+}
+
 void view_words(struct view *view, struct screen *screen, int style, const char *words)
 {
+    int width = view->columns - 4;
+    int last = view->y + view->rows - 1;
     int used;
 
-    for (int y = view->y + view->head + 1; *words && y < view->y + view->rows; y++) {
-        size_t room = text_room(words, view->columns - 4, &used);
-        size_t cut = room;
-        while (words[room] && cut && words[cut] != ' ')
-            cut--;
-        cut = cut ? cut : room ? room : strlen(words);
-        screen_put(screen, y, 2, view->columns - 4, style, strndupa(words, cut));
-        words += cut + (words[cut] == ' ');
+    for (int y = view->y + view->head + 1; *words && y <= last; y++) {
+        size_t room = text_room(words, width, &used);
+        size_t cut = text_cut(words, room);
+        if (!cut)
+            cut = room ? room : strlen(words);
+        screen_put(screen, y, 2, width, style, strndupa(words, cut));
+        words += cut;
+        words += *words == ' ';
     }
 }
 
 bool view_empty(struct view *view, struct screen *screen, const void *shown)
 {
+    int style = view->failed ? STYLE_ALARM : STYLE_DIM;
+    const char *words = view->failed ? view->failed : "…";
+
     if (!shown)
-        view_words(view, screen, view->failed ? STYLE_ALARM : STYLE_DIM,
-                   view->failed ? view->failed : "…");
+        view_words(view, screen, style, words);
     return !shown;
+}
+
+/* The jobs of VIEW, which stand behind its struct. */
+static job_held *jobs_of(struct view *view)
+{
+    return (job_held *)(view + 1);
 }
 
 void view_settle(struct view *view)
 {
+    int asked = view_op(view->ops, asked);
+
     view_do(view, settle);
     view->busy = false;
-    for (int i = 0; i < view_op(view->ops, asked); i++)
-        view->busy = view->busy || ((job_held *)(view + 1))[i];
+    for (int i = 0; i < asked; i++)
+        if (jobs_of(view)[i])
+            view->busy = true;
 }
 
 void view_close(struct view *view)
 {
-    for (int i = 0; i < view_op(view->ops, jobs); i++)
-        work_drop(view->tui->work, ((job_held *)(view + 1))[i]);
+    int jobs = view_op(view->ops, jobs);
+
+    for (int i = 0; i < jobs; i++)
+        work_drop(view->tui->work, jobs_of(view)[i]);
     view_do(view, close);
 }
 
 bool view_take_(struct view *view, job_held *asked, job_held *shown)
 {
+    struct work *work = view->tui->work;
     struct job *job = *asked;
 
-    if (!job || !work_done(view->tui->work, job))
+    if (!job || !work_done(work, job))
         return false;
-    view->failed = job->error                     ? arena_print(&view->arena, "%s", job->error)
-                   : atomic_load(&job->cancelled) ? "cancelled"
-                                                  : NULL;
-    *asked = view->failed ? job : *shown;
-    *shown = view->failed ? *shown : job;
-    work_drop(view->tui->work, *asked);
+    view->failed = NULL;
+    if (job->error)
+        view->failed = arena_print(&view->arena, "%s", job->error);
+    else if (atomic_load(&job->cancelled))
+        view->failed = "cancelled";
+    if (!view->failed) {
+        *asked = *shown;
+        *shown = job;
+    }
+    work_drop(work, *asked);
     return !view->failed;
 }
 

@@ -188,6 +188,8 @@ bool view_click(struct view *view, const struct key *key, bool *again);
 /* Take what jobs have found; drop them, and what it owns besides. */
 void view_settle(struct view *view);
 void view_close(struct view *view);
+/* Where to cut TEXT, of which ROOM bytes fit: before a space; ROOM if that is all; 0: no space. */
+size_t text_cut(const char *text, size_t room);
 /* Words in place of what is not there; and of what is not SHOWN: why, or that it will be (true). */
 void view_words(struct view *view, struct screen *screen, int style, const char *words);
 bool view_empty(struct view *view, struct screen *screen, const void *shown);
