@@ -55,14 +55,17 @@ static void group_add(struct groups *groups, int64_t code_id, const struct open_
 
     if (groups->at.count > before) {
         *at = (int64_t)groups->all.count;
-        *list_add(&groups->all) = (struct group){.code_id = code_id,
-                                                 .first_ns = frame->start_ns,
-                                                 .first_id = frame->id,
-                                                 .longest_ns = -1};
+        *list_add(&groups->all) = (struct group){
+            .code_id = code_id,
+            .first_ns = frame->start_ns,
+            .first_id = frame->id,
+            .longest_ns = -1,
+        };
     }
     group = &groups->all.at[*at];
     group->calls++;
-    group->ns = times_sum(group->ns, within ? 0 : ns);
+    if (!within)
+        group->ns = times_sum(group->ns, ns);
     group->last_id = frame->id;
     if (ns > group->longest_ns) {
         group->longest_ns = ns;
@@ -75,7 +78,9 @@ static int group_order(const void *a, const void *b)
     const struct group *x = a;
     const struct group *y = b;
 
-    return x->ns != y->ns ? list_order(y->ns, x->ns) : list_order(x->first_id, y->first_id);
+    if (x->ns != y->ns)
+        return list_order(y->ns, x->ns);
+    return list_order(x->first_id, y->first_id);
 }
 
 static void groups_free(struct groups *groups)
@@ -93,14 +98,14 @@ static const char *code_name(struct doc *doc, struct db *db, int64_t code_id, co
             "SELECT COALESCE(qualname, '?'), filename, first_line FROM code WHERE code_id = ?1",
             code_id)
     {
+        const char *path = prose_path(query_text(row, 1, NULL));
         name = doc_safe(doc, name_shown(query_text(row, 0, NULL)), 160);
-        *place =
-            doc_print(doc, "%s:%" PRId64, doc_safe(doc, prose_path(query_text(row, 1, NULL)), 80),
-                      query_integer(row, 2));
+        *place = doc_print(doc, "%s:%" PRId64, doc_safe(doc, path, 80), query_integer(row, 2));
     }
-    if (!name)
-        *place = "";
-    return name ? name : code_id ? "?" : "(nothing: the bottom of a stack)";
+    if (name)
+        return name;
+    *place = "";
+    return code_id ? "?" : "(nothing: the bottom of a stack)";
 }
 
 /* ---- inside a call ------------------------------------------------------- */
@@ -115,32 +120,63 @@ static struct query *probe_open(struct db *db, int64_t thread_id)
                     0, thread_id);
 }
 
-/* By PROBE: the last frame of its thread before the first that began at or after AT_NS, which is
- * FROM, that began before, or after it; as a GUESS so many after it. From there it is looked for in
- * steps that grow until it is passed, then by halves. */
+/* The frame that PROBE finds from MIDDLE on, if it is before frame HIGH and began before AT_NS; -1:
+ * it is not. */
+static int64_t probe_before(struct query *probe, int64_t middle, int64_t high, int64_t at_ns)
+{
+    int64_t id;
+
+    query_reset(probe);
+    query_bind_integer(probe, 1, middle);
+    if (!query_step(probe))
+        return -1;
+    id = query_integer(probe, 0);
+    return id < high && query_integer(probe, 3) < at_ns ? id : -1;
+}
+
+/* The last frame of PROBE's thread before the first that began at or after AT_NS. The search begins
+ * at frame FROM, which may be before it or after it, with the GUESS that the frame is so many after
+ * FROM. It goes on in steps that grow until it has passed the frame, then by halves. */
 static int64_t frame_before(struct query *probe, int64_t from, int64_t at_ns, int64_t guess)
 {
     int64_t low = from;
     int64_t high = INT64_MAX;
+    int64_t step = guess;
 
-    for (int64_t step = guess; high - low > 1;) {
-        int64_t half = low + (high - low) / 2;
-        int64_t middle = step > half - low ? half : high == INT64_MAX ? low + step : high - step;
-        query_reset(probe);
-        query_bind_integer(probe, 1, middle);
-        if (query_step(probe) && query_integer(probe, 0) < high &&
-            query_integer(probe, 3) < at_ns) {
-            low = query_integer(probe, 0);
-        } else if (query_failed(probe)) {
+    while (high - low > 1) {
+        int64_t half = (high - low) / 2;
+        int64_t middle;
+        int64_t found;
+        if (step > half)
+            middle = low + half;
+        else
+            middle = high == INT64_MAX ? low + step : high - step;
+        found = probe_before(probe, middle, high, at_ns);
+        if (found >= 0)
+            low = found;
+        else if (query_failed(probe))
             break;
-        } else {
+        else
             high = middle;
-        }
-        step = low > from && high < INT64_MAX ? INT64_MAX
-               : step == guess                ? 1
-                                              : times_sum(step, step);
+        if (low > from && high < INT64_MAX)
+            step = INT64_MAX;
+        else
+            step = step == guess ? 1 : times_sum(step, step);
     }
     return low;
+}
+
+/* A frame of SELECT_FRAME, which ends at ENCLOSING_NS where it is still open. */
+static struct open_frame walk_frame(struct query *walk, int64_t enclosing_ns)
+{
+    bool open = query_type(walk, 4) == QUERY_NULL;
+
+    return (struct open_frame){
+        .id = query_integer(walk, 0),
+        .code_id = query_integer(walk, 2),
+        .start_ns = query_integer(walk, 3),
+        .end_ns = open ? enclosing_ns : query_integer(walk, 4),
+    };
 }
 
 /* All callees of FRAME on THREAD_ID, or as many as there is time for in a first look. What one
@@ -157,30 +193,33 @@ static void inside_read(struct doc *doc, struct db *db, const struct open_frame 
     int left = doc->whole ? INT_MAX : QUICK_FRAMES;
     int64_t apart = 0; /* the last two callees */
 
-    while (left > 0 && !atomic_load(&doc->job.cancelled) && query_step(walk)) {
-        int64_t id = query_integer(walk, 0);
-        int64_t parent = query_integer(walk, 1);
-        left -= left < INT_MAX;
+    while (left > 0 && !atomic_load(&doc->job.cancelled)) {
+        int64_t id, parent, guess;
+        if (!query_step(walk))
+            break;
+        id = query_integer(walk, 0);
+        parent = query_integer(walk, 1);
+        if (!doc->whole)
+            left--;
         if (query_type(walk, 1) == QUERY_NULL || parent < frame->id)
             break;
         within++;
         if (parent == frame->id) {
-            bool open = query_type(walk, 4) == QUERY_NULL;
             apart = id - callee.id;
-            callee = (struct open_frame){.id = id,
-                                         .start_ns = query_integer(walk, 3),
-                                         .end_ns = open ? frame->end_ns : query_integer(walk, 4)};
-            group_add(groups, query_integer(walk, 2), &callee, false);
+            callee = walk_frame(walk, frame->end_ns);
+            group_add(groups, callee.code_id, &callee, false);
             within = apart > PASS_OVER ? PASS_OVER : 0;
         }
-        if (within == PASS_OVER) {
-            query_reset(walk);
-            query_bind_integer(
-                walk, 1,
-                frame_before(probe, id, callee.end_ns,
-                             callee.id + apart > id ? callee.id + apart - id : PASS_OVER));
-            left -= left < INT_MAX ? PASS_OVER : 0;
-        }
+        if (within != PASS_OVER)
+            continue;
+        guess = callee.id + apart - id;
+        if (guess <= 0)
+            guess = PASS_OVER;
+        id = frame_before(probe, id, callee.end_ns, guess);
+        query_reset(walk);
+        query_bind_integer(walk, 1, id);
+        if (!doc->whole)
+            left -= PASS_OVER;
     }
     query_close(walk);
     query_close(probe);
@@ -199,8 +238,12 @@ static bool frame_read(struct doc *doc, struct db *db, struct open_frame *frame,
             "f.frame_id = iif(?1 > 0, ?1, (SELECT frame_id FROM lookup WHERE lookup_id = -?1))",
             doc->target.id)
     {
-        *frame = (struct open_frame){query_integer(row, 0), query_integer(row, 2),
-                                     query_integer(row, 3), query_integer(row, 4), 0};
+        *frame = (struct open_frame){
+            .id = query_integer(row, 0),
+            .code_id = query_integer(row, 2),
+            .start_ns = query_integer(row, 3),
+            .end_ns = query_integer(row, 4),
+        };
         *thread_id = query_integer(row, 1);
         found = true;
     }
@@ -250,20 +293,20 @@ void part_inside(struct doc *doc, struct db *db, struct query *unused)
     int64_t calls = 0;
     int64_t ns = 0;
     int64_t took, more;
-    const char *own;
+    const char *counted, *own;
 
     if (stack_only(doc) || !frame_read(doc, db, &frame, &thread_id))
         return;
     inside_read(doc, db, &frame, thread_id, &inside);
     took = times_span(frame.start_ns, frame.end_ns);
-    for (size_t i = 0; i < inside.all.count; i++) {
-        calls += inside.all.at[i].calls;
-        ns = times_sum(ns, inside.all.at[i].ns);
+    list_each(group, &inside.all) {
+        calls += group->calls;
+        ns = times_sum(ns, group->ns);
     }
+    counted = calls ? doc_counted(doc, calls, "call") : "no calls";
     own = doc->cut ? "..." : doc_time(doc, took > ns ? took - ns : 0);
     doc_part(doc, "Inside: %s%s, %s" MARK "n; %s its own",
-             doc->cut ? "as far as it was read, " : "",
-             calls ? doc_counted(doc, calls, "call") : "no calls", doc_time(doc, ns), own);
+             doc->cut ? "as far as it was read, " : "", counted, doc_time(doc, ns), own);
     list_sort(&inside.all, group_order);
     for (size_t i = 0; i < inside.all.count && i < GROUPS_MOST; i++)
         inside_line(doc, db, &frame, &inside.all.at[i], took);
@@ -295,11 +338,15 @@ struct spread {
 
 static int bucket_of(int64_t ns)
 {
-    int power = ns < FINE ? 0 : 64 - __builtin_clzll((uint64_t)ns) - FINE_BITS;
+    int bits, power;
 
     if (ns <= 0)
         return 0;
-    return power ? power * FINE + (int)(ns >> (power - 1) & (FINE - 1)) : (int)ns;
+    if (ns < FINE)
+        return (int)ns;
+    bits = 64 - __builtin_clzll((uint64_t)ns);
+    power = bits - FINE_BITS;
+    return power * FINE + (int)(ns >> (power - 1) & (FINE - 1));
 }
 
 /* The middle of a bucket. */
@@ -323,9 +370,11 @@ static bool spread_tick(void *context, int64_t frame_id)
 }
 
 /* Whether call A comes before B: it took longer, or as long and came first. */
-static bool before(struct near a, struct near b)
+static bool is_before(struct near a, struct near b)
 {
-    return a.ns > b.ns || (a.ns == b.ns && a.id < b.id);
+    if (a.ns != b.ns)
+        return a.ns > b.ns;
+    return a.id < b.id;
 }
 
 /* Of open_frame.what: it is a call of the function; the rest is where the innermost other one that
@@ -342,51 +391,65 @@ static int64_t code_at(const struct track *track, uint32_t at)
  * called the same? */
 static bool is_within(const struct track *track, const struct open_frame *frame, bool callee)
 {
-    const struct open_frame *first = track->stack.at;
-    uint32_t place = (uint32_t)(frame - first); /* of the caller, from 1 */
+    const struct open_frame *stack = track->stack.at;
+    uint32_t place = (uint32_t)(frame - stack); /* of the caller, from 1 */
+    const struct open_frame *from = callee ? frame - 1 : frame;
     int64_t other = callee ? frame->code_id : code_at(track, place);
-    uint32_t at = first[callee ? place - 1 : place].what & ~CALL_OF_IT;
+    uint32_t at = from->what & ~CALL_OF_IT;
 
-    while (at && code_at(track, callee ? at + 1 : at - 1) != other)
-        at = first[at - 1].what & ~CALL_OF_IT;
-    return at;
+    while (at) {
+        uint32_t beside = callee ? at + 1 : at - 1;
+        if (code_at(track, beside) == other)
+            return true;
+        at = stack[at - 1].what & ~CALL_OF_IT;
+    }
+    return false;
 }
 
-/* CALL takes its place among the slowest. */
+/* Put CALL among the slowest, if it is one of them. */
 static void slowest_add(struct spread *spread, struct near call)
 {
     struct near *slowest = spread->slowest;
     int at = SLOWEST;
 
-    while (at > 0 && (!slowest[at - 1].id || before(call, slowest[at - 1]))) {
+    for (; at > 0; at--) {
+        struct near other = slowest[at - 1];
+        if (other.id && !is_before(call, other))
+            break;
         if (at < SLOWEST)
-            slowest[at] = slowest[at - 1];
-        at--;
+            slowest[at] = other;
     }
     if (at < SLOWEST)
         slowest[at] = call;
 }
 
-/* Where CALL stands to the one that was asked for. */
+/* Note where CALL stands to the one that was asked for. */
 static void asked_note(struct spread *spread, struct near call)
 {
     struct near *slower = &spread->slower;
     struct near *faster = &spread->faster;
 
-    if (before(call, spread->asked)) {
+    if (is_before(call, spread->asked)) {
         spread->longer++;
-        if (!slower->id || before(*slower, call))
+        if (!slower->id || is_before(*slower, call))
             *slower = call;
-    } else if (call.id != spread->asked.id && (!faster->id || before(call, *faster))) {
-        *faster = call;
+        return;
     }
+    if (call.id == spread->asked.id)
+        return;
+    if (!faster->id || is_before(call, *faster))
+        *faster = call;
 }
 
 static void call_note(struct spread *spread, const struct track *track)
 {
     const struct open_frame *frame = track_top(track);
     int64_t caller = code_at(track, (uint32_t)track->stack.count - 1);
-    struct near call = {times_span(frame->start_ns, frame->end_ns), frame->id, frame->start_ns};
+    struct near call = {
+        .ns = times_span(frame->start_ns, frame->end_ns),
+        .id = frame->id,
+        .at_ns = frame->start_ns,
+    };
 
     spread->calls++;
     spread->buckets[bucket_of(call.ns)]++;
@@ -402,14 +465,15 @@ static void frame_note(void *context, struct track *track)
     struct spread *spread = context;
     struct open_frame *frame = track_top(track);
     uint32_t callers = (uint32_t)track->stack.count - 1;
-    uint32_t before = callers ? frame[-1].what : 0;
+    uint32_t above = callers ? frame[-1].what : 0;
+    bool called_by_it = above & CALL_OF_IT;
 
-    frame->what = before & CALL_OF_IT ? callers : before;
+    frame->what = called_by_it ? callers : above;
     if (list_has(&spread->codes, frame->code_id)) {
         frame->what |= CALL_OF_IT;
         call_note(spread, track);
     }
-    if (!spread->asked.id && before & CALL_OF_IT)
+    if (called_by_it && !spread->asked.id)
         group_add(&spread->callees, frame->code_id, frame, is_within(track, frame, true));
 }
 
@@ -501,11 +565,12 @@ static int64_t decades_count(const struct spread *spread, int64_t counts[DECADES
     int64_t most = 0;
 
     memset(counts, 0, DECADES * sizeof *counts);
-    for (int bucket = 0; bucket < 64 * FINE; bucket++)
-        if (spread->buckets[bucket]) {
-            double ns = (double)bucket_ns(bucket);
-            counts[(int)log10(ns + 0.5)] += spread->buckets[bucket];
-        }
+    for (int bucket = 0; bucket < 64 * FINE; bucket++) {
+        double ns = (double)bucket_ns(bucket);
+        int decade = (int)log10(ns + 0.5);
+        if (spread->buckets[bucket])
+            counts[decade] += spread->buckets[bucket];
+    }
     for (int decade = 0; decade < DECADES; decade++)
         if (counts[decade] > most)
             most = counts[decade];
@@ -516,10 +581,13 @@ static int64_t decades_count(const struct spread *spread, int64_t counts[DECADES
 static void decade_put(struct doc *doc, const struct spread *spread, const char *name, int64_t from,
                        int64_t to, int64_t count, double share)
 {
+    const char *fastest = doc_time(doc, from);
+    const char *slowest = doc_time(doc, to);
     char bar[CELL_TEXT];
 
-    doc_line(doc, "  %8s .. %-8s " MARK "a%s" MARK "n %8s", doc_time(doc, from), doc_time(doc, to),
-             bar_print(bar, share, BAR * 2), doc_count(doc, count));
+    bar_print(bar, share, BAR * 2);
+    doc_line(doc, "  %8s .. %-8s " MARK "a%s" MARK "n %8s", fastest, slowest, bar,
+             doc_count(doc, count));
     if (count) {
         const char *calls =
             doc_print(doc, "code_id IN %s AND call >= %" PRId64 " AND call < %" PRId64,
@@ -562,9 +630,11 @@ static const char *group_line(struct doc *doc, struct db *db, const struct group
     if (g->code_id)
         *target = (struct target){.kind = VIEW_FUNCTION, .id = g->code_id};
     name = code_name(doc, db, g->code_id, &place);
-    return doc_print(doc, "%8s x %s %9s  " MARK "d%s", doc_count(doc, g->calls),
-                     doc_fit(doc, name, narrow ? columns - 24 : 30), doc_time(doc, g->ns),
-                     narrow ? "" : place);
+    name = doc_fit(doc, name, narrow ? columns - 24 : 30);
+    if (narrow)
+        place = "";
+    return doc_print(doc, "%8s x %s %9s  " MARK "d%s", doc_count(doc, g->calls), name,
+                     doc_time(doc, g->ns), place);
 }
 
 /* Callers or callees below TITLE. */
@@ -633,9 +703,11 @@ void part_spread(struct doc *doc, struct db *db, struct query *unused)
     const char *name = code_name(doc, db, doc->target.id, &place);
 
     if (spread->calls) {
+        const char *p50 = doc_time(doc, share_ns(spread, 0.5));
+        const char *p95 = doc_time(doc, share_ns(spread, 0.95));
         doc_part(doc, "Durations of %s: p50 ~%s, p95 ~%s, longest %s",
-                 doc_counted(doc, spread->calls, "call"), doc_time(doc, share_ns(spread, 0.5)),
-                 doc_time(doc, share_ns(spread, 0.95)), doc_time(doc, spread->slowest[0].ns));
+                 doc_counted(doc, spread->calls, "call"), p50, p95,
+                 doc_time(doc, spread->slowest[0].ns));
         decades_put(doc, spread, name);
         slowest_put(doc, spread);
         neighbours_put(doc, db, spread);
@@ -650,15 +722,16 @@ enum { GUTTERS = 400, LINES_MOST = 1000 };
 /* Columns: name, the code object that it was made from. */
 void part_origin(struct doc *doc, struct db *db, struct query *row)
 {
+    bool has_origin = query_type(row, 1) != QUERY_NULL;
     char *origin = NULL;
     int64_t line = 0;
 
     if (torch_resume(query_text(row, 0, NULL), &origin, &line))
         doc_line(doc, "the rest of %s after line %" PRId64 ", where its graph broke",
                  doc_safe(doc, doc_keep(doc, origin), 160), line);
-    else if (query_type(row, 1) != QUERY_NULL)
+    else if (has_origin)
         doc_line(doc, "made from another function: Enter shows it");
-    if (query_type(row, 1) != QUERY_NULL)
+    if (has_origin)
         doc_leads(doc, VIEW_FUNCTION, query_integer(row, 1), NULL, NULL);
 }
 
@@ -685,7 +758,10 @@ static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first
     int64_t all = query_integer(row, ALL);
     int64_t after = 0;
     struct gutter gutter = {
-        .line = query_integer(row, LINE), .id = query_integer(row, ID), .kind = VIEW_FUNCTION};
+        .line = query_integer(row, LINE),
+        .id = query_integer(row, ID),
+        .kind = VIEW_FUNCTION,
+    };
 
     if (!query_integer(row, IS_CODE)) {
         gutter.kind = VIEW_BREAK;
@@ -722,7 +798,8 @@ void part_function_source(struct doc *doc, struct db *db, struct query *row)
     db_rows(line, db, schema_statement("tui/function-lines"), doc->target.id, first, last)
     {
         gutter[count] = gutter_of(doc, line, first, last);
-        count += gutter[count].mark && count + 1 < GUTTERS;
+        if (gutter[count].mark && count + 1 < GUTTERS)
+            count++;
     }
     source_put(doc, db, &source, first, last, 0, gutter, count);
     source_free(&source);
@@ -739,8 +816,9 @@ int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns)
         int64_t caller = 0;
         db_rows(row, db, SELECT_FRAME "frame_id = ?1", frame_id)
         {
-            found =
-                query_type(row, 4) == QUERY_NULL || query_integer(row, 4) > at_ns ? frame_id : 0;
+            bool open = query_type(row, 4) == QUERY_NULL;
+            if (open || query_integer(row, 4) > at_ns)
+                found = frame_id;
             caller = query_integer(row, 1);
         }
         frame_id = caller < frame_id ? caller : 0;

@@ -29,26 +29,85 @@ enum {
     CELL_LEAST = 20
 };
 
-/* TEXT in words at its spaces but for what is quoted, where a quote is doubled; ARGV gets COUNT
- * more. */
+/* The word at *TEXT, which moves on to its end. It is quoted where it begins with a quote, and a
+ * doubled quote stands for one. */
+static char *word_read(struct doc *doc, const char **text)
+{
+    const char *from = *text;
+    bool quoted = *from == '\'' || *from == '"';
+    char end = quoted ? *from : ' ';
+    char *made = arena_take(&doc->arena, strlen(from) + 1);
+    char *to = made;
+
+    from += quoted;
+    for (; *from; from++) {
+        bool at_end = *from == end;
+        if (at_end && quoted) {
+            from++;
+            at_end = *from != end;
+        }
+        if (at_end)
+            break;
+        *to = *from;
+        to++;
+    }
+    *text = from;
+    return made;
+}
+
+/* TEXT in words at its spaces but for what is quoted; ARGV gets COUNT more. */
 static int words_split(struct doc *doc, const char *text, char **argv, int count)
 {
-    while (*(text += strspn(text, " ")) && count < WORDS_MOST) {
-        char quote = *text == '\'' || *text == '"' ? *text++ : 0;
-        char *word = arena_text(&doc->arena, text, strlen(text));
-        for (argv[count++] = word;
-             *text && (quote ? *text != quote || *++text == quote : *text != ' ');)
-            *word++ = *text++;
-        *word = 0;
+    while (count < WORDS_MOST) {
+        text += strspn(text, " ");
+        if (!*text)
+            break;
+        argv[count] = word_read(doc, &text);
+        count++;
     }
     return count;
+}
+
+/* Run `dyntrace ARGV`, which prints into OUT. Does not return. */
+__attribute__((noreturn)) static void command_exec(char **argv, int out)
+{
+    bounds_child();
+    dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    dup2(out, STDERR_FILENO);
+    execv("/proc/self/exe", argv);
+    _exit(127);
+}
+
+typedef LIST(char) text_list;
+
+/* Read what comes from FD into TEXT, until its end, or until DOC's job is cancelled: then CHILD is
+ * ended. */
+static void output_take(struct doc *doc, int fd, pid_t child, text_list *text)
+{
+    enum { ROOM = 65536 };
+    ssize_t got = 1;
+
+    while (got > 0 && text->count < OUTPUT_MOST) {
+        struct pollfd polled = {.fd = fd, .events = POLLIN};
+        if (atomic_load(&doc->job.cancelled)) {
+            kill(child, SIGTERM);
+            break;
+        }
+        if (poll(&polled, 1, LOOK_MS) <= 0)
+            continue;
+        got = read(fd, list_add_many(text, ROOM), ROOM);
+        text->count -= ROOM;
+        if (got > 0)
+            text->count += (size_t)got;
+    }
 }
 
 /* What ARGV prints on both streams, as it ends or is ended. Owned by DOC; *STATUS as wait(2) has
  * it, -1: it could not be run. */
 static char *command_run(struct doc *doc, char **argv, int *status)
 {
-    LIST(char) text = {0};
+    text_list text = {0};
     int ends[2];
     pid_t child;
 
@@ -56,29 +115,14 @@ static char *command_run(struct doc *doc, char **argv, int *status)
     if (pipe2(ends, O_CLOEXEC) != 0)
         return doc_print(doc, "%s", "");
     child = fork();
-    if (child == 0) {
-        bounds_child();
-        dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
-        dup2(ends[1], STDOUT_FILENO);
-        dup2(ends[1], STDERR_FILENO);
-        execv("/proc/self/exe", argv);
-        _exit(127);
-    }
+    if (child == 0)
+        command_exec(argv, ends[1]);
     close(ends[1]);
-    for (ssize_t got = 1; child > 0 && got > 0 && text.count < OUTPUT_MOST;) {
-        struct pollfd polled = {ends[0], POLLIN, 0};
-        if (atomic_load(&doc->job.cancelled)) {
-            kill(child, SIGTERM);
-            break;
-        }
-        if (poll(&polled, 1, LOOK_MS) <= 0)
-            continue;
-        got = read(ends[0], list_add_many(&text, 65536), 65536);
-        text.count -= 65536 - (size_t)(got > 0 ? got : 0);
-    }
+    if (child > 0)
+        output_take(doc, ends[0], child, &text);
     close(ends[0]);
-    while (child > 0 && waitpid(child, status, 0) < 0 && errno == EINTR)
-        continue;
+    if (child > 0)
+        TEMP_FAILURE_RETRY(waitpid(child, status, 0));
     *list_add(&text) = 0;
     return doc_keep(doc, text.at);
 }
@@ -93,9 +137,17 @@ static struct cells line_cut(char *line)
 {
     struct cells cells = {0};
 
-    for (char *at = line; at && cells.count < CELLS_MOST;)
-        cells.at[cells.count++] = strsep(&at, "\t");
+    while (line && cells.count < CELLS_MOST) {
+        cells.at[cells.count] = strsep(&line, "\t");
+        cells.count++;
+    }
     return cells;
+}
+
+/* The function that begins at TEXT, "app/f.py:12". */
+static bool is_number(const char *text)
+{
+    return *text && !text[strspn(text, "0123456789")];
 }
 
 /* The function that begins at TEXT, "app/f.py:12". */
@@ -105,9 +157,8 @@ static struct target place_target(struct db *db, const char *text)
     struct target target = {0};
     struct query *query;
     char file[400];
-    bool numbered = colon && colon[1] && !colon[1 + strspn(colon + 1, "0123456789")];
 
-    if (!numbered)
+    if (!colon || !is_number(colon + 1))
         return target;
     query = db_query(db, "SELECT code_id FROM code WHERE first_line = ?1 AND substr('/' || "
                          "filename, -length(?2) - 1) = '/' || ?2 ORDER BY 1 LIMIT 1");
@@ -116,8 +167,10 @@ static struct target place_target(struct db *db, const char *text)
     snprintf(file, sizeof file, "%.*s", (int)(colon - text), text);
     query_bind_integer(query, 1, strtoll(colon + 1, NULL, 10));
     query_bind_text(query, 2, *file == '/' ? file + 1 : file);
-    if (query_step(query))
-        target = (struct target){.kind = VIEW_FUNCTION, .id = query_integer(query, 0)};
+    if (query_step(query)) {
+        target.kind = VIEW_FUNCTION;
+        target.id = query_integer(query, 0);
+    }
     query_close(query);
     return target;
 }
@@ -125,31 +178,35 @@ static struct target place_target(struct db *db, const char *text)
 /* Where a row leads, by the names of its columns, else by a place in it. */
 static struct target row_lead(struct db *db, const struct cells *names, const struct cells *row)
 {
+    int named = row->count < names->count ? row->count : names->count;
     struct target target = {0};
 
-    for (int c = 0; c < row->count && c < names->count && !target.kind; c++)
-        target = id_target(names->at[c], strtoll(row->at[c], NULL, 10));
+    for (int c = 0; c < named && !target.kind; c++) {
+        int64_t id = strtoll(row->at[c], NULL, 10);
+        target = id_target(names->at[c], id);
+    }
     for (int c = 0; c < row->count && !target.kind; c++)
         target = place_target(db, row->at[c]);
     return target;
 }
 
-/* Of two traces' differences the right half is the other's, and leads to what that says of the
- * function. */
+/* The right half of a row of two traces' differences is the OTHER trace's, and leads to what `why`
+ * prints of the function in it. */
 static void sides_put(struct doc *doc, const char *other, const struct cells *names,
                       const struct cells *row, int half)
 {
     struct doc_line *line = &doc->lines.at[doc->lines.count - 1];
+    const char *trace = text_quoted(&doc->arena, other);
 
     for (int c = 0; c < names->count && c < row->count; c++) {
         const char *function = row->at[c];
         const char *operand = function[0] == '-' ? "-- " : "";
         if (strcmp(names->at[c], "function"))
             continue;
+        function = text_quoted(&doc->arena, function);
         line->half = half;
         line->beside.kind = VIEW_DYNTRACE;
-        line->beside.where = doc_print(doc, "in %s why %s%s", text_quoted(&doc->arena, other),
-                                       operand, text_quoted(&doc->arena, function));
+        line->beside.where = doc_print(doc, "in %s why %s%s", trace, operand, function);
     }
 }
 
@@ -199,25 +256,36 @@ static void widths_find(const char *line, const char *rest, int columns, int wid
     int sum = 0;
 
     for (int c = 0; c < count; c++) {
-        bool cut = c + 1 == count && widths[c] > CELL_LEAST; /* the last one may be cut off */
-        sum += (cut ? CELL_LEAST : widths[c]) + 2;
+        bool last = c + 1 == count; /* it may be cut off */
+        int width = widths[c];
+        if (last && width > CELL_LEAST)
+            width = CELL_LEAST;
+        sum += width + 2;
     }
-    for (; sum > columns; sum--) {
+    while (sum > columns) {
         int widest = widest_of(widths, count);
         if (widths[widest] <= CELL_LEAST)
             break;
         widths[widest]--;
+        sum--;
     }
 }
 
-/* LINE without the program's name and the trace's, if an error begins with them. */
-static char *line_told(char *line, const char *path)
+/* TEXT without PREFIX, if it begins with it. */
+static char *after_prefix(char *text, const char *prefix)
 {
-    char *told = strncmp(line, "dyntrace: ", 10) ? line : line + 10;
-    size_t bytes = strlen(path);
-    bool of_trace = !strncmp(told, path, bytes) && !strncmp(told + bytes, ": ", 2);
+    size_t bytes = strlen(prefix);
 
-    return of_trace ? told + bytes + 2 : line;
+    return strncmp(text, prefix, bytes) ? text : text + bytes;
+}
+
+/* LINE without the program's name and the trace's, if an error begins with them. */
+static char *message_of(char *line, const char *path)
+{
+    char *message = after_prefix(line, "dyntrace: ");
+    char *rest = after_prefix(message, path);
+
+    return rest > message && !strncmp(rest, ": ", 2) ? rest + 2 : line;
 }
 
 /* A row of a table: all cells but the last as wide as their column. */
@@ -264,7 +332,7 @@ static void output_put(struct doc *doc, struct db *db, char *text, const char *p
             break;
         if (head)
             widths_find(line, text ? text : "", doc->columns, widths);
-        cells = line_cut(line_told(line, path));
+        cells = line_cut(message_of(line, path));
         made = cells_line(doc, &cells, widths);
         if (head) {
             names = cells;

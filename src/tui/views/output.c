@@ -11,42 +11,67 @@ enum { OUTPUT_MOST = 8 << 20, READ_MOST = 1 << 20, LINE_MOST = 4000 };
 
 static size_t lines_count(const char *text, size_t bytes)
 {
+    const char *end = text + bytes;
     size_t lines = 0;
 
-    for (const char *at = text; (at = memchr(at, '\n', bytes - (size_t)(at - text))); at++)
+    while ((text = memchr(text, '\n', (size_t)(end - text)))) {
+        text++;
         lines++;
+    }
     return lines;
+}
+
+static bool has_bytes(const char *text, size_t bytes, const char *wanted)
+{
+    return memmem(text, bytes, wanted, strlen(wanted));
+}
+
+/* Does TEXT switch the terminal to a screen of its own, as an editor does? */
+static bool takes_screen(const char *text, size_t bytes)
+{
+    return has_bytes(text, bytes, "\033[?1049h") || has_bytes(text, bytes, "\033[?47h");
+}
+
+/* Leave out the older half, up to the end of a line. */
+static void older_cut(struct output *output)
+{
+    char *text = output->text.at;
+    size_t count = output->text.count;
+    size_t cut = count / 2;
+    const char *line = memchr(text + cut, '\n', count - cut);
+
+    if (line)
+        cut = (size_t)(line + 1 - text);
+    output->lines -= lines_count(text, cut);
+    memmove(text, text + cut, count - cut + 1);
+    output->text.count -= cut;
+    output->cut = true;
+}
+
+static void output_add(struct output *output, const char *bytes, size_t count)
+{
+    if (takes_screen(bytes, count))
+        output->screen = true;
+    memcpy(list_add_many(&output->text, count + 1), bytes, count);
+    output->text.count--; /* the NUL at the end is not counted */
+    output->lines += lines_count(bytes, count);
+    if (output->text.count > OUTPUT_MOST)
+        older_cut(output);
 }
 
 bool output_read(struct output *output, int fd)
 {
     char bytes[16384];
-    ssize_t got;
+    size_t all = 0;
 
-    for (size_t all = 0; all < READ_MOST; all += (size_t)got) {
-        got = read(fd, bytes, sizeof bytes);
-        if (got < 0 && errno == EINTR) {
-            got = 0;
-            continue;
-        }
+    while (all < READ_MOST) {
+        ssize_t got = TEMP_FAILURE_RETRY(read(fd, bytes, sizeof bytes));
         if (got < 0 && errno == EAGAIN)
             return true;
         if (got <= 0)
             return false;
-        output->screen = output->screen || memmem(bytes, (size_t)got, "\033[?1049h", 8) ||
-                         memmem(bytes, (size_t)got, "\033[?47h", 6);
-        memcpy(list_add_many(&output->text, (size_t)got + 1), bytes, (size_t)got);
-        output->lines += lines_count(bytes, (size_t)got);
-        output->text.count--;                   /* a NUL at the end, which is not counted */
-        if (output->text.count > OUTPUT_MOST) { /* the older half goes */
-            size_t cut = output->text.count / 2;
-            const char *line = memchr(output->text.at + cut, '\n', output->text.count - cut);
-            cut = line ? (size_t)(line - output->text.at) + 1 : cut;
-            output->lines -= lines_count(output->text.at, cut);
-            memmove(output->text.at, output->text.at + cut, output->text.count - cut + 1);
-            output->text.count -= cut;
-            output->cut = true;
-        }
+        output_add(output, bytes, (size_t)got);
+        all += (size_t)got;
     }
     return true;
 }
@@ -54,9 +79,10 @@ bool output_read(struct output *output, int fd)
 /* The beginning of the line that ends at END, the place after its newline. */
 static size_t line_before(const struct output *output, size_t end)
 {
-    const char *newline = end ? memrchr(output->text.at, '\n', end - 1) : NULL;
+    const char *text = output->text.at;
+    const char *newline = end ? memrchr(text, '\n', end - 1) : NULL;
 
-    return newline ? (size_t)(newline - output->text.at) + 1 : 0;
+    return newline ? (size_t)(newline + 1 - text) : 0;
 }
 
 char *output_last(const struct output *output)
@@ -114,19 +140,30 @@ static void output_draw(struct view *view, struct screen *screen)
 {
     const struct output *output = view->tui->output;
     size_t end = output ? output->text.count : 0;
+    size_t first = view->at + 1;
     int y = view->y + view->rows - 1;
 
     if (!end) {
         bool waits = output && output->open;
-        view_words(view, screen, STYLE_DIM,
-                   waits ? "the program has printed nothing yet" : "nothing was printed");
+        const char *words = waits ? "the program has printed nothing yet" : "nothing was printed";
+        view_words(view, screen, STYLE_DIM, words);
     }
-    for (size_t at = view->count; at > view->at + 1 && at > (size_t)view->rows; at--)
+    if (first < (size_t)view->rows)
+        first = (size_t)view->rows;
+    for (size_t at = view->count; at > first; at--)
         end = line_before(output, end);
     while (y >= view->y && end) {
         end = line_before(output, end);
         y = line_draw(view, screen, end, y);
     }
+}
+
+/* Does the program that is recorded read what is typed here? */
+static bool reads_input(const struct output *output)
+{
+    if (!output || !output->open)
+        return false;
+    return output->input_fd >= 0;
 }
 
 static bool output_request(struct view *view, enum request request, const struct key *key)
@@ -135,7 +172,7 @@ static bool output_request(struct view *view, enum request request, const struct
 
     if (request != REQUEST_INPUT)
         return view_move(view, request);
-    if (output && output->open && output->input_fd >= 0)
+    if (reads_input(output))
         tui_ask(view->tui, "to the program (^D: end of input): ", "");
     else
         tui_say(view->tui, "the program does not read from here");
@@ -144,11 +181,14 @@ static bool output_request(struct view *view, enum request request, const struct
 
 static void output_input(struct view *view, const char *text)
 {
+    int fd = view->tui->output->input_fd;
     char line[4200];
-    bool end = !strcmp(text, "^D");
-    int length = snprintf(line, sizeof line, "%.4000s\n", text);
 
-    if (write(view->tui->output->input_fd, end ? "\004" : line, end ? 1 : (size_t)length) < 0)
+    if (!strcmp(text, "^D"))
+        strcpy(line, "\004");
+    else
+        snprintf(line, sizeof line, "%.4000s\n", text);
+    if (write(fd, line, strlen(line)) < 0)
         tui_alarm(view->tui, "not typed: %s", strerror(errno));
 }
 

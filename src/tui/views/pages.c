@@ -90,8 +90,10 @@ static const char *path_to(struct path *path, const char *source)
         path->depth--;
     if (path->depth)
         shown += strlen(path->at[path->depth - 1]);
-    if (path->depth < PATH_MOST)
-        path->at[path->depth++] = source;
+    if (path->depth < PATH_MOST) {
+        path->at[path->depth] = source;
+        path->depth++;
+    }
     return shown;
 }
 
@@ -126,9 +128,12 @@ void part_guards(struct doc *doc, struct db *db, struct query *unused)
         int64_t failed = query_integer(query, FAILED);
         const char *source = doc_print(doc, "%s", query_text(query, SOURCE, NULL));
         const char *kind = doc_safe(doc, query_text(query, KIND, NULL), 40);
+        const char *expression = doc_safe(doc, query_text(query, EXPRESSION, NULL), 300);
         const char *stack = query_text(query, STACK, NULL);
         bool again = before && !strcmp(source, before);
-        const char *shown = again ? "" : path_to(&path, source);
+        const char *shown = source_words(doc, again ? "" : path_to(&path, source), again);
+        int depth = (int)path.depth;
+        const char *branch = depth > 1 ? "└ " : "";
         const char *checks = "...";
         const char *failures = "...";
         const char *line;
@@ -139,13 +144,10 @@ void part_guards(struct doc *doc, struct db *db, struct query *unused)
         line = doc_print(
             doc, "  %5" PRId64 " %9s %s%8s" MARK "n  %*s%s%s " MARK "b%s" MARK "n  " MARK "d%s",
             query_integer(query, ORDINAL), checks, failed ? MARK "r" : MARK "d", failures,
-            (int)(path.depth - 1) * 2, "", path.depth > 1 ? "└ " : "",
-            source_words(doc, shown, again), kind,
-            doc_safe(doc, query_text(query, EXPRESSION, NULL), 300));
+            (depth - 1) * 2, "", branch, shown, kind, expression);
         doc_wrap(doc, line, checks_of(doc, query_integer(query, ID), kind, failed));
         if (*stack)
-            doc_line(doc, "  %*s" MARK "dfor %s", 27 + (int)path.depth * 2, "",
-                     doc_safe(doc, stack, 600));
+            doc_line(doc, "  %*s" MARK "dfor %s", 27 + depth * 2, "", doc_safe(doc, stack, 600));
         before = source;
     }
 }
@@ -178,20 +180,23 @@ void part_bytecode(struct doc *doc, struct db *db, struct query *row)
     static const char *const titles[] = {"Original bytecode", "Modified bytecode"};
     const char *texts[2] = {NULL, NULL};
     int half = (doc->columns - 6) / 2;
+    bool both;
 
     for (int i = 0; i < 2; i++)
         if (query_type(row, i) != QUERY_NULL)
             texts[i] = doc_print(doc, "%s", query_whole(row, i, NULL));
-    if (texts[0] && texts[1] && half >= 44) {
+    both = texts[0] && texts[1];
+    if (both && half >= 44) {
         doc_part(doc, "%s%s", doc_fit(doc, titles[0], half + 3), titles[1]);
         texts_beside(doc, texts[0], texts[1], half);
         return;
     }
-    for (int i = 0; i < 2; i++)
-        if (texts[i]) {
-            doc_part(doc, "%s", titles[i]);
-            doc_text(doc, texts[i], 2, BYTECODE_MOST);
-        }
+    for (int i = 0; i < 2; i++) {
+        if (!texts[i])
+            continue;
+        doc_part(doc, "%s", titles[i]);
+        doc_text(doc, texts[i], 2, BYTECODE_MOST);
+    }
 }
 
 /* ---- compile and break: what would have helped, and the source ----------- */
@@ -203,6 +208,13 @@ static const char *compile_code(struct db *db, struct arena *arena, int64_t comp
         arena_print(arena, "SELECT code_id FROM compile WHERE compile_id = %" PRId64, compile_id);
 
     return arena_print(arena, "%" PRId64, db_integer(db, 0, statement));
+}
+
+static void remedy_put(struct doc *doc, const char *indent, const char *remedy)
+{
+    const char *line = doc_print(doc, "%s%s", indent, doc_safe(doc, remedy, 800));
+
+    doc_wrap(doc, line, (struct target){0});
 }
 
 /* Against the first cause of a compile: the words that `dyntrace why` has. Columns: its number,
@@ -218,7 +230,9 @@ void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
     const char *remedy, *code;
     char *line_text;
 
-    if (query_integer(row, NUMBER) != 1 || query_type(row, DECIDED) == QUERY_NULL)
+    if (query_integer(row, NUMBER) != 1)
+        return;
+    if (query_type(row, DECIDED) == QUERY_NULL)
         return;
     *cause = cause_read(row, CAUSE);
     if (cause->expected && cause->actual)
@@ -235,7 +249,7 @@ void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
         doc_line(doc, "    " MARK "gWhat would have helped" MARK
                       "n, and what it would have made of the run: Enter");
         doc_target(doc, whatif);
-        doc_wrap(doc, doc_print(doc, "    %s", doc_safe(doc, remedy, 800)), (struct target){0});
+        remedy_put(doc, "    ", remedy);
     }
     arena_free(&arena);
 }
@@ -243,17 +257,19 @@ void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
 /* Columns: reason, function, line, torch's version. */
 void part_break_remedy(struct doc *doc, struct db *db, struct query *row)
 {
-    struct remedy_facts facts = {.cause.text = doc_keep(doc, query_copy(row, 0)),
-                                 .function = doc_keep(doc, query_copy(row, 1)),
-                                 .line = query_integer(row, 2),
-                                 .torch = torch_version(query_text(row, 3, NULL)),
-                                 .count = 1};
+    struct remedy_facts facts = {
+        .cause.text = doc_keep(doc, query_copy(row, 0)),
+        .function = doc_keep(doc, query_copy(row, 1)),
+        .line = query_integer(row, 2),
+        .torch = torch_version(query_text(row, 3, NULL)),
+        .count = 1,
+    };
     const char *remedy = doc_keep(doc, remedy_for(ON_BREAK, &facts, NULL));
 
     if (!remedy)
         return;
     doc_part(doc, "What would have helped");
-    doc_wrap(doc, doc_print(doc, "  %s", doc_safe(doc, remedy, 800)), (struct target){0});
+    remedy_put(doc, "  ", remedy);
 }
 
 /* Columns: file, line. */
@@ -282,6 +298,25 @@ struct page {
     int64_t code_id;
 };
 
+/* LINE says what was recorded of the page's function, or of all: it leads to those calls. */
+static void line_leads(const struct page *page, struct doc_line *line)
+{
+    struct doc *doc = page->doc;
+
+    line->target = (struct target){.kind = VIEW_LEDGER};
+    if (page->code_id < 0)
+        return;
+    line->target.title = "its calls";
+    line->target.where = doc_print(doc, "code_id = %" PRId64, page->code_id);
+    db_rows(row, page->db,
+            "SELECT filename, first_line FROM code WHERE code_id = ?1 AND filename NOTNULL",
+            page->code_id)
+    {
+        line->file = doc_print(doc, "%s", query_text(row, 0, NULL));
+        line->source_line = query_integer(row, 1);
+    }
+}
+
 /* What has come since is lines now; the next one says what was recorded of CODE_ID, and leads to
  * those calls. */
 static void page_take(void *context, int64_t code_id)
@@ -289,23 +324,11 @@ static void page_take(void *context, int64_t code_id)
     struct page *page = context;
     struct doc *doc = page->doc;
     size_t first = doc->lines.count;
-    bool all = page->code_id < 0;
 
     fflush(page->out);
     doc_text(doc, page->text + page->taken, 1, 400);
-    if (page->lead && first < doc->lines.count) {
-        doc->lines.at[first].target = (struct target){
-            .kind = VIEW_LEDGER,
-            .title = all ? NULL : "its calls",
-            .where = all ? NULL : doc_print(doc, "code_id = %" PRId64, page->code_id)};
-        db_rows(row, page->db,
-                "SELECT filename, first_line FROM code WHERE code_id = ?1 AND filename NOTNULL",
-                page->code_id)
-        {
-            doc->lines.at[first].file = doc_print(doc, "%s", query_text(row, 0, NULL));
-            doc->lines.at[first].source_line = query_integer(row, 1);
-        }
-    }
+    if (page->lead && first < doc->lines.count)
+        line_leads(page, &doc->lines.at[first]);
     page->taken = page->bytes;
     page->lead = true;
     page->code_id = code_id;
@@ -315,13 +338,20 @@ static void page_take(void *context, int64_t code_id)
 static void predict(struct doc *doc, struct db *db, struct replay *replay, const char *setting)
 {
     struct page page = {.doc = doc, .db = db};
-    struct whatif_asked asked = {.db = db, .replay = replay, .settings = &setting, .count = 1};
+    struct whatif_asked asked = {
+        .db = db,
+        .replay = replay,
+        .settings = &setting,
+        .count = 1,
+    };
     struct whatif_answer answer;
 
-    asked.out = page.out = open_memstream(&page.text, &page.bytes);
-    doc_part(doc, "%s",
-             !strcmp(setting, "best") ? "The best of several settings"
-                                      : doc_safe(doc, setting, 200));
+    page.out = open_memstream(&page.text, &page.bytes);
+    asked.out = page.out;
+    if (!strcmp(setting, "best"))
+        doc_part(doc, "The best of several settings");
+    else
+        doc_part(doc, "%s", doc_safe(doc, setting, 200));
     if (!doc->start)
         doc->start = doc->lines.count - 1;
     if (whatif_ask(&asked, &answer))
@@ -332,40 +362,54 @@ static void predict(struct doc *doc, struct db *db, struct replay *replay, const
     free(page.text);
 }
 
+/* The setting that spares recompile COMPILE_ID, if any does, or NULL. */
+static const char *sparing_setting(struct doc *doc, struct db *db, int64_t compile_id)
+{
+    const char *setting = NULL;
+
+    db_rows(row, db,
+            "SELECT " CAUSE_COLUMNS " FROM recompile_cause r WHERE r.compile_id = ?1 AND "
+            "COALESCE(r.ordinal, 0) = 0 ORDER BY r.rowid LIMIT 1",
+            compile_id)
+    {
+        struct cause cause = cause_read(row, 0);
+        setting = doc_keep(doc, cause_setting(&cause));
+    }
+    return setting;
+}
+
 static void whatif_build(struct doc *doc, struct db *db)
 {
+    const struct target nowhere = {0};
+    const char *asked = doc->target.where;
+    const char *knob = asked;
     struct replay *replay;
-    const char *knob = doc->target.where;
 
     doc->subject = (struct target){
-        .kind = doc->target.about, .id = doc->target.id, .at_ns = doc->target.at_ns};
+        .kind = doc->target.about,
+        .id = doc->target.id,
+        .at_ns = doc->target.at_ns,
+    };
     doc_wrap(doc,
              "Predicted from the recorded calls, beside what was recorded. " MARK "ai" MARK
              "n asks for other settings:",
-             (struct target){0});
+             nowhere);
     doc_wrap(doc,
              MARK "drecompile_limit=N accumulated_limit=N isolate=region "
                   "backend_shared=no dynamic=SOURCE[DIM]|all drop_guard=ID|KIND, with commas "
                   "between them, or best",
-             (struct target){0});
-    if (knob)
-        snprintf(doc->title, sizeof doc->title, "%.100s", doc_safe(doc, knob, 100));
+             nowhere);
+    if (asked)
+        snprintf(doc->title, sizeof doc->title, "%.100s", doc_safe(doc, asked, 100));
     else if (doc->target.about == VIEW_COMPILE)
-        db_rows(row, db,
-                "SELECT " CAUSE_COLUMNS " FROM recompile_cause r WHERE r.compile_id = ?1 AND "
-                "COALESCE(r.ordinal, 0) = 0 ORDER BY r.rowid LIMIT 1",
-                doc->target.id)
-        {
-            struct cause cause = cause_read(row, 0);
-            knob = doc_keep(doc, cause_setting(&cause)); /* what spares it, if any setting does */
-        }
+        knob = sparing_setting(doc, db, doc->target.id);
     replay = replay_open(db, true);
-    if (replay && !replay->lookups.count)
+    if (replay && !replay->lookups.count) {
         doc_line(doc, "There is nothing to decide again: no lookup was recorded.");
-    if (replay && replay->lookups.count) {
+    } else if (replay) {
         if (knob)
             predict(doc, db, replay, knob);
-        if (!doc->target.where)
+        if (!asked)
             predict(doc, db, replay, "best");
     }
     replay_free(replay);
@@ -382,44 +426,74 @@ const struct view_ops view_whatif = {
 
 /* ---- help: made from the keys and the views ------------------------------ */
 
-static void help_build(struct doc *doc, struct db *db)
+/* The bytes of the keys that WORDS begin with: of "+ - * zoom" five. */
+static int keys_bytes(const char *words)
 {
-    const struct view_ops *from = view_of(doc->tui, doc->target.about);
-    const struct target nowhere = {0};
+    int keys = (int)strcspn(words, " ");
+
+    for (;;) {
+        const char *next = words + keys;
+        bool has_next = next[0] == ' ' && next[1];
+        if (!has_next || next[2] != ' ')
+            return keys;
+        keys += 2;
+    }
+}
+
+/* What the keys of the view do from which the help was opened. */
+static void view_keys_put(struct doc *doc, const struct view_ops *from)
+{
+    const char *at = view_op(from, keys);
+    const char *name = view_name(doc->target.about);
+    const char *title;
+    const char *words;
     int bytes;
 
-    if (from && view_op(from, keys)) {
-        doc_wrap(doc,
-                 doc_print(doc, MARK "bIn this view" MARK "n, %s: %s", view_name(doc->target.about),
-                           from->summary),
-                 nowhere);
-        for (const char *at = view_op(from, keys), *words; (words = view_keys(&at, &bytes));) {
-            int key = (int)strcspn(words, " ");
-            /* more keys: "+ - * zoom" */
-            while (words[key] == ' ' && words[key + 1] && words[key + 2] == ' ')
-                key += 2;
-            doc_line(doc, "  " MARK "a%s" MARK "n%.*s",
-                     doc_fit(doc, doc_print(doc, "%.*s", key, words), 15), bytes - key,
-                     words + key);
-        }
-        doc_line(doc, "%s", "");
+    title = doc_print(doc, MARK "bIn this view" MARK "n, %s: %s", name, from->summary);
+    doc_wrap(doc, title, (struct target){0});
+    while ((words = view_keys(&at, &bytes))) {
+        int key = keys_bytes(words);
+        const char *keys = doc_fit(doc, doc_print(doc, "%.*s", key, words), 15);
+        doc_line(doc, "  " MARK "a%s" MARK "n%.*s", keys, bytes - key, words + key);
     }
+    doc_line(doc, "%s", "");
+}
+
+static void binding_put(struct doc *doc, const struct binding *binding)
+{
+    const char *line;
+    char keys[80] = "";
+    char made[16];
+
+    if (binding->group)
+        doc_part(doc, "%s", binding->group);
+    for (int k = 0; k < 4 && binding->keys[k]; k++) {
+        strcat(keys, k ? " " : "");
+        strcat(keys, key_label(binding->keys[k], made));
+    }
+    line = doc_print(doc, "  " MARK "a%s" MARK "n %s  " MARK "d:%s", doc_fit(doc, keys, 15),
+                     binding->help, binding->name);
+    doc_wrap(doc, line, (struct target){0});
+}
+
+static void help_build(struct doc *doc, struct db *db)
+{
+    static const char *const typed[] = {
+        "  f takes words, all of which must be in a row, or an SQL condition on the columns: "
+        "lookup > 1us AND outcome = 'hit'.",
+        "  : also takes a moment, 0.3 or +100ms, open FILE, and check, diff, fsck, report, "
+        "show, verify and why with what they take.",
+        "  Times without a unit are nanoseconds. Up and Down bring back what was typed "
+        "before, Tab completes.",
+        "  In a table, the chosen column (Left, Right) is what Enter follows and s sorts by.",
+    };
+    const struct view_ops *from = view_of(doc->tui, doc->target.about);
+
+    if (from && view_op(from, keys))
+        view_keys_put(doc, from);
     doc_line(doc, MARK "bKeys" MARK "n, and the names that : knows them by");
-    for (int request = REQUEST_NONE + 1; request < REQUESTS; request++) {
-        const struct binding *b = &bindings[request];
-        char keys[80] = "";
-        char made[16];
-        if (b->group)
-            doc_part(doc, "%s", b->group);
-        for (int k = 0; k < 4 && b->keys[k]; k++) {
-            strcat(keys, k ? " " : "");
-            strcat(keys, key_label(b->keys[k], made));
-        }
-        doc_wrap(doc,
-                 doc_print(doc, "  " MARK "a%s" MARK "n %s  " MARK "d:%s", doc_fit(doc, keys, 15),
-                           b->help, b->name),
-                 nowhere);
-    }
+    for (int request = REQUEST_NONE + 1; request < REQUESTS; request++)
+        binding_put(doc, &bindings[request]);
     doc_part(doc, "Views, by name: :functions, :ledger outcome = 'limit'");
     for (enum view_kind kind = VIEW_NONE + 1; kind < VIEW_KINDS; kind++) {
         const char *name = doc_fit(doc, view_name(kind), 15);
@@ -428,22 +502,13 @@ static void help_build(struct doc *doc, struct db *db)
         doc_wrap(doc, line, (struct target){.kind = kind});
     }
     doc_part(doc, "What is typed");
-    doc_wrap(doc,
-             "  f takes words, all of which must be in a row, or an SQL condition on the columns: "
-             "lookup > 1us AND outcome = 'hit'.",
-             nowhere);
-    doc_wrap(doc,
-             "  : also takes a moment, 0.3 or +100ms, open FILE, and check, diff, fsck, report, "
-             "show, verify and why with what they take.",
-             nowhere);
-    doc_wrap(doc,
-             "  Times without a unit are nanoseconds. Up and Down bring back what was typed "
-             "before, Tab completes.",
-             nowhere);
-    doc_wrap(doc,
-             "  In a table, the chosen column (Left, Right) is what Enter follows and s sorts by.",
-             nowhere);
+    for (size_t i = 0; i < array_count(typed); i++)
+        doc_wrap(doc, typed[i], (struct target){0});
 }
 
 const struct view_ops view_help = {
-    .summary = "this", .build = help_build, .at_once = true, .base = &text_ops};
+    .summary = "this",
+    .build = help_build,
+    .at_once = true,
+    .base = &text_ops,
+};

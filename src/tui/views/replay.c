@@ -329,7 +329,7 @@ static bool replay_request(struct view *view, enum request request, const struct
     size_t half = (size_t)view->rows / 2;
     char words[200];
 
-    for (size_t i = 0; i < sizeof moves / sizeof *moves; i++)
+    for (size_t i = 0; i < array_count(moves); i++)
         if (moves[i].request == request) {
             for (int n = 0; n < moves[i].times; n++)
                 move_add(r, moves[i].move, cursor_whats[r->unit]);
@@ -386,7 +386,7 @@ static void replay_filter(struct view *view, const char *text)
     struct replay_view *r = (struct replay_view *)view;
     bool known = !*text;
 
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    for (size_t i = 0; i < array_count(kinds); i++)
         known = known || !strncmp(text, kinds[i], strlen(kinds[i]));
     move_add(r, "filter %s%s", known ? "" : "function ", *text ? text : "off");
 }

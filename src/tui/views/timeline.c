@@ -198,8 +198,7 @@ static void place(struct timeline *t)
     lane_place(t);
     if (at_ns <= 0 || t->sought)
         return;
-    for (size_t i = 0; i < t->lanes->compiles.count; i++) {
-        const struct compile_mark *m = &t->lanes->compiles.at[i];
+    list_each(m, &t->lanes->compiles) {
         bool during = m->start_ns <= at_ns && m->end_ns >= at_ns;
         if (during && m->lane >= 0) {
             t->view.at = m->lane;
@@ -385,8 +384,7 @@ static struct compiles compiles_find(const struct timeline *t, int at)
 {
     struct compiles found = {0};
 
-    for (size_t i = 0; i < t->lanes->compiles.count; i++) {
-        const struct compile_mark *m = &t->lanes->compiles.at[i];
+    list_each(m, &t->lanes->compiles) {
         double start = (double)m->start_ns;
         double end = (double)m->end_ns;
         if (m->lane == at && end >= t->from && start < t->to)
@@ -785,8 +783,7 @@ static const struct compile_mark *compile_beside(const struct timeline *t, bool 
     int64_t after = column_ns(t, column + 1);
     const struct compile_mark *last = NULL;
 
-    for (size_t i = 0; i < t->lanes->compiles.count; i++) {
-        const struct compile_mark *m = &t->lanes->compiles.at[i];
+    list_each(m, &t->lanes->compiles) {
         if (m->lane != chosen_at(t))
             continue;
         if (next && m->start_ns >= after)
