@@ -117,7 +117,7 @@ static bool setting_take(struct whatif_knobs *k, const struct setting *s, const 
 
 static const struct setting *setting_named(const char *name)
 {
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    for (size_t i = 0; i < array_count(table); i++)
         if (!strcmp(name, table[i].name))
             return &table[i];
     return NULL;

@@ -19,20 +19,20 @@
 
 bool whatif_is_exact(const struct whatif_function *f)
 {
-    const struct whatif_range *parts[] = {&f->compiles, &f->hits, &f->eager};
-
-    for (int i = 0; i < 3; i++)
-        if (!whatif_range_is_exact(parts[i]))
-            return false;
-    return true;
+    if (!whatif_range_is_exact(&f->compiles))
+        return false;
+    if (!whatif_range_is_exact(&f->hits))
+        return false;
+    return whatif_range_is_exact(&f->eager);
 }
 
 void whatif_range_add(struct whatif_range *sum, const struct whatif_range *more)
 {
-    bool bounded = sum->high != WHATIF_NO_BOUND && more->high != WHATIF_NO_BOUND;
-
     sum->low += more->low;
-    sum->high = bounded ? sum->high + more->high : WHATIF_NO_BOUND;
+    if (sum->high == WHATIF_NO_BOUND || more->high == WHATIF_NO_BOUND)
+        sum->high = WHATIF_NO_BOUND;
+    else
+        sum->high += more->high;
 }
 
 void ranges_add(struct whatif_function *sum, const struct whatif_function *more)
@@ -65,57 +65,90 @@ char *whatif_range_text(char text[WHATIF_RANGE_TEXT], const struct whatif_range 
     return text;
 }
 
-static void add(struct whatif_range *range, bool certain, bool possible)
+static void range_count(struct whatif_range *range, bool certain, bool possible)
 {
-    range->low += certain;
-    range->high += certain || possible;
+    if (certain)
+        range->low++;
+    if (certain || possible)
+        range->high++;
 }
 
 /* May a call of CLASS_, that of a recorded entry, be compiled though B counts a compile for it
  * already? No: that made the entry, which takes all calls of its class while it lives. */
 static bool is_counted(const struct bounds *b, uint32_t class_)
 {
-    for (size_t i = 0; i < b->compiled.count; i++)
-        if (b->compiled.at[i] == class_)
+    list_each(compiled, &b->compiled)
+        if (*compiled == class_)
             return true;
     return false;
 }
 
 /* May D be compiled, though it is not certain how it ends? */
-static bool may_compile(const struct bounds *b, const struct decided *d, bool recorded)
+static bool may_compile(const struct bounds *b, const struct decided *d)
 {
+    bool one_compile = d->recorded && d->alike;
+
     if (!d->compilable || d->settled)
         return false;
-    return !recorded || !is_counted(b, d->class_);
+    return !one_compile || !is_counted(b, d->class_);
+}
+
+/* D, a call whose end is certain. */
+static void certain_count(struct bounds *b, struct decided *d)
+{
+    bool hits = d->outcome == OUTCOME_HIT;
+    bool compiles = d->outcome == OUTCOME_COMPILED;
+
+    if (d->outcome == WHATIF_GONE) {
+        d->eager = false;
+        range_count(&b->calls, d->called, false);
+        return;
+    }
+    d->eager = outcome_facts[d->outcome].python;
+    range_count(&b->calls, true, false);
+    range_count(&b->hits, hits, false);
+    range_count(&b->misses, outcome_facts[d->outcome].missed, false);
+    range_count(&b->compiles, compiles, false);
+    range_count(&b->eager, d->eager, false);
+    if (!hits && !compiles)
+        b->others += !d->eager;
+}
+
+/* D, a call that may end in several ways; COMPILES: in a compile, too. */
+static void possible_count(struct bounds *b, struct decided *d, bool compiles)
+{
+    bool doubtful = b->open || b->lost;
+
+    d->eager = d->runnable || d->limited || doubtful;
+    if (d->fresh) /* without code the function runs as Python */
+        d->eager = true;
+    range_count(&b->calls, d->called && !doubtful, true);
+    range_count(&b->hits, false, d->hittable || doubtful);
+    range_count(&b->misses, false, !d->settled);
+    range_count(&b->compiles, false, compiles);
+    range_count(&b->eager, false, d->eager);
+    b->others += d->raising;
 }
 
 void bounds_call(struct bounds *b, struct decided *d)
 {
-    bool doubtful = b->open || b->lost;
-    bool certain = !d->undecided && !d->trusting && !doubtful;
-    bool recorded = d->recorded && d->alike;
-    bool possible = !certain && may_compile(b, d, recorded);
-    bool called = certain && d->outcome != WHATIF_GONE;
-    bool hits = called && d->outcome == OUTCOME_HIT;
-    bool compiles = called && d->outcome == OUTCOME_COMPILED;
-    bool missed = called && outcome_facts[d->outcome].missed;
-    bool python = called && outcome_facts[d->outcome].python;
-    bool other = called && !hits && !compiles && !python;
+    bool doubtful = b->open || b->lost || d->trusting;
+    bool compiles;
 
-    if (recorded && (possible || compiles))
+    d->certain = !d->undecided && !doubtful;
+    if (d->certain)
+        compiles = d->outcome == OUTCOME_COMPILED;
+    else
+        compiles = may_compile(b, d);
+    if (compiles && d->recorded && d->alike)
         *list_add(&b->compiled) = d->class_;
-    d->certain = certain;
-    d->fresh = d->trusting || (possible && !d->recorded);
-    /* without code the function runs as Python */
-    d->eager = python;
-    if (!certain && (d->runnable || d->limited || doubtful || d->fresh))
-        d->eager = true;
-    add(&b->calls, called || (d->called && !doubtful), !certain);
-    add(&b->hits, hits, !certain && (d->hittable || doubtful));
-    add(&b->misses, missed, !certain && !d->settled);
-    add(&b->compiles, compiles, possible);
-    add(&b->eager, python, d->eager);
-    b->others += other || (!certain && d->raising);
+    d->fresh = d->trusting;
+    if (!d->certain && compiles && !d->recorded)
+        d->fresh = true;
+    if (d->certain)
+        certain_count(b, d);
+    else
+        possible_count(b, d, compiles);
     b->open = b->open || d->fresh;
 }
 
@@ -123,9 +156,12 @@ void bounds_death(struct bounds *b, uint32_t class_)
 {
     size_t kept = 0;
 
-    for (size_t i = 0; i < b->compiled.count; i++)
-        if (b->compiled.at[i] != class_)
-            b->compiled.at[kept++] = b->compiled.at[i];
+    list_each(compiled, &b->compiled) {
+        if (*compiled == class_)
+            continue;
+        b->compiled.at[kept] = *compiled;
+        kept++;
+    }
     b->compiled.count = kept;
 }
 
@@ -139,22 +175,27 @@ void bounds_reset(struct bounds *b)
  * PART has at least all the rest. */
 static void raise_low(struct whatif_range *part, const struct whatif_range *calls, int64_t others)
 {
-    if (calls->low - others > part->low)
-        part->low = calls->low - others;
+    int64_t rest = calls->low - others;
+
+    if (rest > part->low)
+        part->low = rest;
 }
 
 void bounds_end(struct bounds *b, int64_t most, struct whatif_function *f)
 {
+    struct whatif_range *hits = &b->hits;
+    struct whatif_range *compiles = &b->compiles;
+    struct whatif_range *eager = &b->eager;
     struct whatif_function sum = {0};
 
-    if (most >= b->compiles.low && most < b->compiles.high)
-        b->compiles.high = most;
-    raise_low(&b->hits, &b->calls, b->compiles.high + b->eager.high + b->others);
-    raise_low(&b->compiles, &b->calls, b->hits.high + b->eager.high + b->others);
-    raise_low(&b->eager, &b->calls, b->hits.high + b->compiles.high + b->others);
-    sum.compiles = b->compiles;
-    sum.hits = b->hits;
-    sum.eager = b->eager;
+    if (most >= compiles->low && most < compiles->high)
+        compiles->high = most;
+    raise_low(hits, &b->calls, compiles->high + eager->high + b->others);
+    raise_low(compiles, &b->calls, hits->high + eager->high + b->others);
+    raise_low(eager, &b->calls, hits->high + compiles->high + b->others);
+    sum.compiles = *compiles;
+    sum.hits = *hits;
+    sum.eager = *eager;
     sum.misses = b->misses;
     sum.calls = b->calls;
     ranges_add(f, &sum);

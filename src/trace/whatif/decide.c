@@ -105,6 +105,12 @@ static int64_t group_of(const struct whatif *w, uint32_t code, int64_t region, u
     return ((region + 1) & 0xffff) << 20 | (int64_t)backend;
 }
 
+/* Did E live when DIED died? */
+static bool has_lived_at_death(const struct replay_entry *e, const struct replay_entry *died)
+{
+    return e->born_ns < died->died_ns && e->died_ns >= died->died_ns;
+}
+
 /* Does the predicted cache S differ from the recorded one at the time when ENTRY died there? */
 static bool is_other_cache(const struct whatif *w, const struct sim *s, uint32_t entry)
 {
@@ -114,11 +120,11 @@ static bool is_other_cache(const struct whatif *w, const struct sim *s, uint32_t
 
     for (uint32_t i = 0; is_recorded(w, i); i++) {
         const struct replay_entry *e = entry_at(w, i);
-        bool lived = e->born_ns < died->died_ns && e->died_ns >= died->died_ns;
-        if (e->code != died->code || !lived)
+        if (e->code != died->code || !has_lived_at_death(e, died))
             continue;
         recorded++;
-        same += cache_order_find(&s->cache, i) < s->cache.count;
+        if (cache_order_find(&s->cache, i) < s->cache.count)
+            same++;
     }
     return same != recorded || same != s->cache.count;
 }
@@ -155,11 +161,11 @@ static void sim_reset(struct sim *s)
 /* An object died that guards name: perhaps guards of unrecorded entries in S, too. */
 static void sim_doubt_made(const struct whatif *w, struct sim *s)
 {
-    for (size_t i = 0; i < s->cache.count; i++) {
-        struct cached *entry = &s->cache.at[i];
+    list_each(entry, &s->cache) {
         if (is_recorded(w, entry->id))
             continue;
-        s->less += !entry->unsure;
+        if (!entry->unsure)
+            s->less++;
         entry->unsure = true;
     }
 }
@@ -205,11 +211,12 @@ static void sim_load(struct whatif *w, struct sim *s, const struct replay_cache 
 {
     const struct replay_entry *e = entry_at(w, entry);
     bool loaded = e->pinned || e->compile_id < 0;
+    struct cached cached = {.id = entry};
 
-    if (loaded && e->process == cache->process) {
-        int64_t group = group_of(w, e->code, e->region, w->classes.at[entry].backend);
-        cache_order_born(&s->cache, (struct cached){.id = entry, .region = group}, e->pinned);
-    }
+    if (!loaded || e->process != cache->process)
+        return;
+    cached.region = group_of(w, e->code, e->region, class_at(w, entry)->backend);
+    cache_order_born(&s->cache, cached, e->pinned);
 }
 
 /* Did ENTRY die in the process of CACHE? One that a fork handed on may have died in another. */
@@ -219,7 +226,7 @@ static bool died_here(const struct whatif *w, const struct replay_cache *cache, 
 
     if (!e->shared)
         return true;
-    return e->process == cache->process && w->classes.at[entry].seen_ns < e->died_ns;
+    return e->process == cache->process && class_at(w, entry)->seen_ns < e->died_ns;
 }
 
 /* Do with S whatever happened to the recorded cache up to NOW and does not depend on calls: deaths,
@@ -227,7 +234,7 @@ static bool died_here(const struct whatif *w, const struct replay_cache *cache, 
 static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
 {
     struct sim *s = &w->sims[index];
-    const struct replay_cache *cache = &w->r->caches.at[index];
+    const struct replay_cache *cache = cache_at(w, index);
 
     for (; s->born < cache->entry_count; s->born++) {
         uint32_t entry = cache->entries[s->born];
@@ -245,9 +252,22 @@ static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
 }
 
 /* S begins as a copy of PARENT, whose process forked it at FORK_NS. */
+static bool is_born_after(const struct whatif *w, uint32_t entry, int64_t ns)
+{
+    return entry_at(w, entry)->born_ns > ns;
+}
+
+static bool dies_after(const struct whatif *w, uint32_t entry, int64_t ns)
+{
+    return entry_at(w, entry)->died_ns > ns;
+}
+
+/* S begins as a copy of PARENT, whose process forked it at FORK_NS. */
 static void sim_fork(const struct whatif *w, struct sim *s, const struct sim *parent,
                      const struct replay_cache *cache, int64_t fork_ns)
 {
+    uint32_t count = cache->entry_count;
+
     cache_order_fork(&s->cache, &parent->cache);
     s->less = parent->less;
     s->more = parent->more;
@@ -256,19 +276,17 @@ static void sim_fork(const struct whatif *w, struct sim *s, const struct sim *pa
     s->bounds.open = parent->bounds.open;
     s->bounds.lost = parent->bounds.lost;
     s->bounds.moved = parent->bounds.moved;
-    for (; s->born < cache->entry_count; s->born++)
-        if (entry_at(w, cache->entries[s->born])->born_ns > fork_ns)
-            break;
-    for (; s->dying < cache->entry_count; s->dying++)
-        if (entry_at(w, cache->deaths[s->dying])->died_ns > fork_ns)
-            break;
+    while (s->born < count && !is_born_after(w, cache->entries[s->born], fork_ns))
+        s->born++;
+    while (s->dying < count && !dies_after(w, cache->deaths[s->dying], fork_ns))
+        s->dying++;
 }
 
 static void forks_until(struct whatif *w, size_t *next, int64_t now)
 {
     for (; *next < w->forks.count; ++*next) {
         uint32_t index = w->forks.at[*next];
-        const struct replay_cache *cache = &w->r->caches.at[index];
+        const struct replay_cache *cache = cache_at(w, index);
         int64_t fork_ns = w->r->processes.at[cache->process].start_ns;
         struct sim *s = &w->sims[index];
         if (fork_ns > now)
@@ -303,13 +321,13 @@ static struct call call_of(const struct whatif *w, uint32_t lookup)
     const struct replay_lookup *l = lookup_at(w, lookup);
     struct call c = {.lookup = lookup, .l = l, .class_ = w->class_of[lookup], .region = -1};
 
-    c.cache = &w->r->caches.at[l->cache];
+    c.cache = cache_at(w, l->cache);
     c.code = c.cache->code;
     c.torch = replay_torch(w->r, l->cache);
     c.run_only = l->outcome == OUTCOME_RUN_ONLY;
     if (w->regions)
         c.region = like_region(w->r, l, c.class_);
-    c.backend = c.run_only ? REPLAY_NONE : w->classes.at[c.class_].backend;
+    c.backend = c.run_only ? REPLAY_NONE : class_at(w, c.class_)->backend;
     c.group = group_of(w, c.code, c.region, c.backend);
     return c;
 }
@@ -350,7 +368,7 @@ static void deaths_seen(struct whatif *w, struct sim *s, const struct call *c)
         bool inherited = is_recorded(w, id) && was_handed_on(w, c, id);
         if (inherited && !has_tried(w, c, id))
             sim_death(w, s, id);
-        if (i > s->cache.count)
+        if (i > s->cache.count) /* a death may take several */
             i = s->cache.count;
     }
 }
@@ -365,9 +383,11 @@ static void check_cost(const struct whatif *w, uint32_t class_, bool passed, str
 /* Did C pass over an entry for its backend? */
 static bool saw_other_backend(const struct whatif *w, const struct call *c)
 {
-    for (uint32_t i = 0; i < c->l->check_count; i++)
-        if (check_at(w, c, i)->result == CHECK_BACKEND_MISMATCH)
+    for (uint32_t i = 0; i < c->l->check_count; i++) {
+        const struct replay_check *check = check_at(w, c, i);
+        if (check->result == CHECK_BACKEND_MISMATCH)
             return true;
+    }
     return false;
 }
 
@@ -375,7 +395,7 @@ static bool saw_other_backend(const struct whatif *w, const struct call *c)
  * recorded mismatch tells them apart. */
 static bool is_other_backend(struct whatif *w, uint32_t class_, const struct call *c)
 {
-    uint32_t backend = w->classes.at[class_].backend;
+    uint32_t backend = class_at(w, class_)->backend;
 
     if (c->backend == REPLAY_NONE)
         return false;
@@ -428,6 +448,12 @@ static enum like tried_fits(struct whatif *w, const struct cached *tried, const 
     return guess && like == LIKE_YES ? LIKE_GUESS_YES : like;
 }
 
+/* The place of ENTRY in S; NULL: the number of entries. */
+static size_t place_of(const struct sim *s, const struct cached *entry)
+{
+    return entry ? (size_t)(entry - s->cache.at) : s->cache.count;
+}
+
 /* The entry that C hits: its place, or the number of entries. *UNSURE: that is a guess. */
 static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, bool *unsure,
                          struct whatif_tally *t)
@@ -444,29 +470,34 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
         return 0;
     }
     while ((tried = cache_walk_next(&walk))) {
+        bool there = !tried->ghost;
+        bool guess = there && (tried->unsure || any_backend);
         enum like like;
+        bool fits;
         if (is_other_backend(w, tried->id, c)) {
             others = true;
             continue;
         }
-        like = tried_fits(w, tried, c, !tried->ghost && (tried->unsure || any_backend));
-        if (!tried->ghost && !hit) {
-            check_cost(w, tried->id, like >= LIKE_GUESS_YES, t);
-            if (like >= LIKE_GUESS_YES)
+        like = tried_fits(w, tried, c, guess);
+        fits = like >= LIKE_GUESS_YES;
+        if (there && !hit) {
+            check_cost(w, tried->id, fits, t);
+            if (fits)
                 hit = tried;
         }
-        if (!tried->ghost && like == LIKE_YES) { /* whatever the others are, it hits */
-            w->functions[c->code].either += *unsure;
+        if (there && like == LIKE_YES) { /* whatever the others are, it hits */
+            if (*unsure)
+                w->functions[c->code].either++;
             *unsure = false;
             break;
         }
         *unsure = *unsure || like != LIKE_NO;
     }
-    if (!hit && others && may_be_run_only(w, c)) {
+    if (others && !hit && may_be_run_only(w, c)) {
         *unsure = true;
         assume(w, ASSUMED_RUN_ONLY);
     }
-    return hit ? (size_t)(hit - s->cache.at) : s->cache.count;
+    return place_of(s, hit);
 }
 
 /* How many entries count towards the limit for a call. */
@@ -482,8 +513,7 @@ static struct counted count_entries(const struct whatif *w, const struct sim *s,
     bool all = !c->torch && !is_grouped(w);
     struct counted n = {.count = c->torch ? s->dead : 0};
 
-    for (size_t i = 0; i < s->cache.count; i++) {
-        const struct cached *entry = &s->cache.at[i];
+    list_each(entry, &s->cache) {
         if (!all && entry->region != c->group)
             continue;
         n.count += !entry->ghost;
@@ -494,13 +524,13 @@ static struct counted count_entries(const struct whatif *w, const struct sim *s,
 }
 
 /* The limit that C's group has reached, or NULL: torch compiles nothing for it any more. */
-static const struct group_limit *limited(const struct sim *s, const struct call *c)
+static const struct group_limit *reached_limit(const struct sim *s, const struct call *c)
 {
     if (!c->torch)
         return NULL;
-    for (size_t i = 0; i < s->limited.count; i++)
-        if (s->limited.at[i].group == c->group)
-            return &s->limited.at[i];
+    list_each(limit, &s->limited)
+        if (limit->group == c->group)
+            return limit;
     return NULL;
 }
 
@@ -530,6 +560,22 @@ static int64_t made_ever(const struct sim *s, const struct call *c)
     return c->torch ? (int64_t)s->cache.count + s->dead + s->failed : s->ever;
 }
 
+/* Is it a guess whether N entries, some of which may not be there, meet LIMIT? */
+static bool is_limit_unsure(const struct counted *n, int64_t limit)
+{
+    if (n->count >= limit)
+        return n->count - n->less < limit;
+    return n->count + n->more >= limit;
+}
+
+/* May the limit that CODE met be the limit on all entries ever, and is that another one now? */
+static bool is_other_limit(const struct whatif *w, const struct like_code *code)
+{
+    if (!code->maybe_ever)
+        return false;
+    return w->knobs->accumulated_limit && !w->knobs->recompile_limit;
+}
+
 /* Does C, which fits no entry, meet a limit? */
 static bool meets_limit(struct whatif *w, const struct sim *s, const struct call *c, int64_t limit,
                         bool *unsure)
@@ -548,13 +594,10 @@ static bool meets_limit(struct whatif *w, const struct sim *s, const struct call
         }
     }
     over = n.count >= limit;
-    if (over ? n.count - n.less < limit : n.count + n.more >= limit)
+    if (is_limit_unsure(&n, limit))
         *unsure = true;
-    if (over && w->codes[c->code].maybe_ever) {
-        /* the limit that was met may have been the other one, which is another now */
-        if (w->knobs->accumulated_limit && !w->knobs->recompile_limit)
-            *unsure = true;
-    }
+    if (over && is_other_limit(w, &w->codes[c->code]))
+        *unsure = true;
     if (ever && made + s->more >= ever) {
         if (!over && made - s->less < ever)
             *unsure = true;
@@ -566,7 +609,7 @@ static bool meets_limit(struct whatif *w, const struct sim *s, const struct call
 /* How C ends, which fits no entry: OUTCOME_COMPILED, OUTCOME_LIMIT. */
 static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
 {
-    const struct group_limit *reached = limited(s, c);
+    const struct group_limit *reached = reached_limit(s, c);
     int64_t limit = limit_of(w, c);
 
     if (reached) {
@@ -574,8 +617,10 @@ static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, 
         return OUTCOME_LIMIT;
     }
     if (limit == LIMIT_VARIES) { /* as recorded; a hit does not show what a miss would have met */
-        *unsure = *unsure || c->l->outcome == OUTCOME_HIT;
-        return c->l->outcome == OUTCOME_LIMIT ? OUTCOME_LIMIT : OUTCOME_COMPILED;
+        bool was_hit = c->l->outcome == OUTCOME_HIT;
+        bool was_limited = c->l->outcome == OUTCOME_LIMIT;
+        *unsure = *unsure || was_hit;
+        return was_limited ? OUTCOME_LIMIT : OUTCOME_COMPILED;
     }
     if (!meets_limit(w, s, c, limit, unsure))
         return OUTCOME_COMPILED;
@@ -724,7 +769,9 @@ static void nested_called(struct whatif *w, const struct call *c)
 /* C's thread; NULL: not known. */
 static struct thread *thread_of(const struct whatif *w, const struct call *c)
 {
-    return c->l->thread == REPLAY_NONE ? NULL : &w->threads[c->l->thread];
+    uint32_t thread = c->l->thread;
+
+    return thread == REPLAY_NONE ? NULL : &w->threads[thread];
 }
 
 /* The innermost call around C that runs in another way than recorded, or NULL. */
@@ -746,20 +793,24 @@ static void nested_enter(struct whatif *w, const struct call *c, enum around run
 {
     struct thread *t = thread_of(w, c);
 
-    if (t && t->depth < NESTED)
-        t->stack[t->depth++] = (struct nested){frame_end(w, c->l->id), runs, unsure, c->code};
+    if (!t || t->depth >= NESTED)
+        return;
+    t->stack[t->depth] = (struct nested){
+        .until_ns = frame_end(w, c->l->id),
+        .runs = runs,
+        .unsure = unsure,
+        .code = c->code,
+    };
+    t->depth++;
 }
 
 /* C was compiled in the recording. In the simulation another entry takes it, or may. */
 static void other_entry_enter(struct whatif *w, const struct call *c)
 {
     int64_t end_ns = frame_end(w, c->l->id);
-    struct thread *t;
+    struct thread *t = thread_of(w, c);
 
-    if (c->l->thread == REPLAY_NONE)
-        return;
-    t = &w->threads[c->l->thread];
-    if (t->other_until_ns < end_ns)
+    if (t && t->other_until_ns < end_ns)
         t->other_until_ns = end_ns;
 }
 
@@ -768,12 +819,11 @@ static void other_entry_enter(struct whatif *w, const struct call *c)
  * that makes a tensor of a float; code compiled without that float does not call it. */
 static bool is_helper_of_other_entry(const struct whatif *w, const struct call *c)
 {
-    bool is_excluded = c->torch && w->base && w->codes[c->code].excluded;
-    const struct thread *t;
+    bool is_excluded = c->torch && w->codes[c->code].excluded;
+    const struct thread *t = thread_of(w, c);
 
-    if (!is_excluded || c->l->thread == REPLAY_NONE)
+    if (!w->base || !is_excluded || !t)
         return false;
-    t = &w->threads[c->l->thread];
     return c->l->start_ns < t->other_until_ns;
 }
 
@@ -787,16 +837,21 @@ static bool runs_compiled(unsigned outcome)
 /* Add an entry for C to S. GHOST: it may have been made; UNSURE: it may not have been. */
 static void sim_insert(struct sim *s, const struct call *c, bool unsure, bool ghost)
 {
-    struct cached entry = {.id = c->class_,
-                           .unsure = unsure,
-                           .ghost = ghost,
-                           .trusted = s->bounds.open || s->bounds.lost,
-                           .region = c->group};
+    struct cached entry = {
+        .id = c->class_,
+        .unsure = unsure,
+        .ghost = ghost,
+        .trusted = s->bounds.open || s->bounds.lost,
+        .region = c->group,
+    };
 
     cache_order_born(&s->cache, entry, false);
-    s->ever += !ghost;
-    s->less += unsure;
-    s->more += ghost;
+    if (!ghost)
+        s->ever++;
+    if (unsure)
+        s->less++;
+    if (ghost)
+        s->more++;
 }
 
 /* Does S hold a recorded entry that takes all calls of C's class and group? */
@@ -804,8 +859,8 @@ static bool has_own_entry(const struct whatif *w, const struct sim *s, const str
 {
     if (!is_recorded(w, c->class_))
         return false;
-    for (size_t i = 0; i < s->cache.count; i++)
-        if (s->cache.at[i].id == c->class_ && s->cache.at[i].region == c->group)
+    list_each(entry, &s->cache)
+        if (entry->id == c->class_ && entry->region == c->group)
             return true;
     return false;
 }
@@ -824,7 +879,9 @@ static void maybe_made(const struct whatif *w, struct sim *s, const struct call 
 /* Is ENTRY there for certain, as it was recorded? */
 static bool is_certain(const struct whatif *w, const struct cached *entry)
 {
-    return is_recorded(w, entry->id) && !entry->unsure && !entry->ghost && !entry->trusted;
+    bool may_be_missing = entry->unsure || entry->ghost || entry->trusted;
+
+    return is_recorded(w, entry->id) && !may_be_missing;
 }
 
 /* C lies in compiled code, which takes it in: it is not called. */
@@ -844,11 +901,11 @@ static uint8_t leave_out(struct whatif *w, struct sim *s, const struct call *c)
 {
     struct whatif_tally none = {0};
     bool guess = c->around->unsure;
-    bool unsure = false;
+    bool unsure;
 
     if (guess) {
         size_t hit = find_entry(w, s, c, &unsure, &none);
-        if (hit == s->cache.count || unsure)
+        if (unsure || hit == s->cache.count)
             maybe_made(w, s, c);
     }
     return WHATIF_GONE | undecided_if(guess);
@@ -906,18 +963,22 @@ static enum outcome compile(struct whatif *w, struct sim *s, const struct call *
 /* The outcome of C, which fits no entry. */
 static enum outcome find_none(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
 {
-    if (c->l->outcome == OUTCOME_CALLBACK_ERROR) { /* the compiler raises again */
+    unsigned recorded = c->l->outcome;
+    bool allowed = !c->run_only || (c->around && reached_limit(s, c));
+
+    if (recorded == OUTCOME_CALLBACK_ERROR) { /* the compiler raises again */
         *unsure = *unsure || is_limit_set(w) || w->weaker;
         s->failed++;
         return OUTCOME_CALLBACK_ERROR;
     }
-    if (c->run_only && !(c->around && limited(s, c))) {
+    if (!allowed) {
         /* perhaps because of its caller's limit */
-        bool by_limit = c->torch && c->l->outcome == OUTCOME_RUN_ONLY;
-        *unsure = *unsure || (by_limit && is_limit_set(w));
+        bool by_limit = c->torch && recorded == OUTCOME_RUN_ONLY;
+        if (by_limit && is_limit_set(w))
+            *unsure = true;
         return OUTCOME_RUN_ONLY;
     }
-    if (c->l->outcome == OUTCOME_DECLINED)
+    if (recorded == OUTCOME_DECLINED)
         return decline(w, s, c, unsure);
     return compile(w, s, c, unsure);
 }
@@ -959,7 +1020,7 @@ static uint8_t decide(struct whatif *w, struct call c, bool *settled)
 
 /* ---- counting ------------------------------------------------------------ */
 
-static void count(struct whatif_tally *t, enum outcome outcome)
+static void outcome_count(struct whatif_tally *t, enum outcome outcome)
 {
     t->calls++;
     t->hits += outcome == OUTCOME_HIT;
@@ -970,15 +1031,17 @@ static void count(struct whatif_tally *t, enum outcome outcome)
 
 static void count_recorded(struct whatif *w, const struct call *c, struct whatif_tally *t)
 {
-    uint32_t made = c->l->outcome == OUTCOME_COMPILED ? c->l->entry : REPLAY_NONE;
+    bool compiled = c->l->outcome == OUTCOME_COMPILED;
+    uint32_t made = compiled ? c->l->entry : REPLAY_NONE;
 
-    count(t, outcome_of(c->l->outcome));
+    outcome_count(t, outcome_of(c->l->outcome));
     for (uint32_t i = 0; i < c->l->check_count; i++) {
         const struct replay_check *k = check_at(w, c, i);
-        if (k->entry != REPLAY_CHECK_NONE && k->result != CHECK_BACKEND_MISMATCH)
-            check_cost(w, k->entry, k->result == CHECK_PASS, t);
+        if (k->entry == REPLAY_CHECK_NONE || k->result == CHECK_BACKEND_MISMATCH)
+            continue;
+        check_cost(w, k->entry, k->result == CHECK_PASS, t);
     }
-    if (made != REPLAY_NONE && w->classes.at[made].times.count[TIMED_COMPILE])
+    if (made != REPLAY_NONE && class_at(w, made)->times.count[TIMED_COMPILE])
         t->compile_ns += like_cost(w, made, TIMED_COMPILE);
 }
 
@@ -988,10 +1051,11 @@ static int64_t most_entries(const struct whatif *w, const struct sim *s, const s
 {
     int64_t count = c->torch ? s->dead : 0;
 
-    for (size_t i = 0; i < s->cache.count; i++) {
-        const struct cached *entry = &s->cache.at[i];
-        bool own = entry->id == c->class_ && is_recorded(w, entry->id);
-        count += !own || entry->region != c->group;
+    list_each(entry, &s->cache) {
+        bool of_class = entry->id == c->class_ && entry->region == c->group;
+        bool own = of_class && is_recorded(w, entry->id);
+        if (!own)
+            count++;
     }
     return count;
 }
@@ -1012,16 +1076,20 @@ static bool may_be_limited(const struct whatif *w, const struct sim *s, const st
         limit = w->knobs->recompile_limit;
     else if (f->limit == LIMIT_VARIES)
         return true;
-    return c->group == UNKNOWN_GROUP || limited(s, c) || most_entries(w, s, c) >= limit;
+    if (c->group == UNKNOWN_GROUP || reached_limit(s, c))
+        return true;
+    return most_entries(w, s, c) >= limit;
 }
 
 /* C was compiled when it was recorded, and finds the same cache and limits now. Then no limit stops
  * the compile, whatever the limit is. */
 static bool is_as_recorded(const struct whatif *w, const struct sim *s, const struct call *c)
 {
-    bool same = !is_limit_set(w) && !is_grouped(w) && !c->around && !s->bounds.moved;
-
-    return same && c->l->outcome == OUTCOME_COMPILED;
+    if (is_limit_set(w) || is_grouped(w))
+        return false;
+    if (c->around || s->bounds.moved)
+        return false;
+    return c->l->outcome == OUTCOME_COMPILED;
 }
 
 /* How C may end, as far as the cache and the recording tell before C is decided. */
@@ -1029,16 +1097,19 @@ static struct decided decided_before(const struct whatif *w, const struct sim *s
                                      const struct call *c)
 {
     unsigned recorded = outcome_of(c->l->outcome);
+    bool runs_python = c->run_only || outcome_facts[recorded].python;
 
-    return (struct decided){.class_ = c->class_,
-                            .called = !c->around,
-                            .hittable = s->cache.count,
-                            .limited = !is_as_recorded(w, s, c) && may_be_limited(w, s, c),
-                            .runnable = c->run_only || c->around || outcome_facts[recorded].python,
-                            .raising = recorded == OUTCOME_CALLBACK_ERROR,
-                            .compilable = !c->run_only,
-                            .recorded = is_recorded(w, c->class_),
-                            .alike = !is_grouped(w)};
+    return (struct decided){
+        .class_ = c->class_,
+        .called = !c->around,
+        .hittable = s->cache.count,
+        .limited = !is_as_recorded(w, s, c) && may_be_limited(w, s, c),
+        .runnable = runs_python || c->around,
+        .raising = recorded == OUTCOME_CALLBACK_ERROR,
+        .compilable = !c->run_only,
+        .recorded = is_recorded(w, c->class_),
+        .alike = !is_grouped(w),
+    };
 }
 
 /* Were events of C's process lost before it? */
@@ -1110,26 +1181,43 @@ static void follow_frame(struct whatif *w, const struct call *c, unsigned predic
     bool compiled = runs_compiled(predicted);
     bool same = compiled == runs_compiled(outcome_of(c->l->outcome));
     bool breaks = predicted == OUTCOME_HIT && same && w->codes[c->code].breaks;
-    const struct group_limit *at_limit = breaks ? limited(&w->sims[c->l->cache], c) : NULL;
+    bool as_recorded = same && !unsure;
+    const struct group_limit *at_limit = NULL;
 
-    if (same && !unsure && !at_limit)
+    if (breaks)
+        at_limit = reached_limit(&w->sims[c->l->cache], c);
+    if (as_recorded && !at_limit)
         return;
     if (!unsure || !c->around) {
         enum around runs = compiled ? AROUND_COMPILED : AROUND_PYTHON;
+        bool limit_unsure = at_limit && at_limit->unsure;
         if (at_limit)
             runs = AROUND_LIMITED;
-        nested_enter(w, c, runs, unsure || (at_limit && at_limit->unsure));
+        nested_enter(w, c, runs, unsure || limit_unsure);
     }
-    if (!same || unsure)
+    if (!as_recorded)
         follow_callees(w, c, predicted, unsure);
 }
 
 /* C is not looked up any more. */
 static void count_gone(struct whatif *w, const struct call *c)
 {
+    bool was_compiled = runs_compiled(outcome_of(c->l->outcome));
+
     w->functions[c->code].gone++;
-    if (runs_compiled(outcome_of(c->l->outcome)) && c->around->runs != AROUND_COMPILED)
+    if (was_compiled && c->around->runs != AROUND_COMPILED)
         inlined_called(w, c);
+}
+
+/* Is C not understood? Without a change it came out otherwise than recorded. */
+static bool is_not_understood(const struct whatif *w, const struct call *c)
+{
+    unsigned unchanged;
+
+    if (!w->base)
+        return false;
+    unchanged = w->base[c->lookup] & WHATIF_OUTCOME;
+    return unchanged != outcome_of(c->l->outcome);
 }
 
 /* The prediction of C, the bounds that it moves in *DECIDED: as in a result. */
@@ -1149,8 +1237,7 @@ static uint8_t predict(struct whatif *w, struct call *c, struct decided *decided
     found = decide(w, *c, &decided->settled);
     found |= undecided_if(c->around && c->around->unsure);
     predicted = found & WHATIF_OUTCOME;
-    /* without a change it came out otherwise than recorded: it is not understood */
-    if (w->base && (w->base[c->lookup] & WHATIF_OUTCOME) != recorded) {
+    if (is_not_understood(w, c)) {
         found |= WHATIF_UNDECIDED;
         s->bounds.lost = true;
     }
@@ -1164,7 +1251,8 @@ static uint8_t predict(struct whatif *w, struct call *c, struct decided *decided
         decided->called = false;
         decided->compilable = false;
     }
-    s->bounds.lost = s->bounds.lost || is_after_loss(w, c);
+    if (is_after_loss(w, c))
+        s->bounds.lost = true;
     decided->outcome = predicted;
     decided->undecided = found & WHATIF_UNDECIDED;
     decided->trusting = f->trusting > trusting;
@@ -1175,7 +1263,8 @@ static uint8_t predict(struct whatif *w, struct call *c, struct decided *decided
         decided->called = false;
     bounds_call(&s->bounds, decided);
     moved = predicted != recorded || !decided->certain;
-    s->bounds.moved = s->bounds.moved || moved;
+    if (moved)
+        s->bounds.moved = true;
     if (moved && recorded == OUTCOME_COMPILED)
         other_entry_enter(w, c);
     return found;
@@ -1190,7 +1279,8 @@ static uint8_t decide_call(struct whatif *w, uint32_t lookup)
     struct decided decided;
     unsigned predicted;
     uint8_t found;
-    bool unsure;
+    bool unsure, was_compiled;
+    bool new_calls; /* it may call functions of which the trace has no call */
 
     w->sims[c.l->cache].begun = true;
     sim_advance(w, c.l->cache, c.l->start_ns);
@@ -1208,10 +1298,13 @@ static uint8_t decide_call(struct whatif *w, uint32_t lookup)
         count_gone(w, &c);
         return found;
     }
-    count(&f->predicted, (enum outcome)predicted);
-    f->changed += predicted != recorded;
-    unsure = !decided.certain && (decided.eager || !runs_compiled(recorded));
-    if (c.torch && (decided.fresh || (unsure && runs_compiled(recorded))))
+    outcome_count(&f->predicted, (enum outcome)predicted);
+    if (predicted != recorded)
+        f->changed++;
+    was_compiled = runs_compiled(recorded);
+    unsure = !decided.certain && (decided.eager || !was_compiled);
+    new_calls = decided.fresh || (unsure && was_compiled);
+    if (c.torch && new_calls)
         w->strangers = true;
     if (c.torch && w->base)
         follow_frame(w, &c, predicted, unsure);
@@ -1239,27 +1332,33 @@ static int by_change(const void *a, const void *b)
 /* The smaller of two limits; -1: there is none. */
 static int64_t smaller_limit(int64_t a, int64_t b)
 {
-    if (a < 0 || b < 0)
-        return a < 0 ? b : a;
+    if (a < 0)
+        return b;
+    if (b < 0)
+        return a;
     return a < b ? a : b;
 }
 
-/* The limit on living entries and the limit on entries ever that hold for F's calls; -1: not known.
- */
+/* The limit on living entries that holds for F's calls; -1: not known. */
 static int64_t known_limit(const struct whatif_knobs *knobs, const struct like_code *f)
 {
     if (knobs->recompile_limit)
         return knobs->recompile_limit;
     if (f->maybe_ever && knobs->accumulated_limit) /* the limit that was met may be the other one */
         return -1;
-    return f->limit > 0 && !f->accumulated ? f->limit : -1;
+    if (f->accumulated || f->limit <= 0)
+        return -1;
+    return f->limit;
 }
 
+/* The limit on entries ever that holds for F's calls; -1: not known. */
 static int64_t known_ever_limit(const struct whatif_knobs *knobs, const struct like_code *f)
 {
     if (knobs->accumulated_limit)
         return knobs->accumulated_limit;
-    return f->limit > 0 && f->accumulated ? f->limit : -1;
+    if (!f->accumulated || f->limit <= 0)
+        return -1;
+    return f->limit;
 }
 
 /* How many compiles the limits allow in the cache at INDEX; -1: it is not known, or entries made
@@ -1267,7 +1366,7 @@ static int64_t known_ever_limit(const struct whatif_knobs *knobs, const struct l
 static int64_t most_compiles(const struct whatif *w, uint32_t index)
 {
     const struct sim *s = &w->sims[index];
-    const struct replay_cache *cache = &w->r->caches.at[index];
+    const struct replay_cache *cache = cache_at(w, index);
     const struct like_code *code = &w->codes[cache->code];
     int64_t ever = known_ever_limit(w->knobs, code);
 
@@ -1287,8 +1386,7 @@ static void assume_of_result(struct whatif *w, const struct whatif_result *resul
     bool *assumed = w->assumed;
     bool torch = false;
 
-    for (size_t i = 0; i < r->processes.count; i++) {
-        const struct replay_process *process = &r->processes.at[i];
+    list_each(process, &r->processes) {
         torch = torch || process->torch;
         if (process->lost_ns != REPLAY_NEVER)
             assume(w, ASSUMED_LOSSES);
@@ -1389,8 +1487,9 @@ void whatif_run(struct whatif *w, const struct whatif_knobs *knobs, struct whati
     functions_collect(w, result);
     notes_make(w, result);
     for (size_t i = 0; i < r->caches.count; i++) {
-        cache_order_free(&w->sims[i].cache);
-        list_free(&w->sims[i].limited);
+        struct sim *s = &w->sims[i];
+        cache_order_free(&s->cache);
+        list_free(&s->limited);
     }
     free(w->sims);
     free(w->threads);
@@ -1431,23 +1530,21 @@ void whatif_free(struct whatif *w)
     if (!w)
         return;
     arena_free(&w->texts);
-    void *const owned[] = {w->class_of,
-                           w->classes.at,
-                           w->codes,
-                           w->rests.at,
-                           w->forks.at,
-                           w->drops.at,
-                           w->base,
-                           w->recorded,
-                           w->pairs.slots,
-                           w->signatures.slots,
-                           w->failing.slots,
-                           w->failed_by.slots,
-                           w->varying.slots,
-                           w->killers.slots,
-                           w->symbols.slots,
-                           w->freed.slots,
-                           w};
-    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
-        free(owned[i]);
+    list_free(&w->classes);
+    list_free(&w->rests);
+    list_free(&w->forks);
+    list_free(&w->drops);
+    map_free(&w->pairs);
+    map_free(&w->signatures);
+    map_free(&w->failing);
+    map_free(&w->failed_by);
+    map_free(&w->varying);
+    map_free(&w->killers);
+    map_free(&w->symbols);
+    map_free(&w->freed);
+    free(w->class_of);
+    free(w->codes);
+    free(w->base);
+    free(w->recorded);
+    free(w);
 }

@@ -165,7 +165,7 @@ static int source_dimension(const char *source, size_t *bytes)
 {
     static const char *const ways[] = {".size()[", ".shape["};
 
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    for (size_t i = 0; i < array_count(ways); i++) {
         const char *at = strstr(source, ways[i]);
         const char *digits = at ? at + strlen(ways[i]) : "";
         char *end;
@@ -381,7 +381,7 @@ static bool read_bounds(const char *text, const char *source, struct value *want
         want->high = high;
         return true;
     }
-    for (size_t i = 0; i < sizeof comparisons / sizeof *comparisons; i++) {
+    for (size_t i = 0; i < array_count(comparisons); i++) {
         const struct comparison *c = &comparisons[i];
         if (!strncmp(rest, c->words, strlen(c->words)))
             return read_comparison(rest, c, want);
@@ -509,7 +509,7 @@ static void guard_read(struct whatif *w, struct guard *g)
     const char *literal;
 
     *want = value_unknown;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    for (size_t i = 0; i < array_count(kinds); i++)
         if (!strcmp(g->kind, kinds[i].kind)) {
             g->about = kinds[i].about;
             want->type = kinds[i].type;
@@ -554,9 +554,9 @@ static void guard_read(struct whatif *w, struct guard *g)
 
 static void guards_load(struct whatif *w, uint32_t entry)
 {
-    db_rows(row, w->db, schema_statement("whatif/guards"), w->r->entries.at[entry].id)
+    db_rows(row, w->db, schema_statement("whatif/guards"), entry_at(w, entry)->id)
     {
-        struct guard *g = list_add(&w->classes.at[entry].guards);
+        struct guard *g = list_add(&class_at(w, entry)->guards);
         *g = (struct guard){.id = query_integer(row, 0),
                             .kind = text_copy(w, query_text(row, 1, NULL)),
                             .source = text_copy(w, query_text(row, 2, NULL)),
@@ -629,7 +629,7 @@ struct value value_of(struct whatif *w, uint32_t other, bool first, const char *
     struct value v = value_unknown;
 
     if (first || !is_recorded(w, other)) {
-        const struct signature *s = signature_of(w, w->classes.at[other].signature);
+        const struct signature *s = signature_of(w, class_at(w, other)->signature);
         const struct part *p = s ? signature_part(s, source) : NULL;
         if (p)
             learn_part(&v, p);
@@ -865,10 +865,10 @@ static bool compare_apart(const char *a, const char *b)
     static const char *const operators[] = {" == ", " against "};
     static const char *const joints[] = {" and ", " or ", " if "};
 
-    for (size_t i = 0; i < sizeof joints / sizeof *joints; i++)
+    for (size_t i = 0; i < array_count(joints); i++)
         if (strstr(a, joints[i]) || strstr(b, joints[i]))
             return false;
-    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
+    for (size_t i = 0; i < array_count(operators); i++) {
         const char *at = strstr(a, operators[i]);
         size_t head;
         if (!at)
@@ -1062,7 +1062,7 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
 
 const struct guards *guards_of(struct whatif *w, uint32_t class_)
 {
-    struct guards *g = &w->classes.at[class_].guards;
+    struct guards *g = &class_at(w, class_)->guards;
 
     if (!g->read) {
         g->read = true;

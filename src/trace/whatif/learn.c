@@ -38,9 +38,13 @@ static bool rest_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct whatif *w = context;
     const struct map *codes = &w->r->code_ids;
-    struct rest rest = {replay_index(codes, v[0]), replay_index(codes, v[1])};
+    struct rest rest = {
+        .code = replay_index(codes, v[0]),
+        .resume = replay_index(codes, v[1]),
+    };
+    bool known = rest.code != REPLAY_NONE && rest.resume != REPLAY_NONE;
 
-    if (rest.code != REPLAY_NONE && rest.resume != REPLAY_NONE) {
+    if (known) {
         *list_add(&w->rests) = rest;
         w->codes[rest.code].breaks = true;
     }
@@ -81,16 +85,19 @@ static int64_t class_key(const struct like_class *c)
 static uint32_t miss_class(struct whatif *w, struct map *known, uint32_t lookup)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
-    const struct replay_check *checks = w->r->checks.at + k->checks;
-    struct like_class made = {.signature = k->signature,
-                              .code = w->r->caches.at[k->cache].code,
-                              .backend = REPLAY_NONE,
-                              .founder = lookup};
+    const struct replay_check *check = w->r->checks.at + k->checks;
+    const struct replay_check *end = check + k->check_count;
+    struct like_class made = {
+        .signature = k->signature,
+        .code = cache_at(w, k->cache)->code,
+        .backend = REPLAY_NONE,
+        .founder = lookup,
+    };
     int64_t *number;
 
-    for (uint32_t i = 0; i < k->check_count; i++)
-        if (ran_guards(&checks[i]))
-            made.backend = w->classes.at[checks[i].entry].backend;
+    for (; check < end; check++)
+        if (ran_guards(check))
+            made.backend = class_at(w, check->entry)->backend;
     number = map_put(known, class_key(&made));
     if (!*number) {
         *list_add(&w->classes) = made;
@@ -103,7 +110,7 @@ static uint32_t miss_class(struct whatif *w, struct map *known, uint32_t lookup)
 static void learn_unseen(struct whatif *w, uint32_t lookup)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
-    const struct replay_cache *cache = &w->r->caches.at[k->cache];
+    const struct replay_cache *cache = cache_at(w, k->cache);
     uint32_t class_ = w->class_of[lookup];
 
     for (uint32_t i = 0; i < cache->entry_count; i++) {
@@ -122,8 +129,8 @@ static void learn_seen(struct whatif *w, const struct replay_lookup *k,
                        const struct replay_check *c)
 {
     const struct replay_entry *e = entry_at(w, c->entry);
-    struct like_class *class_ = &w->classes.at[c->entry];
-    uint32_t process = w->r->caches.at[k->cache].process;
+    struct like_class *class_ = class_at(w, c->entry);
+    uint32_t process = cache_at(w, k->cache)->process;
 
     if (!e->shared || e->process != process)
         return;
@@ -135,9 +142,9 @@ static void learn_seen(struct whatif *w, const struct replay_lookup *k,
 static void learn_mismatch(struct whatif *w, const struct replay_lookup *k, uint32_t entry,
                            uint32_t class_)
 {
-    uint32_t code = w->r->caches.at[k->cache].code;
+    uint32_t code = cache_at(w, k->cache)->code;
 
-    if (w->classes.at[entry].backend == w->classes.at[class_].backend)
+    if (class_at(w, entry)->backend == class_at(w, class_)->backend)
         w->codes[code].namesakes = true;
     *pair_at(w, entry, class_) |= SEEN_MISMATCH;
 }
@@ -147,19 +154,20 @@ static void learn_mismatch(struct whatif *w, const struct replay_lookup *k, uint
 static void learn_checks(struct whatif *w, uint32_t lookup, bool first)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
+    const struct replay_check *check = w->r->checks.at + k->checks;
+    const struct replay_check *end = check + k->check_count;
     uint32_t class_ = w->class_of[lookup];
 
-    for (uint32_t i = 0; i < k->check_count; i++) {
-        const struct replay_check *c = &w->r->checks.at[k->checks + i];
-        if (c->failed)
-            map_put(&w->failing, c->failed);
-        if (c->failed && first)
-            map_put(&w->failed_by, failed_key(class_, c->failed));
-        if (c->entry == REPLAY_CHECK_NONE)
+    for (; check < end; check++) {
+        if (check->failed)
+            map_put(&w->failing, check->failed);
+        if (check->failed && first)
+            map_put(&w->failed_by, failed_key(class_, check->failed));
+        if (check->entry == REPLAY_CHECK_NONE)
             continue;
-        learn_seen(w, k, c);
-        if (c->result == CHECK_BACKEND_MISMATCH)
-            learn_mismatch(w, k, c->entry, class_);
+        learn_seen(w, k, check);
+        if (check->result == CHECK_BACKEND_MISMATCH)
+            learn_mismatch(w, k, check->entry, class_);
     }
 }
 
@@ -169,9 +177,11 @@ static void learn_founders(struct whatif *w)
     for (uint32_t i = 0; i < w->r->lookups.count; i++) {
         const struct replay_lookup *k = lookup_at(w, i);
         struct like_class *made;
-        if (k->outcome != OUTCOME_COMPILED || k->entry == REPLAY_NONE)
+        if (k->outcome != OUTCOME_COMPILED)
             continue;
-        made = &w->classes.at[k->entry];
+        if (k->entry == REPLAY_NONE)
+            continue;
+        made = class_at(w, k->entry);
         if (made->founder != REPLAY_NONE)
             continue;
         made->founder = i;
@@ -209,12 +219,15 @@ static void learn_pairs(struct whatif *w)
 
 int64_t like_region(const struct replay *r, const struct replay_lookup *k, uint32_t ran)
 {
-    const struct replay_check *checks = r->checks.at + k->checks;
-    int64_t region = ran < r->entries.count ? r->entries.at[ran].region : -1;
+    const struct replay_check *check = r->checks.at + k->checks;
+    const struct replay_check *end = check + k->check_count;
+    int64_t region = -1;
 
-    for (uint32_t i = 0; i < k->check_count && region < 0; i++)
-        if (checks[i].entry != REPLAY_CHECK_NONE)
-            region = r->entries.at[checks[i].entry].region;
+    if (ran < r->entries.count)
+        region = r->entries.at[ran].region;
+    for (; check < end && region < 0; check++)
+        if (check->entry != REPLAY_CHECK_NONE)
+            region = r->entries.at[check->entry].region;
     return region;
 }
 
@@ -229,13 +242,16 @@ static int64_t counted_recorded(const struct replay *r, const struct replay_look
     for (uint32_t i = 0; i < cache->entry_count; i++) {
         uint32_t entry = cache->entries[i];
         const struct replay_entry *e = &r->entries.at[entry];
-        bool counts = e->died_ns >= k->start_ns || (torch && !e->reset);
+        bool lives = e->died_ns >= k->start_ns;
+        bool counts = torch ? lives || !e->reset : lives;
+        /* observed lookups are timed apart from the entries that they make */
+        bool own = k->outcome == OUTCOME_COMPILED && entry == k->entry;
         if (e->born_ns >= k->start_ns)
             break;
-        if (k->outcome == OUTCOME_COMPILED && entry == k->entry)
-            continue; /* observed lookups are timed apart from the entries that they make */
+        if (own || !counts)
+            continue;
         if (!torch || e->region == region)
-            count += counts;
+            count++;
     }
     return count;
 }
@@ -247,11 +263,13 @@ static int64_t made_recorded(const struct replay *r, const struct replay_lookup 
     int64_t made = 0;
 
     for (uint32_t i = 0; i < cache->entry_count; i++) {
-        const struct replay_entry *e = &r->entries.at[cache->entries[i]];
-        bool forgotten = e->reset && e->died_ns < k->start_ns;
+        uint32_t entry = cache->entries[i];
+        const struct replay_entry *e = &r->entries.at[entry];
+        bool died = e->died_ns < k->start_ns;
         if (e->born_ns >= k->start_ns)
             break;
-        made += !forgotten;
+        if (!died || !e->reset) /* the dead count, but for those that a reset took */
+            made++;
     }
     return made;
 }
@@ -262,7 +280,7 @@ static int64_t made_recorded(const struct replay *r, const struct replay_lookup 
 static void learn_accumulated(struct whatif *w, const struct replay_lookup *k, int64_t count,
                               int64_t least)
 {
-    struct like_code *code = &w->codes[w->r->caches.at[k->cache].code];
+    struct like_code *code = &w->codes[cache_at(w, k->cache)->code];
     int64_t made = made_recorded(w->r, k);
 
     if (k->outcome == OUTCOME_LIMIT && !code->limit) {
@@ -283,7 +301,7 @@ static void learn_accumulated(struct whatif *w, const struct replay_lookup *k, i
  * entries is at least this. */
 static void learn_limit(struct whatif *w, const struct replay_lookup *k, int64_t *least)
 {
-    struct like_code *code = &w->codes[w->r->caches.at[k->cache].code];
+    struct like_code *code = &w->codes[cache_at(w, k->cache)->code];
     int64_t count = counted_recorded(w->r, k);
 
     if (!replay_torch(w->r, k->cache))
@@ -312,7 +330,8 @@ static void learn_limits(struct whatif *w)
         struct like_code *code = &w->codes[i];
         if (code->limit && code->limit < code->least)
             code->limit = LIMIT_VARIES;
-        code->accumulated = code->accumulated && code->limit > 0;
+        if (code->limit <= 0)
+            code->accumulated = false;
     }
 }
 
@@ -325,7 +344,7 @@ static void time_add(struct like_times *times, enum timed kind, int64_t ns, int6
 /* ENTRY, and so its code, took NS for COUNT of KIND. */
 static void learn_time(struct whatif *w, uint32_t entry, enum timed kind, int64_t ns, int64_t count)
 {
-    time_add(&w->classes.at[entry].times, kind, ns, count);
+    time_add(&class_at(w, entry)->times, kind, ns, count);
     time_add(&w->codes[class_code(w, entry)].times, kind, ns, count);
 }
 
@@ -333,11 +352,13 @@ static void learn_times(struct whatif *w)
 {
     const struct replay *r = w->r;
 
-    for (size_t i = 0; i < r->compiles.count; i++) {
-        const struct replay_compile *c = &r->compiles.at[i];
-        int64_t ns = c->end_ns > c->start_ns ? c->end_ns - c->start_ns : 0;
-        if (c->entry != REPLAY_NONE)
-            learn_time(w, c->entry, TIMED_COMPILE, ns, 1);
+    list_each(c, &r->compiles) {
+        int64_t ns = 0;
+        if (c->entry == REPLAY_NONE)
+            continue;
+        if (c->end_ns > c->start_ns)
+            ns = c->end_ns - c->start_ns;
+        learn_time(w, c->entry, TIMED_COMPILE, ns, 1);
     }
     for (uint32_t i = 0; i < r->entries.count; i++) {
         const struct replay_times *checks = &r->times[i];
@@ -348,14 +369,16 @@ static void learn_times(struct whatif *w)
 
 int64_t like_cost(const struct whatif *w, uint32_t class_, enum timed kind)
 {
-    const struct like_times *from = &w->classes.at[class_].times;
+    const struct like_times *from = &class_at(w, class_)->times;
+    int64_t count;
 
     if (!from->count[kind])
         from = &w->codes[class_code(w, class_)].times;
     /* a check that fails for one that passes, or the other way round */
     if (!from->count[kind] && kind != TIMED_COMPILE)
         kind = !kind;
-    return from->count[kind] ? from->ns[kind] / from->count[kind] : 0;
+    count = from->count[kind];
+    return count ? from->ns[kind] / count : 0;
 }
 
 static int by_code(const void *a, const void *b)
@@ -369,7 +392,9 @@ static int by_code(const void *a, const void *b)
 /* When the process of the cache with this index was forked. */
 static int64_t fork_time(const struct replay *r, uint32_t cache)
 {
-    return r->processes.at[r->caches.at[cache].process].start_ns;
+    uint32_t process = r->caches.at[cache].process;
+
+    return r->processes.at[process].start_ns;
 }
 
 static int by_fork_time(const void *a, const void *b, void *replay)
@@ -385,9 +410,11 @@ static void learn_forks(struct whatif *w)
 {
     const struct replay *r = w->r;
 
-    for (uint32_t i = 0; i < r->caches.count; i++)
-        if (r->caches.at[i].parent != REPLAY_NONE)
+    for (uint32_t i = 0; i < r->caches.count; i++) {
+        bool forked = cache_at(w, i)->parent != REPLAY_NONE;
+        if (forked)
             *list_add(&w->forks) = i;
+    }
     if (w->forks.count)
         qsort_r(w->forks.at, w->forks.count, sizeof *w->forks.at, by_fork_time, (void *)r);
 }

@@ -45,8 +45,7 @@ static bool made_dynamic(const struct whatif *w, uint32_t code, const char *sour
 {
     if (!knobs_meant(w, code))
         return false;
-    for (size_t i = 0; i < w->knobs->dynamic.count; i++) {
-        const struct whatif_dimension *d = &w->knobs->dynamic.at[i];
+    list_each(d, &w->knobs->dynamic) {
         bool whole = d->dimension < 0 || dimension == ANY;
         bool same = whole || d->dimension == dimension;
         if (same && is_value_of(source, d->source))
@@ -59,8 +58,7 @@ static bool dropped(const struct whatif *w, uint32_t code, const struct guard *g
 {
     if (!w->drops.count || !knobs_meant(w, code))
         return false;
-    for (size_t i = 0; i < w->drops.count; i++) {
-        const struct drop *d = &w->drops.at[i];
+    list_each(d, &w->drops) {
         if (strcmp(d->kind, g->kind))
             continue;
         if (!d->source)
@@ -69,6 +67,28 @@ static bool dropped(const struct whatif *w, uint32_t code, const struct guard *g
             return true;
     }
     return false;
+}
+
+/* The question that a guard is to answer: would an entry made for class MADE take a call of class
+ * OTHER? */
+struct asked {
+    struct whatif *w;
+    uint32_t made;
+    uint32_t other;
+    uint32_t code; /* of MADE */
+    bool first;    /* the call is the one that the entry of OTHER was made for */
+};
+
+/* guard_holds() for the call. */
+static enum like asked_holds(const struct asked *a, const struct guard *g)
+{
+    return guard_holds(a->w, g, a->other, a->first);
+}
+
+/* What is known of the value at SOURCE in the call. */
+static struct value asked_value(const struct asked *a, const char *source)
+{
+    return value_of(a->w, a->other, a->first, source);
 }
 
 /* Does a module hold the value at SOURCE? Torch never makes its sizes dynamic by itself. */
@@ -80,13 +100,13 @@ static bool held_by_module(const char *source)
 
 bool like_symbols(struct whatif *w, uint32_t class_)
 {
-    const struct like_class *c = &w->classes.at[class_];
+    const struct like_class *c = class_at(w, class_);
     const struct signature *s = signature_of(w, c->signature);
 
     if (!s)
         return false;
-    for (size_t i = 0; i < s->parts.count; i++)
-        if (made_dynamic(w, c->code, s->parts.at[i].source, ANY))
+    list_each(part, &s->parts)
+        if (made_dynamic(w, c->code, part->source, ANY))
             return true;
     return false;
 }
@@ -128,9 +148,11 @@ bool like_stands(struct whatif *w, uint32_t entry, uint32_t class_, const struct
 {
     const struct guards *guards = guards_of(w, entry);
 
-    for (size_t i = 0; i < guards->count; i++) {
-        const struct guard *g = &guards->at[i];
-        enum like like = g == but ? LIKE_YES : guard_holds(w, g, class_, true);
+    list_each(g, guards) {
+        enum like like;
+        if (g == but)
+            continue;
+        like = guard_holds(w, g, class_, true);
         if (like == LIKE_NO)
             return false;
         if (like != LIKE_YES && varies(w, class_code(w, entry), g))
@@ -149,11 +171,23 @@ static bool has_dropped_number(struct whatif *w, uint32_t entry, const struct gu
 {
     const struct guards *guards = guards_of(w, entry);
 
-    for (size_t i = 0; i < guards->count; i++) {
-        const struct guard *h = &guards->at[i];
+    list_each(h, guards) {
         if (!is_of_value(h) || !strstr(g->source, h->source))
             continue;
         if (map_get(&w->failing, h->id) && dropped(w, class_code(w, entry), h))
+            return true;
+    }
+    return false;
+}
+
+/* Does an entry of CODE have such a number? */
+static bool find_dropped_number(struct whatif *w, uint32_t code, const struct guard *g)
+{
+    if (!w->drops.count)
+        return false;
+    for (uint32_t i = 0; is_recorded(w, i); i++) {
+        bool of_code = entry_at(w, i)->code == code;
+        if (of_code && has_dropped_number(w, i, g))
             return true;
     }
     return false;
@@ -164,48 +198,42 @@ static bool has_dropped_number(struct whatif *w, uint32_t entry, const struct gu
 static bool symbol_unsure(struct whatif *w, uint32_t code, const struct guard *g)
 {
     int64_t *known = map_put(&w->symbols, g->id);
-    int64_t found = 1;
+    bool found;
 
     if (g->id && *known)
         return *known == 2;
-    for (uint32_t i = 0; w->drops.count && is_recorded(w, i); i++)
-        if (entry_at(w, i)->code == code && has_dropped_number(w, i, g)) {
-            found = 2;
-            break;
-        }
-    *map_put(&w->symbols, g->id) = found;
-    return found == 2;
+    found = find_dropped_number(w, code, g);
+    *map_put(&w->symbols, g->id) = found ? 2 : 1;
+    return found;
 }
 
-/* Is H of a number that is a symbol now, and another one for OTHER? */
-static bool symbol_moved(struct whatif *w, uint32_t code, const struct guard *h, uint32_t other,
-                         bool first)
+/* Is H of a number that is a symbol now, and another one in the call? */
+static bool symbol_moved(const struct asked *a, const struct guard *h)
 {
     if (!is_of_value(h))
         return false;
-    if (!h->loose && !made_dynamic(w, code, h->source, ANY))
+    if (!h->loose && !made_dynamic(a->w, a->code, h->source, ANY))
         return false;
-    return guard_holds(w, h, other, first) != LIKE_YES;
+    return asked_holds(a, h) != LIKE_YES;
 }
 
 /* Is G, of the entry made for MADE, a condition that may be another one for OTHER? It is not sure
  * to be the entry's, or it came of a number that is a symbol now: "5 <= size" where that is "n <=
  * size". */
-static bool condition_moved(struct whatif *w, uint32_t made, const struct guard *g, uint32_t other,
-                            bool first)
+static bool condition_moved(const struct asked *a, const struct guard *g)
 {
-    uint32_t code = class_code(w, made);
+    struct whatif *w = a->w;
     const struct guards *guards;
 
-    if (!g->condition || dropped(w, code, g))
+    if (!g->condition || dropped(w, a->code, g))
         return false;
     if (g->loose)
         return true;
-    if (w->torch && symbol_unsure(w, code, g))
+    if (w->torch && symbol_unsure(w, a->code, g))
         return true;
-    guards = guards_of(w, made);
-    for (size_t i = 0; i < guards->count; i++)
-        if (symbol_moved(w, code, &guards->at[i], other, first))
+    guards = guards_of(w, a->made);
+    list_each(h, guards)
+        if (symbol_moved(a, h))
             return true;
     return false;
 }
@@ -224,9 +252,11 @@ static enum like condition_agrees(struct whatif *w, uint32_t made, uint32_t entr
     of_a = number_holds(&g->want, a);
     of_b = number_holds(&g->want, b);
     known = of_a != LIKE_GUESS_NO && of_b != LIKE_GUESS_NO;
-    if (known && of_a == of_b)
+    if (!known)
+        return LIKE_GUESS_NO;
+    if (of_a == of_b)
         return LIKE_YES;
-    return known && like_stands(w, entry, made, g) ? LIKE_NO : LIKE_GUESS_NO;
+    return like_stands(w, entry, made, g) ? LIKE_NO : LIKE_GUESS_NO;
 }
 
 /* Do the conditions that entries of its code have for the number at SOURCE say the same of A, which
@@ -242,8 +272,7 @@ static enum like conditions_agree(struct whatif *w, uint32_t made, const char *s
         if (entry_at(w, i)->code != class_code(w, made))
             continue;
         guards = guards_of(w, i);
-        for (size_t k = 0; k < guards->count; k++) {
-            const struct guard *g = &guards->at[k];
+        list_each(g, guards) {
             if (g->condition && strstr(g->source, source))
                 like = least(like, condition_agrees(w, made, i, g, source, a, b));
         }
@@ -337,30 +366,42 @@ static bool is_automatic(const struct whatif *w, const struct guard *g, int i, i
     return loose && x > 1 && y != 0 && y != 1;
 }
 
-/* G, of a tensor, with the sizes that are made dynamic, or that torch may have made so. */
-static enum like tensor_takes(struct whatif *w, uint32_t made, const struct guard *g,
-                              uint32_t other, bool first)
+/* Dimension I of the tensor at SOURCE is made dynamic: X when the entry was made, Y in the call. */
+static enum like size_takes(const struct asked *a, const char *source, int i, int64_t x, int64_t y)
 {
-    struct value v = value_of(w, other, first, g->source);
+    struct value then = number_of(x);
+    struct value now = number_of(y);
+    char size[600];
+
+    if (y == SIZE_ANY) {
+        snprintf(size, sizeof size, "%.500s.size()[%d]", source, i);
+        now = asked_value(a, size);
+    }
+    return symbol_takes(a->w, a->made, source, i, &then, &now);
+}
+
+/* G, of a tensor, with the sizes that are made dynamic, or that torch may have made so. */
+static enum like tensor_takes(const struct asked *a, const struct guard *g)
+{
+    struct whatif *w = a->w;
+    const struct shape *wanted = &g->want.sizes;
+    struct value v = asked_value(a, g->source);
     struct guard weaker = *g;
     bool held = w->knobs->dynamic_all && held_by_module(g->source);
+    bool settable = w->weaker && !held;
     enum like like = LIKE_YES;
 
     weaker.id = 0; /* no call failed that one */
-    for (int i = 0; i < g->want.sizes.rank && v.sizes.rank == g->want.sizes.rank; i++) {
-        int64_t x = g->want.sizes.size[i];
+    for (int i = 0; i < wanted->rank; i++) {
+        int64_t x = wanted->size[i];
         int64_t y = v.sizes.size[i];
-        bool set = w->weaker && !held && made_dynamic(w, class_code(w, made), g->source, i);
+        bool set = settable && made_dynamic(w, a->code, g->source, i);
+        if (v.sizes.rank != wanted->rank)
+            break;
         if (x == SIZE_ANY || x == y)
             continue;
         if (set) {
-            struct value a = number_of(x);
-            struct value b = number_of(y);
-            char source[600];
-            snprintf(source, sizeof source, "%.500s.size()[%d]", g->source, i);
-            if (y == SIZE_ANY)
-                b = value_of(w, other, first, source);
-            like = least(like, symbol_takes(w, made, g->source, i, &a, &b));
+            like = least(like, size_takes(a, g->source, i, x, y));
             weaker.want.sizes.size[i] = SIZE_ANY;
         } else if (is_automatic(w, g, i, x, y)) {
             assume(w, ASSUMED_AUTOMATIC); /* one entry does not show how the next is made */
@@ -368,7 +409,7 @@ static enum like tensor_takes(struct whatif *w, uint32_t made, const struct guar
             weaker.want.sizes.size[i] = SIZE_ANY;
         }
     }
-    return least(like, guard_holds(w, &weaker, other, first));
+    return least(like, asked_holds(a, &weaker));
 }
 
 /* Is SOURCE a variable itself, L['x']? */
@@ -398,18 +439,18 @@ static enum like dynamic_number_takes(struct whatif *w, uint32_t made, const str
 }
 
 /* G, of a number that is made dynamic, or that torch may have made so. */
-static enum like number_takes(struct whatif *w, uint32_t made, const struct guard *g,
-                              uint32_t other, bool first)
+static enum like number_takes(const struct asked *a, const struct guard *g)
 {
-    struct value v = value_of(w, other, first, g->source);
-    bool set = w->weaker && made_dynamic(w, class_code(w, made), g->source, -1);
+    struct whatif *w = a->w;
+    struct value v = asked_value(a, g->source);
+    bool set = w->weaker && made_dynamic(w, a->code, g->source, -1);
 
     if (!v.type || !g->want.type)
         return LIKE_NO;
     if (strcmp(v.type, g->want.type))
         return LIKE_NO;
     if (set && !held_by_module(g->source))
-        return dynamic_number_takes(w, made, g, &v);
+        return dynamic_number_takes(w, a->made, g, &v);
     if (!w->torch || !g->loose) /* 0 and 1 by themselves are no constants either */
         return LIKE_NO;
     assume(w, ASSUMED_AUTOMATIC);
@@ -422,77 +463,88 @@ static bool is_around(const char *source, const char *variable, size_t bytes)
 {
     const char *in = memmem(source, strlen(source), variable, bytes);
 
-    return in && (in > source || !in[bytes]);
+    if (!in)
+        return false;
+    return in > source || !in[bytes];
+}
+
+/* The bytes of the variable, "L['x']", with which SOURCE begins; 0: it begins otherwise, or is the
+ * variable itself. */
+static size_t variable_bytes(const char *source)
+{
+    const char *end = after(source, "L['") ? strstr(source, "']") : NULL;
+
+    if (!end || !end[2])
+        return 0;
+    return (size_t)(end + 2 - source);
 }
 
 /* Is the source of G within the source of a dropped guard of that entry? Then perhaps no call came
  * as far as G. */
-static bool shadowed(struct whatif *w, uint32_t made, const struct guard *g)
+static bool is_shadowed(const struct asked *a, const struct guard *g)
 {
-    const char *end = after(g->source, "L['") ? strstr(g->source, "']") : NULL;
-    size_t bytes = end ? (size_t)(end + 2 - g->source) : 0;
-    const struct guards *guards = guards_of(w, made);
+    const struct guards *guards = guards_of(a->w, a->made);
+    size_t bytes = variable_bytes(g->source);
 
-    if (!bytes || !g->source[bytes])
+    if (!bytes)
         return false;
-    for (size_t i = 0; i < guards->count; i++) {
-        const struct guard *h = &guards->at[i];
-        if (is_around(h->source, g->source, bytes) && dropped(w, class_code(w, made), h))
+    list_each(h, guards) {
+        bool around = is_around(h->source, g->source, bytes);
+        if (around && dropped(a->w, a->code, h))
             return true;
     }
     return false;
 }
 
-/* Is G, of MADE, which is not known to hold for calls of class OTHER, one that never told calls
- * apart? */
-static bool is_steady(struct whatif *w, uint32_t made, const struct guard *g, uint32_t other)
+/* Is G, which is not known to hold for the call, a guard that never told calls apart? */
+static bool is_steady(const struct asked *a, const struct guard *g)
 {
-    bool input = is_recorded(w, other) && after(g->source, "L[");
+    bool input = is_recorded(a->w, a->other) && after(g->source, "L[");
 
-    if (!w->steady || input)
+    if (!a->w->steady || input)
         return false;
-    return !varies(w, class_code(w, made), g) && !shadowed(w, made, g);
+    return !varies(a->w, a->code, g) && !is_shadowed(a, g);
 }
 
 /* guard_holds() for a guard that is checked, as the knobs have it. */
-static enum like guard_holds_weaker(struct whatif *w, uint32_t made, const struct guard *g,
-                                    uint32_t other, bool first)
+static enum like guard_holds_weaker(const struct asked *a, const struct guard *g)
 {
-    enum like like = guard_holds(w, g, other, first);
+    enum like like = asked_holds(a, g);
     bool value = g->about == ABOUT_VALUE;
+    bool one_number = value && g->want.low == g->want.high;
 
     if (like == LIKE_YES)
         return like;
-    if (g->about == ABOUT_ALIKE && w->weaker)
+    if (g->about == ABOUT_ALIKE && a->w->weaker)
         return LIKE_GUESS_NO; /* which kind would fail is not known */
     if (g->about == ABOUT_TENSOR)
-        return tensor_takes(w, made, g, other, first);
-    if (like == LIKE_NO && value && g->want.low == g->want.high)
-        return number_takes(w, made, g, other, first);
+        return tensor_takes(a, g);
+    if (one_number && like == LIKE_NO)
+        return number_takes(a, g);
     /* values may not have been recorded (--values), though the guard was seen to fail */
     if (like == LIKE_NO && g->want.literal)
         return like;
-    if (value && made_dynamic(w, class_code(w, made), g->source, -1)) {
-        bool any = number_takes(w, made, g, other, first) == LIKE_YES; /* whichever number it is */
+    if (value && made_dynamic(a->w, a->code, g->source, -1)) {
+        bool any = number_takes(a, g) == LIKE_YES; /* whichever number it is */
         return any ? LIKE_YES : LIKE_GUESS_NO;
     }
     return like;
 }
 
-/* Does guard G of an entry made for MADE hold for a call of class OTHER, as the knobs have it? */
-static enum like guard_takes(struct whatif *w, uint32_t made, const struct guard *g, uint32_t other,
-                             bool first)
+/* Does guard G hold for the call, as the knobs have it? */
+static enum like guard_takes(const struct asked *a, const struct guard *g)
 {
+    struct whatif *w = a->w;
     enum like like;
 
-    if (dropped(w, class_code(w, made), g)) {
+    if (dropped(w, a->code, g)) {
         assume(w, ASSUMED_DROPPED);
         return LIKE_YES;
     }
-    like = guard_holds_weaker(w, made, g, other, first);
+    like = guard_holds_weaker(a, g);
     if (like != LIKE_GUESS_NO)
         return like;
-    if (is_steady(w, made, g, other)) {
+    if (is_steady(a, g)) {
         assume(w, ASSUMED_HIDDEN);
         return LIKE_YES;
     }
@@ -528,19 +580,19 @@ static bool is_torn(const struct whatif *w, uint32_t code, const struct guard *a
     return size_is_symbol(w, code, a->source, d) && size_is_symbol(w, code, b->source, e);
 }
 
-/* Do A and B, guards of tensors, share a symbol that calls of class OTHER have two sizes for? */
-static bool are_torn(struct whatif *w, uint32_t code, const struct guard *a, const struct guard *b,
-                     uint32_t other, bool first)
+/* Do G and H, guards of tensors, share a symbol that the call has two sizes for? */
+static bool are_torn(const struct asked *a, const struct guard *g, const struct guard *h)
 {
-    struct value x = value_of(w, other, first, a->source);
-    struct value y = value_of(w, other, first, b->source);
-    int ranks[] = {a->want.sizes.rank, b->want.sizes.rank};
+    struct value x = asked_value(a, g->source);
+    struct value y = asked_value(a, h->source);
+    int g_rank = g->want.sizes.rank;
+    int h_rank = h->want.sizes.rank;
 
-    if (x.sizes.rank != ranks[0] || y.sizes.rank != ranks[1])
+    if (x.sizes.rank != g_rank || y.sizes.rank != h_rank)
         return false;
-    for (int d = 0; d < ranks[0]; d++)
-        for (int e = 0; e < ranks[1]; e++)
-            if (is_torn(w, code, a, d, b, e, &x, &y))
+    for (int d = 0; d < g_rank; d++)
+        for (int e = 0; e < h_rank; e++)
+            if (is_torn(a->w, a->code, g, d, h, e, &x, &y))
                 return true;
     return false;
 }
@@ -548,30 +600,30 @@ static bool are_torn(struct whatif *w, uint32_t code, const struct guard *a, con
 /* Under dynamic=True sizes that were equal in the call that MADE was compiled for are one symbol:
  * they must be equal in others, too; but sizes that torch has seen to vary by then have a symbol
  * each. */
-static enum like ducks_fit(struct whatif *w, uint32_t made, const struct guards *guards,
-                           uint32_t other, bool first)
+static enum like ducks_fit(const struct asked *a, const struct guards *guards)
 {
-    for (size_t i = 0; i < guards->count; i++) {
-        const struct guard *a = &guards->at[i];
-        if (a->about != ABOUT_TENSOR)
+    const struct guard *end = guards->at + guards->count;
+
+    list_each(g, guards) {
+        if (g->about != ABOUT_TENSOR)
             continue;
-        for (size_t k = i; k < guards->count; k++) {
-            const struct guard *b = &guards->at[k];
-            if (b->about == ABOUT_TENSOR && are_torn(w, class_code(w, made), a, b, other, first))
-                return is_oldest(w, made) ? LIKE_NO : LIKE_GUESS_NO;
+        for (const struct guard *h = g; h < end; h++) {
+            bool tensor = h->about == ABOUT_TENSOR;
+            if (tensor && are_torn(a, g, h))
+                return is_oldest(a->w, a->made) ? LIKE_NO : LIKE_GUESS_NO;
         }
     }
     return LIKE_YES;
 }
 
-/* G did not hold for a call of class OTHER: do the knobs change that? */
-static enum like failed_takes(struct whatif *w, uint32_t made, const struct guard *g,
-                              uint32_t other, bool first)
+/* G did not hold for the call: do the knobs change that? */
+static enum like failed_takes(const struct asked *a, const struct guard *g)
 {
-    uint32_t code = class_code(w, made);
-    bool dynamic = is_of_value(g) && made_dynamic(w, code, g->source, ANY);
+    bool dynamic = is_of_value(g) && made_dynamic(a->w, a->code, g->source, ANY);
 
-    return dynamic || dropped(w, code, g) ? guard_takes(w, made, g, other, first) : LIKE_NO;
+    if (!dynamic && !dropped(a->w, a->code, g))
+        return LIKE_NO;
+    return guard_takes(a, g);
 }
 
 /* Is G certainly re-evaluated after a miss? The evaluator does that for guards that run no code of
@@ -582,13 +634,14 @@ static bool is_asked_again(const struct guard *g)
         "TYPE_MATCH",    "ID_MATCH",      "NONE_MATCH",     "NOT_NONE",
         "TRUE_MATCH",    "FALSE_MATCH",   "LIST_LENGTH",    "TUPLE_LENGTH",
         "DICT_LENGTH",   "DICT_CONTAINS", "FUNCTION_MATCH", "DICT_NOT_CONTAINS",
-        "CLOSURE_MATCH", "BUILTIN_MATCH", "MODULE_MATCH",   "WEAKREF_ALIVE"};
+        "CLOSURE_MATCH", "BUILTIN_MATCH", "MODULE_MATCH",   "WEAKREF_ALIVE",
+    };
 
     if (!is_variable(g->source))
         return false;
     if (!strcmp(g->kind, "EQUALS_MATCH"))
         return g->want.literal;
-    for (size_t i = 0; i < sizeof quiet / sizeof *quiet; i++)
+    for (size_t i = 0; i < array_count(quiet); i++)
         if (!strcmp(g->kind, quiet[i]))
             return true;
     return false;
@@ -603,43 +656,46 @@ struct tried {
 enum { PASSED = 1, FAILED = 2 };
 
 /* The same as guard_takes() for a call that TRIED the entry. */
-static enum like tried_takes(struct whatif *w, uint32_t made, const struct guard *g, uint32_t other,
-                             bool first, const struct tried *tried)
+static enum like tried_takes(const struct asked *a, const struct guard *g,
+                             const struct tried *tried)
 {
     const int64_t *known = map_get(&tried->guards, g->id);
 
+    if (known && *known & FAILED)
+        return failed_takes(a, g);
     if (known)
-        return *known & FAILED ? failed_takes(w, made, g, other, first) : LIKE_YES;
+        return LIKE_YES;
     if (tried->all && is_asked_again(g))
         return LIKE_YES;
-    return guard_takes(w, made, g, other, first);
+    return guard_takes(a, g);
 }
 
-/* Do all guards of an entry made for class MADE hold for a call of class OTHER, which TRIED it, or
- * NULL? FIRST as in guard_holds(). */
-static enum like guards_take(struct whatif *w, uint32_t made, uint32_t other, bool first,
-                             const struct tried *tried)
+/* LIKE as a guess. */
+static enum like as_guess(enum like like)
 {
-    const struct guards *guards = guards_of(w, made);
+    return like >= LIKE_GUESS_YES ? LIKE_GUESS_YES : LIKE_GUESS_NO;
+}
+
+/* Do all guards of the entry hold for the call, which TRIED it, or NULL? */
+static enum like guards_take(const struct asked *a, const struct tried *tried)
+{
+    struct whatif *w = a->w;
+    const struct guards *guards = guards_of(w, a->made);
+    bool ducks = w->torch && w->knobs->dynamic_all;
     enum like like = LIKE_YES;
 
     if (guards->unlike)
-        return made == other ? LIKE_GUESS_YES : LIKE_GUESS_NO;
-    for (size_t i = 0; i < guards->count && like != LIKE_NO; i++) {
-        const struct guard *g = &guards->at[i];
-        enum like one;
-        if (tried)
-            one = tried_takes(w, made, g, other, first, tried);
-        else
-            one = guard_takes(w, made, g, other, first);
-        if (condition_moved(w, made, g, other, first))
-            one = one >= LIKE_GUESS_YES ? LIKE_GUESS_YES : LIKE_GUESS_NO;
+        return a->made == a->other ? LIKE_GUESS_YES : LIKE_GUESS_NO;
+    list_each(g, guards) {
+        enum like one = tried ? tried_takes(a, g, tried) : guard_takes(a, g);
+        if (condition_moved(a, g))
+            one = as_guess(one);
         like = least(like, one);
+        if (like == LIKE_NO)
+            return LIKE_NO;
     }
-    if (like == LIKE_NO)
-        return LIKE_NO;
-    if (w->torch && w->knobs->dynamic_all && knobs_meant(w, class_code(w, made)))
-        like = least(like, ducks_fit(w, made, guards, other, first));
+    if (ducks && knobs_meant(w, a->code))
+        like = least(like, ducks_fit(a, guards));
     if (like != LIKE_NO)
         assume(w, ASSUMED_SIGNATURE);
     return like;
@@ -656,24 +712,26 @@ static enum like own_check(const struct whatif *w, uint32_t made, uint32_t looku
 
     if (!is_recorded(w, made))
         return LIKE_GUESS_NO;
-    for (uint32_t i = 0; i < k->check_count; i++)
-        if (checks[i].entry == made) {
-            *failed = checks[i].failed;
-            return checks[i].result == CHECK_PASS ? LIKE_YES : LIKE_NO;
-        }
+    for (uint32_t i = 0; i < k->check_count; i++) {
+        if (checks[i].entry != made)
+            continue;
+        *failed = checks[i].failed;
+        return checks[i].result == CHECK_PASS ? LIKE_YES : LIKE_NO;
+    }
     return LIKE_GUESS_NO;
 }
 
-/* The same as guards_take() for LOOKUP, a call of class OTHER, which tried the entry. */
-static enum like rest_takes(struct whatif *w, uint32_t made, uint32_t other, uint32_t lookup,
-                            bool first)
+/* The same as guards_take() for LOOKUP, the call, which tried the entry. */
+static enum like rest_takes(const struct asked *a, uint32_t lookup)
 {
-    int64_t founded = first && is_recorded(w, other) ? entry_at(w, other)->id : 0;
+    struct whatif *w = a->w;
+    bool founded = a->first && is_recorded(w, a->other);
+    int64_t founded_id = founded ? entry_at(w, a->other)->id : 0;
     struct tried tried = {.all = false};
     enum like like = LIKE_GUESS_NO;
 
     db_rows(row, w->db, schema_statement("whatif/tried"), lookup_at(w, lookup)->id,
-            entry_at(w, made)->id, founded)
+            entry_at(w, a->made)->id, founded_id)
     {
         int64_t *result = map_put(&tried.guards, query_integer(row, 0));
         *result |= query_integer(row, 1) ? PASSED : FAILED;
@@ -681,42 +739,50 @@ static enum like rest_takes(struct whatif *w, uint32_t made, uint32_t other, uin
             tried.all = true;
     }
     if (tried.guards.count)
-        like = guards_take(w, made, other, first, &tried);
+        like = guards_take(a, &tried);
     map_free(&tried.guards);
     return like;
 }
 
-/* guards_take() of a call of class OTHER, remembered. */
-static enum like class_takes(struct whatif *w, uint32_t made, uint32_t other, bool first)
+/* guards_take() of a call, remembered by its class. */
+static enum like class_takes(const struct asked *a)
 {
-    int shift = first ? KNOWN_SHIFT + 2 : KNOWN_SHIFT;
-    int known = first ? KNOWN_FIRST : KNOWN;
-    int64_t bits = *pair_at(w, made, other);
+    int shift = a->first ? KNOWN_SHIFT + 2 : KNOWN_SHIFT;
+    int known = a->first ? KNOWN_FIRST : KNOWN;
+    int64_t bits = *pair_at(a->w, a->made, a->other);
 
     if (!(bits & known)) {
-        bits |= known | (int64_t)guards_take(w, made, other, first, NULL) << shift;
-        *pair_at(w, made, other) |= bits;
+        enum like like = guards_take(a, NULL);
+        bits |= known | (int64_t)like << shift;
+        *pair_at(a->w, a->made, a->other) |= bits;
     }
     return (enum like)(bits >> shift & 3);
 }
 
-/* Do the knobs leave guard G, which a call of class OTHER failed, as it was? */
-static bool still_fails(struct whatif *w, uint32_t made, const struct guard *g, uint32_t other,
-                        bool first)
+/* Do the knobs leave guard G, which the call failed, as it was? */
+static bool still_fails(const struct asked *a, const struct guard *g)
 {
-    return failed_takes(w, made, g, other, first) == LIKE_NO &&
-           !condition_moved(w, made, g, other, first);
+    return failed_takes(a, g) == LIKE_NO && !condition_moved(a, g);
 }
 
-static enum like fits(struct whatif *w, uint32_t made, uint32_t lookup)
+/* like_fits(), where all guards of the last entry that LOOKUP tried were checked. */
+static enum like entry_fits(struct whatif *w, uint32_t made, uint32_t lookup)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
     uint32_t other = w->class_of[lookup];
-    bool first = !is_recorded(w, other) || w->classes.at[other].founder == lookup;
+    bool first = !is_recorded(w, other) || class_at(w, other)->founder == lookup;
+    struct asked asked = {
+        .w = w,
+        .made = made,
+        .other = other,
+        .code = class_code(w, made),
+        .first = first,
+    };
     const struct guard *g = NULL;
     enum like like, own;
     int64_t failed = 0;
     int64_t bits;
+    bool unseen;
 
     if (made == other && is_recorded(w, other))
         return LIKE_YES;
@@ -726,21 +792,24 @@ static enum like fits(struct whatif *w, uint32_t made, uint32_t lookup)
     if (bits & SEEN_MISMATCH)
         return LIKE_NO;
     own = own_check(w, made, lookup, &failed);
-    if (own == LIKE_GUESS_NO && k->observed && first && bits & FIRST_FAIL)
+    unseen = k->observed && first && bits & FIRST_FAIL;
+    if (unseen && own == LIKE_GUESS_NO)
         own = LIKE_NO; /* seen from outside, and nothing fitted */
     if (own == LIKE_YES)
         return LIKE_YES;
     if (own == LIKE_NO) {
-        if (!w->weaker || !knobs_meant(w, class_code(w, made)))
+        if (!w->weaker || !knobs_meant(w, asked.code))
             return LIKE_NO;
         g = failed ? guard_of(w, made, failed) : NULL;
-        if (g && still_fails(w, made, g, other, first))
+        if (g && still_fails(&asked, g))
             return LIKE_NO;
     }
-    like = class_takes(w, made, other, first);
+    like = class_takes(&asked);
     if (like == LIKE_GUESS_NO && g)
-        like = rest_takes(w, made, other, lookup, first);
-    return like == LIKE_GUESS_NO && made == other ? LIKE_GUESS_YES : like;
+        like = rest_takes(&asked, lookup);
+    if (like == LIKE_GUESS_NO && made == other)
+        return LIKE_GUESS_YES;
+    return like;
 }
 
 /* Did only a part of the guards run in LOOKUP's last check? */
@@ -754,12 +823,11 @@ static bool was_checked_in_part(const struct whatif *w, const struct replay_look
 enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
-    enum like like = fits(w, made, lookup);
+    enum like like = entry_fits(w, made, lookup);
 
     if (k->entry == made || !was_checked_in_part(w, k))
         return like;
-    /* its inputs may be others than its entry's */
-    return like >= LIKE_GUESS_YES ? LIKE_GUESS_YES : LIKE_GUESS_NO;
+    return as_guess(like); /* its inputs may be others than its entry's */
 }
 
 static bool is_of_type(const struct guard *g)
@@ -778,23 +846,33 @@ static bool names_object(const struct guard *g, const struct guard *of)
     return is_of_type(g) && (!of || of->about == g->about);
 }
 
+/* Does G name the object that OF, or NULL, names? */
+static bool names_same_object(const struct guard *g, const struct guard *of)
+{
+    if (!of || is_of_type(g))
+        return false;
+    return !strcmp(g->source, of->source);
+}
+
 enum like like_dies(struct whatif *w, uint32_t entry)
 {
-    const struct guards *guards = w->drops.count ? guards_of(w, entry) : NULL;
+    const struct guards *guards;
     const int64_t *killer = map_get(&w->killers, entry_at(w, entry)->id);
     const struct guard *of = killer ? guard_of(w, entry, *killer) : NULL;
     bool gone = false;
     bool stays = false;
 
-    for (size_t i = 0; guards && i < guards->count; i++) {
-        const struct guard *g = &guards->at[i];
+    if (!w->drops.count)
+        return LIKE_YES;
+    guards = guards_of(w, entry);
+    list_each(g, guards) {
         bool names = names_object(g, of);
         if (dropped(w, class_code(w, entry), g)) {
             gone = gone || (of ? g == of : names);
             continue;
         }
-        if (names && of && !is_of_type(g) && !strcmp(g->source, of->source))
-            return LIKE_YES; /* the same object */
+        if (names && names_same_object(g, of))
+            return LIKE_YES;
         stays = stays || names;
     }
     if (!gone)

@@ -257,6 +257,16 @@ static inline const struct replay_lookup *lookup_at(const struct whatif *w, uint
     return &w->r->lookups.at[lookup];
 }
 
+static inline const struct replay_cache *cache_at(const struct whatif *w, uint32_t cache)
+{
+    return &w->r->caches.at[cache];
+}
+
+static inline struct like_class *class_at(const struct whatif *w, uint32_t class_)
+{
+    return &w->classes.at[class_];
+}
+
 /* Is CLASS_ that of a recorded entry? Then it is the entry's index, too. */
 static inline bool is_recorded(const struct whatif *w, uint32_t class_)
 {
@@ -266,7 +276,7 @@ static inline bool is_recorded(const struct whatif *w, uint32_t class_)
 /* The code object of CLASS_, by index. */
 static inline uint32_t class_code(const struct whatif *w, uint32_t class_)
 {
-    return w->classes.at[class_].code;
+    return class_at(w, class_)->code;
 }
 
 /* The answer depends on ASSUMPTION: it becomes a note. */

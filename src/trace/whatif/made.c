@@ -33,13 +33,13 @@ static bool signatures_alike(const struct signature *a, const struct signature *
  * CLASS_ have, or REPLAY_NONE; if there is one, of those that stand for CLASS_. */
 static uint32_t most_alike(struct whatif *w, uint32_t class_, bool typed)
 {
-    const struct signature *mine = signature_of(w, w->classes.at[class_].signature);
+    const struct signature *mine = signature_of(w, class_at(w, class_)->signature);
     uint32_t newest = REPLAY_NONE;
 
     if (!mine)
         return REPLAY_NONE;
     for (uint32_t i = (uint32_t)w->r->entries.count; i--;) {
-        const struct like_class *entry = &w->classes.at[i];
+        const struct like_class *entry = class_at(w, i);
         if (entry->code != class_code(w, class_))
             continue;
         if (!signatures_alike(mine, signature_of(w, entry->signature), typed))
@@ -147,17 +147,23 @@ static bool make_condition(struct whatif *w, uint32_t class_, const struct guard
     const struct value *v = &made->want;
     bool number = w->torch && g->about == ABOUT_NUMBER;
 
-    if (number && v->low == v->high && v->low <= 1) { /* torch compiles it apart */
+    bool known = v->low == v->high;
+    uint32_t code = class_code(w, class_);
+
+    if (number && known && v->low <= 1) { /* torch compiles it apart */
         made->loose = false;
         return true;
     }
-    for (struct look at = {0}; guard_next(w, class_code(w, class_), g->source, &at);)
-        if (at.g->about == g->about && guard_holds(w, at.g, class_, true) == LIKE_YES) {
-            *made = *at.g;
-            made->loose = !stands;
-            return true;
-        }
     made->loose = !stands;
+    for (struct look at = {0}; guard_next(w, code, g->source, &at);) {
+        if (at.g->about != g->about)
+            continue;
+        if (guard_holds(w, at.g, class_, true) != LIKE_YES)
+            continue;
+        *made = *at.g;
+        made->loose = !stands;
+        return true;
+    }
     return false;
 }
 
@@ -204,8 +210,11 @@ static bool types_settled(struct whatif *w, uint32_t code, const char *source)
     uint32_t last = REPLAY_NONE;
     int64_t missing = 0;
 
-    for (uint32_t i = 0; is_recorded(w, i); i++)
-        missing += entry_at(w, i)->code == code;
+    for (uint32_t i = 0; is_recorded(w, i); i++) {
+        bool of_code = entry_at(w, i)->code == code;
+        if (of_code)
+            missing++;
+    }
     for (struct look at = {0}; guard_next(w, code, source, &at);) {
         bool typed = at.g->want.type || at.g->about == ABOUT_TENSOR;
         if (at.entry == last || !typed)
@@ -220,10 +229,12 @@ static bool types_settled(struct whatif *w, uint32_t code, const char *source)
  * entry with G and guards at least their types. */
 static struct guard guard_guessed(struct whatif *w, uint32_t class_, const struct guard *g)
 {
-    struct guard made = {.id = -g->id,
-                         .kind = strstr(g->kind, "LAMBDA") ? "LAMBDA" : "",
-                         .source = g->source,
-                         .about = ABOUT_UNKNOWN};
+    struct guard made = {
+        .id = -g->id,
+        .kind = strstr(g->kind, "LAMBDA") ? "LAMBDA" : "",
+        .source = g->source,
+        .about = ABOUT_UNKNOWN,
+    };
 
     made.want = value_of(w, class_, true, g->source);
     made.want.type = value_type(w, &made.want);
@@ -245,9 +256,11 @@ void guards_make(struct whatif *w, uint32_t class_, struct guards *g)
     if (g->unlike)
         return;
     like = guards_of(w, model);
-    for (size_t i = 0; i < like->count; i++) {
-        const struct guard *one = &like->at[i];
+    list_each(one, like) {
         struct guard *made = list_add(g);
-        *made = typed ? guard_made(w, class_, one, stands) : guard_guessed(w, class_, one);
+        if (typed)
+            *made = guard_made(w, class_, one, stands);
+        else
+            *made = guard_guessed(w, class_, one);
     }
 }

@@ -69,8 +69,7 @@ static void dynamic_words(FILE *out, const struct whatif_knobs *knobs)
 {
     if (knobs->dynamic_all)
         word(out, say_print("dynamic=True"));
-    for (size_t i = 0; i < knobs->dynamic.count; i++) {
-        const struct whatif_dimension *d = &knobs->dynamic.at[i];
+    list_each(d, &knobs->dynamic) {
         if (d->dimension < 0)
             word(out, say_print("maybe_mark_dynamic=%s", d->source));
         else

@@ -65,7 +65,7 @@ static void print_predicted(struct page_text *page, const struct whatif_function
         {"eager", &f->eager},
     };
     /* clang-format on */
-    enum { COLUMNS = sizeof columns / sizeof *columns };
+    enum { COLUMNS = array_count(columns) };
     char texts[COLUMNS][WHATIF_RANGE_TEXT]; /* used until the row is printed */
 
     for (int i = 0; i < COLUMNS; i++)
@@ -123,8 +123,7 @@ static void print_functions(struct answer_page *page)
 {
     const struct whatif_result *r = &page->answer->result;
 
-    for (size_t i = 0; i < r->functions.count; i++) {
-        const struct whatif_function *f = &r->functions.at[i];
+    list_each(f, &r->functions) {
         if (!is_listed(page->answer, f)) {
             page->unchanged++;
             continue;
