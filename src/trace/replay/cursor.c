@@ -358,9 +358,9 @@ static bool *filter_marks(struct cursor *c, const char *kind, char *text, int *f
     struct query *query;
     size_t i = 0;
 
-    while (i < sizeof filters / sizeof *filters && strcmp(kind, filters[i].kind))
+    while (i < array_count(filters) && strcmp(kind, filters[i].kind))
         i++;
-    if (i == sizeof filters / sizeof *filters) {
+    if (i == array_count(filters)) {
         wrong(kind, "no such filter: function, file, thread, process, outcome, where; or off");
         return NULL;
     }
@@ -448,7 +448,7 @@ bool cursor_stop_add(struct cursor *c, const char *text)
             entry = true;
         else if (!subject && strcmp(word, "when"))
             subject = word;
-        for (size_t i = 0; subject && word != subject && i < sizeof verbs / sizeof *verbs; i++)
+        for (size_t i = 0; subject && word != subject && i < array_count(verbs); i++)
             if (!strcmp(word, verbs[i].verb))
                 stop.when = verbs[i].when;
     }

@@ -25,36 +25,47 @@ enum {
         list_add(list);                             \
     })
 
+static bool is_null(unsigned nulls, int column)
+{
+    return nulls & 1u << column;
+}
+
 /* Times of a hostile trace must not overflow when they are added and compared. */
 static int64_t time_of(int64_t ns)
 {
+    int64_t most = REPLAY_NEVER / 4;
+
     if (ns < 0)
         return 0;
-    return ns > REPLAY_NEVER / 4 ? REPLAY_NEVER / 4 : ns;
+    return ns > most ? most : ns;
 }
 
 /* Column AT, a time, or never where it is NULL. */
 static int64_t time_if(const int64_t *v, unsigned nulls, int at)
 {
-    return nulls >> at & 1 ? REPLAY_NEVER : time_of(v[at]);
+    return is_null(nulls, at) ? REPLAY_NEVER : time_of(v[at]);
 }
 
 static bool process_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct replay *r = context;
-    struct replay_process p = {.id = v[0],
-                               .start_ns = time_of(v[1]),
-                               .parent = nulls & 1 << 2 ? REPLAY_NONE
-                                                        : replay_index(&r->process_ids, v[2]),
-                               .torch = v[3],
-                               .lost_ns = time_if(v, nulls, 4),
-                               .first_fork_ns = REPLAY_NEVER};
-    struct replay_process *parent = p.parent == REPLAY_NONE ? NULL : &r->processes.at[p.parent];
+    bool has_parent = !is_null(nulls, 2);
+    struct replay_process p = {
+        .id = v[0],
+        .start_ns = time_of(v[1]),
+        .parent = has_parent ? replay_index(&r->process_ids, v[2]) : REPLAY_NONE,
+        .torch = v[3],
+        .lost_ns = time_if(v, nulls, 4),
+        .first_fork_ns = REPLAY_NEVER,
+    };
 
-    if (parent && p.start_ns < parent->first_fork_ns)
-        parent->first_fork_ns = p.start_ns;
-    if (parent && p.start_ns > parent->last_fork_ns)
-        parent->last_fork_ns = p.start_ns;
+    if (p.parent != REPLAY_NONE) {
+        struct replay_process *parent = &r->processes.at[p.parent];
+        if (p.start_ns < parent->first_fork_ns)
+            parent->first_fork_ns = p.start_ns;
+        if (p.start_ns > parent->last_fork_ns)
+            parent->last_fork_ns = p.start_ns;
+    }
     *ADD(&r->processes, &r->process_ids, v[0]) = p;
     return true;
 }
@@ -62,9 +73,10 @@ static bool process_row(void *context, const int64_t *v, unsigned nulls)
 static bool thread_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct replay *r = context;
+    struct replay_thread *thread = ADD(&r->threads, &r->thread_ids, v[0]);
 
-    *ADD(&r->threads, &r->thread_ids, v[0]) =
-        (struct replay_thread){v[0], replay_index(&r->process_ids, v[1])};
+    thread->id = v[0];
+    thread->process = replay_index(&r->process_ids, v[1]);
     return true;
 }
 
@@ -72,35 +84,46 @@ static bool thread_row(void *context, const int64_t *v, unsigned nulls)
 static uint32_t code_index(struct replay *r, int64_t code_id)
 {
     uint32_t at = replay_index(&r->code_ids, code_id);
+    struct replay_code *code;
 
     if (at != REPLAY_NONE)
         return at;
-    *ADD(&r->codes, &r->code_ids, code_id) = (struct replay_code){code_id, REPLAY_NEVER};
+    code = ADD(&r->codes, &r->code_ids, code_id);
+    code->id = code_id;
+    code->marked_ns = REPLAY_NEVER;
     return (uint32_t)(r->codes.count - 1);
 }
 
 static bool entry_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct replay *r = context;
+    struct replay_entry *e = ADD(&r->entries, &r->entry_ids, v[0]);
 
-    *ADD(&r->entries, &r->entry_ids, v[0]) = (struct replay_entry){.id = v[0],
-                                                                   .code = code_index(r, v[1]),
-                                                                   .born_ns = time_of(v[2]),
-                                                                   .died_ns = time_if(v, nulls, 3),
-                                                                   .region = v[4],
-                                                                   .compile_id = v[5],
-                                                                   .process = REPLAY_NONE,
-                                                                   .pinned = v[6],
-                                                                   .reset = v[7],
-                                                                   .guards = v[8]};
+    *e = (struct replay_entry){
+        .id = v[0],
+        .code = code_index(r, v[1]),
+        .born_ns = time_of(v[2]),
+        .died_ns = time_if(v, nulls, 3),
+        .region = v[4],
+        .compile_id = v[5],
+        .process = REPLAY_NONE,
+        .pinned = v[6],
+        .reset = v[7],
+        .guards = v[8],
+    };
     return true;
 }
 
 /* ENTRY, which may be REPLAY_NONE, was made in PROCESS, unless another one is known. */
 static void made_in(struct replay *r, uint32_t entry, uint32_t process)
 {
-    if (entry != REPLAY_NONE && r->entries.at[entry].process == REPLAY_NONE)
-        r->entries.at[entry].process = process;
+    struct replay_entry *e;
+
+    if (entry == REPLAY_NONE)
+        return;
+    e = &r->entries.at[entry];
+    if (e->process == REPLAY_NONE)
+        e->process = process;
 }
 
 static uint32_t process_of(const struct replay *r, uint32_t thread)
@@ -113,13 +136,15 @@ static bool compile_row(void *context, const int64_t *v, unsigned nulls)
     struct replay *r = context;
     struct replay_compile *c = ADD(&r->compiles, &r->compile_ids, v[0]);
 
-    *c = (struct replay_compile){.id = v[0],
-                                 .start_ns = time_of(v[1]),
-                                 .code = code_index(r, v[2]),
-                                 .thread = replay_index(&r->thread_ids, v[3]),
-                                 .entry = replay_index(&r->entry_ids, v[4]),
-                                 .end_ns = time_of(v[5]),
-                                 .recompile = v[6]};
+    *c = (struct replay_compile){
+        .id = v[0],
+        .start_ns = time_of(v[1]),
+        .code = code_index(r, v[2]),
+        .thread = replay_index(&r->thread_ids, v[3]),
+        .entry = replay_index(&r->entry_ids, v[4]),
+        .end_ns = time_of(v[5]),
+        .recompile = v[6],
+    };
     made_in(r, c->entry, process_of(r, c->thread));
     return true;
 }
@@ -127,8 +152,10 @@ static bool compile_row(void *context, const int64_t *v, unsigned nulls)
 static bool break_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct replay *r = context;
+    struct replay_break *b = list_add(&r->breaks);
 
-    *list_add(&r->breaks) = (struct replay_break){v[0], replay_index(&r->compile_ids, v[1])};
+    b->id = v[0];
+    b->compile = replay_index(&r->compile_ids, v[1]);
     return true;
 }
 
@@ -137,11 +164,14 @@ static uint32_t cache_index(struct replay *r, uint32_t code, uint32_t process)
 {
     int64_t key = replay_cache_key(code, process);
     uint32_t at = replay_index(&r->cache_ids, key);
+    struct replay_cache *cache;
 
     if (at != REPLAY_NONE)
         return at;
-    *ADD(&r->caches, &r->cache_ids, key) =
-        (struct replay_cache){.code = code, .process = process, .parent = REPLAY_NONE};
+    cache = ADD(&r->caches, &r->cache_ids, key);
+    cache->code = code;
+    cache->process = process;
+    cache->parent = REPLAY_NONE;
     return (uint32_t)(r->caches.count - 1);
 }
 
@@ -196,8 +226,11 @@ static bool lookup_row(void *context, const int64_t *values, unsigned nulls)
 
 static void lookups_read(struct replay *r)
 {
-    struct lookups reading = {r, progress_begin("reading lookups"),
-                              db_integer(r->db, 0, "SELECT MAX(lookup_id) FROM lookup")};
+    struct lookups reading = {
+        .r = r,
+        .progress = progress_begin("reading lookups"),
+        .rows = db_integer(r->db, 0, "SELECT MAX(lookup_id) FROM lookup"),
+    };
 
     scan_rows(r->db, TABLE_lookup, lookup_row, &reading);
     progress_end(&reading.progress);
@@ -206,10 +239,15 @@ static void lookups_read(struct replay *r)
 static bool mark_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct replay *r = context;
-    uint32_t code = replay_index(&r->code_ids, v[0]);
+    uint32_t index = replay_index(&r->code_ids, v[0]);
+    int64_t marked_ns = time_of(v[1]);
+    struct replay_code *code;
 
-    if (code != REPLAY_NONE && time_of(v[1]) < r->codes.at[code].marked_ns)
-        r->codes.at[code].marked_ns = time_of(v[1]);
+    if (index == REPLAY_NONE)
+        return true;
+    code = &r->codes.at[index];
+    if (marked_ns < code->marked_ns)
+        code->marked_ns = marked_ns;
     return true;
 }
 
@@ -238,11 +276,6 @@ static bool guard_row(void *context, const int64_t *v, unsigned nulls)
 /* The columns of a check. */
 enum { C_LOOKUP, C_ENTRY, C_RESULT, C_FAILED, C_POSITION, C_GUARDS, C_NS };
 
-static bool is_null(unsigned nulls, int column)
-{
-    return nulls & 1u << column;
-}
-
 /* Is the guard that failed in row V none of ENTRY's, or did none fail? */
 static bool is_failed_wrong(const struct check_reader *c, const int64_t *v, uint32_t entry)
 {
@@ -256,19 +289,30 @@ static void check_time(struct replay_times *times, int64_t result, int64_t ns)
     times->count[result]++;
 }
 
+/* The lookup of the check before, or NULL. */
+static const int64_t *lookup_before(const struct check_reader *c)
+{
+    size_t count = c->lookups.count;
+
+    return count ? &c->lookups.at[count - 1] : NULL;
+}
+
 static bool check_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct check_reader *c = context;
     uint32_t entry = replay_index(&c->r->entry_ids, v[C_ENTRY]);
     bool known = entry != REPLAY_NONE;
     bool failed = !is_null(nulls, C_FAILED);
-    int64_t *before = c->lookups.count ? &c->lookups.at[c->lookups.count - 1] : NULL;
+    bool passed = v[C_RESULT] == CHECK_PASS;
+    const int64_t *before = lookup_before(c);
     int64_t guards = known ? c->r->entries.at[entry].guards : -1;
-    bool none_ran = guards > 0 && !v[C_GUARDS] && !is_null(nulls, C_GUARDS);
+    bool none_ran = !v[C_GUARDS] && !is_null(nulls, C_GUARDS);
     bool is_timed = known && !is_null(nulls, C_NS);
-    struct replay_check check = {.entry = known ? entry : REPLAY_CHECK_NONE,
-                                 .result = (unsigned)v[C_RESULT] & 7,
-                                 .failed = v[C_FAILED]};
+    struct replay_check check = {
+        .entry = known ? entry : REPLAY_CHECK_NONE,
+        .result = (unsigned)v[C_RESULT] & 7,
+        .failed = v[C_FAILED],
+    };
 
     if (before && *before > v[C_LOOKUP]) {
         c->unsorted = true;
@@ -281,8 +325,10 @@ static bool check_row(void *context, const int64_t *v, unsigned nulls)
         check.bad_guard = true;
     check.misplaced = v[C_POSITION] != c->position || is_null(nulls, C_POSITION);
     c->position++;
-    if (v[C_RESULT] == CHECK_PASS && none_ran)
-        check.failed = REPLAY_IN_PART;
+    if (passed && none_ran) {
+        if (guards > 0)
+            check.failed = REPLAY_IN_PART;
+    }
     *list_add(&c->checks) = check;
     *list_add(&c->lookups) = v[C_LOOKUP];
     if (is_timed && v[C_RESULT] <= CHECK_PASS)
@@ -290,28 +336,29 @@ static bool check_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* Checks and lookups are both in the order of lookup ids. */
+/* Give each lookup its checks: both are in the order of lookup ids. */
 static void checks_join(struct check_reader *c, struct replay *r)
 {
-    size_t at = 0;
+    struct replay_lookup *l = r->lookups.at;
+    const struct replay_lookup *end = l + r->lookups.count;
     size_t kept = 0;
 
     for (size_t i = 0; i < c->checks.count; i++) {
-        struct replay_lookup *l;
-        while (at < r->lookups.count && r->lookups.at[at].id < c->lookups.at[i])
-            at++;
-        if (at == r->lookups.count || r->lookups.at[at].id != c->lookups.at[i]) {
+        int64_t id = c->lookups.at[i];
+        while (l < end && l->id < id)
+            l++;
+        if (l == end || l->id != id) {
             r->orphans++;
             continue;
         }
-        l = &r->lookups.at[at];
         if (!l->check_count)
             l->checks = (uint32_t)kept;
         if (l->check_count < UINT16_MAX)
             l->check_count++;
         else
             c->checks.at[kept - 1].misplaced = true;
-        c->checks.at[kept++] = c->checks.at[i];
+        c->checks.at[kept] = c->checks.at[i];
+        kept++;
     }
     c->checks.count = kept;
 }
@@ -327,7 +374,8 @@ static void checks_read(struct replay *r)
     db_each(r->db, schema_statement("replay/guards"), guard_row, c);
     db_each(r->db, schema_statement("replay/checks"), check_row, c);
     if (c->unsorted) {
-        c->checks.count = c->lookups.count = 0;
+        c->checks.count = 0;
+        c->lookups.count = 0;
         memset(c->times, 0, times);
         db_each(r->db, schema_statement("replay/checks-sorted"), check_row, c);
     }
@@ -343,54 +391,72 @@ static void checks_read(struct replay *r)
 static int by_death(const void *a, const void *b, void *context)
 {
     const struct replay_entry *entries = context;
+    const uint32_t *x = a;
+    const uint32_t *y = b;
+    int order = list_order(entries[*x].died_ns, entries[*y].died_ns);
 
-    return list_order(entries[*(const uint32_t *)a].died_ns, entries[*(const uint32_t *)b].died_ns)
-               ?: replay_by_birth(a, b, context);
+    return order ? order : replay_by_birth(a, b, context);
 }
 
 static void sort_lookups(struct replay *r)
 {
+    const struct replay_lookup *lookups = r->lookups.at;
+    size_t count = r->lookups.count;
     bool sorted = true;
 
-    r->order = malloc((r->lookups.count + 1) * sizeof *r->order);
-    for (size_t i = 0; i < r->lookups.count; i++) {
+    r->order = malloc((count + 1) * sizeof *r->order);
+    for (size_t i = 0; i < count; i++) {
         r->order[i] = (uint32_t)i;
-        sorted = sorted && (!i || r->lookups.at[i - 1].start_ns <= r->lookups.at[i].start_ns);
+        if (i && lookups[i - 1].start_ns > lookups[i].start_ns)
+            sorted = false;
     }
     if (!sorted)
-        qsort_r(r->order, r->lookups.count, sizeof *r->order, replay_by_time, r->lookups.at);
+        qsort_r(r->order, count, sizeof *r->order, replay_by_time, r->lookups.at);
 }
 
 /* Does PROCESS have what was born in MAKER at BORN_NS, itself or through a fork? */
 static bool inherits(const struct replay *r, uint32_t process, uint32_t maker, int64_t born_ns)
 {
-    for (int generation = 0; process != REPLAY_NONE && generation < FORKS_MAX; generation++) {
+    for (int generation = 0; generation < FORKS_MAX; generation++) {
+        const struct replay_process *p;
+        if (process == REPLAY_NONE)
+            break;
         if (process == maker)
             return true;
-        if (born_ns >= r->processes.at[process].start_ns)
+        p = &r->processes.at[process];
+        if (born_ns >= p->start_ns)
             return false;
-        process = r->processes.at[process].parent;
+        process = p->parent;
     }
     return process == maker; /* an unknown one */
+}
+
+/* Does PROCESS hand on E by a fork? */
+static bool is_handed_on(const struct replay_process *process, const struct replay_entry *e)
+{
+    if (e->born_ns >= process->last_fork_ns)
+        return false;
+    return e->died_ns >= process->first_fork_ns;
 }
 
 /* Which entries did forks hand on? A process that got one may end it without a lookup of its code.
  * */
 static void find_shared(struct replay *r)
 {
-    for (size_t i = 0; i < r->entries.count; i++) {
-        struct replay_entry *e = &r->entries.at[i];
-        const struct replay_process *maker =
-            e->process == REPLAY_NONE ? NULL : &r->processes.at[e->process];
-        e->shared =
-            !maker || (e->born_ns < maker->last_fork_ns && e->died_ns >= maker->first_fork_ns);
+    list_each(e, &r->entries) {
+        if (e->process == REPLAY_NONE)
+            e->shared = true;
+        else
+            e->shared = is_handed_on(&r->processes.at[e->process], e);
     }
 }
 
 /* The cache that LOOKUP asked. */
 static struct replay_cache *cache_of(const struct replay *r, size_t lookup)
 {
-    return &r->caches.at[r->lookups.at[lookup].cache];
+    uint32_t cache = r->lookups.at[lookup].cache;
+
+    return &r->caches.at[cache];
 }
 
 /* Give each cache its lookups. */
@@ -401,8 +467,7 @@ static void fill_lookups(struct replay *r)
     r->cache_lookups = malloc((r->lookups.count + 1) * sizeof *r->cache_lookups);
     for (size_t i = 0; i < r->lookups.count; i++)
         cache_of(r, i)->count++;
-    for (size_t i = 0; i < r->caches.count; i++) {
-        struct replay_cache *cache = &r->caches.at[i];
+    list_each(cache, &r->caches) {
         cache->lookups = r->cache_lookups + at;
         at += cache->count;
         cache->count = 0;
@@ -420,14 +485,18 @@ static uint32_t parent_cache(const struct replay *r, const struct replay_cache *
 {
     uint32_t process = cache->process;
 
-    for (int generation = 0; process != REPLAY_NONE && generation < FORKS_MAX; generation++) {
-        uint32_t parent = r->processes.at[process].parent;
-        uint32_t found = REPLAY_NONE;
-        if (parent != REPLAY_NONE)
-            found = replay_index(&r->cache_ids, replay_cache_key(cache->code, parent));
+    for (int generation = 0; generation < FORKS_MAX; generation++) {
+        int64_t key;
+        uint32_t found;
+        if (process == REPLAY_NONE)
+            break;
+        process = r->processes.at[process].parent;
+        if (process == REPLAY_NONE)
+            break;
+        key = replay_cache_key(cache->code, process);
+        found = replay_index(&r->cache_ids, key);
         if (found != REPLAY_NONE)
             return found;
-        process = parent;
     }
     return REPLAY_NONE;
 }
@@ -442,13 +511,14 @@ static void add_entries(struct replay *r, struct replay_cache *cache, const uint
     size_t next = sorted_count(count, k, r->entries.at[by_code[k]].code < cache->code);
 
     for (; next < count; next++) {
-        const struct replay_entry *e = &r->entries.at[by_code[next]];
+        uint32_t entry = by_code[next];
+        const struct replay_entry *e = &r->entries.at[entry];
         if (e->code != cache->code)
             break;
-        if (inherits(r, cache->process, e->process, e->born_ns)) {
-            *list_add(all) = by_code[next];
-            cache->entry_count++;
-        }
+        if (!inherits(r, cache->process, e->process, e->born_ns))
+            continue;
+        *list_add(all) = entry;
+        cache->entry_count++;
     }
 }
 
@@ -463,8 +533,7 @@ static void fill_entries(struct replay *r)
     for (size_t i = 0; i < count; i++)
         by_code[i] = (uint32_t)i;
     qsort_r(by_code, count, sizeof *by_code, replay_by_birth, r->entries.at);
-    for (size_t i = 0; i < r->caches.count; i++) {
-        struct replay_cache *cache = &r->caches.at[i];
+    list_each(cache, &r->caches) {
         add_entries(r, cache, by_code, &all);
         cache->parent = parent_cache(r, cache);
     }
@@ -474,8 +543,7 @@ static void fill_entries(struct replay *r)
     if (!all.count)
         return;
     memcpy(r->cache_deaths, all.at, all.count * sizeof *all.at);
-    for (size_t i = 0; i < r->caches.count; i++) {
-        struct replay_cache *cache = &r->caches.at[i];
+    list_each(cache, &r->caches) {
         cache->entries = r->cache_entries + at;
         cache->deaths = r->cache_deaths + at;
         qsort_r(cache->deaths, cache->entry_count, sizeof *cache->deaths, by_death, r->entries.at);
@@ -498,21 +566,22 @@ static void add_events(const struct replay *r, enum replay_kind kind, size_t cou
 /* Fill the events with the lookups by time, and FEW others, which are sorted. */
 static void merge_events(struct replay *r, const event_list *few)
 {
+    const struct replay_event *other = few->at;
+    const struct replay_event *end = other + few->count;
     size_t lookups = 0;
-    size_t others = 0;
 
-    for (size_t i = 0; i < r->events.count; i++) {
-        const struct replay_event *other = NULL;
-        struct replay_event *event = &r->events.at[i];
-        if (others < few->count)
-            other = &few->at[others];
-        if (lookups < r->lookups.count) {
+    list_each(event, &r->events) {
+        bool is_other = lookups == r->lookups.count;
+        if (!is_other) {
             uint32_t lookup = r->order[lookups];
-            *event = (struct replay_event){r->lookups.at[lookup].start_ns, lookup, REPLAY_LOOKUP};
+            event->at_ns = r->lookups.at[lookup].start_ns;
+            event->index = lookup;
+            event->kind = REPLAY_LOOKUP;
+            is_other = other < end && replay_by_moment(other, event) < 0;
         }
-        if (lookups == r->lookups.count || (other && replay_by_moment(other, event) < 0)) {
+        if (is_other) {
             *event = *other;
-            others++;
+            other++;
         } else {
             lookups++;
         }
@@ -578,28 +647,26 @@ void replay_free(struct replay *r)
 {
     if (!r)
         return;
-    void *const owned[] = {r->order,
-                           r->cache_lookups,
-                           r->cache_entries,
-                           r->cache_deaths,
-                           r->times,
-                           r->lookups.at,
-                           r->checks.at,
-                           r->entries.at,
-                           r->codes.at,
-                           r->threads.at,
-                           r->processes.at,
-                           r->caches.at,
-                           r->compiles.at,
-                           r->breaks.at,
-                           r->events.at,
-                           r->entry_ids.slots,
-                           r->code_ids.slots,
-                           r->thread_ids.slots,
-                           r->process_ids.slots,
-                           r->cache_ids.slots,
-                           r->compile_ids.slots,
-                           r};
-    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
-        free(owned[i]);
+    list_free(&r->lookups);
+    list_free(&r->checks);
+    list_free(&r->entries);
+    list_free(&r->codes);
+    list_free(&r->threads);
+    list_free(&r->processes);
+    list_free(&r->caches);
+    list_free(&r->compiles);
+    list_free(&r->breaks);
+    list_free(&r->events);
+    map_free(&r->entry_ids);
+    map_free(&r->code_ids);
+    map_free(&r->thread_ids);
+    map_free(&r->process_ids);
+    map_free(&r->cache_ids);
+    map_free(&r->compile_ids);
+    free(r->order);
+    free(r->cache_lookups);
+    free(r->cache_entries);
+    free(r->cache_deaths);
+    free(r->times);
+    free(r);
 }

@@ -56,15 +56,21 @@ struct walk {
     int64_t region;
 };
 
-/* May the lookup have tried ENTRY or not, for all that the trace shows? */
-static bool optional(const struct walk *w, uint32_t entry)
+static const struct replay_entry *entry_of(const struct walk *w, uint32_t entry)
 {
-    const struct replay_entry *e = &w->r->entries.at[entry];
-    int64_t start = w->l->start_ns;
-    bool born = e->born_ns >= start && e->born_ns <= w->end;
-    bool died = e->died_ns <= w->end && (e->died_ns >= start || e->shared);
+    return &w->r->entries.at[entry];
+}
 
-    return born || died;
+/* May the lookup have tried ENTRY or not, for all that the trace shows? */
+static bool is_optional(const struct walk *w, uint32_t entry)
+{
+    const struct replay_entry *e = entry_of(w, entry);
+    int64_t start = w->l->start_ns;
+    bool may_have_died = e->died_ns >= start || e->shared;
+
+    if (e->born_ns >= start && e->born_ns <= w->end)
+        return true;
+    return may_have_died && e->died_ns <= w->end;
 }
 
 /* Why ENTRY, which the lookup tried or ran, is not among what it could see; NULL: it can be. */
@@ -74,14 +80,16 @@ static const char *fault_of_entry(const struct walk *w, uint32_t entry)
 
     if (entry == REPLAY_NONE || entry == REPLAY_CHECK_NONE)
         return no_entry;
-    e = &w->r->entries.at[entry];
+    e = entry_of(w, entry);
     if (e->code != w->cache->code)
         return other_code;
     if (e->born_ns > w->end)
         return "it tried or ran an entry that was not born yet";
     if (e->died_ns < w->l->start_ns && !e->shared)
         return "it tried or ran an entry that had died";
-    return replay_place(w->r, w->cache, entry) < w->cache->entry_count ? NULL : other_code;
+    if (replay_place(w->r, w->cache, entry) == w->cache->entry_count)
+        return other_code;
+    return NULL;
 }
 
 /* Did check I of the lookup end it? Guards that passed while their own entry died are no hit. */
@@ -93,7 +101,9 @@ static bool is_end(const struct walk *w, uint32_t i)
         return true;
     if (k->result != CHECK_PASS)
         return false;
-    return i + 1 == w->l->check_count || k->entry == REPLAY_CHECK_NONE || !optional(w, k->entry);
+    if (i + 1 == w->l->check_count || k->entry == REPLAY_CHECK_NONE)
+        return true;
+    return !is_optional(w, k->entry);
 }
 
 /* The place of the check that ended the lookup, else the number of checks. */
@@ -111,6 +121,7 @@ static const char *fault_of_check(struct walk *w, uint32_t i, struct replay_find
 {
     const struct replay_check *k = &w->checks[i];
     const char *fault = fault_of_entry(w, k->entry);
+    struct moved *moved;
     int64_t region;
 
     f->entry = k->entry == REPLAY_CHECK_NONE ? REPLAY_NONE : k->entry;
@@ -120,10 +131,11 @@ static const char *fault_of_check(struct walk *w, uint32_t i, struct replay_find
         return "a guard check's result is not one of the vocabulary";
     if (k->bad_guard)
         return "the guard that failed is not one of the entry's";
-    if (w->moved[k->entry].tried == w->index + 1)
+    moved = &w->moved[k->entry];
+    if (moved->tried == w->index + 1)
         return "it tried an entry twice";
-    w->moved[k->entry].tried = w->index + 1;
-    region = w->r->entries.at[k->entry].region;
+    moved->tried = w->index + 1;
+    region = entry_of(w, k->entry)->region;
     if (region < 0)
         return NULL;
     if (w->region >= 0 && region != w->region)
@@ -145,7 +157,8 @@ static const char *fault_of_checks(struct walk *w, struct replay_finding *f)
         const char *fault = fault_of_check(w, i, f);
         if (fault)
             return fault;
-        counted += w->checks[i].result != CHECK_BACKEND_MISMATCH;
+        if (w->checks[i].result != CHECK_BACKEND_MISMATCH)
+            counted++;
     }
     f->entry = REPLAY_NONE;
     if (!l->observed && counted != l->checked)
@@ -162,7 +175,7 @@ static const char *fault_of_named(struct walk *w)
 
     if (l->entry == REPLAY_NONE)
         return l->named ? no_entry : NULL;
-    e = &w->r->entries.at[l->entry];
+    e = entry_of(w, l->entry);
     if (l->outcome != OUTCOME_HIT && l->outcome != OUTCOME_COMPILED)
         return no_pass;
     fault = fault_of_entry(w, l->entry);
@@ -187,7 +200,7 @@ static const char *fault_of_end(const struct walk *w, const struct replay_check 
     if (l->outcome == OUTCOME_GUARD_ERROR && !l->observed)
         return "it ended in a guard's error, and no guard raised";
     if (l->outcome != OUTCOME_HIT) { /* passed */
-        bool maybe = optional(w, end->entry);
+        bool maybe = is_optional(w, end->entry);
         return maybe ? NULL : "an entry's guards passed, and it did not run that entry";
     }
     if (l->named && l->entry != end->entry)
@@ -224,8 +237,21 @@ static const char *fault_of_rows(struct walk *w, struct replay_finding *f)
 /* The first check from K on that is not optional. */
 static uint32_t next_certain(const struct walk *w, uint32_t k)
 {
-    while (k < w->l->check_count && optional(w, w->checks[k].entry))
-        k++;
+    for (; k < w->l->check_count; k++)
+        if (!is_optional(w, w->checks[k].entry))
+            break;
+    return k;
+}
+
+/* The first check from K on that tried ENTRY, or an entry that is not optional: an entry that came
+ * or went meanwhile may have had any place. */
+static uint32_t next_of_entry(const struct walk *w, uint32_t k, uint32_t entry)
+{
+    for (; k < w->l->check_count; k++) {
+        uint32_t tried = w->checks[k].entry;
+        if (tried == entry || !is_optional(w, tried))
+            break;
+    }
     return k;
 }
 
@@ -233,21 +259,20 @@ static uint32_t next_certain(const struct walk *w, uint32_t k)
 static bool is_in_order(const struct walk *w, struct cache_walk *walk, uint32_t *at,
                         struct replay_finding *f)
 {
-    const struct replay_check *checks = w->checks;
+    uint32_t count = w->l->check_count;
     const struct cached *wanted;
     uint32_t k = 0;
 
-    while (k < w->l->check_count && (wanted = cache_walk_next(walk))) {
-        /* an entry that came or went meanwhile may have had any place */
-        for (; k < w->l->check_count && checks[k].entry != wanted->id; k++)
-            if (!optional(w, checks[k].entry))
-                break;
-        if (k == w->l->check_count)
+    while (k < count && (wanted = cache_walk_next(walk))) {
+        uint32_t tried;
+        k = next_of_entry(w, k, wanted->id);
+        if (k == count)
             break;
-        if (checks[k].entry == wanted->id) {
+        tried = w->checks[k].entry;
+        if (tried == wanted->id) {
             k++;
-        } else if (!optional(w, wanted->id)) {
-            f->entry = checks[k].entry;
+        } else if (!is_optional(w, wanted->id)) {
+            f->entry = tried;
             f->wanted = wanted->id;
             return false;
         }
@@ -271,7 +296,7 @@ static const char *fault_of_left(const struct walk *w, struct cache_walk *walk,
         return NULL;
     while ((left = cache_walk_next(walk))) {
         bool tried = w->moved[left->id].tried == w->index + 1;
-        if (tried || optional(w, left->id))
+        if (tried || is_optional(w, left->id))
             continue;
         f->entry = left->id;
         f->wanted = left->id;
@@ -298,12 +323,30 @@ static const char *fault_of_order(struct walk *w, struct replay_finding *f)
 /* When the compile of L, which made an entry, ended; 0: it is not known. */
 static int64_t compile_end(const struct replay *r, const struct replay_lookup *l)
 {
+    int64_t compile_id;
     uint32_t compile;
 
     if (l->entry == REPLAY_NONE)
         return 0;
-    compile = replay_index(&r->compile_ids, r->entries.at[l->entry].compile_id);
+    compile_id = r->entries.at[l->entry].compile_id;
+    compile = replay_index(&r->compile_ids, compile_id);
     return compile == REPLAY_NONE ? 0 : r->compiles.at[compile].end_ns;
+}
+
+/* The first lookup of L's thread, number INDEX, after L; NULL: none is near. */
+static const struct replay_lookup *next_of_thread(const struct replay *r, uint32_t index)
+{
+    const struct replay_lookup *l = &r->lookups.at[index];
+    size_t end = r->lookups.count;
+
+    if (end - index > THREADS_MAX)
+        end = index + THREADS_MAX;
+    for (size_t i = index + 1; i < end; i++) {
+        const struct replay_lookup *after = &r->lookups.at[i];
+        if (after->thread == l->thread && after->start_ns >= l->end_ns)
+            return after;
+    }
+    return NULL;
 }
 
 /* When lookup INDEX had ended for certain. Its duration leaves out the time of the recorder, and
@@ -311,25 +354,26 @@ static int64_t compile_end(const struct replay *r, const struct replay_lookup *l
 static int64_t window_end(const struct replay *r, uint32_t index)
 {
     const struct replay_lookup *l = &r->lookups.at[index];
+    const struct replay_lookup *after;
+    uint16_t unhindered =
+        l->outcome == OUTCOME_HIT; /* checks, which the recorder took no time for */
     int64_t end = l->end_ns + 1;
     int64_t latest = l->end_ns + SLACK_NS;
+    int64_t next;
 
     if (l->outcome == OUTCOME_COMPILED) { /* older recorders took that time out of these as well */
         int64_t compiled = compile_end(r, l);
         return compiled > end ? compiled : end;
     }
-    if (l->check_count <= (l->outcome == OUTCOME_HIT))
+    if (l->check_count <= unhindered)
         return end;
-    for (size_t i = index + 1; i < r->lookups.count && i - index < THREADS_MAX; i++) {
-        const struct replay_lookup *after = &r->lookups.at[i];
-        int64_t next = after->start_ns - 1;
-        if (after->thread != l->thread || after->start_ns < l->end_ns)
-            continue;
-        if (next > latest)
-            return latest;
-        return next >= end ? next : end;
-    }
-    return latest;
+    after = next_of_thread(r, index);
+    if (!after)
+        return latest;
+    next = after->start_ns - 1;
+    if (next > latest)
+        return latest;
+    return next >= end ? next : end;
 }
 
 /* The entry that L moved is marked in `wild`: it may have been in its old place or in front. */
@@ -345,15 +389,20 @@ static void mark_wild(struct walk *w, uint32_t rank)
 {
     const uint32_t *lookups = w->cache->lookups;
     int64_t start_ns = w->l->start_ns;
+    uint32_t first = rank >= NEAR_LOOKUPS ? rank - NEAR_LOOKUPS + 1 : 0;
+    uint32_t end = w->cache->count;
 
-    for (uint32_t i = rank; i-- > 0 && rank - i < NEAR_LOOKUPS;) {
-        const struct replay_lookup *before = &w->r->lookups.at[lookups[i]];
+    if (end - rank > NEAR_LOOKUPS)
+        end = rank + NEAR_LOOKUPS;
+    for (uint32_t i = rank; i > first; i--) {
+        uint32_t index = lookups[i - 1];
+        const struct replay_lookup *before = &w->r->lookups.at[index];
         if (before->start_ns < start_ns - w->longest)
             break;
-        if (window_end(w->r, lookups[i]) >= start_ns)
+        if (window_end(w->r, index) >= start_ns)
             mark_moved(w, before);
     }
-    for (uint32_t i = rank + 1; i < w->cache->count && i - rank < NEAR_LOOKUPS; i++) {
+    for (uint32_t i = rank + 1; i < end; i++) {
         const struct replay_lookup *after = &w->r->lookups.at[lookups[i]];
         if (after->start_ns > w->end)
             break;
@@ -361,10 +410,12 @@ static void mark_wild(struct walk *w, uint32_t rank)
     }
 }
 
-/* Nothing is certain of the place of ENTRY. */
-static bool anywhere(const struct walk *w, uint32_t entry)
+/* Is nothing certain of the place of ENTRY? */
+static bool may_be_anywhere(const struct walk *w, uint32_t entry)
 {
-    return w->moved[entry].wild == w->index + 1 || optional(w, entry);
+    bool moved = w->moved[entry].wild == w->index + 1;
+
+    return moved || is_optional(w, entry);
 }
 
 /* Did the lookup try ENTRY in one of its first COUNT checks? */
@@ -379,61 +430,77 @@ static bool was_tried(const struct walk *w, uint32_t entry, uint32_t count)
 /* Are X and Y in one part of the list, so that the time when they moved orders them? */
 static bool are_ordered(const struct walk *w, uint32_t x, uint32_t y)
 {
-    const struct replay_entry *a = &w->r->entries.at[x];
-    const struct replay_entry *b = &w->r->entries.at[y];
+    const struct replay_entry *a = entry_of(w, x);
+    const struct replay_entry *b = entry_of(w, y);
 
-    return x != y && a->pinned == b->pinned && a->region == b->region;
+    if (x == y || a->pinned != b->pinned)
+        return false;
+    return a->region == b->region;
 }
 
 /* May X have stood before Y? */
 static bool may_precede(const struct walk *w, uint32_t x, uint32_t y)
 {
+    const struct moved *of_x = &w->moved[x];
+    const struct moved *of_y = &w->moved[y];
+
     if (w->live.order.policy == ORDER_FIFO)
-        return w->moved[y].low > w->moved[x].low;
-    return w->moved[y].low <= w->moved[x].high;
+        return of_y->low > of_x->low;
+    return of_y->low <= of_x->high;
+}
+
+/* Did a check after number I try an entry of a region? */
+static bool tries_region_later(const struct walk *w, uint32_t i)
+{
+    for (uint32_t k = i + 1; k < w->l->check_count; k++)
+        if (entry_of(w, w->checks[k].entry)->region >= 0)
+            return true;
+    return false;
 }
 
 /* Check I tried an entry. May this entry have stood before every entry that was tried later or not
  * at all? */
-static bool check_possible(const struct walk *w, uint32_t i)
+static bool is_check_possible(const struct walk *w, uint32_t i)
 {
-    const struct replay_entry *entries = w->r->entries.at;
     uint32_t x = w->checks[i].entry;
-    bool first = entries[x].pinned || entries[x].region >= 0;
+    const struct replay_entry *e = entry_of(w, x);
+    bool first = e->pinned || e->region >= 0;
 
-    for (uint32_t k = 0; k < w->live.order.count; k++) {
-        uint32_t y = w->live.order.at[k].id;
+    list_each(cached, &w->live.order) {
+        uint32_t y = cached->id;
         if (!are_ordered(w, x, y) || was_tried(w, y, i))
             continue;
-        if (anywhere(w, y))
+        if (may_be_anywhere(w, y))
             continue;
         if (!may_precede(w, x, y))
             return false;
     }
     /* A region's own come before the common ones. */
-    for (uint32_t k = i + 1; k < w->l->check_count && !first; k++)
-        if (entries[w->checks[k].entry].region >= 0)
-            return false;
-    return true;
+    return first || !tries_region_later(w, i);
 }
 
 /* May lookup number RANK have tried its entries in the recorded order? The time at which an entry
  * moved to the front is only known as a range. */
-static bool order_possible(struct walk *w, uint32_t rank)
+static bool is_order_possible(struct walk *w, uint32_t rank)
 {
     mark_wild(w, rank);
-    for (uint32_t i = 0; i < w->l->check_count; i++)
-        if (!anywhere(w, w->checks[i].entry) && !check_possible(w, i))
+    for (uint32_t i = 0; i < w->l->check_count; i++) {
+        if (may_be_anywhere(w, w->checks[i].entry))
+            continue;
+        if (!is_check_possible(w, i))
             return false;
+    }
     return true;
 }
 
 /* Believe the trace: what the lookup tried goes before the others, in that order. */
 static void resync(struct walk *w)
 {
-    for (uint32_t i = w->l->check_count; i-- > 0;) {
-        uint32_t entry = w->checks[i].entry;
-        if (entry != REPLAY_CHECK_NONE && w->r->entries.at[entry].code == w->cache->code)
+    for (uint32_t i = w->l->check_count; i > 0; i--) {
+        uint32_t entry = w->checks[i - 1].entry;
+        if (entry == REPLAY_CHECK_NONE)
+            continue;
+        if (entry_of(w, entry)->code == w->cache->code)
             replay_live_hit(&w->live, entry);
     }
 }
@@ -444,27 +511,34 @@ static void begin_forked(struct walk *w)
     struct replay_state state = {0};
     int64_t fork_ns;
 
+    bool moves = w->live.order.policy == ORDER_MRU;
+
     if (w->cache->parent == REPLAY_NONE)
         return;
     fork_ns = w->r->processes.at[w->cache->process].start_ns;
     replay_state_when(w->r, w->cache->parent, fork_ns, &state);
     replay_live_until(&w->live, fork_ns);
-    for (size_t i = state.count; i-- > 0;)
-        if (w->live.order.policy == ORDER_MRU && !state.at[i].dead) {
-            replay_live_hit(&w->live, state.at[i].entry);
-            w->moved[state.at[i].entry].high = fork_ns;
-        }
+    for (size_t i = state.count; moves && i > 0; i--) {
+        uint32_t entry = state.at[i - 1].entry;
+        if (state.at[i - 1].dead)
+            continue;
+        replay_live_hit(&w->live, entry);
+        w->moved[entry].high = fork_ns;
+    }
     list_free(&state);
 }
 
 static void explain_miss(const struct walk *w, struct replay_verdict *v)
 {
-    if (w->l->outcome != OUTCOME_LIMIT && w->l->outcome != OUTCOME_RUN_ONLY)
+    const struct replay_code *code = &w->r->codes.at[w->cache->code];
+    bool limited = w->l->outcome == OUTCOME_LIMIT;
+
+    if (!limited && w->l->outcome != OUTCOME_RUN_ONLY)
         return;
     v->misses++;
-    if (w->l->end_ns >= w->r->codes.at[w->cache->code].marked_ns)
+    if (w->l->end_ns >= code->marked_ns)
         v->by_mark++;
-    else if (w->l->outcome == OUTCOME_LIMIT && w->live.order.count)
+    else if (limited && w->live.order.count)
         v->by_limit++;
     else
         v->by_false++;
@@ -491,7 +565,7 @@ static void move_hit(struct walk *w)
     if (w->end > moved->high)
         moved->high = w->end;
     /* else another thread made it meanwhile: it is hit after its birth */
-    if (w->r->entries.at[l->entry].born_ns < l->start_ns) {
+    if (entry_of(w, l->entry)->born_ns < l->start_ns) {
         replay_live_hit(&w->live, l->entry);
         moved->low = l->start_ns;
     }
@@ -504,7 +578,9 @@ static bool moves_entry(const struct walk *w)
 
     if (l->outcome != OUTCOME_HIT || l->entry == REPLAY_NONE)
         return false;
-    return w->live.order.policy == ORDER_MRU && !w->r->entries.at[l->entry].pinned;
+    if (w->live.order.policy != ORDER_MRU)
+        return false;
+    return !entry_of(w, l->entry)->pinned;
 }
 
 /* May lost events or the overlap of lookups explain the fault WHY of lookup number RANK? */
@@ -512,17 +588,23 @@ static bool is_excused(struct walk *w, uint32_t rank, int64_t lost_ns, const cha
 {
     if (w->l->start_ns >= lost_ns)
         return true;
-    return why == other_order && order_possible(w, rank);
+    return why == other_order && is_order_possible(w, rank);
 }
 
 /* Verify lookup number RANK of the cache. */
 static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct replay_verdict *v)
 {
     const struct replay *r = w->r;
-    const struct replay_lookup *l = &r->lookups.at[w->cache->lookups[rank]];
-    struct replay_finding found = {l, NULL, REPLAY_NONE, REPLAY_NONE};
+    uint32_t index = w->cache->lookups[rank];
+    const struct replay_lookup *l = &r->lookups.at[index];
+    struct replay_finding found = {
+        .lookup = l,
+        .entry = REPLAY_NONE,
+        .wanted = REPLAY_NONE,
+    };
+    int64_t took;
 
-    w->index = w->cache->lookups[rank];
+    w->index = index;
     w->l = l;
     w->checks = r->checks.at + l->checks;
     w->stop = l->check_count;
@@ -543,19 +625,24 @@ static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct
         resync(w);
     if (moves_entry(w))
         move_hit(w);
-    if (w->end - l->start_ns > w->longest)
-        w->longest = w->end - l->start_ns;
+    took = w->end - l->start_ns;
+    if (took > w->longest)
+        w->longest = took;
 }
 
 /* CACHE, before its first lookup. */
 static void begin_cache(struct walk *w, const struct replay_cache *cache, enum order_policy policy)
 {
     w->cache = cache;
-    w->live = (struct replay_live){.r = w->r, .cache = cache, .order.policy = policy};
+    w->live = (struct replay_live){
+        .r = w->r,
+        .cache = cache,
+        .order.policy = policy,
+    };
     w->longest = 0;
     for (uint32_t k = 0; k < cache->entry_count; k++) {
         uint32_t entry = cache->entries[k];
-        int64_t born_ns = w->r->entries.at[entry].born_ns;
+        int64_t born_ns = entry_of(w, entry)->born_ns;
         w->moved[entry] = (struct moved){.low = born_ns, .high = born_ns};
     }
     begin_forked(w);
@@ -566,10 +653,11 @@ static void verify_process(struct walk *w, uint32_t process, enum order_policy p
                            struct replay_verdict *v)
 {
     const struct replay *r = w->r;
-    int64_t lost_ns = process == REPLAY_NONE ? REPLAY_NEVER : r->processes.at[process].lost_ns;
+    int64_t lost_ns = REPLAY_NEVER;
 
-    for (size_t i = 0; i < r->caches.count; i++) {
-        const struct replay_cache *cache = &r->caches.at[i];
+    if (process != REPLAY_NONE)
+        lost_ns = r->processes.at[process].lost_ns;
+    list_each(cache, &r->caches) {
         if (cache->process != process || !cache->count)
             continue;
         begin_cache(w, cache, policy);
@@ -583,10 +671,11 @@ static int by_lookup(const void *a, const void *b)
 {
     const struct replay_finding *x = a;
     const struct replay_finding *y = b;
-
     int order = list_order(x->lookup->start_ns, y->lookup->start_ns);
 
-    return order ? order : (x->lookup > y->lookup) - (x->lookup < y->lookup);
+    if (order)
+        return order;
+    return (x->lookup > y->lookup) - (x->lookup < y->lookup);
 }
 
 /* V as it was at BEFORE: without the findings since. */
