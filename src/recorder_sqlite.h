@@ -3,8 +3,8 @@
  * Runs in: the collector.
  *
  *     r = recorder_open(path)                the live file of collector/trace_files.h
- *     recorder_put(r, GUARD, .guard_id = 7, .kind = fact_string("ID_MATCH"), ...)      rows in any
- *     order
+ *     recorder_put(r, GUARD, {.guard_id = 7, .kind = fact_string("ID_MATCH")})
+ *                                            rows in any order
  *     recorder_commit(r)                     now readers see them
  *     recorder_close(r)
  *
@@ -99,7 +99,7 @@ RECORDER_PUTS(X)
 
 /* Write a row with the columns listed for NAME above; other members are ignored. A row whose key is
  * 0 is not written. The texts are copied. */
-#define recorder_put(r, NAME, ...) recorder_write((r), PUT_##NAME, &(PUT_##NAME##_ROW){__VA_ARGS__})
+#define recorder_put(r, NAME, ...) recorder_write((r), PUT_##NAME, &(PUT_##NAME##_ROW)__VA_ARGS__)
 void recorder_write(struct recorder *r, enum recorder_put which, const void *row);
 
 /* Like recorder_write, from an array: VALUES has a number for each column of WHICH. ROW_NONE stands

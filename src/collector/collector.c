@@ -160,15 +160,17 @@ static void calibrate(struct run *run)
     uint64_t ticks = 1;
     uint64_t ns = 1;
     uint64_t best = UINT64_MAX;
+    bool has_counter = file->clock != SESSION_MONOTONIC;
 
     if (c->decode.ns_per_tick_32)
         return;
-    while (file->clock != SESSION_MONOTONIC && !run->ended &&
-           clock_monotonic_ns() - run->ns_then < CALIBRATE_NS) {
+    while (has_counter && !run->ended) {
+        if (clock_monotonic_ns() - run->ns_then >= CALIBRATE_NS)
+            break;
         poll(&(struct pollfd){run->orders, POLLIN, 0}, 1, 1);
         orders_take(run);
     }
-    for (int i = 0; i < 8 && file->clock != SESSION_MONOTONIC; i++) {
+    for (int i = 0; has_counter && i < 8; i++) {
         uint64_t before = clock_counter();
         uint64_t now = clock_monotonic_ns();
         uint64_t after = clock_counter();
@@ -193,9 +195,15 @@ static void say_totals(struct collector *c)
         struct decode_total *total = &c->decode.totals.at[id];
         if (!total->changed)
             continue;
-        recorder_put(c->recorder, TOTAL, .code_id = id, .calls = (int64_t)total->calls,
-                     .total_ns = (int64_t)total->total_ns, .self_ns = (int64_t)total->self_ns,
-                     .raised = (int64_t)total->raised, .max_ns = (int64_t)total->max_ns);
+        recorder_put(c->recorder, TOTAL,
+                     {
+                         .code_id = id,
+                         .calls = (int64_t)total->calls,
+                         .total_ns = (int64_t)total->total_ns,
+                         .self_ns = (int64_t)total->self_ns,
+                         .raised = (int64_t)total->raised,
+                         .max_ns = (int64_t)total->max_ns,
+                     });
         *total = (struct decode_total){0}; /* the row has them */
     }
 }
@@ -272,8 +280,13 @@ static void command_say(struct run *run)
 
     if (c->command)
         c->command->row.pid = c->state.file->header.command;
-    recorder_put(c->recorder, PROCESS, .process_id = COMMAND_ID,
-                 .pid = c->state.file->header.command, .own_pid = ROW_NONE, .start_ns = ROW_NONE);
+    recorder_put(c->recorder, PROCESS,
+                 {
+                     .process_id = COMMAND_ID,
+                     .pid = c->state.file->header.command,
+                     .own_pid = ROW_NONE,
+                     .start_ns = ROW_NONE,
+                 });
 }
 
 static void orders_take(struct run *run)
@@ -725,10 +738,15 @@ static bool begin(struct collector *c, const char *argv)
     header->parent = (uint32_t)getppid();
     process_stat(header->parent, &parent, &header->parent_started);
     gethostname(host, sizeof host - 1);
-    recorder_put(r, PROCESS, .process_id = COMMAND_ID, .pid = ROW_NONE, .own_pid = ROW_NONE,
-                 .mode = fact_string("none"));
-    recorder_put(r, PROCESS_SAYS, .process_id = COMMAND_ID,
-                 .argv = fact_string(file->no_argv ? NULL : argv));
+    recorder_put(r, PROCESS,
+                 {
+                     .process_id = COMMAND_ID,
+                     .pid = ROW_NONE,
+                     .own_pid = ROW_NONE,
+                     .mode = fact_string("none"),
+                 });
+    recorder_put(r, PROCESS_SAYS,
+                 {.process_id = COMMAND_ID, .argv = fact_string(file->no_argv ? NULL : argv)});
     recorder_meta(r, "dyntrace_version", DYNTRACE_VERSION, 0);
     recorder_meta(r, "state", "recording", 0);
     recorder_meta(r, "host", host, 0);

@@ -19,9 +19,14 @@ enum { FACT_MAX = 64 << 20, IDS_MAX = 64 << 20 };
 /* The row id that the fact already has (a killed collector gave it), or a new one. */
 static uint32_t row_id(struct traced *t, struct fact *shared, uint32_t *next)
 {
-    if (!t->collector->resumed || !shared->row_id || shared->row_id >= *next)
-        shared->row_id = (*next)++;
-    return shared->row_id;
+    uint32_t given = t->collector->resumed ? shared->row_id : 0;
+
+    if (given && given < *next)
+        return given;
+    given = *next;
+    shared->row_id = given;
+    ++*next;
+    return given;
 }
 
 /* The row of a table without ids of its own; 0 unless it is KNOWN what it is about. */
@@ -144,10 +149,16 @@ static void take_entry(struct traced *t, const struct fact_ENTRY *fact, struct f
         entry->guards = (uint32_t)fact->guards;
     entry->guard_id = guard_ids(t, entry, shared);
     code_id = id_of(&t->codes, fact->code);
-    recorder_put(t->collector->recorder, ENTRY, .cache_entry_id = entry->entry_id,
-                 .code_id = code_id, .label = fact->label, .backend = fact->backend,
-                 .region_id = known(fact->region), .guard_count = entry->guards,
-                 .born_ns = session_ns(t, fact->clock));
+    recorder_put(t->collector->recorder, ENTRY,
+                 {
+                     .cache_entry_id = entry->entry_id,
+                     .code_id = code_id,
+                     .label = fact->label,
+                     .backend = fact->backend,
+                     .region_id = known(fact->region),
+                     .guard_count = entry->guards,
+                     .born_ns = session_ns(t, fact->clock),
+                 });
 }
 
 /* The next COUNT texts from *AT, each with a NUL at its end, which *AT moves behind. False: fewer
@@ -176,13 +187,25 @@ static void take_graph(struct traced *t, const struct fact_GRAPH *fact, struct f
     struct fact_text fields[5];
 
     while (at < end && read_texts(&at, end, fields, 5)) {
-        recorder_put(r, GRAPH_NODE, .graph_id = id, .ordinal = nodes, .opcode = fields[0],
-                     .name = fields[1], .target = fields[2], .args = fields[3],
-                     .kwargs = fields[4]);
+        recorder_put(r, GRAPH_NODE,
+                     {
+                         .graph_id = id,
+                         .ordinal = nodes,
+                         .opcode = fields[0],
+                         .name = fields[1],
+                         .target = fields[2],
+                         .args = fields[3],
+                         .kwargs = fields[4],
+                     });
         nodes++;
     }
-    recorder_put(r, GRAPH, .graph_id = id, .compile_id = compile, .name = fact->name,
-                 .node_count = nodes);
+    recorder_put(r, GRAPH,
+                 {
+                     .graph_id = id,
+                     .compile_id = compile,
+                     .name = fact->name,
+                     .node_count = nodes,
+                 });
 }
 
 static void take_mark(struct traced *t, const struct fact_MARK *fact, struct fact *shared)
@@ -199,10 +222,16 @@ static void take_mark(struct traced *t, const struct fact_MARK *fact, struct fac
     own = actions[fact->own];
     callees = actions[fact->callees];
     row = note_id(t, shared, code);
-    recorder_put(t->collector->recorder, MARK, .rowid = row, .code_id = code,
-                 .at_ns = session_ns(t, fact->clock), .action = fact_string(own),
-                 .recursive_action = fact_string(callees), .region_id = known(fact->region),
-                 .reason = fact->reason);
+    recorder_put(t->collector->recorder, MARK,
+                 {
+                     .rowid = row,
+                     .code_id = code,
+                     .at_ns = session_ns(t, fact->clock),
+                     .action = fact_string(own),
+                     .recursive_action = fact_string(callees),
+                     .region_id = known(fact->region),
+                     .reason = fact->reason,
+                 });
 }
 
 static void take_break(struct traced *t, const struct fact_BREAK *fact, uint32_t compile,
@@ -212,10 +241,17 @@ static void take_break(struct traced *t, const struct fact_BREAK *fact, uint32_t
     uint32_t code_id = id_of(&t->codes, fact->code);
     uint32_t resume_code_id = id_of(&t->codes, fact->rest);
 
-    recorder_put(t->collector->recorder, BREAK, .graph_break_id = row, .compile_id = compile,
-                 .code_id = code_id, .line = fact->line, .offset = known(fact->offset),
-                 .reason = fact->reason, .user_stack = fact->stack,
-                 .resume_code_id = resume_code_id);
+    recorder_put(t->collector->recorder, BREAK,
+                 {
+                     .graph_break_id = row,
+                     .compile_id = compile,
+                     .code_id = code_id,
+                     .line = fact->line,
+                     .offset = known(fact->offset),
+                     .reason = fact->reason,
+                     .user_stack = fact->stack,
+                     .resume_code_id = resume_code_id,
+                 });
 }
 
 static void take_phase(struct traced *t, const struct fact_PHASE *fact, uint32_t compile,
@@ -225,8 +261,15 @@ static void take_phase(struct traced *t, const struct fact_PHASE *fact, uint32_t
     int64_t start_ns = since_start(t, fact->start);
     int64_t end_ns = since_start(t, fact->end);
 
-    recorder_put(t->collector->recorder, PHASE, .rowid = row, .compile_id = compile,
-                 .name = fact->name, .start_ns = start_ns, .end_ns = end_ns, .label = fact->label);
+    recorder_put(t->collector->recorder, PHASE,
+                 {
+                     .rowid = row,
+                     .compile_id = compile,
+                     .name = fact->name,
+                     .start_ns = start_ns,
+                     .end_ns = end_ns,
+                     .label = fact->label,
+                 });
 }
 
 /* Record the torch of process T. An unknown version is an empty text: NULL means no torch. */
@@ -235,8 +278,13 @@ static void take_torch(struct traced *t, const struct fact_TORCH *fact)
     struct collector *c = t->collector;
     size_t room = sizeof c->torch_note;
 
-    recorder_put(c->recorder, PROCESS_SAYS, .process_id = t->row.process_id,
-                 .torch_version = fact->version, .torch_mode = fact->mode, .torch_note = fact->why);
+    recorder_put(c->recorder, PROCESS_SAYS,
+                 {
+                     .process_id = t->row.process_id,
+                     .torch_version = fact->version,
+                     .torch_mode = fact->mode,
+                     .torch_note = fact->why,
+                 });
     if (fact->version.bytes > 0)
         c->torch = true;
     if (!c->torch_note[0])
@@ -252,9 +300,14 @@ static void take_note(struct traced *t, enum fact_kind kind, const union fact_an
 
     switch (kind) {
     case FACT_NOTE:
-        recorder_put(r, COMPILE_NOTE, .compile_id = compile, .label = fact->NOTE.label,
-                     .outcome = fact->NOTE.outcome, .reason = fact->NOTE.reason,
-                     .sticky = known(fact->NOTE.sticky));
+        recorder_put(r, COMPILE_NOTE,
+                     {
+                         .compile_id = compile,
+                         .label = fact->NOTE.label,
+                         .outcome = fact->NOTE.outcome,
+                         .reason = fact->NOTE.reason,
+                         .sticky = known(fact->NOTE.sticky),
+                     });
         break;
     case FACT_GRAPH:
         take_graph(t, &fact->GRAPH, shared);
@@ -263,16 +316,24 @@ static void take_note(struct traced *t, enum fact_kind kind, const union fact_an
         take_break(t, &fact->BREAK, compile, shared);
         break;
     case FACT_LISTING:
-        recorder_put(r, LISTING, .rowid = note_id(t, shared, compile), .compile_id = compile,
-                     .kind = fact->LISTING.kind, .text = fact->LISTING.text);
+        recorder_put(r, LISTING,
+                     {
+                         .rowid = note_id(t, shared, compile),
+                         .compile_id = compile,
+                         .kind = fact->LISTING.kind,
+                         .text = fact->LISTING.text,
+                     });
         break;
     case FACT_PHASE:
         take_phase(t, &fact->PHASE, compile, shared);
         break;
     case FACT_ORIGIN:
-        recorder_put(r, ORIGIN, .code_id = id_of(&t->codes, fact->ORIGIN.code),
-                     .origin_code_id = id_of(&t->codes, fact->ORIGIN.from),
-                     .kind = fact->ORIGIN.kind);
+        recorder_put(r, ORIGIN,
+                     {
+                         .code_id = id_of(&t->codes, fact->ORIGIN.code),
+                         .origin_code_id = id_of(&t->codes, fact->ORIGIN.from),
+                         .kind = fact->ORIGIN.kind,
+                     });
         break;
     case FACT_TORCH:
         take_torch(t, &fact->TORCH);
@@ -286,8 +347,8 @@ static void take_argv(struct traced *t, const struct fact_ARGV *fact)
 {
     char *argv = json_array(fact->argv.text, (size_t)fact->argv.bytes);
 
-    recorder_put(t->collector->recorder, PROCESS_SAYS, .process_id = t->row.process_id,
-                 .argv = fact_string(argv));
+    recorder_put(t->collector->recorder, PROCESS_SAYS,
+                 {.process_id = t->row.process_id, .argv = fact_string(argv)});
     free(argv);
 }
 
@@ -310,18 +371,30 @@ static void take_code(struct traced *t, const struct fact_CODE *fact, struct fac
     struct state_header *next = &t->collector->state.file->header;
     uint32_t id = new_id(t, &t->codes, fact->code, shared, &next->next_code);
 
-    recorder_put(t->collector->recorder, CODE, .code_id = id, .process_id = t->row.process_id,
-                 .filename = fact->filename, .qualname = fact->qualname,
-                 .first_line = fact->first_line, .kind = fact_string(code_kind(fact)),
-                 .fingerprint = fact->fingerprint);
+    recorder_put(t->collector->recorder, CODE,
+                 {
+                     .code_id = id,
+                     .process_id = t->row.process_id,
+                     .filename = fact->filename,
+                     .qualname = fact->qualname,
+                     .first_line = fact->first_line,
+                     .kind = fact_string(code_kind(fact)),
+                     .fingerprint = fact->fingerprint,
+                 });
 }
 
 static void take_compile(struct traced *t, const struct fact_COMPILE *fact, uint32_t compile)
 {
-    recorder_put(t->collector->recorder, COMPILE, .compile_id = compile,
-                 .code_id = id_of(&t->codes, fact->code), .label = fact->label,
-                 .outcome = fact->outcome, .reason = fact->reason,
-                 .start_ns = session_ns(t, fact->began), .end_ns = session_ns(t, fact->ended));
+    recorder_put(t->collector->recorder, COMPILE,
+                 {
+                     .compile_id = compile,
+                     .code_id = id_of(&t->codes, fact->code),
+                     .label = fact->label,
+                     .outcome = fact->outcome,
+                     .reason = fact->reason,
+                     .start_ns = session_ns(t, fact->began),
+                     .end_ns = session_ns(t, fact->ended),
+                 });
 }
 
 static void take_compiled(struct traced *t, const struct fact_COMPILED *fact, uint32_t compile)
@@ -329,8 +402,8 @@ static void take_compiled(struct traced *t, const struct fact_COMPILED *fact, ui
     struct recorder *r = t->collector->recorder;
     uint32_t entry = entry_of(t, fact->entry)->entry_id;
 
-    recorder_put(r, COMPILE_ENTRY, .compile_id = compile, .cache_entry_id = entry);
-    recorder_put(r, ENTRY_COMPILE, .cache_entry_id = entry, .compile_id = compile);
+    recorder_put(r, COMPILE_ENTRY, {.compile_id = compile, .cache_entry_id = entry});
+    recorder_put(r, ENTRY_COMPILE, {.cache_entry_id = entry, .compile_id = compile});
 }
 
 /* How a cause was found out, as the trace has it. */
@@ -350,11 +423,22 @@ static void take_cause(struct traced *t, const struct fact_CAUSE *fact, uint32_t
     uint32_t failed = guard_id(entry, fact->guard);
     const char *how = cause_how(fact->how);
 
-    recorder_put(t->collector->recorder, CAUSE, .rowid = row, .compile_id = compile,
-                 .cache_entry_id = entry->entry_id, .ordinal = also, .guard_id = failed,
-                 .kind = fact->kind, .source = fact->source, .aspect = fact->aspect,
-                 .dimension = known(fact->dimension), .expected = fact->expected,
-                 .actual = fact->actual, .text = fact->words, .how = fact_string(how));
+    recorder_put(t->collector->recorder, CAUSE,
+                 {
+                     .rowid = row,
+                     .compile_id = compile,
+                     .cache_entry_id = entry->entry_id,
+                     .ordinal = also,
+                     .guard_id = failed,
+                     .kind = fact->kind,
+                     .source = fact->source,
+                     .aspect = fact->aspect,
+                     .dimension = known(fact->dimension),
+                     .expected = fact->expected,
+                     .actual = fact->actual,
+                     .text = fact->words,
+                     .how = fact_string(how),
+                 });
 }
 
 /* A fact about a cache entry. */
@@ -370,19 +454,35 @@ static void take_of_entry(struct traced *t, enum fact_kind kind, const union fac
     switch (kind) {
     case FACT_GUARD:
         row = guard_id(entry, guard->ordinal);
-        recorder_put(r, GUARD, .guard_id = row, .cache_entry_id = id, .ordinal = guard->ordinal,
-                     .kind = guard->kind, .source = guard->source, .expression = guard->expression,
-                     .user_stack = guard->stack);
+        recorder_put(r, GUARD,
+                     {
+                         .guard_id = row,
+                         .cache_entry_id = id,
+                         .ordinal = guard->ordinal,
+                         .kind = guard->kind,
+                         .source = guard->source,
+                         .expression = guard->expression,
+                         .user_stack = guard->stack,
+                     });
         break;
     case FACT_ORDER:
         row = note_id(t, shared, id);
-        recorder_put(r, GUARD_ORDER, .rowid = row, .cache_entry_id = id,
-                     .from_ns = session_ns(t, fact->ORDER.clock), .ordinals = fact->ORDER.ordinals,
-                     .process_id = t->row.process_id);
+        recorder_put(r, GUARD_ORDER,
+                     {
+                         .rowid = row,
+                         .cache_entry_id = id,
+                         .from_ns = session_ns(t, fact->ORDER.clock),
+                         .ordinals = fact->ORDER.ordinals,
+                         .process_id = t->row.process_id,
+                     });
         break;
     default:
-        recorder_put(r, ENTRY_DIED, .cache_entry_id = id,
-                     .died_ns = session_ns(t, fact->DEATH.clock), .death_cause = fact->DEATH.cause);
+        recorder_put(r, ENTRY_DIED,
+                     {
+                         .cache_entry_id = id,
+                         .died_ns = session_ns(t, fact->DEATH.clock),
+                         .death_cause = fact->DEATH.cause,
+                     });
     }
 }
 
@@ -402,23 +502,32 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
         take_argv(t, &fact->ARGV);
         break;
     case FACT_EXECUTABLE:
-        recorder_put(r, PROCESS_SAYS, .process_id = process, .executable = fact->EXECUTABLE.path);
+        recorder_put(r, PROCESS_SAYS, {.process_id = process, .executable = fact->EXECUTABLE.path});
         break;
     case FACT_PYTHON:
-        recorder_put(r, PROCESS_SAYS, .process_id = process,
-                     .python_version = fact->PYTHON.version);
+        recorder_put(r, PROCESS_SAYS,
+                     {.process_id = process, .python_version = fact->PYTHON.version});
         break;
     case FACT_RANK:
-        recorder_put(r, PROCESS_RANK, .process_id = process, .rank = known(fact->RANK.rank),
-                     .local_rank = known(fact->RANK.local_rank));
+        recorder_put(r, PROCESS_RANK,
+                     {
+                         .process_id = process,
+                         .rank = known(fact->RANK.rank),
+                         .local_rank = known(fact->RANK.local_rank),
+                     });
         break;
     case FACT_LOSS:
         take_loss(t, &fact->LOSS, shared);
         break;
     case FACT_THREAD:
         id = new_id(t, &t->threads, fact->THREAD.thread, shared, &next->next_thread);
-        recorder_put(r, THREAD, .thread_id = id, .process_id = process,
-                     .os_tid = fact->THREAD.os_tid, .name = fact->THREAD.name);
+        recorder_put(r, THREAD,
+                     {
+                         .thread_id = id,
+                         .process_id = process,
+                         .os_tid = fact->THREAD.os_tid,
+                         .name = fact->THREAD.name,
+                     });
         break;
     case FACT_CODE:
         take_code(t, &fact->CODE, shared);
@@ -428,9 +537,12 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
         break;
     case FACT_ASKED:
         id = new_id(t, &t->compiles, fact->ASKED.compile, shared, &next->next_compile);
-        recorder_put(r, COMPILE_BEGUN, .compile_id = id,
-                     .code_id = id_of(&t->codes, fact->ASKED.code),
-                     .start_ns = session_ns(t, fact->ASKED.clock));
+        recorder_put(r, COMPILE_BEGUN,
+                     {
+                         .compile_id = id,
+                         .code_id = id_of(&t->codes, fact->ASKED.code),
+                         .start_ns = session_ns(t, fact->ASKED.clock),
+                     });
         break;
     case FACT_COMPILE:
         take_compile(t, &fact->COMPILE, compile);
@@ -448,7 +560,7 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
         break;
     case FACT_SIGNATURE:
         id = new_id(t, &t->signatures, fact->SIGNATURE.signature, shared, &next->next_signature);
-        recorder_put(r, SIGNATURE, .text = fact->SIGNATURE.text, .signature_id = id);
+        recorder_put(r, SIGNATURE, {.text = fact->SIGNATURE.text, .signature_id = id});
         break;
     case FACT_SETTING:
         settings_take(c, &fact->SETTING);
@@ -559,8 +671,8 @@ void traced_inherit(struct traced *t, struct traced *parent)
     inherit(&t->codes, &parent->codes, t->file->inherited_codes);
     inherit(&t->entries, &parent->entries, t->file->inherited_entries);
     inherit(&t->signatures, &parent->signatures, t->file->inherited_signatures);
-    recorder_put(t->collector->recorder, PROCESS_FORKED, .process_id = t->row.process_id,
-                 .parent_process_id = parent->row.process_id);
+    recorder_put(t->collector->recorder, PROCESS_FORKED,
+                 {.process_id = t->row.process_id, .parent_process_id = parent->row.process_id});
 }
 
 /* ---- what a decoder asks ---- */
@@ -574,9 +686,14 @@ uint32_t traced_code_row(struct traced *t, uint32_t local)
         return id_of(&t->codes, local);
     if (!t->unknown_code) { /* its fact found no room, or the ring is not to be trusted */
         t->unknown_code = c->state.file->header.next_code++;
-        recorder_put(c->recorder, CODE, .code_id = t->unknown_code, .process_id = t->row.process_id,
-                     .filename = fact_string(""), .qualname = fact_string("(unknown code)"),
-                     .kind = fact_string("function"));
+        recorder_put(c->recorder, CODE,
+                     {
+                         .code_id = t->unknown_code,
+                         .process_id = t->row.process_id,
+                         .filename = fact_string(""),
+                         .qualname = fact_string("(unknown code)"),
+                         .kind = fact_string("function"),
+                     });
         collector_lost(
             c, t->row.process_id, 0,
             "names: no room for the names of some code; its frames are of \"(unknown code)\"");
@@ -592,8 +709,12 @@ uint32_t traced_thread_row(struct traced *t, uint32_t local)
     id = id_of(&t->threads, local);
     if (!id) {
         id = t->collector->state.file->header.next_thread++;
-        recorder_put(t->collector->recorder, THREAD, .thread_id = id,
-                     .process_id = t->row.process_id, .os_tid = ROW_NONE);
+        recorder_put(t->collector->recorder, THREAD,
+                     {
+                         .thread_id = id,
+                         .process_id = t->row.process_id,
+                         .os_tid = ROW_NONE,
+                     });
     }
     return id;
 }
@@ -607,8 +728,8 @@ uint32_t traced_entry_row(struct traced *t, uint32_t local)
 
 void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry_id)
 {
-    recorder_put(t->collector->recorder, LATE_ENTRY, .frame_id = frame_id,
-                 .cache_entry_id = cache_entry_id);
+    recorder_put(t->collector->recorder, LATE_ENTRY,
+                 {.frame_id = frame_id, .cache_entry_id = cache_entry_id});
 }
 
 void traced_settle(struct traced *t)
@@ -618,7 +739,7 @@ void traced_settle(struct traced *t)
 
 void traced_left_open(struct traced *t, uint64_t frame_id)
 {
-    recorder_put(t->collector->recorder, LEFT_OPEN, .frame_id = frame_id);
+    recorder_put(t->collector->recorder, LEFT_OPEN, {.frame_id = frame_id});
 }
 
 void traced_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t events,
@@ -697,7 +818,9 @@ void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
     uint32_t signature;
     int64_t checked;
 
-    if (d->now.compile || d->now.signature || tries_unknown(t, d))
+    bool names_new = d->now.compile || d->now.signature;
+
+    if (names_new || tries_unknown(t, d))
         traced_facts(t);
     checked = put_checks(t, d);
     signature = id_of(&t->signatures, (int64_t)d->now.signature - 1);
@@ -716,6 +839,9 @@ void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
     lookup_pages_add(&t->collector->lookups, PAGES_LOOKUP, values, NULL);
     if (d->now.compile)
         recorder_put(t->collector->recorder, COMPILE_FRAME,
-                     .compile_id = id_of(&t->compiles, (int64_t)d->now.compile - 1),
-                     .frame_id = frame->frame_id, .thread_id = thread_id);
+                     {
+                         .compile_id = id_of(&t->compiles, (int64_t)d->now.compile - 1),
+                         .frame_id = frame->frame_id,
+                         .thread_id = thread_id,
+                     });
 }

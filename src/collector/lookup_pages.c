@@ -69,7 +69,7 @@ static void key_add(struct lookup_pages *l, struct index_run *run, size_t first,
 {
     struct page_leaf *added = run ? list_add(&run->keys) : NULL;
     struct page_leaf *from;
-    size_t fit;
+    size_t fit, left;
 
     if (!added) {
         l->pages->indexed = false;
@@ -86,7 +86,8 @@ static void key_add(struct lookup_pages *l, struct index_run *run, size_t first,
         return;
     leaf_make(l, &run->leaves, from, fit, from[fit]);
     run->keys.count -= fit + 1;
-    memmove(from, from + fit + 1, (run->keys.count - first) * sizeof *from);
+    left = run->keys.count - first;
+    memmove(from, from + fit + 1, left * sizeof *from);
 }
 
 /* Make a leaf of all keys of RUN; the last of them stands behind it if MORE leaves follow. */
@@ -112,24 +113,28 @@ static void leaves_append(struct lookup_pages *l, struct index_run *all,
         l->pages->indexed = false;
 }
 
-/* Put the leaves of COUNT runs one behind the other. Keys that no leaf has yet, of which the first
- * two of a run come before its leaves, go into leaves between them. */
+/* Append RUN to ALL. Keys that no leaf has yet, of which the first two of a run come before its
+ * leaves, go into leaves between them. */
+static void run_append(struct lookup_pages *l, struct index_run *all, const struct index_run *run)
+{
+    for (size_t k = 0; k < run->keys.count; k++) {
+        const struct page_leaf *key = &run->keys.at[k];
+        if (k == 2 && run->leaves.count) {
+            leaf_finish(l, all, true);
+            leaves_append(l, all, run);
+        }
+        key_add(l, all, 0, key->key, key->id);
+    }
+}
+
+/* Put the leaves of COUNT runs one behind the other. */
 static void runs_join(struct lookup_pages *l, enum page_tree_of tree, const struct index_run *runs,
                       size_t count)
 {
     struct index_run all = {0};
 
-    for (size_t i = 0; i < count; i++) {
-        const struct index_run *run = &runs[i];
-        for (size_t k = 0; k < run->keys.count; k++) {
-            const struct page_leaf *key = &run->keys.at[k];
-            if (k == 2 && run->leaves.count) {
-                leaf_finish(l, &all, true);
-                leaves_append(l, &all, run);
-            }
-            key_add(l, &all, 0, key->key, key->id);
-        }
-    }
+    for (size_t i = 0; i < count; i++)
+        run_append(l, &all, &runs[i]);
     if (all.keys.count)
         leaf_finish(l, &all, false);
     list_free(&all.keys);
@@ -208,15 +213,16 @@ static void cell_put(uint8_t *page, const uint8_t *cell, unsigned bytes)
 static void index_add(struct lookup_pages *l, enum lookup_table table, uint64_t id,
                       const int64_t *values)
 {
-    uint64_t code_id = (uint64_t)values[2];
-    uint64_t lookup_id = (uint64_t)values[0];
+    struct index_run *run = &l->checks;
+    uint64_t key = (uint64_t)values[0]; /* of a check: its lookup's id */
 
     if (!l->pages->indexed)
         return;
-    if (table == PAGES_LOOKUP)
-        key_add(l, list_reach(&l->codes, (size_t)code_id), 2, code_id, id);
-    else
-        key_add(l, &l->checks, 2, lookup_id, id);
+    if (table == PAGES_LOOKUP) {
+        key = (uint64_t)values[2]; /* its code's */
+        run = list_reach(&l->codes, (size_t)key);
+    }
+    key_add(l, run, 2, key, id);
 }
 
 void lookup_pages_add(struct lookup_pages *l, enum lookup_table table, const int64_t *values,
@@ -276,17 +282,20 @@ void lookup_pages_show(struct lookup_pages *l, enum lookup_table table,
                        void *context)
 {
     const page_leaves *leaves = &l->pages->leaves[TREE_LOOKUP + table];
-    size_t at = sorted_count(leaves->count, i, leaves->at[i].key < l->shown[table]);
-    uint8_t copy[FRAME_PAGE_BYTES], *page;
+    uint64_t from = l->shown[table];
+    size_t at = sorted_count(leaves->count, i, leaves->at[i].key < from);
+    bool is_last = at == leaves->count;
+    uint8_t copy[FRAME_PAGE_BYTES];
+    uint8_t *page = l->window->page[table];
     int64_t values[LOOKUP_COLUMNS];
     const char *word;
 
-    page = at == leaves->count ? l->window->page[table]
-                               : frame_pages_at(l->pages, leaves->at[at].page, copy);
+    if (!is_last)
+        page = frame_pages_at(l->pages, leaves->at[at].page, copy);
     for (unsigned slot = 0; page && row_read(page, slot, table, values, &word); slot++)
-        if ((uint64_t)values[0] >= l->shown[table])
+        if ((uint64_t)values[0] >= from)
             row(context, table, values, word);
-    l->shown[table] = at == leaves->count ? l->next[table] : leaves->at[at].key + 1;
+    l->shown[table] = is_last ? l->next[table] : leaves->at[at].key + 1;
 }
 
 /* ---- life ---- */
@@ -356,13 +365,19 @@ static void take_over(struct lookup_pages *l)
 void lookup_pages_open(struct lookup_pages *l, struct frame_pages *pages,
                        struct lookup_window *window, uint64_t *next, bool resume)
 {
-    *l = (struct lookup_pages){.pages = pages, .window = window, .next = next, .shown = {1, 1}};
+    *l = (struct lookup_pages){
+        .pages = pages,
+        .window = window,
+        .next = next,
+        .shown = {1, 1},
+    };
     pages->indexed = !resume;
-    if (resume)
+    if (resume) {
         take_over(l);
-    else
-        for (int table = 0; table < LOOKUP_TABLES; table++)
-            page_begin(window->page[table]);
+        return;
+    }
+    for (int table = 0; table < LOOKUP_TABLES; table++)
+        page_begin(window->page[table]);
 }
 
 static void run_free(struct index_run *run)
@@ -373,8 +388,8 @@ static void run_free(struct index_run *run)
 
 void lookup_pages_close(struct lookup_pages *l)
 {
-    for (size_t i = 0; i < l->codes.count; i++)
-        run_free(&l->codes.at[i]);
+    list_each(run, &l->codes)
+        run_free(run);
     list_free(&l->codes);
     run_free(&l->checks);
 }

@@ -70,10 +70,12 @@ int process_watch(uint32_t pid, uint64_t started)
     uint64_t now;
     uint32_t parent;
 
+    if (fd < 0 || !started)
+        return fd;
     /* A pid that is somebody else's by now: ours has ended. */
-    if (fd >= 0 && started && process_stat(pid, &parent, &now) && now != started) {
+    if (process_stat(pid, &parent, &now) && now != started) {
         close(fd);
-        fd = -1;
+        return -1;
     }
     return fd;
 }
@@ -108,13 +110,14 @@ static uint32_t innermost_pid(uint32_t pid)
 
     snprintf(path, sizeof path, "/proc/%u/status", pid);
     status = fopen(path, "re");
-    while (status && !found && fgets(line, sizeof line, status)) {
+    if (!status)
+        return 0;
+    while (!found && fgets(line, sizeof line, status)) {
         const char *last = strrchr(line, '\t');
         if (last && !strncmp(line, "NSpid:", 6))
             found = (uint32_t)strtoul(last, NULL, 10);
     }
-    if (status)
-        fclose(status);
+    fclose(status);
     return found;
 }
 
@@ -133,6 +136,7 @@ static enum answer has_mapped(uint32_t pid, const struct process_claim *claim)
 {
     enum answer answer = ANSWER_NO;
     char path[64], line[PATH_MAX + 128];
+    bool unreadable;
     FILE *maps;
 
     snprintf(path, sizeof path, "/proc/%u/maps", pid);
@@ -143,7 +147,8 @@ static enum answer has_mapped(uint32_t pid, const struct process_claim *claim)
     while (answer == ANSWER_NO && fgets(line, sizeof line, maps))
         if (is_mapping_of(line, claim))
             answer = ANSWER_YES;
-    if (answer == ANSWER_NO && errno && errno != ESRCH)
+    unreadable = errno && errno != ESRCH;
+    if (unreadable && answer == ANSWER_NO)
         answer = ANSWER_UNKNOWN;
     fclose(maps);
     return answer;
@@ -156,15 +161,17 @@ static enum answer is_claimant(const struct process_claim *claim, uint32_t pid, 
     bool alike = started && started == claim->started;
     uint32_t own_pid = innermost_pid(pid);
     uint64_t namespace;
+    bool known; /* both namespaces are */
     enum answer mapped;
 
     snprintf(name, sizeof name, "%u", pid);
     namespace = namespace_of_pids(name);
+    known = namespace && claim->namespace;
     if (own_pid && own_pid != claim->pid)
         return ANSWER_NO;
-    if (namespace && claim->namespace && namespace != claim->namespace)
+    if (known && namespace != claim->namespace)
         return ANSWER_NO;
-    if (alike && namespace && claim->namespace)
+    if (known && alike)
         return ANSWER_YES;
     mapped = has_mapped(pid, claim);
     return mapped == ANSWER_UNKNOWN && alike ? ANSWER_YES : mapped;
@@ -200,14 +207,15 @@ static enum process_sight search_processes(const struct process_claim *claim,
     DIR *directory = opendir("/proc");
     struct dirent *entry;
 
-    while (directory && sight != PROCESS_SEEN && (entry = readdir(directory))) {
+    if (!directory)
+        return sight;
+    while (sight != PROCESS_SEEN && (entry = readdir(directory))) {
         uint32_t pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
         bool may_be = isdigit((unsigned char)*entry->d_name) && innermost_pid(pid) == claim->pid;
         if (may_be && try_process(claim, pid, found) == ANSWER_YES)
             sight = PROCESS_SEEN;
     }
-    if (directory)
-        closedir(directory);
+    closedir(directory);
     return sight;
 }
 
@@ -221,8 +229,9 @@ static enum process_sight find_neighbour(const struct process_claim *claim,
     found->watch = (int)syscall(SYS_pidfd_open, claim->pid, 0);
     if (found->watch < 0)
         return errno == ESRCH ? PROCESS_ENDED : PROCESS_HIDDEN;
-    if (!process_stat(claim->pid, &parent, &found->started) || !claim->started ||
-        found->started == claim->started)
+    if (!process_stat(claim->pid, &parent, &found->started))
+        return PROCESS_SEEN;
+    if (!claim->started || found->started == claim->started)
         return PROCESS_SEEN;
     /* Another process has its pid by now, or it reads another clock than we do. */
     switch (has_mapped(claim->pid, claim)) {

@@ -66,8 +66,11 @@ static void recorded(void *context, const char *name, enum session_place place,
 {
     struct search *search = context;
 
-    if (!search->found && header && !header->finished && !header->left &&
-        records(search->session, name, place, header))
+    if (search->found || !header)
+        return;
+    if (header->finished || header->left)
+        return;
+    if (records(search->session, name, place, header))
         search->found = header->seen_pid ? header->seen_pid : header->pid;
 }
 

@@ -22,6 +22,16 @@ enum {
 
 static const char shared_memory[] = "/dev/shm";
 
+#ifndef __aarch64__
+/* Does LINE of /proc/cpuinfo say that the counter ticks at one rate, and in all states of sleep? */
+static bool is_steady_counter(const char *line)
+{
+    if (strncmp(line, "flags", 5))
+        return false;
+    return strstr(line, " constant_tsc") && strstr(line, " nonstop_tsc");
+}
+#endif
+
 enum session_clock session_clock_choose(void)
 {
 #if defined __aarch64__
@@ -40,12 +50,12 @@ enum session_clock session_clock_choose(void)
     /* A virtual machine may prefer its own clock source over a good counter. */
     if (!strncmp(name, "kvm-clock", 9) || !strncmp(name, "hyperv", 6))
         info = fopen("/proc/cpuinfo", "re");
-    while (info && !trusted && getline(&line, &room, info) > 0)
-        trusted = !strncmp(line, "flags", 5) && strstr(line, " constant_tsc") &&
-                  strstr(line, " nonstop_tsc");
-    free(line);
-    if (info)
+    if (info) {
+        while (!trusted && getline(&line, &room, info) > 0)
+            trusted = is_steady_counter(line);
         fclose(info);
+    }
+    free(line);
     if (source)
         fclose(source);
     return trusted ? SESSION_TSC : SESSION_MONOTONIC;
@@ -159,8 +169,12 @@ static void take_places(struct session *s, const struct session_file *file)
     const char *end = (const char *)file + s->bytes;
     bool fits = strlen(text) < sizeof s->spill;
 
-    if (s->place[SESSION_SPILL] < 0 && fits && !strcmp(basename(text), basename(s->directory)))
-        s->place[SESSION_SPILL] = session_open_directory(text);
+    bool of_session = !strcmp(basename(text), basename(s->directory));
+
+    if (s->place[SESSION_SPILL] < 0 && fits) {
+        if (of_session)
+            s->place[SESSION_SPILL] = session_open_directory(text);
+    }
     if (s->place[SESSION_SPILL] >= 0)
         snprintf(s->spill, sizeof s->spill, "%s", text);
     text += strlen(text) + 1;
@@ -304,10 +318,13 @@ static void directory_remove(const char *path, int fd)
     struct dirent **entries = NULL;
     int count = scandirat(fd, ".", &entries, NULL, NULL);
 
-    for (int i = 0; i < count; free(entries[i++]))
-        if (unlinkat(fd, entries[i]->d_name, 0) && strcmp(entries[i]->d_name, ".") &&
-            strcmp(entries[i]->d_name, ".."))
-            unlinkat(fd, entries[i]->d_name, AT_REMOVEDIR);
+    for (int i = 0; i < count; i++) {
+        const char *name = entries[i]->d_name;
+        bool is_self = !strcmp(name, ".") || !strcmp(name, "..");
+        if (unlinkat(fd, name, 0) && !is_self)
+            unlinkat(fd, name, AT_REMOVEDIR);
+        free(entries[i]);
+    }
     free(entries);
     rmdir(path); /* what lies there now, if that is empty */
 }
@@ -394,11 +411,13 @@ static void file_processes(const struct session *s, const char *file, enum sessi
         struct process_file header = {0}; /* one that is being made may be short */
         ssize_t got = pread(fd, &header, sizeof header, (off_t)at);
         char name[SESSION_NAME];
-        if (got < 0 || (at && got != sizeof header))
+        bool is_short = at && got != sizeof header;
+        if (got < 0 || is_short)
             break;
         session_name(name, file, at);
         visit(context, name, place, &header);
-        if (!(at = at ? header.next_nested : header.nested))
+        at = at ? header.next_nested : header.nested;
+        if (!at)
             break;
     }
     if (fd >= 0)
@@ -418,16 +437,23 @@ void session_processes(const struct session *s, session_visitor *visit, void *co
 
 /* ---- from outside ---- */
 
-/* A place where sessions are. The name comes from a trace, and to look at some places is to ask a
- * server. */
-static bool ours(const char *directory)
+static bool is_below(const char *directory, const char *place)
+{
+    size_t length = strlen(place);
+
+    if (strncmp(directory, place, length) || directory[length] != '/')
+        return false;
+    return !strstr(directory, "/../");
+}
+
+/* Is DIRECTORY in a place where sessions are? The name comes from a trace, and to look at some
+ * places is to ask a server. */
+static bool is_session_place(const char *directory)
 {
     const char *places[] = {"/dev/shm", "/tmp", getenv("TMPDIR")};
 
     for (int i = 0; i < 3; i++) {
-        size_t length = places[i] ? strlen(places[i]) : 0;
-        if (length && !strncmp(directory, places[i], length) && directory[length] == '/' &&
-            !strstr(directory, "/../"))
+        if (places[i] && *places[i] && is_below(directory, places[i]))
             return true;
     }
     return false;
@@ -444,7 +470,7 @@ enum liveness session_live(const char *directory)
     struct stat st;
     FILE *locks;
 
-    if (!directory || !ours(directory) ||
+    if (!directory || !is_session_place(directory) ||
         (size_t)snprintf(path, sizeof path, "%s/collector.lock", directory) >= sizeof path ||
         stat(path, &st) != 0 || !(locks = fopen("/proc/locks", "re")))
         return LIVE_UNKNOWN;

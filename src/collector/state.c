@@ -45,78 +45,117 @@ static void *map_part(int fd, off_t at, size_t bytes, bool sparse)
 
 static bool is_header(const struct state_header *h)
 {
-    return !memcmp(h->magic, STATE_MAGIC, sizeof h->magic) && h->format == RING_FORMAT &&
-           h->next_process && h->next_thread && h->next_code && h->sure[NEXT_LOSS];
+    if (memcmp(h->magic, STATE_MAGIC, sizeof h->magic))
+        return false;
+    if (h->format != RING_FORMAT)
+        return false;
+    return h->next_process && h->next_thread && h->next_code && h->sure[NEXT_LOSS];
+}
+
+/* The bytes of a state file with so many PLACES. */
+static off_t file_bytes(size_t places)
+{
+    size_t blocks = (places + STATE_BLOCK - 1) / STATE_BLOCK;
+
+    return (off_t)(sizeof(struct state_file) + blocks * BLOCK_BYTES);
 }
 
 /* What was left: is it as long as it was, BYTES, and does it make sense? */
 static bool is_sound(const struct state_file *f, off_t bytes)
 {
-    return is_header(&f->header) &&
-           bytes >= (off_t)(sizeof *f + ((size_t)f->header.places + STATE_BLOCK - 1) / STATE_BLOCK *
-                                            BLOCK_BYTES) &&
-           f->window.written <= f->window.next_page && f->window.first &&
-           f->window.root[TREE_FRAME];
+    const struct frame_window *window = &f->window;
+
+    if (!is_header(&f->header) || bytes < file_bytes(f->header.places))
+        return false;
+    if (window->written > window->next_page)
+        return false;
+    return window->first && window->root[TREE_FRAME];
+}
+
+/* The header of a new session: no id is given yet. */
+static struct state_header first_header(void)
+{
+    return (struct state_header){
+        .magic = STATE_MAGIC,
+        .format = RING_FORMAT,
+        .next_process = 1,
+        .next_thread = 1,
+        .next_code = 1,
+        .next_entry = 1,
+        .next_guard = 1,
+        .next_compile = 1,
+        .next_signature = 1,
+        .next_graph = 1,
+        .next_note = 1,
+        .next = {1, 1, 1},
+        .sure = {1, 1, 1},
+    };
 }
 
 int collector_state_open(struct collector_state *s, const struct session *session, bool resume)
 {
+    int flags = resume ? O_RDWR : O_RDWR | O_CREAT | O_EXCL;
     struct stat status = {0};
+    bool has_file;
 
-    *s =
-        (struct collector_state){.fd = session_open_file(session->place[SESSION_MAIN], "state",
-                                                         O_RDWR | (resume ? 0 : O_CREAT | O_EXCL))};
+    *s = (struct collector_state){0};
+    s->fd = session_open_file(session->place[SESSION_MAIN], "state", flags);
     if (s->fd < 0 || fstat(s->fd, &status))
         return -1;
     errno = EINVAL;
-    if (resume ? status.st_size >= (off_t)sizeof *s->file : make(s->fd))
+    if (resume)
+        has_file = status.st_size >= (off_t)sizeof *s->file;
+    else
+        has_file = make(s->fd);
+    if (has_file)
         s->file = map_part(s->fd, 0, sizeof *s->file, !resume);
-    if (s->file && !resume) {
-        s->file->header = (struct state_header){.magic = STATE_MAGIC,
-                                                .format = RING_FORMAT,
-                                                .next_process = 1,
-                                                .next_thread = 1,
-                                                .next_code = 1,
-                                                .next_entry = 1,
-                                                .next_guard = 1,
-                                                .next_compile = 1,
-                                                .next_signature = 1,
-                                                .next_graph = 1,
-                                                .next_note = 1,
-                                                .next = {1, 1, 1},
-                                                .sure = {1, 1, 1}};
-    } else if (s->file && !is_sound(s->file, status.st_size)) {
+    if (!s->file)
+        return -1;
+    if (!resume) {
+        s->file->header = first_header();
+    } else if (!is_sound(s->file, status.st_size)) {
         collector_state_close(s);
         errno = EINVAL;
+        return -1;
     }
-    return s->file ? 0 : -1;
+    return 0;
 }
 
 struct state_header collector_state_look(const struct session *session)
 {
     int fd = session_open_file(session->place[SESSION_MAIN], "state", O_RDONLY);
     struct state_header header;
-    bool read =
-        fd >= 0 && pread(fd, &header, sizeof header, 0) == sizeof header && is_header(&header);
+    bool read;
 
-    if (fd >= 0)
-        close(fd);
-    return read ? header : (struct state_header){0};
+    if (fd < 0)
+        return (struct state_header){0};
+    read = pread(fd, &header, sizeof header, 0) == sizeof header;
+    close(fd);
+    if (!read || !is_header(&header))
+        return (struct state_header){0};
+    return header;
 }
 
 static struct decode_place *place_at(struct collector_state *s, uint32_t n)
 {
     while (n / STATE_BLOCK >= s->blocks.count) {
-        off_t at = (off_t)(sizeof *s->file + s->blocks.count * BLOCK_BYTES);
+        off_t at = file_bytes(s->blocks.count * STATE_BLOCK);
         struct decode_place **block = list_add(&s->blocks);
         if (!block)
             return NULL;
-        if (!(*block = map_part(s->fd, at, BLOCK_BYTES, false))) {
+        *block = map_part(s->fd, at, BLOCK_BYTES, false);
+        if (!*block) {
             s->blocks.count--;
             return NULL;
         }
     }
     return &s->blocks.at[n / STATE_BLOCK][n % STATE_BLOCK];
+}
+
+/* Is PLACE that of ring number RING of FILE? */
+static bool is_place_of(const struct decode_place *place, const char *file, uint32_t ring)
+{
+    return place->ring == ring && !strncmp(place->file, file, sizeof place->file);
 }
 
 struct decode_place *collector_state_place(struct collector_state *s, const char *file,
@@ -129,7 +168,7 @@ struct decode_place *collector_state_place(struct collector_state *s, const char
      * once. */
     for (uint32_t n = 0; n < s->file->header.places; n++) {
         place = place_at(s, n);
-        if (place && place->ring == ring && !strncmp(place->file, file, sizeof place->file))
+        if (place && is_place_of(place, file, ring))
             return place;
     }
     place = place_at(s, s->file->header.places);
@@ -148,8 +187,12 @@ void collector_state_recall(struct collector_state *s)
     memcpy(header->next, header->sure, sizeof header->next);
     for (uint32_t n = 0; n < header->places; n++) {
         const struct decode_place *place = place_at(s, n);
-        for (int i = 0; place && i < IDS_OF_WORDS; i++)
-            header->next[i] = MAX(header->next[i], place->at[place->which & 1].next[i]);
+        const uint64_t *next;
+        if (!place)
+            continue;
+        next = place->at[place->which & 1].next;
+        for (int i = 0; i < IDS_OF_WORDS; i++)
+            header->next[i] = MAX(header->next[i], next[i]);
     }
 }
 
@@ -160,17 +203,18 @@ static bool holds(const void *mapped, size_t bytes, const void *address)
 
 bool collector_state_holds(const struct collector_state *s, const void *address)
 {
-    bool held = holds(s->file, sizeof *s->file, address);
-
-    for (size_t i = 0; i < s->blocks.count && !held; i++)
-        held = holds(s->blocks.at[i], BLOCK_BYTES, address);
-    return held;
+    if (holds(s->file, sizeof *s->file, address))
+        return true;
+    list_each(block, &s->blocks)
+        if (holds(*block, BLOCK_BYTES, address))
+            return true;
+    return false;
 }
 
 void collector_state_close(struct collector_state *s)
 {
-    for (size_t i = 0; i < s->blocks.count; i++)
-        munmap(s->blocks.at[i], BLOCK_BYTES);
+    list_each(block, &s->blocks)
+        munmap(*block, BLOCK_BYTES);
     list_free(&s->blocks);
     if (s->file)
         munmap(s->file, sizeof *s->file);

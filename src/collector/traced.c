@@ -27,9 +27,15 @@ uint64_t collector_now_ns(const struct collector *c)
 void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_id,
                         uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause)
 {
-    recorder_put(c->recorder, LOSS, .rowid = loss_id, .process_id = process_id,
-                 .thread_id = thread_id, .at_ns = (int64_t)at_ns, .events = (int64_t)events,
-                 .cause = fact_string(cause));
+    recorder_put(c->recorder, LOSS,
+                 {
+                     .rowid = loss_id,
+                     .process_id = process_id,
+                     .thread_id = thread_id,
+                     .at_ns = (int64_t)at_ns,
+                     .events = (int64_t)events,
+                     .cause = fact_string(cause),
+                 });
     if (!c->in_words) { /* no decoder is at work: each has committed its earlier rows */
         recorder_commit_unrepeatable(c->recorder);
         c->state.file->header.sure[NEXT_LOSS] = c->state.file->header.next[NEXT_LOSS];
@@ -123,28 +129,37 @@ void traced_unmapped(struct traced *t, const char *what, int error)
 
 /* ---- rings ---- */
 
+/* Can a ring have so many words? */
+static bool is_ring_size(uint64_t words)
+{
+    bool power_of_two = words && (words & (words - 1)) == 0;
+
+    return power_of_two && words >= RING_SMALLEST / 8 && words <= (UINT64_C(1) << 30) / 8;
+}
+
 /* The words of a ring at AT, COUNT of them, mapped twice in a row; NULL, as traced_map. */
 static uint64_t *words_map(struct traced *t, uint64_t at, uint64_t count)
 {
     size_t bytes = count * 8;
+    off_t from = (off_t)(at + RING_HEADER);
     char *area;
 
-    if (!count || (count & (count - 1)) != 0 || count < RING_SMALLEST / 8 ||
-        count > (UINT64_C(1) << 30) / 8 || !in_file(t, at, RING_HEADER + bytes)) {
+    if (!is_ring_size(count) || !in_file(t, at, RING_HEADER + bytes)) {
         errno = ERANGE;
         return NULL;
     }
     area = mmap(NULL, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (area == MAP_FAILED)
         return NULL;
-    for (int i = 0; i < 2; i++)
-        if (mmap(area + i * bytes, bytes, PROT_READ, MAP_SHARED | MAP_FIXED, t->fd,
-                 (off_t)(at + RING_HEADER)) == MAP_FAILED) {
+    for (int i = 0; i < 2; i++) {
+        void *half = mmap(area + i * bytes, bytes, PROT_READ, MAP_SHARED | MAP_FIXED, t->fd, from);
+        if (half == MAP_FAILED) {
             int error = errno;
             munmap(area, 2 * bytes);
             errno = error;
             return NULL;
         }
+    }
     return (uint64_t *)area;
 }
 
@@ -223,7 +238,8 @@ void traced_drain(struct traced *t)
 {
     uint32_t rings;
 
-    t->words = t->fullest = 0;
+    t->words = 0;
+    t->fullest = 0;
     if (t->broken || !t->file)
         return;
     t->forking = atomic_load(&t->root->forking);
@@ -255,24 +271,41 @@ static bool is_of_command(const struct traced *t)
     return pid && pid == t->collector->state.file->header.command;
 }
 
+/* The command's process has been found: drop the one that stood for it. */
+static void command_forget(struct collector *c)
+{
+    struct traced **link = &c->traced;
+
+    while (*link != c->command)
+        link = &(*link)->next;
+    *link = c->command->next;
+    traced_free(c->command);
+    c->command = NULL;
+}
+
 /* The row for a process image: the one GIVEN it by a killed collector, the command's own if T is
  * its first, else a new one. */
 static uint32_t process_id(struct traced *t, uint64_t given)
 {
     struct collector *c = t->collector;
-    struct traced **link = &c->traced;
-    struct traced *command = c->command;
-    uint32_t id = c->resumed && given < c->state.file->header.next_process ? (uint32_t)given : 0;
+    struct state_header *header = &c->state.file->header;
+    bool was_given = c->resumed && given && given < header->next_process;
+    bool of_command = false;
+    uint32_t id = was_given ? (uint32_t)given : 0;
 
-    if (command && (id ? id == command->row.process_id : is_of_command(t))) {
-        id = command->row.process_id;
-        while (*link != command)
-            link = &(*link)->next;
-        *link = command->next;
-        traced_free(command);
-        c->command = NULL;
+    if (c->command && was_given)
+        of_command = id == c->command->row.process_id;
+    else if (c->command)
+        of_command = is_of_command(t);
+    if (of_command) {
+        id = c->command->row.process_id;
+        command_forget(c);
     }
-    return id ? id : c->state.file->header.next_process++;
+    if (!id) {
+        id = header->next_process;
+        header->next_process++;
+    }
+    return id;
 }
 
 struct traced *traced_new(struct collector *c, enum session_place place, const char *name)
@@ -286,6 +319,14 @@ struct traced *traced_new(struct collector *c, enum session_place place, const c
     return t;
 }
 
+/* Have A and B one file, whose name is LENGTH long? */
+static bool is_sibling(const struct traced *a, const struct traced *b, size_t length)
+{
+    if (a->place != b->place || strcspn(a->name, "@") != length)
+        return false;
+    return !strncmp(a->name, b->name, length);
+}
+
 /* The open file of another process in it: all of ours are one, or we could not tell whether others
  * have it open. -1: there is none. */
 static int file_of_sibling(const struct traced *t)
@@ -293,8 +334,7 @@ static int file_of_sibling(const struct traced *t)
     size_t length = strcspn(t->name, "@");
 
     for (const struct traced *other = t->collector->traced; other; other = other->next)
-        if (other->fd >= 0 && other->place == t->place && strcspn(other->name, "@") == length &&
-            !strncmp(other->name, t->name, length))
+        if (other->fd >= 0 && is_sibling(other, t, length))
             return fcntl(other->fd, F_DUPFD_CLOEXEC, 0);
     return -1;
 }
@@ -310,25 +350,31 @@ static void say_looked(struct traced *t)
 /* Which process T is, whose file is called FILE, and its parent: as we see them. */
 static void find_process(struct traced *t, const char *file)
 {
-    const struct process_claim claim = {.pid = t->file->pid,
-                                        .started = t->file->start_time,
-                                        .namespace = t->file->pid_namespace,
-                                        .file = file,
-                                        .inode = file_inode(t->fd)};
-    struct process_found found = {t->file->seen_pid, t->file->seen_start_time, -1};
-    bool near = claim.namespace && claim.namespace == t->collector->session->file->pid_namespace;
+    struct process_file *own = t->file;
+    uint64_t our_namespace = t->collector->session->file->pid_namespace;
+    const struct process_claim claim = {
+        .pid = own->pid,
+        .started = own->start_time,
+        .namespace = own->pid_namespace,
+        .file = file,
+        .inode = file_inode(t->fd),
+    };
+    struct process_found found = {own->seen_pid, own->seen_start_time, -1};
+    bool near = claim.namespace && claim.namespace == our_namespace;
     uint64_t started;
 
     if (t->collector->resumed && found.pid)
         found.watch = process_watch(found.pid, found.started); /* a killed collector had found it */
     else
         t->hidden = process_find(&claim, &found) == PROCESS_HIDDEN;
-    t->row.pid = t->file->seen_pid = found.pid;
+    own->seen_pid = found.pid;
+    own->seen_start_time = found.started;
+    t->row.pid = found.pid;
     t->row.own_pid = claim.pid;
-    t->started = t->file->seen_start_time = found.started;
+    t->started = found.started;
     t->pidfd = found.watch;
     if (near)
-        t->parent_pid = t->file->parent_pid;
+        t->parent_pid = own->parent_pid;
     else if (found.watch < 0 || !process_stat(found.pid, &t->parent_pid, &started))
         t->parent_pid = 0;
     if (t->hidden && is_of_command(t))
@@ -359,8 +405,9 @@ static bool open_file(struct traced *t, const char *file, uint64_t at)
 /* Is the file one that a process of this dyntrace made? */
 static bool is_ours(const struct process_file *file)
 {
-    return !memcmp(file->magic, RING_PROCESS_MAGIC, sizeof file->magic) &&
-           file->format == RING_FORMAT && file->word_bytes == 8;
+    if (memcmp(file->magic, RING_PROCESS_MAGIC, sizeof file->magic))
+        return false;
+    return file->format == RING_FORMAT && file->word_bytes == 8;
 }
 
 /* The process that forked T; NULL: none is known. */
@@ -438,19 +485,28 @@ static int64_t row_pid(const struct traced *t)
 
 void traced_say(struct traced *t)
 {
-    recorder_put(t->collector->recorder, PROCESS, .process_id = t->row.process_id,
-                 .pid = row_pid(t), .own_pid = t->row.own_pid ? t->row.own_pid : ROW_NONE,
-                 .parent_process_id = t->row.parent_process_id, .mode = fact_string(t->row.mode),
-                 .start_ns = (int64_t)t->row.start_ns);
+    recorder_put(t->collector->recorder, PROCESS,
+                 {
+                     .process_id = t->row.process_id,
+                     .pid = row_pid(t),
+                     .own_pid = t->row.own_pid ? t->row.own_pid : ROW_NONE,
+                     .parent_process_id = t->row.parent_process_id,
+                     .mode = fact_string(t->row.mode),
+                     .start_ns = (int64_t)t->row.start_ns,
+                 });
 }
 
 void traced_status(struct traced *t, int status)
 {
     if (status >= 0)
-        recorder_put(t->collector->recorder, PROCESS_END, .process_id = t->row.process_id,
-                     .pid = row_pid(t), .end_ns = ROW_NONE,
-                     .exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : ROW_NONE,
-                     .exit_signal = WIFSIGNALED(status) ? WTERMSIG(status) : ROW_NONE);
+        recorder_put(t->collector->recorder, PROCESS_END,
+                     {
+                         .process_id = t->row.process_id,
+                         .pid = row_pid(t),
+                         .end_ns = ROW_NONE,
+                         .exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : ROW_NONE,
+                         .exit_signal = WIFSIGNALED(status) ? WTERMSIG(status) : ROW_NONE,
+                     });
     recorder_commit_unrepeatable(t->collector->recorder);
 }
 
@@ -536,12 +592,15 @@ static void report_losses(struct traced *t)
         return;
     /* With --frames decided the hook does not even see what it leaves out. */
     decided = t->file->mode == SESSION_DECIDED;
-    recorder_put(c->recorder, PROCESS_LEFT_OUT, .process_id = t->row.process_id,
-                 .left_out_functions = decided ? ROW_NONE : (int64_t)left_out[LEFT_CODES],
-                 .left_out_frames = decided ? ROW_NONE : (int64_t)left_out[LEFT_FRAMES],
-                 .left_out_decisions = (int64_t)left_out[LEFT_DECISIONS]);
-    for (size_t i = 0; i < t->rings.count; i++)
-        report_ring(t, t->rings.at[i].ring, t->rings.at[i].decoder.now.thread_id);
+    recorder_put(c->recorder, PROCESS_LEFT_OUT,
+                 {
+                     .process_id = t->row.process_id,
+                     .left_out_functions = decided ? ROW_NONE : (int64_t)left_out[LEFT_CODES],
+                     .left_out_frames = decided ? ROW_NONE : (int64_t)left_out[LEFT_FRAMES],
+                     .left_out_decisions = (int64_t)left_out[LEFT_DECISIONS],
+                 });
+    list_each(r, &t->rings)
+        report_ring(t, r->ring, r->decoder.now.thread_id);
     report_threads(t, now);
     report_orphans(t, now);
 }
@@ -554,7 +613,8 @@ static void file_close(struct traced *t)
         munmap(t->file, HEADER_BYTES);
     if (t->fd >= 0)
         close(t->fd);
-    t->root = t->file = NULL;
+    t->root = NULL;
+    t->file = NULL;
     t->fd = -1;
 }
 
@@ -562,8 +622,8 @@ void traced_finish(struct traced *t)
 {
     t->drained = true;
     /* First what cannot fail, whatever became of the file. */
-    for (size_t i = 0; i < t->rings.count; i++)
-        decode_close(&t->rings.at[i].decoder);
+    list_each(r, &t->rings)
+        decode_close(&r->decoder);
     if (t->file)
         report_losses(t);
     for (size_t i = 0; i < t->rings.count; i++) {

@@ -83,9 +83,14 @@ void watch_ended(struct traced *t, uint64_t end_ns)
     guarded_or_broken(traced_finish, t);
     t->row.ended = true;
     t->collector->changes++;
-    recorder_put(t->collector->recorder, PROCESS_END, .process_id = t->row.process_id,
-                 .pid = t->row.pid ? t->row.pid : ROW_NONE, .end_ns = (int64_t)*last_ns,
-                 .exit_code = ROW_NONE, .exit_signal = ROW_NONE);
+    recorder_put(t->collector->recorder, PROCESS_END,
+                 {
+                     .process_id = t->row.process_id,
+                     .pid = t->row.pid ? t->row.pid : ROW_NONE,
+                     .end_ns = (int64_t)*last_ns,
+                     .exit_code = ROW_NONE,
+                     .exit_signal = ROW_NONE,
+                 });
     recorder_commit_unrepeatable(t->collector->recorder);
 }
 
@@ -132,9 +137,13 @@ bool watch_statuses(struct collector *c)
 
 static struct traced *find_pid(struct collector *c, uint32_t pid, const struct traced *except)
 {
-    for (struct traced *t = c->traced; t; t = t->next)
-        if (pid && t->row.pid == pid && t != except && !t->row.ended)
+    if (!pid)
+        return NULL;
+    for (struct traced *t = c->traced; t; t = t->next) {
+        bool runs = t->row.pid == pid && !t->row.ended;
+        if (runs && t != except)
             return t;
+    }
     return NULL;
 }
 
@@ -158,12 +167,24 @@ static int absent_open(const char *directory)
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int on = 1;
 
-    if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) ||
-                    bind(fd, (struct sockaddr *)&address, length))) {
+    bool is_bound;
+
+    if (fd < 0)
+        return -1;
+    is_bound = setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 &&
+               bind(fd, (struct sockaddr *)&address, length) == 0;
+    if (!is_bound) {
         close(fd);
-        fd = -1;
+        return -1;
     }
     return fd;
+}
+
+static bool is_credentials(const struct cmsghdr *head)
+{
+    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_CREDENTIALS)
+        return false;
+    return head->cmsg_len == CMSG_LEN(sizeof(struct ucred));
 }
 
 /* Who sends the next message on FD, and to ADDRESS waits for the answer; pid 0: the kernel does not
@@ -186,8 +207,7 @@ static bool absent_next(int fd, struct ucred *sender, struct sockaddr_un *addres
         return false;
     *length = message.msg_namelen;
     head = CMSG_FIRSTHDR(&message);
-    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_CREDENTIALS &&
-        head->cmsg_len == CMSG_LEN(sizeof *sender))
+    if (head && is_credentials(head))
         memcpy(sender, CMSG_DATA(head), sizeof *sender);
     return true;
 }
@@ -281,10 +301,14 @@ void watch_nested(struct watch *w, struct traced *t)
 
     if (t->broken || !t->root)
         return;
-    for (uint64_t at = t->nested_newest, *one; at && at != t->nested && found.count < NESTED_MAX;
-         at = file.next_nested) {
-        if (at % 4096 || at > INT64_MAX ||
-            pread(t->fd, &file, sizeof file, (off_t)at) != sizeof file || !(one = list_add(&found)))
+    for (uint64_t at = t->nested_newest; at && at != t->nested; at = file.next_nested) {
+        uint64_t *one;
+        if (found.count >= NESTED_MAX || at % 4096 || at > INT64_MAX)
+            break;
+        if (pread(t->fd, &file, sizeof file, (off_t)at) != sizeof file)
+            break;
+        one = list_add(&found);
+        if (!one)
             break;
         *one = at;
     }
@@ -443,7 +467,9 @@ static void left_add(void *context, const char *name, enum session_place place,
     struct watch *w = context;
     struct watch_file *file = header ? list_add(&w->pending) : NULL;
 
-    if (!header && (ends_with(name, ".lost") || ends_with(name, ".unsupported")))
+    bool is_note = ends_with(name, ".lost") || ends_with(name, ".unsupported");
+
+    if (!header && is_note)
         note_new(w->c, name);
     if (!file)
         return;
