@@ -25,74 +25,214 @@
 
 /* clang-format off */
 #define COLUMNS_process(KEY, ID, TIME, NUMBER, TEXT) \
-    KEY(process_id, PROCESS) NUMBER(pid) ID(parent_process_id, PROCESS) NUMBER(rank) \
-    NUMBER(local_rank) TEXT(argv) TEXT(executable) TEXT(python_version) TEXT(torch_version) \
-    TEXT(mode) TEXT(torch_mode) TEXT(torch_note) TIME(start_ns) TIME(end_ns) NUMBER(exit_code) \
-    NUMBER(exit_signal) TEXT(host) NUMBER(own_pid) NUMBER(left_out_functions) \
-    NUMBER(left_out_frames) NUMBER(left_out_decisions)
+    KEY(process_id, PROCESS) \
+    NUMBER(pid) \
+    ID(parent_process_id, PROCESS) \
+    NUMBER(rank) \
+    NUMBER(local_rank) \
+    TEXT(argv) \
+    TEXT(executable) \
+    TEXT(python_version) \
+    TEXT(torch_version) \
+    TEXT(mode) \
+    TEXT(torch_mode) \
+    TEXT(torch_note) \
+    TIME(start_ns) \
+    TIME(end_ns) \
+    NUMBER(exit_code) \
+    NUMBER(exit_signal) \
+    TEXT(host) \
+    NUMBER(own_pid) \
+    NUMBER(left_out_functions) \
+    NUMBER(left_out_frames) \
+    NUMBER(left_out_decisions)
 #define COLUMNS_thread(KEY, ID, TIME, NUMBER, TEXT) \
-    KEY(thread_id, THREAD) ID(process_id, PROCESS) NUMBER(os_tid) TEXT(name)
+    KEY(thread_id, THREAD) \
+    ID(process_id, PROCESS) \
+    NUMBER(os_tid) \
+    TEXT(name)
 #define COLUMNS_code(KEY, ID, TIME, NUMBER, TEXT) \
-    KEY(code_id, CODE) ID(process_id, PROCESS) TEXT(filename) TEXT(qualname) NUMBER(first_line) \
-    TEXT(kind) ID(origin_code_id, CODE) NUMBER(fingerprint)
+    KEY(code_id, CODE) \
+    ID(process_id, PROCESS) \
+    TEXT(filename) \
+    TEXT(qualname) \
+    NUMBER(first_line) \
+    TEXT(kind) \
+    ID(origin_code_id, CODE) \
+    NUMBER(fingerprint)
 #define COLUMNS_frame(KEY, ID, TIME, NUMBER, TEXT) /* written by collector/frame_pages.c */ \
-    KEY(frame_id, FRAME) ID(thread_id, THREAD) ID(parent_id, FRAME) ID(code_id, CODE) NUMBER(kind) \
-    NUMBER(outcome) TIME(start_ns) TIME(end_ns) ID(cache_entry_id, ENTRY) NUMBER(exit)
+    KEY(frame_id, FRAME) \
+    ID(thread_id, THREAD) \
+    ID(parent_id, FRAME) \
+    ID(code_id, CODE) \
+    NUMBER(kind) \
+    NUMBER(outcome) \
+    TIME(start_ns) \
+    TIME(end_ns) \
+    ID(cache_entry_id, ENTRY) \
+    NUMBER(exit)
 #define COLUMNS_code_total(KEY, ID, TIME, NUMBER, TEXT) \
-    KEY(code_id, CODE) NUMBER(calls) NUMBER(total_ns) NUMBER(self_ns) NUMBER(raised) \
+    KEY(code_id, CODE) \
+    NUMBER(calls) \
+    NUMBER(total_ns) \
+    NUMBER(self_ns) \
+    NUMBER(raised) \
     NUMBER(max_ns)
 #define COLUMNS_signature(KEY, ID, TIME, NUMBER, TEXT) \
-    KEY(signature_id, SIGNATURE) TEXT(text)
+    KEY(signature_id, SIGNATURE) \
+    TEXT(text)
 #define COLUMNS_lookup(KEY, ID, TIME, NUMBER, TEXT) \
-    KEY(lookup_id, LOOKUP) ID(frame_id, FRAME) ID(thread_id, THREAD) ID(code_id, CODE) \
-    TIME(start_ns) NUMBER(duration_ns) NUMBER(outcome) ID(cache_entry_id, ENTRY) \
-    NUMBER(entries_checked) ID(signature_id, SIGNATURE)
+    KEY(lookup_id, LOOKUP) \
+    ID(frame_id, FRAME) \
+    ID(thread_id, THREAD) \
+    ID(code_id, CODE) \
+    TIME(start_ns) \
+    NUMBER(duration_ns) \
+    NUMBER(outcome) \
+    ID(cache_entry_id, ENTRY) \
+    NUMBER(entries_checked) \
+    ID(signature_id, SIGNATURE)
 #define COLUMNS_guard_check(KEY, ID, TIME, NUMBER, TEXT) \
-    KEY(guard_check_id, CHECK) ID(lookup_id, LOOKUP) NUMBER(position) ID(cache_entry_id, ENTRY) \
-    TEXT(result) ID(failed_guard_id, GUARD) NUMBER(guards_run) NUMBER(duration_ns)
+    KEY(guard_check_id, CHECK) \
+    ID(lookup_id, LOOKUP) \
+    NUMBER(position) \
+    ID(cache_entry_id, ENTRY) \
+    TEXT(result) \
+    ID(failed_guard_id, GUARD) \
+    NUMBER(guards_run) \
+    NUMBER(duration_ns)
 #define COLUMNS_cache_entry(KEY, ID, TIME, NUMBER, TEXT) \
-    KEY(cache_entry_id, ENTRY) ID(code_id, CODE) ID(compile_id, COMPILE) TEXT(label) TEXT(backend) \
-    NUMBER(region_id) NUMBER(guard_count) TIME(born_ns) TIME(died_ns) TEXT(death_cause)
+    KEY(cache_entry_id, ENTRY) \
+    ID(code_id, CODE) \
+    ID(compile_id, COMPILE) \
+    TEXT(label) \
+    TEXT(backend) \
+    NUMBER(region_id) \
+    NUMBER(guard_count) \
+    TIME(born_ns) \
+    TIME(died_ns) \
+    TEXT(death_cause)
 #define COLUMNS_guard(KEY, ID, TIME, NUMBER, TEXT) \
-    KEY(guard_id, GUARD) ID(cache_entry_id, ENTRY) NUMBER(ordinal) TEXT(kind) TEXT(source) \
-    TEXT(expression) TEXT(user_stack)
+    KEY(guard_id, GUARD) \
+    ID(cache_entry_id, ENTRY) \
+    NUMBER(ordinal) \
+    TEXT(kind) \
+    TEXT(source) \
+    TEXT(expression) \
+    TEXT(user_stack)
 #define COLUMNS_guard_order(KEY, ID, TIME, NUMBER, TEXT) \
-    ID(cache_entry_id, ENTRY) TIME(from_ns) TEXT(ordinals) ID(process_id, PROCESS) ID(rowid, ROW)
+    ID(cache_entry_id, ENTRY) \
+    TIME(from_ns) \
+    TEXT(ordinals) \
+    ID(process_id, PROCESS) \
+    ID(rowid, ROW)
 #define COLUMNS_compile(KEY, ID, TIME, NUMBER, TEXT) \
-    KEY(compile_id, COMPILE) ID(frame_id, FRAME) ID(code_id, CODE) ID(thread_id, THREAD) \
-    TEXT(label) TIME(start_ns) TIME(end_ns) TEXT(outcome) ID(cache_entry_id, ENTRY) TEXT(reason) \
+    KEY(compile_id, COMPILE) \
+    ID(frame_id, FRAME) \
+    ID(code_id, CODE) \
+    ID(thread_id, THREAD) \
+    TEXT(label) \
+    TIME(start_ns) \
+    TIME(end_ns) \
+    TEXT(outcome) \
+    ID(cache_entry_id, ENTRY) \
+    TEXT(reason) \
     NUMBER(sticky)
 #define COLUMNS_compile_phase(KEY, ID, TIME, NUMBER, TEXT) \
-    ID(compile_id, COMPILE) TEXT(name) TIME(start_ns) TIME(end_ns) TEXT(label) ID(rowid, ROW)
+    ID(compile_id, COMPILE) \
+    TEXT(name) \
+    TIME(start_ns) \
+    TIME(end_ns) \
+    TEXT(label) \
+    ID(rowid, ROW)
 #define COLUMNS_code_mark(KEY, ID, TIME, NUMBER, TEXT) \
-    ID(code_id, CODE) TIME(at_ns) TEXT(action) TEXT(recursive_action) NUMBER(region_id) \
-    TEXT(reason) ID(rowid, ROW)
+    ID(code_id, CODE) \
+    TIME(at_ns) \
+    TEXT(action) \
+    TEXT(recursive_action) \
+    NUMBER(region_id) \
+    TEXT(reason) \
+    ID(rowid, ROW)
 #define COLUMNS_recompile_cause(KEY, ID, TIME, NUMBER, TEXT) \
-    ID(compile_id, COMPILE) ID(cache_entry_id, ENTRY) NUMBER(ordinal) ID(guard_id, GUARD) \
-    TEXT(kind) TEXT(source) TEXT(aspect) NUMBER(dimension) TEXT(expected) TEXT(actual) TEXT(text) \
-    TEXT(how) ID(rowid, ROW)
+    ID(compile_id, COMPILE) \
+    ID(cache_entry_id, ENTRY) \
+    NUMBER(ordinal) \
+    ID(guard_id, GUARD) \
+    TEXT(kind) \
+    TEXT(source) \
+    TEXT(aspect) \
+    NUMBER(dimension) \
+    TEXT(expected) \
+    TEXT(actual) \
+    TEXT(text) \
+    TEXT(how) \
+    ID(rowid, ROW)
 #define COLUMNS_graph_break(KEY, ID, TIME, NUMBER, TEXT) \
-    KEY(graph_break_id, BREAK) ID(compile_id, COMPILE) ID(code_id, CODE) NUMBER(line) \
-    NUMBER(offset) TEXT(reason) TEXT(user_stack) ID(resume_code_id, CODE)
+    KEY(graph_break_id, BREAK) \
+    ID(compile_id, COMPILE) \
+    ID(code_id, CODE) \
+    NUMBER(line) \
+    NUMBER(offset) \
+    TEXT(reason) \
+    TEXT(user_stack) \
+    ID(resume_code_id, CODE)
 #define COLUMNS_graph(KEY, ID, TIME, NUMBER, TEXT) \
-    KEY(graph_id, GRAPH) ID(compile_id, COMPILE) TEXT(name) NUMBER(node_count)
+    KEY(graph_id, GRAPH) \
+    ID(compile_id, COMPILE) \
+    TEXT(name) \
+    NUMBER(node_count)
 #define COLUMNS_graph_node(KEY, ID, TIME, NUMBER, TEXT) \
-    ID(graph_id, GRAPH) NUMBER(ordinal) TEXT(opcode) TEXT(name) TEXT(target) TEXT(args) \
+    ID(graph_id, GRAPH) \
+    NUMBER(ordinal) \
+    TEXT(opcode) \
+    TEXT(name) \
+    TEXT(target) \
+    TEXT(args) \
     TEXT(kwargs)
 #define COLUMNS_listing(KEY, ID, TIME, NUMBER, TEXT) \
-    ID(compile_id, COMPILE) TEXT(kind) TEXT(text) ID(rowid, ROW)
+    ID(compile_id, COMPILE) \
+    TEXT(kind) \
+    TEXT(text) \
+    ID(rowid, ROW)
 #define COLUMNS_loss(KEY, ID, TIME, NUMBER, TEXT) \
-    ID(process_id, PROCESS) ID(thread_id, THREAD) TIME(at_ns) NUMBER(events) TEXT(cause) \
+    ID(process_id, PROCESS) \
+    ID(thread_id, THREAD) \
+    TIME(at_ns) \
+    NUMBER(events) \
+    TEXT(cause) \
     ID(rowid, ROW)
 #define COLUMNS_trial(KEY, ID, TIME, NUMBER, TEXT) /* written by trace/trials.c */ \
-    KEY(trial_id, TRIAL) ID(batch, TRIAL) TEXT(setting) TEXT(command) ID(function_id, CODE) \
-    NUMBER(started_unix_ns) NUMBER(duration_ns) NUMBER(exit_code) NUMBER(exit_signal) \
-    NUMBER(output_same) TEXT(difference) TEXT(values_same) TEXT(error) NUMBER(step_ns) \
+    KEY(trial_id, TRIAL) \
+    ID(batch, TRIAL) \
+    TEXT(setting) \
+    TEXT(command) \
+    ID(function_id, CODE) \
+    NUMBER(started_unix_ns) \
+    NUMBER(duration_ns) \
+    NUMBER(exit_code) \
+    NUMBER(exit_signal) \
+    NUMBER(output_same) \
+    TEXT(difference) \
+    TEXT(values_same) \
+    TEXT(error) \
+    NUMBER(step_ns) \
     NUMBER(compiles) \
-    NUMBER(recompiles) NUMBER(breaks) NUMBER(eager) NUMBER(hits) NUMBER(compile_ns)
+    NUMBER(recompiles) \
+    NUMBER(breaks) \
+    NUMBER(eager) \
+    NUMBER(hits) \
+    NUMBER(compile_ns)
 #define COLUMNS_trial_function(KEY, ID, TIME, NUMBER, TEXT) \
-    ID(trial_id, TRIAL) ID(function_id, CODE) NUMBER(compiles) NUMBER(recompiles) NUMBER(breaks) \
-    NUMBER(eager) NUMBER(hits) NUMBER(compile_ns) NUMBER(step_ns) ID(rowid, ROW)
+    ID(trial_id, TRIAL) \
+    ID(function_id, CODE) \
+    NUMBER(compiles) \
+    NUMBER(recompiles) \
+    NUMBER(breaks) \
+    NUMBER(eager) \
+    NUMBER(hits) \
+    NUMBER(compile_ns) \
+    NUMBER(step_ns) \
+    ID(rowid, ROW)
 /* clang-format on */
 
 /* All tables except meta and enum. A table comes after the tables whose ids it refers to. */
