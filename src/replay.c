@@ -6,29 +6,38 @@ enum { FORKS_MAX = 64 /* longest chain of forks that is followed */ };
 
 int replay_by_birth(const void *a, const void *b, void *context)
 {
-    const struct replay_entry *entries = context, *x = &entries[*(const uint32_t *)a],
-                              *y = &entries[*(const uint32_t *)b];
+    const struct replay_entry *entries = context;
+    const struct replay_entry *x = &entries[*(const uint32_t *)a];
+    const struct replay_entry *y = &entries[*(const uint32_t *)b];
 
-    return list_order(x->code, y->code) ?: list_order(x->born_ns, y->born_ns) ?: (x > y) - (x < y);
+    if (x->code != y->code)
+        return list_order(x->code, y->code);
+    if (x->born_ns != y->born_ns)
+        return list_order(x->born_ns, y->born_ns);
+    return (x > y) - (x < y);
 }
 
 int replay_by_time(const void *a, const void *b, void *context)
 {
-    const struct replay_lookup *lookups = context, *x = &lookups[*(const uint32_t *)a],
-                               *y = &lookups[*(const uint32_t *)b];
+    const struct replay_lookup *lookups = context;
+    const struct replay_lookup *x = &lookups[*(const uint32_t *)a];
+    const struct replay_lookup *y = &lookups[*(const uint32_t *)b];
 
-    return list_order(x->start_ns, y->start_ns) ?: (x > y) - (x < y);
+    if (x->start_ns != y->start_ns)
+        return list_order(x->start_ns, y->start_ns);
+    return (x > y) - (x < y);
 }
 
 int replay_by_moment(const void *a, const void *b)
 {
-    const struct replay_event *x = a, *y = b;
+    const struct replay_event *x = a;
+    const struct replay_event *y = b;
 
-    int order = list_order(x->at_ns, y->at_ns);
-
-    if (!order)
-        order = list_order(x->kind, y->kind);
-    return order ? order : list_order(x->index, y->index);
+    if (x->at_ns != y->at_ns)
+        return list_order(x->at_ns, y->at_ns);
+    if (x->kind != y->kind)
+        return list_order(x->kind, y->kind);
+    return list_order(x->index, y->index);
 }
 
 /* ---- finding a place ----------------------------------------------------- */
@@ -60,73 +69,153 @@ size_t replay_seek(const struct replay *r, int64_t at_ns)
     return sorted_count(r->events.count, i, r->events.at[i].at_ns < at_ns);
 }
 
-struct replay_subject replay_about(const struct replay *r, enum replay_kind kind, uint32_t index)
+/* A subject of which nothing is known but its ROW ID. */
+static struct replay_subject subject_of(int64_t id)
 {
-    struct replay_subject s = {0, 0, REPLAY_NONE, REPLAY_NONE, REPLAY_NONE, REPLAY_NONE};
+    return (struct replay_subject){
+        .id = id,
+        .code = REPLAY_NONE,
+        .thread = REPLAY_NONE,
+        .process = REPLAY_NONE,
+        .entry = REPLAY_NONE,
+    };
+}
 
-    if (kind == REPLAY_LOOKUP) {
-        const struct replay_lookup *l = &r->lookups.at[index];
-        const struct replay_cache *cache = &r->caches.at[l->cache];
-        return (struct replay_subject){l->id,     l->start_ns,    cache->code,
-                                       l->thread, cache->process, l->entry};
-    }
-    if (kind == REPLAY_DEATH) {
-        const struct replay_entry *e = &r->entries.at[index];
-        return (struct replay_subject){e->id, e->died_ns, e->code, REPLAY_NONE, e->process, index};
-    }
-    if (kind == REPLAY_BREAK) { /* a break has its compile's time, code and thread */
-        uint32_t compile = r->breaks.at[index].compile;
-        s = compile == REPLAY_NONE ? s : replay_about(r, REPLAY_COMPILE, compile);
-        s.id = r->breaks.at[index].id;
-        s.entry = REPLAY_NONE;
-        return s;
-    }
+static struct replay_subject lookup_subject(const struct replay *r, uint32_t index)
+{
+    const struct replay_lookup *l = &r->lookups.at[index];
+    const struct replay_cache *cache = &r->caches.at[l->cache];
+
+    return (struct replay_subject){
+        .id = l->id,
+        .at_ns = l->start_ns,
+        .code = cache->code,
+        .thread = l->thread,
+        .process = cache->process,
+        .entry = l->entry,
+    };
+}
+
+static struct replay_subject death_subject(const struct replay *r, uint32_t index)
+{
+    const struct replay_entry *e = &r->entries.at[index];
+    struct replay_subject s = subject_of(e->id);
+
+    s.at_ns = e->died_ns;
+    s.code = e->code;
+    s.process = e->process;
+    s.entry = index;
+    return s;
+}
+
+static struct replay_subject compile_subject(const struct replay *r, uint32_t index)
+{
     const struct replay_compile *c = &r->compiles.at[index];
-    s = (struct replay_subject){c->id, c->start_ns, c->code, c->thread, REPLAY_NONE, c->entry};
+    struct replay_subject s = subject_of(c->id);
+
+    s.at_ns = c->start_ns;
+    s.code = c->code;
+    s.thread = c->thread;
+    s.entry = c->entry;
     if (c->thread != REPLAY_NONE)
         s.process = r->threads.at[c->thread].process;
     return s;
 }
 
+/* A graph break is when and where its compile is. */
+static struct replay_subject break_subject(const struct replay *r, uint32_t index)
+{
+    const struct replay_break *b = &r->breaks.at[index];
+    struct replay_subject s = subject_of(b->id);
+
+    if (b->compile != REPLAY_NONE)
+        s = compile_subject(r, b->compile);
+    s.id = b->id;
+    s.entry = REPLAY_NONE;
+    return s;
+}
+
+struct replay_subject replay_about(const struct replay *r, enum replay_kind kind, uint32_t index)
+{
+    switch (kind) {
+    case REPLAY_LOOKUP:
+        return lookup_subject(r, index);
+    case REPLAY_DEATH:
+        return death_subject(r, index);
+    case REPLAY_BREAK:
+        return break_subject(r, index);
+    default:
+        return compile_subject(r, index);
+    }
+}
+
 size_t replay_event_of(const struct replay *r, enum replay_kind kind, uint32_t index)
 {
-    struct replay_event wanted = {replay_about(r, kind, index).at_ns, index, kind};
+    struct replay_event wanted = {
+        .at_ns = replay_about(r, kind, index).at_ns,
+        .index = index,
+        .kind = kind,
+    };
 
     return sorted_count(r->events.count, i, replay_by_moment(&r->events.at[i], &wanted) < 0);
 }
 
 uint32_t replay_place(const struct replay *r, const struct replay_cache *cache, uint32_t entry)
 {
-    size_t place = sorted_count(cache->entry_count, i,
-                                replay_by_birth(&cache->entries[i], &entry, r->entries.at) < 0);
+    const struct replay_entry *entries = r->entries.at;
+    uint32_t count = cache->entry_count;
+    size_t place =
+        sorted_count(count, i, replay_by_birth(&cache->entries[i], &entry, (void *)entries) < 0);
 
-    return place < cache->entry_count && cache->entries[place] == entry ? (uint32_t)place
-                                                                        : cache->entry_count;
+    if (place == count || cache->entries[place] != entry)
+        return count;
+    return (uint32_t)place;
 }
 
 /* ---- the state of a cache ------------------------------------------------ */
 
+/* The next birth before NOW of LIVE's cache, or NULL. */
+static const struct replay_entry *next_birth(const struct replay_live *live, int64_t now)
+{
+    const struct replay_cache *cache = live->cache;
+    const struct replay_entry *e;
+
+    if (live->born == cache->entry_count)
+        return NULL;
+    e = &live->r->entries.at[cache->entries[live->born]];
+    return e->born_ns < now ? e : NULL;
+}
+
+static const struct replay_entry *next_death(const struct replay_live *live, int64_t now)
+{
+    const struct replay_cache *cache = live->cache;
+    const struct replay_entry *e;
+
+    if (live->died == cache->entry_count)
+        return NULL;
+    e = &live->r->entries.at[cache->deaths[live->died]];
+    return e->died_ns < now ? e : NULL;
+}
+
 void replay_live_until(struct replay_live *live, int64_t now)
 {
     const struct replay_cache *cache = live->cache;
-    const struct replay_entry *entries = live->r->entries.at;
 
     for (;;) {
-        const struct replay_entry *birth = NULL, *death = NULL;
-        if (live->born < cache->entry_count)
-            birth = &entries[cache->entries[live->born]];
-        if (live->died < cache->entry_count)
-            death = &entries[cache->deaths[live->died]];
-        bool born = birth && birth->born_ns < now, died = death && death->died_ns < now;
-        if (!born && !died)
-            return;
-        if (born && (!died || birth->born_ns <= death->died_ns)) {
-            struct cached made = {.id = cache->entries[live->born++], .region = birth->region};
+        const struct replay_entry *birth = next_birth(live, now);
+        const struct replay_entry *death = next_death(live, now);
+        bool dies_first = birth && death && death->died_ns < birth->born_ns;
+        if (birth && !dies_first) {
+            struct cached made = {.id = cache->entries[live->born], .region = birth->region};
+            live->born++;
             cache_order_born(&live->order, made, birth->pinned);
-        } else {
-            size_t place = cache_order_find(&live->order, cache->deaths[live->died++]);
+        } else if (death) {
+            size_t place = cache_order_find(&live->order, cache->deaths[live->died]);
+            live->died++;
             if (place < live->order.count && !death->shared)
                 cache_order_died(&live->order, place);
+        } else {
+            return;
         }
     }
 }
@@ -159,7 +248,8 @@ static void play(struct replay_live *live, uint32_t index, size_t rank, struct r
         uint32_t place;
         if (l->outcome != OUTCOME_HIT || l->entry == REPLAY_NONE)
             continue;
-        if ((place = replay_place(r, live->cache, l->entry)) == live->cache->entry_count)
+        place = replay_place(r, live->cache, l->entry);
+        if (place == live->cache->entry_count)
             continue;
         replay_live_until(live, l->start_ns);
         replay_live_hit(live, l->entry);
@@ -168,31 +258,49 @@ static void play(struct replay_live *live, uint32_t index, size_t rank, struct r
     }
 }
 
-/* Store in STATE cache INDEX as it stood before its lookup number RANK, with all births and deaths
- * before END_NS. */
+/* A slot for each entry of CACHE, at END_NS. The caller frees them. */
+static struct replay_slot *slots_make(const struct replay *r, const struct replay_cache *cache,
+                                      int64_t end_ns)
+{
+    struct replay_slot *slots = malloc((cache->entry_count + 1) * sizeof *slots);
+
+    for (uint32_t i = 0; i < cache->entry_count; i++) {
+        uint32_t entry = cache->entries[i];
+        slots[i] = (struct replay_slot){
+            .entry = entry,
+            .dead = r->entries.at[entry].died_ns < end_ns,
+            .last_hit_ns = -1,
+        };
+    }
+    return slots;
+}
+
+/* Cache INDEX before its lookup number RANK. Births and deaths before END_NS have happened. */
 static void state_make(const struct replay *r, uint32_t index, size_t rank, int64_t end_ns,
                        struct replay_state *state)
 {
     const struct replay_cache *cache = &r->caches.at[index];
     bool insertion = cache->process != REPLAY_NONE && r->processes.at[cache->process].insertion;
     struct replay_live live = {
-        .r = r, .cache = cache, .order.policy = insertion ? ORDER_FIFO : ORDER_MRU};
-    struct replay_slot *slots = malloc((cache->entry_count + 1) * sizeof *slots);
+        .r = r,
+        .cache = cache,
+        .order.policy = insertion ? ORDER_FIFO : ORDER_MRU,
+    };
+    struct replay_slot *slots = slots_make(r, cache, end_ns);
 
-    for (uint32_t i = 0; i < cache->entry_count; i++)
-        slots[i] = (struct replay_slot){.entry = cache->entries[i],
-                                        .dead = r->entries.at[cache->entries[i]].died_ns < end_ns,
-                                        .last_hit_ns = -1};
     play(&live, index, rank, slots, 0);
     replay_live_until(&live, end_ns);
     state->count = 0;
-    for (size_t i = 0; i < live.order.count; i++)
-        if (r->entries.at[live.order.at[i].id].died_ns >= end_ns)
-            *list_add(state) = slots[replay_place(r, cache, live.order.at[i].id)];
+    list_each(cached, &live.order) {
+        bool dead = r->entries.at[cached->id].died_ns < end_ns;
+        if (!dead)
+            *list_add(state) = slots[replay_place(r, cache, cached->id)];
+    }
     for (uint32_t i = 0; i < cache->entry_count; i++) {
-        const struct replay_entry *e = &r->entries.at[cache->deaths[i]];
+        uint32_t entry = cache->deaths[i];
+        const struct replay_entry *e = &r->entries.at[entry];
         if (e->died_ns < end_ns && e->born_ns < end_ns)
-            *list_add(state) = slots[replay_place(r, cache, cache->deaths[i])];
+            *list_add(state) = slots[replay_place(r, cache, entry)];
     }
     free(slots);
     cache_order_free(&live.order);

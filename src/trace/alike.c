@@ -257,9 +257,9 @@ static size_t last_number(const char *name, size_t length, char before)
 
     while (begin && isdigit((unsigned char)name[begin - 1]))
         begin--;
-    if (!begin || begin == length || name[begin - 1] != before)
+    if (!begin || begin == length)
         return length;
-    return begin;
+    return name[begin - 1] == before ? begin : length;
 }
 
 /* Do the digits at the end of NAME differ between processes? NAME ends in `_` and digits, which
@@ -268,9 +268,10 @@ static bool is_numbered(const struct reader *reader, const char *name, size_t nu
 {
     bool is_global = is_after(reader, "G['") || is_after(reader, "G[\"");
     struct reader end = {.text = reader->text, .at = name + number};
+    bool is_dunder = !strncmp(name, "__", 2) && strncmp(name, "__import_", 9) != 0;
 
-    if (is_global && !strncmp(name, "__", 2) && strncmp(name, "__import_", 9) != 0)
-        return true; /* no program names a global like this; a later torch may */
+    if (is_global && is_dunder)
+        return true; /* no program uses such a name; a later torch may */
     return listed_start(counted, name) || is_id(&end, length - number);
 }
 
@@ -282,7 +283,9 @@ static size_t id_before_compile(const char *name, size_t length)
     size_t end = compile - 2;
     size_t id;
 
-    if (compile == length || compile < 3 || name[end] != '_')
+    if (compile == length || compile < 3)
+        return length;
+    if (name[end] != '_')
         return length;
     id = last_number(name, end, '_');
     return end - id >= ID_DIGITS ? id : length;
@@ -543,10 +546,13 @@ static bool has_parts(const char *text)
 
 char *text_differing(const char *text, const char *other)
 {
-    struct parts mine = parts_of(text), others = parts_of(other);
+    struct parts mine = parts_of(text);
+    struct parts others = parts_of(other);
     text_list out = {0};
 
-    if (!has_parts(text) || mine.count != others.count || mine.count == PARTS_MOST)
+    if (!has_parts(text))
+        return strdup(text);
+    if (mine.count != others.count || mine.count == PARTS_MOST)
         return strdup(text);
     for (int i = 0; i < mine.count; i++) {
         bool same = mine.length[i] == others.length[i] &&

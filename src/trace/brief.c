@@ -54,7 +54,9 @@ static size_t number_bytes(const char *text, const char *at)
                 end++;
         }
     }
-    if (!is_float || is_name(*end) || *end == '.' || end - at >= NUMBER_BYTES)
+    if (!is_float || end - at >= NUMBER_BYTES)
+        return 0;
+    if (is_name(*end) || *end == '.')
         return 0;
     return (size_t)(end - at);
 }
@@ -71,7 +73,8 @@ static void numbers_add(struct numbers *numbers, const char *text)
 
 static int number_order(const void *one, const void *other)
 {
-    double a = *(const double *)one, b = *(const double *)other;
+    double a = *(const double *)one;
+    double b = *(const double *)other;
 
     return (a > b) - (a < b);
 }
@@ -109,12 +112,15 @@ char *brief_of(const char *text, const char *beside)
     numbers_add(&numbers, beside);
     digits = digits_for(&numbers);
     for (const char *at = text; *at;) {
-        size_t bytes = number_bytes(text, at), kept = bytes ? bytes : 1;
+        size_t bytes = number_bytes(text, at);
+        size_t kept = bytes ? bytes : 1;
         double number = bytes ? strtod(at, NULL) : 0;
         char rounded[ROUNDED_BYTES];
         snprintf(rounded, sizeof rounded, "%.*g", digits, number);
-        if (bytes && strlen(rounded) < bytes && strtod(rounded, NULL) != number)
-            memcpy(list_add_many(&out, strlen(rounded)), rounded, strlen(rounded));
+        size_t length = strlen(rounded);
+        bool is_shorter = bytes && length < bytes;
+        if (is_shorter && strtod(rounded, NULL) != number)
+            memcpy(list_add_many(&out, length), rounded, length);
         else
             memcpy(list_add_many(&out, kept), at, kept);
         at += kept;

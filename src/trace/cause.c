@@ -13,8 +13,8 @@
 char *cause_about(const struct cause *cause)
 {
     static const char changed[] = "GLOBAL_STATE changed: ";
-    const char *source = prose_filled(cause->source),
-               *flags = prose_same(cause->kind, "GLOBAL_STATE") &&
+    const char *source = prose_filled(cause->source);
+    const char *flags = prose_same(cause->kind, "GLOBAL_STATE") &&
                                 (!source || !strcmp(source, "global state")) && cause->text
                             ? strstr(cause->text, changed)
                             : NULL;
@@ -73,12 +73,15 @@ const char *cause_seen(const struct cause *cause)
 {
     const char *seen = value_in(cause, cause->actual);
     size_t length = cause->source ? strlen(cause->source) : 0;
+    const char *value;
 
-    /* A guard that is an expression has the actual value "L['x'].size()[0] = 8". */
-    if (seen && length && !strncmp(seen, cause->source, length) &&
-        !strncmp(seen + length, " = ", 3) && seen[length + 3])
-        seen += length + 3;
-    return seen;
+    /* A guard that is an expression saw "L['x'].size()[0] = 8". */
+    if (!seen || !length || strncmp(seen, cause->source, length))
+        return seen;
+    value = seen + length;
+    if (strncmp(value, " = ", 3) || !value[3])
+        return seen;
+    return value + 3;
 }
 
 /* ---- words for a cause that all pages share ------------------------------------ */
@@ -95,10 +98,12 @@ static bool is_about_whole(const struct cause *cause, const char *part, const ch
 
 char *cause_called(const struct cause *cause)
 {
-    char *about = cause_about(cause), *part = cause_part(cause), *written = expression_of(about);
-    const char *call = is_about_whole(cause, part, about, "length", "len(")  ? "len("
-                       : is_about_whole(cause, part, about, "type", "type(") ? "type("
-                                                                             : NULL;
+    char *about = cause_about(cause);
+    char *part = cause_part(cause);
+    char *written = expression_of(about);
+    const char *call = is_of(cause, part, about, "length", "len(")  ? "len("
+                       : is_of(cause, part, about, "type", "type(") ? "type("
+                                                                    : NULL;
     char *name = say_print("%s%s%s%s%s", call ? call : "", written, call ? ")" : "",
                            part ? " " : "", part ? part : "");
 
@@ -150,8 +155,10 @@ char *cause_actual(const struct cause *cause)
 
 char *cause_sentence(const struct cause *cause)
 {
-    char *name = cause_called(cause), *expected = cause_expected(cause),
-         *actual = cause_actual(cause), *words = NULL;
+    char *name = cause_called(cause);
+    char *expected = cause_expected(cause);
+    char *actual = cause_actual(cause);
+    char *words = NULL;
 
     if (expected || actual)
         words = say_print("%s: %s%s%s%s%s", name, expected ? "expected " : "",
@@ -179,12 +186,14 @@ int cause_base(const char *source)
                                         "._dynamo_static_indices"};
     const char *dot = strrchr(source, '.');
     size_t bytes = strlen(source);
+    bool is_call = !strncmp(source, "len(", 4) || !strncmp(source, "type(", 5);
 
-    if ((!strncmp(source, "len(", 4) || !strncmp(source, "type(", 5)) && source[bytes - 1] == ')')
-        return (int)bytes; /* "len(x)" and "type(x)" are kept whole */
+    if (is_call && source[bytes - 1] == ')')
+        return (int)bytes; /* short enough unchanged */
     for (size_t i = 0; dot && i < array_count(asked); i++) {
-        const char *rest = dot + strlen(asked[i]);
-        if (!strncmp(dot, asked[i], strlen(asked[i])) && !rest[strspn(rest, "[]0123456789-")])
+        size_t length = strlen(asked[i]);
+        const char *rest = dot + length;
+        if (!strncmp(dot, asked[i], length) && !rest[strspn(rest, "[]0123456789-")])
             return (int)(dot - source);
     }
     return (int)bytes;
@@ -194,7 +203,9 @@ bool cause_number(const char *text)
 {
     char *end;
 
-    if (!text || !*text || !strpbrk(text, "0123456789") || strstr(text, "0x"))
+    if (!text || !strpbrk(text, "0123456789"))
+        return false;
+    if (strstr(text, "0x"))
         return false;
     strtod(text, &end);
     return end > text && !*end;
@@ -203,11 +214,15 @@ bool cause_number(const char *text)
 char *cause_setting(const struct cause *cause)
 {
     const char *source = cause->source ? cause->source : "";
+    bool is_size = prose_same(cause->aspect, "size") && cause->dimension >= 0;
+    bool is_input = !strncmp(source, "L[", 2) && !strpbrk(source, ", ");
+    bool is_number = cause_number(cause->expected) && cause_number(cause->actual);
 
-    if (prose_same(cause->aspect, "size") && cause->dimension >= 0 && cause->source)
+    if (is_size && cause->source)
         return say_print("dynamic=%.*s[%" PRId64 "]", cause_base(source), source, cause->dimension);
-    if (prose_same(cause->aspect, "value") && !strncmp(source, "L[", 2) && !strpbrk(source, ", ") &&
-        cause_number(cause->expected) && cause_number(cause->actual))
-        return say_print("dynamic=%s", source);
+    if (is_input && is_number) {
+        if (prose_same(cause->aspect, "value"))
+            return say_print("dynamic=%s", source);
+    }
     return cause->guard_id > 0 ? say_print("drop_guard=%" PRId64, cause->guard_id) : NULL;
 }

@@ -36,8 +36,9 @@ struct count *counts_of(const struct counts *counts, int64_t code_id, int64_t th
 /* Like counts_of, but create the count if there is none. */
 static struct count *make_count(struct counts *counts, int64_t code_id, int64_t thread_id)
 {
-    int64_t process_id = process_of(counts, thread_id),
-            never = counts->warmup ? INT64_MAX : INT64_MIN, *first;
+    int64_t process_id = process_of(counts, thread_id);
+    int64_t never = counts->warmup ? INT64_MAX : INT64_MIN;
+    int64_t *first;
     struct count *count = counts_find(counts, code_id, process_id);
 
     if (count)
@@ -91,20 +92,24 @@ void counts_tick(struct counts *counts, int64_t lookup_id)
 static bool count_call(void *context, const int64_t *values, unsigned nulls)
 {
     const struct row_lookup *l = (const void *)values;
-    int64_t id = (int64_t)l->lookup_id, code_id = (int64_t)l->code_id,
-            thread_id = (int64_t)l->thread_id;
+    int64_t id = (int64_t)l->lookup_id;
+    int64_t code_id = (int64_t)l->code_id;
+    int64_t thread_id = (int64_t)l->thread_id;
     struct counts *counts = context;
     enum outcome outcome = outcome_of(l->outcome);
     struct count_decided *decided;
     struct count *count;
+    bool looked_up;
 
     if (id && outcome == OUTCOME_SKIP) /* skipped calls are counted by the view skipped_calls */
         return true;
     counts_tick(counts, id);
-    count = make_count(counts, code_id, thread_id);
-    if ((outcome == OUTCOME_HIT || outcome_facts[outcome].missed) && outcome != OUTCOME_DECLINED)
+    count = count_make(counts, code_id, thread_id);
+    looked_up = outcome == OUTCOME_HIT || outcome_facts[outcome].missed;
+    if (looked_up && outcome != OUTCOME_DECLINED)
         count->turned_away = false;
-    if (count->seen++ < counts->warmup)
+    count->seen++;
+    if (count->seen <= counts->warmup)
         return true;
     if (counts->warmup && count->seen == counts->warmup + 1) {
         count->warm_id = id ? id - 1 : INT64_MAX;

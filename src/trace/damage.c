@@ -46,7 +46,8 @@ static const char *other_kind(const unsigned char *head, size_t length)
         {"\x37\x7f\x06\x83", 4, "the log of an SQLite database: name the database, without -wal"},
         {"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7", 8, "the journal of an SQLite database"},
     };
-    size_t zeros = 0, printable = 0;
+    size_t zeros = 0;
+    size_t printable = 0;
 
     for (size_t i = 0; i < array_count(kinds); i++)
         if (length >= kinds[i].length && !memcmp(head, kinds[i].magic, kinds[i].length))
@@ -111,6 +112,7 @@ static void length_look(struct damage *damage)
 {
     const struct pages *pages = &damage->pages;
     int64_t over = pages->bytes % pages->page_bytes;
+    bool is_longer = pages->said && pages->there > pages->said;
 
     if (is_cut(damage))
         add(&damage->faults,
@@ -120,7 +122,7 @@ static void length_look(struct damage *damage)
         add(&damage->faults,
             "ends within a page: after %" PRIu32 " pages there are %" PRId64 " bytes", pages->there,
             over);
-    if (pages->said && pages->there > pages->said && !pages->log_bytes)
+    if (is_longer && !pages->log_bytes)
         add(&damage->faults, "is longer than its header says: %" PRIu32 " pages, not %" PRIu32,
             pages->there, pages->said);
 }
@@ -191,7 +193,8 @@ static char *text_of(const struct record_value *value)
 
 static int page_compare(const void *one, const void *other)
 {
-    uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
+    uint32_t a = *(const uint32_t *)one;
+    uint32_t b = *(const uint32_t *)other;
 
     return (a > b) - (a < b);
 }
@@ -230,8 +233,9 @@ static void definition_look(struct damage *damage, const struct record_value *va
     char *name = text_of(&values[1]);
     char *sql = text_of(&values[4]);
     bool can_stand_alone = !strcmp(type, "table") || !strcmp(type, "view");
+    bool is_sql = can_stand_alone && *sql;
 
-    if (can_stand_alone && *sql && !db_parses(sql)) {
+    if (is_sql && !db_parses(sql)) {
         char *numbers = pages_text(damage->pages.row_pages.at, damage->pages.row_pages.count);
         damage->broken++;
         add(&damage->tables,
@@ -249,6 +253,7 @@ static void schema_row(void *context, int64_t rowid, const unsigned char *payloa
 {
     struct entries *entries = context;
     struct record_value values[SCHEMA_COLUMNS];
+    const struct record_value *root;
     struct entry *entry;
 
     if (record_values(payload, length, values, SCHEMA_COLUMNS) < SCHEMA_COLUMNS ||
@@ -256,8 +261,10 @@ static void schema_row(void *context, int64_t rowid, const unsigned char *payloa
         return;
     if (entries->damage)
         definition_look(entries->damage, values);
-    if (values[3].type != RECORD_INTEGER || values[3].integer <= 0 ||
-        values[3].integer > UINT32_MAX)
+    root = &values[3];
+    if (root->type != RECORD_INTEGER)
+        return;
+    if (root->integer <= 0 || root->integer > UINT32_MAX)
         return;
     entry = list_add(&entries->list);
     entry->type = text_of(&values[0]);
@@ -310,7 +317,8 @@ static void entries_free(struct entries *entries)
 void damage_find(struct damage *damage)
 {
     struct entries entries = schema_read(damage, true);
-    size_t tables = 0, whole = 0;
+    size_t tables = 0;
+    size_t whole = 0;
 
     list_each(entry, &entries.list) {
         bool is_table = !strcmp(entry->type, "table");
@@ -416,7 +424,8 @@ static bool is_ours(struct db *db, const struct entry *entry)
 static bool target_open(struct target *target, struct db *db, const struct entry *entry)
 {
     struct query *columns;
-    char *names = strdup(""), *marks = strdup("");
+    char *names = strdup("");
+    char *marks = strdup("");
     char *sql;
 
     *target = (struct target){.db = db, .key = -1};
@@ -459,13 +468,13 @@ static void losses_put(struct damage *damage, struct db *db)
         query_bind_text(put, 1, damage->log_fault);
         query_put(put);
     }
-    for (size_t i = 0; i < damage->faults.count; i++, query_reset(put)) {
-        query_bind_text(put, 1, damage->faults.at[i]);
-        query_step(put);
+    list_each(fault, &damage->faults) {
+        query_bind_text(put, 1, *fault);
+        query_put(put);
     }
-    for (size_t i = 0; i < damage->tables.count; i++, query_reset(put)) {
-        query_bind_text(put, 1, damage->tables.at[i]);
-        query_step(put);
+    list_each(table, &damage->tables) {
+        query_bind_text(put, 1, *table);
+        query_put(put);
     }
     query_close(put);
 }
@@ -487,7 +496,9 @@ int64_t damage_salvage(struct damage *damage, const char *path)
         if (is_table && !is_ours(db, entry))
             add(&damage->tables, "table %s is none of this dyntrace's, and was left out",
                 entry->name);
-        if (!is_table || !is_ours(db, entry) || !target_open(&target, db, entry))
+        if (!is_table || !is_ours(db, entry))
+            continue;
+        if (!target_open(&target, db, entry))
             continue;
         pages_tree(&damage->pages, entry->root, &entry->tree, salvage_row, &target);
         query_close(target.put);

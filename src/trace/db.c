@@ -79,8 +79,9 @@ static int authorize_trials(void *unused, int action, const char *first, const c
     bool changes = action == SQLITE_INSERT || action == SQLITE_UPDATE || action == SQLITE_DELETE;
     bool makes = action == SQLITE_CREATE_TABLE || action == SQLITE_CREATE_VIEW ||
                  action == SQLITE_DROP_TABLE || action == SQLITE_ALTER_TABLE;
+    bool is_of_trials = changes && (!strcmp(first, "trial") || !strcmp(first, "trial_function"));
 
-    if (makes || (changes && strcmp(first, "trial") && strcmp(first, "trial_function")))
+    if (makes || (changes && !is_of_trials))
         return SQLITE_DENY;
     return authorize(unused, action, first, second, database, trigger);
 }
@@ -345,7 +346,9 @@ static struct db *find_newest(void)
 
     glob("./*.db", 0, NULL, &found);
     for (size_t left = found.gl_pathc; left && !db; left--) {
-        char **newest = found.gl_pathv, **last = &found.gl_pathv[left - 1], *path;
+        char **newest = found.gl_pathv;
+        char **last = &found.gl_pathv[left - 1];
+        char *path;
         for (char **other = newest + 1; other <= last; other++)
             if (changed_ns(*other) > changed_ns(*newest))
                 newest = other;
@@ -668,10 +671,13 @@ void query_put(struct query *query)
 
 void query_close(struct query *query)
 {
+    bool is_kept;
+
     if (!query)
         return;
     arena_free(&query->cuts);
-    if (!query->db->schema || query->failed || query->db->idle.count >= IDLE_MOST) {
+    is_kept = query->db->schema && !query->failed;
+    if (!is_kept || query->db->idle.count >= IDLE_MOST) {
         sqlite3_finalize(query->statement);
     } else {
         sqlite3_reset(query->statement);
@@ -850,8 +856,8 @@ int64_t db_meta_integer(struct db *db, const char *key, int64_t otherwise)
 struct db *db_make(const char *path)
 {
     struct db *db = db_new(path);
-    char *absolute = db_absolute(path),
-         *uri = path_uri(absolute ? absolute : path, path_look(absolute ? absolute : path), true);
+    char *absolute = db_absolute(path);
+    char *uri = path_uri(absolute ? absolute : path, path_look(absolute ? absolute : path), true);
 
     if (connect(db, uri, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
         query_error(db, NULL);

@@ -207,7 +207,8 @@ static bool variable_read(struct reader *reader)
     static const char *const scopes[] = {"L[", "G[", "SYNTHETIC_LOCAL["};
     struct part parts[ARGUMENTS_MOST], name;
     const char *behind = NULL;
-    bool is_global = is_at(reader, "G["), is_iterable;
+    bool is_global = is_at(reader, "G[");
+    bool is_iterable, is_named;
     int count;
 
     for (size_t i = 0; i < array_count(scopes) && !behind; i++)
@@ -217,7 +218,8 @@ static bool variable_read(struct reader *reader)
         return false;
     name = name_in(parts[0]);
     is_iterable = name.bytes == 2 && !memcmp(name.text, ".0", 2);
-    if (behind[-1] != ']' || !(is_iterable || is_identifier(name.text, name.bytes)))
+    is_named = is_iterable || is_identifier(name.text, name.bytes);
+    if (behind[-1] != ']' || !is_named)
         return false;
     if (is_global && name.bytes > sizeof key && !memcmp(name.text, key, sizeof key - 1)) {
         bool is_called = reader->end - behind >= 2 && !memcmp(behind, "()", 2);
@@ -307,8 +309,10 @@ static void helper_write(struct reader *reader, const struct helper *helper,
 static bool helper_read(struct reader *reader)
 {
     static const char dict[] = ".__dict__";
-    struct part parts[ARGUMENTS_MOST], name = {0};
-    const struct helper *helper = helpers, *none = helpers + array_count(helpers);
+    struct part parts[ARGUMENTS_MOST];
+    struct part name = {0};
+    const struct helper *helper = helpers;
+    const struct helper *none = helpers + array_count(helpers);
     const char *behind;
     int count;
     bool is_dict;
@@ -318,7 +322,9 @@ static bool helper_read(struct reader *reader)
     if (helper == none)
         return false;
     behind = parts_read(reader->at + strlen(helper->call), reader->end, parts, &count);
-    if (!behind || count != helper->arguments || behind[-1] != ')')
+    if (!behind || count != helper->arguments)
+        return false;
+    if (behind[-1] != ')')
         return false;
     is_dict = parts[0].bytes > sizeof dict - 1 &&
               !memcmp(parts[0].text + parts[0].bytes - sizeof dict + 1, dict, sizeof dict - 1);
@@ -346,7 +352,8 @@ static bool attribute_fold(struct reader *reader, size_t from, struct part name)
     for (size_t i = 0; i < array_count(dicts); i++) {
         bool is_index = i > 0 && is_number(name.text, name.bytes);
         bool is_attribute = is_identifier(name.text, name.bytes);
-        if (!out_ends(&reader->out, from, dicts[i]) || !(is_index || is_attribute))
+        bool is_item = is_index || is_attribute;
+        if (!is_item || !out_ends(&reader->out, from, dicts[i]))
             continue;
         reader->out.count -= strlen(dicts[i]);
         *list_add(&reader->out) = is_index ? '[' : '.';
@@ -363,7 +370,8 @@ static bool attribute_fold(struct reader *reader, size_t from, struct part name)
 static bool item_read(struct reader *reader, size_t from)
 {
     struct part parts[ARGUMENTS_MOST];
-    const char *begin = reader->at + 1, *behind;
+    const char *begin = reader->at + 1;
+    const char *behind;
     int count;
 
     if (!is_at(reader, "["))
@@ -387,12 +395,15 @@ static bool size_read(struct reader *reader)
     static const char *const calls[] = {".size()[", ".stride()["};
 
     for (size_t i = 0; i < array_count(calls); i++) {
-        const char *number = reader->at + strlen(calls[i]), *at = number;
+        const char *number = reader->at + strlen(calls[i]);
+        const char *at = number;
         if (!is_at(reader, calls[i]))
             continue;
         while (at < reader->end && isdigit((unsigned char)*at))
             at++;
-        if (at == number || at == reader->end || *at != ']')
+        if (at == number || at == reader->end)
+            return false;
+        if (*at != ']')
             return false;
         out_add(&reader->out, calls[i], strlen(calls[i]) - 2); /* up to and including the "(" */
         out_add(&reader->out, number, (size_t)(at - number));
@@ -423,7 +434,9 @@ static bool suffix_read(struct reader *reader, size_t from)
     }
     if (size_read(reader) || item_read(reader, from))
         return true;
-    if (!is_at(reader, ".") || at >= reader->end || !is_name(*at))
+    if (!is_at(reader, ".") || at >= reader->end)
+        return false;
+    if (!is_name(*at))
         return false;
     while (at < reader->end && is_name(*at))
         at++;
@@ -446,7 +459,8 @@ static bool source_read(struct reader *reader)
 /* Copy one character, string literal or word that does not begin a source. */
 static void plain_copy(struct reader *reader)
 {
-    const char *begin = reader->at, *end;
+    const char *begin = reader->at;
+    const char *end;
 
     if (*begin == '\'' || *begin == '"') {
         end = literal_end(begin, reader->end);

@@ -259,7 +259,8 @@ enum find_result find_code(struct db *db, const char *name, struct found_code *f
 
 bool find_operands(const char *command, int count, char **given, const char **name, char ***files)
 {
-    bool here = count > 0, turned;
+    bool here = count > 0;
+    bool turned;
 
     for (int i = 0; i < count; i++)
         here = here && traces_named(given[i]) &&

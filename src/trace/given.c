@@ -30,8 +30,8 @@ bool given_ended(struct db *db)
  * does not tell, which has been reported. */
 static int64_t began_ns(struct db *db)
 {
-    int64_t began = db_meta_integer(db, "started_unix_ns", 0),
-            offset = db_meta_integer(db, "clock_offset_ns", 0);
+    int64_t began = db_meta_integer(db, "started_unix_ns", 0);
+    int64_t offset = db_meta_integer(db, "clock_offset_ns", 0);
 
     if (began > 0 && !__builtin_add_overflow(began, offset, &began) && began > 0)
         return began;

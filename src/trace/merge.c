@@ -34,23 +34,75 @@ static void table_prepare(struct merge *merge, enum row_table table)
 {
     const struct row_table_facts *facts = &row_tables[table];
     bool some = table == TABLE_frame && merge->frames != MERGE_FRAMES;
-    char names[SQL_MOST] = "", marks[100] = "", *put;
+    const char *which = some ? schema_statement("merge/only-decided") : "";
+    char names[SQL_MOST] = "";
+    char marks[100] = "";
+    char *put;
 
-    /* rowids are not copied: new rows get new ones */
-    for (int i = 0; facts->columns[i].name && facts->columns[i].id != ID_ROW; i++) {
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
-                 facts->columns[i].name);
-        strcat(marks, i ? ", ?" : "?");
+    for (const struct row_column *c = facts->columns; c->name; c++) {
+        size_t used = strlen(names);
+        const char *comma = used ? ", " : "";
+        if (c->id == ID_ROW) /* a rowid is given anew */
+            break;
+        snprintf(names + used, sizeof names - used, "%s%s", comma, c->name);
+        strcat(marks, used ? ", ?" : "?");
     }
     put = say_print("INSERT INTO %s(%s) VALUES (%s)", facts->name, names, marks);
     merge->puts[table] = db_query(merge->out, put);
-    merge->gets[table] = say_print("SELECT %s FROM %s NOT INDEXED %s", names, facts->name,
-                                   some ? schema_statement("merge/only-decided") : "");
+    merge->gets[table] = say_print("SELECT %s FROM %s NOT INDEXED %s", names, facts->name, which);
     free(put);
 }
 
-/* Bind the columns of FROM's row to TO, which inserts them. Ids and times are shifted. Returns
- * false if an id or a time is invalid. */
+/* Bind column I of FROM, which is NAME of TABLE, to TO. Where a process has no host or rank, its
+ * trace's may be known. */
+static void other_bind(struct merge *merge, enum row_table table, const char *name,
+                       struct query *from, struct query *to, int i)
+{
+    bool missing = table == TABLE_process && query_type(from, i) == QUERY_NULL;
+
+    if (missing && !strcmp(name, "host"))
+        query_bind_column(to, i + 1, merge->said, 2);
+    else if (missing && !strcmp(name, "rank"))
+        query_bind_column(to, i + 1, merge->said, 3);
+    else
+        query_bind_column(to, i + 1, from, i);
+}
+
+/* Bind an id of a signature: that of its text here. */
+static void signature_bind(struct merge *merge, struct query *from, struct query *to, int i)
+{
+    const int64_t *made = NULL;
+
+    if (query_type(from, i) != QUERY_NULL)
+        made = map_get(&merge->signatures, query_integer(from, i));
+    if (made)
+        query_bind_integer(to, i + 1, *made);
+    else
+        query_bind_text(to, i + 1, NULL);
+}
+
+/* Bind an id or a time, shifted. False: it is invalid. */
+static bool shifted_bind(struct merge *merge, const struct row_column *column, struct query *from,
+                         struct query *to, int i)
+{
+    int64_t shift = column->id ? merge->base[column->id] : merge->shift_ns;
+    int64_t number, value;
+
+    if (query_type(from, i) != QUERY_INTEGER)
+        return false;
+    number = query_integer(from, i);
+    if (column->id && number < 0)
+        return false;
+    if (__builtin_add_overflow(number, shift, &value))
+        return false;
+    if (column->id && value > merge->top[column->id])
+        merge->top[column->id] = value;
+    query_bind_integer(to, i + 1, value);
+    return true;
+}
+
+/* Bind the columns of FROM's row to TO, a statement that inserts them, with ids and times shifted.
+ * False: an id or a time is invalid. */
 static bool row_bind(struct merge *merge, enum row_table table, struct query *from,
                      struct query *to)
 {
@@ -60,31 +112,17 @@ static bool row_bind(struct merge *merge, enum row_table table, struct query *fr
 
     for (int i = 0; columns[i].name && columns[i].id != ID_ROW; i++) {
         const struct row_column *column = &columns[i];
-        enum query_type type = query_type(from, i);
-        int64_t value, *made;
+        bool is_parent = column->id == ID_FRAME && column->holds != ROW_KEY;
+        bool shifts = column->id || column->holds == ROW_TIME;
         if (column->id == ID_SIGNATURE) {
-            made = type == QUERY_NULL ? NULL : map_get(&merge->signatures, query_integer(from, i));
-            if (made)
-                query_bind_integer(to, i + 1, *made);
-            else
-                query_bind_text(to, i + 1, NULL);
-        } else if (orphan && column->id == ID_FRAME && column->holds != ROW_KEY) {
+            signature_bind(merge, from, to, i);
+        } else if (orphan && is_parent) {
             query_bind_text(to, i + 1, NULL);
-        } else if (type != QUERY_NULL && (column->id || column->holds == ROW_TIME)) {
-            if (type != QUERY_INTEGER || (column->id && query_integer(from, i) < 0) ||
-                __builtin_add_overflow(query_integer(from, i),
-                                       column->id ? merge->base[column->id] : merge->shift_ns,
-                                       &value))
+        } else if (shifts && query_type(from, i) != QUERY_NULL) {
+            if (!shifted_bind(merge, column, from, to, i))
                 return false;
-            if (column->id && value > merge->top[column->id])
-                merge->top[column->id] = value;
-            query_bind_integer(to, i + 1, value);
-        } else if (table == TABLE_process && type == QUERY_NULL && !strcmp(column->name, "host")) {
-            query_bind_column(to, i + 1, merge->said, 2);
-        } else if (table == TABLE_process && type == QUERY_NULL && !strcmp(column->name, "rank")) {
-            query_bind_column(to, i + 1, merge->said, 3);
         } else {
-            query_bind_column(to, i + 1, from, i);
+            other_bind(merge, table, column->name, from, to, i);
         }
     }
     return true;
@@ -94,17 +132,20 @@ static bool row_bind(struct merge *merge, enum row_table table, struct query *fr
  * reported, or if writing failed. */
 static bool table_copy(struct merge *merge, struct db *source, enum row_table table)
 {
-    struct query *from = db_query(source, merge->gets[table]), *to = merge->puts[table];
+    struct query *from = db_query(source, merge->gets[table]);
+    struct query *to = merge->puts[table];
     bool fits = true;
 
     while (fits && query_step(from)) {
-        if (!(fits = row_bind(merge, table, from, to)))
+        fits = row_bind(merge, table, from, to);
+        if (fits)
+            query_step(to);
+        else
             say_error("%s: table %s has an id or a time that cannot be: `dyntrace fsck` says more",
                       db_path(source), row_tables[table].name);
-        else
-            query_step(to);
         query_reset(to);
-        if (!(++merge->rows[table] % 4096))
+        merge->rows[table]++;
+        if (merge->rows[table] % 4096 == 0)
             progress_tick(&merge->progress, -1, 0);
         fits = fits && !db_failed(merge->out);
     }
@@ -148,12 +189,13 @@ static void trace_undo(struct merge *merge)
         /* Tables without an id of their own have rowids without gaps, so the number of rows kept is
          * the last rowid to keep. */
         bool by_id = first->holds == ROW_KEY || i == TABLE_graph_node;
-        if (i != TABLE_signature)
-            snprintf(sql, sizeof sql, "DELETE FROM %s WHERE %s > %" PRId64, row_tables[i].name,
-                     by_id ? first->name : "rowid",
-                     by_id ? merge->base[first->id] : merge->kept[i]);
-        if (i != TABLE_signature)
-            db_run(merge->out, sql);
+        const char *name = by_id ? first->name : "rowid";
+        int64_t last = by_id ? merge->base[first->id] : merge->kept[i];
+        if (i == TABLE_signature)
+            continue;
+        snprintf(sql, sizeof sql, "DELETE FROM %s WHERE %s > %" PRId64, row_tables[i].name, name,
+                 last);
+        db_run(merge->out, sql);
     }
     memcpy(merge->rows, merge->kept, sizeof merge->rows);
 }
@@ -170,9 +212,12 @@ static bool trace_copy(struct merge *merge, struct query *row)
     if (source) {
         merge->said = row;
         merge->shift_ns = query_integer(row, 1) - merge->started_ns;
-        for (int i = 0; fits && i < ROW_TABLES; i++)
-            fits = i == TABLE_signature ? signatures_copy(merge, source)
-                                        : table_copy(merge, source, (enum row_table)i);
+        for (int i = 0; fits && i < ROW_TABLES; i++) {
+            if (i == TABLE_signature)
+                fits = signatures_copy(merge, source);
+            else
+                fits = table_copy(merge, source, (enum row_table)i);
+        }
         db_close(source);
     }
     if (!fits && !db_failed(merge->out))
@@ -183,7 +228,8 @@ static bool trace_copy(struct merge *merge, struct query *row)
 /* Copy the traces of GIVEN and return how many were copied. The others are removed from GIVEN. */
 static size_t traces_copy(struct merge *merge, struct db *given)
 {
-    int64_t count = db_integer(given, 0, "SELECT COUNT(*) FROM trace"), done = 0;
+    int64_t count = db_integer(given, 0, "SELECT COUNT(*) FROM trace");
+    int64_t done = 0;
     LIST(int64_t) left_out = {0};
 
     merge->started_ns = db_integer(given, 0, "SELECT MIN(began_ns) FROM trace");
@@ -191,7 +237,8 @@ static size_t traces_copy(struct merge *merge, struct db *given)
         table_prepare(merge, (enum row_table)i);
     db_rows(row, given, schema_statement("merge/traces"))
     {
-        progress_tick(&merge->progress, done++, count);
+        progress_tick(&merge->progress, done, count);
+        done++;
         if (!db_failed(merge->out) && !trace_copy(merge, row))
             *list_add(&left_out) = query_integer(row, 4);
     }
@@ -199,8 +246,8 @@ static size_t traces_copy(struct merge *merge, struct db *given)
         query_close(merge->puts[i]);
         free(merge->gets[i]);
     }
-    for (size_t i = 0; i < left_out.count; i++)
-        db_rows(row, given, "DELETE FROM trace WHERE trace_id = ?1", left_out.at[i])
+    list_each(trace_id, &left_out)
+        db_rows(row, given, "DELETE FROM trace WHERE trace_id = ?1", *trace_id)
         {
         }
     count -= (int64_t)left_out.count;
@@ -221,25 +268,38 @@ static void meta_put(struct db *out, struct db *from, const char *name)
     query_close(put);
 }
 
+/* Write what holds for all traces, and end the file. */
+static bool merge_finish(struct merge *merge, struct db *given)
+{
+    struct db *out = merge->out;
+
+    db_on_progress(out, progress_spin, &merge->progress);
+    meta_put(out, given, "merge/meta");
+    if (merge->frames == MERGE_COUNTED)
+        meta_put(out, given, "merge/counted");
+    else
+        meta_put(out, out, "merge/frames");
+    if (db_failed(given))
+        return false;
+    return db_run(out, "DROP INDEX signature_text; COMMIT") && db_made(out);
+}
+
 bool merge_traces(const char *path, struct db *given, enum merge_frames frames, size_t *merged,
                   int64_t *lost)
 {
     struct merge merge = {
-        .frames = frames, .progress = progress_begin("merging"), .out = db_make(path)};
+        .frames = frames,
+        .progress = progress_begin("merging"),
+        .out = db_make(path),
+    };
     bool ok = merge.out &&
               db_run(merge.out, "CREATE UNIQUE INDEX signature_text ON signature(text); BEGIN");
 
     *merged = 0;
-    if (ok && (*merged = traces_copy(&merge, given)) &&
-        db_run(given, schema_statement("merge/alike"))) {
-        db_on_progress(merge.out, progress_spin, &merge.progress);
-        meta_put(merge.out, given, "merge/meta");
-        if (frames == MERGE_COUNTED)
-            meta_put(merge.out, given, "merge/counted");
-        else
-            meta_put(merge.out, merge.out, "merge/frames");
-        ok = !db_failed(given) && db_run(merge.out, "DROP INDEX signature_text; COMMIT") &&
-             db_made(merge.out);
+    if (ok)
+        *merged = traces_copy(&merge, given);
+    if (*merged && db_run(given, schema_statement("merge/alike"))) {
+        ok = merge_finish(&merge, given);
         *lost = ok ? db_integer(merge.out, 0,
                                 "SELECT SUM(COALESCE(events, 1)) FROM losses WHERE NOT is_stall")
                    : 0;

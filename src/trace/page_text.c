@@ -25,11 +25,11 @@ static void line_print(struct page_text *page, struct arena *arena, const struct
 
     if (made)
         fputs(made, page->out);
-    if (is_end && (made || page->is_begun)) {
+    if (made)
+        page->is_begun = true;
+    if (is_end && page->is_begun) {
         putc('\n', page->out);
         page->is_begun = false;
-    } else if (made) {
-        page->is_begun = true;
     }
 }
 
@@ -115,10 +115,12 @@ static bool row_put(struct page_text *page, struct arena *arena, const struct te
     const char *fill = block_word(block, "fill");
     bool is_limited = page->way != TEMPLATE_WHOLE && !page->all;
 
-    if (is_limited && fill && number >= strtol(fill, NULL, 10))
-        return false;
-    if (is_limited && instead_print(page, arena, block, row, "more", number))
-        return false;
+    if (is_limited) {
+        if (fill && number >= strtol(fill, NULL, 10))
+            return false;
+        if (instead_print(page, arena, block, row, "more", number))
+            return false;
+    }
     row_lines(page, arena, block, query, row, number);
     return true;
 }

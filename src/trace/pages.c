@@ -97,7 +97,9 @@ static void log_read(struct pages *pages)
     big = number_at(head, 4) & 1;
     page_bytes = number_at(head + 8, 4);
     sum_add(sum, head, LOG_HEADER - 8, big);
-    if (page_bytes < PAGE_LEAST || page_bytes > PAGE_MOST || !is_sum(sum, head + LOG_HEADER - 8))
+    if (page_bytes < PAGE_LEAST || page_bytes > PAGE_MOST)
+        goto end;
+    if (!is_sum(sum, head + LOG_HEADER - 8))
         goto end;
     pages->log_sound = true;
     if (!pages->page_bytes)
@@ -231,11 +233,13 @@ static bool is_inner(const struct page *page)
 static bool page_look(const struct pages *pages, struct page *page)
 {
     size_t header, pointers;
+    bool is_leaf;
 
     page->begin = page->number == 1 ? HEADER : 0;
     page->kind = (enum page_kind)page->bytes[page->begin];
     page->cells = number_at(page->bytes + page->begin + 3, 2);
-    if (!is_inner(page) && page->kind != INDEX_LEAF && page->kind != TABLE_LEAF)
+    is_leaf = page->kind == INDEX_LEAF || page->kind == TABLE_LEAF;
+    if (!is_leaf && !is_inner(page))
         return false;
     header = page->begin + (is_inner(page) ? 12 : 8);
     pointers = header + 2 * (size_t)page->cells;
@@ -290,7 +294,8 @@ static bool overflow_read(struct pages *pages, uint32_t number, unsigned char *t
 static bool cell_read(struct visit *visit, const struct page *page, const unsigned char *at)
 {
     const unsigned char *end = page->bytes + visit->pages->page_bytes;
-    uint64_t length = 0, rowid = 0;
+    uint64_t length = 0;
+    uint64_t rowid = 0;
     unsigned char *row;
     size_t local;
     bool whole;
@@ -412,12 +417,15 @@ int record_values(const unsigned char *payload, size_t length, struct record_val
                   int most)
 {
     const unsigned char *end = payload + length;
-    const unsigned char *at = payload, *types_end, *body;
+    const unsigned char *at = payload;
+    const unsigned char *types_end, *body;
     uint64_t head, type;
     int count = 0;
 
     at = varint(at, end, &head);
-    if (!at || head > length || payload + head < at)
+    if (!at || head > length)
+        return -1;
+    if (payload + head < at)
         return -1;
     types_end = payload + head;
     body = types_end;

@@ -56,7 +56,8 @@ struct path_facts path_look(const char *absolute)
 
 char *path_uri(const char *absolute, struct path_facts facts, bool write)
 {
-    char *uri = malloc(strlen(absolute) * 3 + 80), *p = stpcpy(uri, "file:");
+    char *uri = malloc(strlen(absolute) * 3 + 80);
+    char *p = stpcpy(uri, "file:");
 
     for (const unsigned char *s = (const unsigned char *)absolute; *s; s++)
         p += sprintf(p, strchr("%?#", *s) ? "%%%02X" : "%c", *s);

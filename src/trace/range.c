@@ -20,8 +20,8 @@ const char *range_read(const struct option *option, const char *value)
 
 const char *range_time(const struct option *option, const char *value)
 {
-    const char *dots = strstr(value, ".."),
-               *ends[] = {dots ? strndup(value, (size_t)(dots - value)) : "", dots ? dots + 2 : ""};
+    const char *dots = strstr(value, "..");
+    const char *ends[] = {dots ? strndup(value, (size_t)(dots - value)) : "", dots ? dots + 2 : ""};
     uint64_t ns[2] = {0};
 
     for (int i = 0; i < 2 && dots; i++)
@@ -48,10 +48,10 @@ bool range_apply(struct db *db, const char *views)
     if (db_failed(db)) /* a damaged trace, which has been reported */
         return false;
     query = db_query(db, schema_statement("range/ask"));
-    for (size_t i = 0; i < asked.count; i++, query_reset(query)) {
-        query_bind_text(query, 1, asked.at[i].what);
-        query_bind_text(query, 2, asked.at[i].value);
-        query_step(query);
+    list_each(ask, &asked) {
+        query_bind_text(query, 1, ask->what);
+        query_bind_text(query, 2, ask->value);
+        query_put(query);
     }
     query_close(query);
     query = db_query(db, schema_statement("range/nothing"));

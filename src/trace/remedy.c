@@ -22,14 +22,19 @@ enum { WORD_BYTES = 100 }; /* bytes of a fact within a sentence */
  * be slow on a long text. */
 static bool words_in(const char *text, char *words)
 {
-    for (char *part; (part = strsep(&words, "*")); text += strlen(part))
-        if (!(text = strcasestr(text, part)))
+    char *part;
+
+    while ((part = strsep(&words, "*"))) {
+        text = strcasestr(text, part);
+        if (!text)
             return false;
+        text += strlen(part);
+    }
     return true;
 }
 
-/* Does the beginning of TEXT match the shell PATTERN? */
-static bool like(const char *text, char *pattern)
+/* The beginning of TEXT is like the shell pattern. */
+static bool pattern_fits(const char *text, char *pattern)
 {
     char head[400];
 
@@ -42,11 +47,15 @@ static bool like(const char *text, char *pattern)
 static bool any_of(const char *alternatives, const char *text,
                    bool (*fits)(const char *text, char *alternative))
 {
-    char copy[400], *rest = copy;
+    char copy[400];
+    char *rest = copy;
+    char *one;
 
     snprintf(copy, sizeof copy, "%s", alternatives);
-    for (char *one; (one = strsep(&rest, "|"));)
-        if (fits(text ? text : "", one))
+    if (!text)
+        text = "";
+    while ((one = strsep(&rest, "|")))
+        if (fits(text, one))
             return true;
     return false;
 }
@@ -59,7 +68,7 @@ static bool has_words(const char *text, const char *words)
 /* Does TEXT match one of PATTERNS? If PATTERNS is NULL, the rule allows any text. */
 static bool is_like(const char *patterns, const char *text)
 {
-    return !patterns || any_of(patterns, text, like);
+    return !patterns || any_of(patterns, text, pattern_fits);
 }
 
 static bool is_float(const char *number)
@@ -91,39 +100,50 @@ static bool is_aspect(const char *aspect, const struct remedy_facts *facts)
     const char *actual = expression ? after_equals(cause->actual) : cause->actual;
     bool value = expression || prose_same(cause->aspect, "value");
     bool number = value && cause_number(expected) && cause_number(actual);
+    bool has_float = number && (is_float(expected) || is_float(actual));
 
     if (!aspect)
         return true;
     if (!strcmp(aspect, "number"))
         return number;
     if (!strcmp(aspect, "float"))
-        return number && (is_float(expected) || is_float(actual));
+        return has_float;
     if (!strcmp(aspect, "integer"))
-        return number && !is_float(expected) && !is_float(actual);
+        return number && !has_float;
     return prose_same(cause->aspect, aspect);
 }
 
 /* Return the case of FACTS that is called IS, or NULL if there is none. */
 static const struct remedy_case *case_of(const struct remedy_facts *facts, const char *is)
 {
-    const struct remedy_case *found = is ? facts->cases : NULL;
+    const struct remedy_case *found = facts->cases;
 
-    while (found && found->is && strcmp(found->is, is) != 0)
-        found++;
-    return found && found->is ? found : NULL;
+    if (!is || !found)
+        return NULL;
+    for (; found->is; found++)
+        if (!strcmp(found->is, is))
+            return found;
+    return NULL;
+}
+
+/* Is it torch's size 0 or 1? */
+static bool is_small_size(const char *size, size_t bytes)
+{
+    return bytes == 1 && (*size == '0' || *size == '1');
 }
 
 /* Do the sizes in VALUES, "1, 5, 1", contain 0 or 1, and at most one other size? torch compiles 0
  * and 1 separately, and one entry can serve all other sizes. */
 static bool is_small(const char *values)
 {
+    const char *at = values ? values : "";
     const char *other = NULL;
-    size_t bytes, other_bytes = 0;
+    size_t other_bytes = 0;
     bool small = false;
 
-    for (const char *at = values; at && *at; at += bytes + strspn(at + bytes, ", ")) {
-        bytes = strcspn(at, ", ");
-        if (bytes == 1 && (*at == '0' || *at == '1')) {
+    while (*at) {
+        size_t bytes = strcspn(at, ", ");
+        if (is_small_size(at, bytes)) {
             small = true;
         } else if (!other) {
             other = at;
@@ -131,6 +151,8 @@ static bool is_small(const char *values)
         } else if (bytes != other_bytes || strncmp(at, other, bytes) != 0) {
             return false;
         }
+        at += bytes;
+        at += strspn(at, ", ");
     }
     return small;
 }
@@ -206,8 +228,9 @@ static bool is_said(const char *said, const struct cause *cause)
 {
     if (!said)
         return true;
-    return has_words(cause->expected, said) || has_words(cause->actual, said) ||
-           has_words(cause->text, said);
+    if (has_words(cause->expected, said) || has_words(cause->actual, said))
+        return true;
+    return has_words(cause->text, said);
 }
 
 /* Does TEXT contain WORDS? If WORDS begins with "^", does the first line of TEXT contain the rest
@@ -276,8 +299,11 @@ static const char *word_of(struct arena *arena, const char *text)
     bool cut = text[bytes];
     char *made;
 
-    while (bytes > 0 && text[bytes - 1] == '.' && !cut)
+    while (!cut && bytes > 0) {
+        if (text[bytes - 1] != '.')
+            break;
         bytes--;
+    }
     made = arena_print(arena, "%.*s%s", (int)bytes, text, cut ? "…" : "");
     for (char *at = made; *at; at++)
         if (*at == '\n')
@@ -288,10 +314,16 @@ static const char *word_of(struct arena *arena, const char *text)
 /* Is 0 or 1 one of VALUES, "1, 5, 7"? */
 static bool small_among(const char *values)
 {
-    for (const char *at = values; at && *at; at += strcspn(at, ","), at += *at == ',') {
+    const char *at = values ? values : "";
+
+    while (*at) {
+        size_t bytes;
         at += strspn(at, " ");
-        if ((*at == '0' || *at == '1') && (!at[1] || at[1] == ','))
+        bytes = strcspn(at, ",");
+        if (is_small_size(at, bytes))
             return true;
+        at += bytes;
+        at += *at == ',';
     }
     return false;
 }
@@ -316,14 +348,18 @@ static const char *function_of(struct arena *arena, const struct remedy_facts *f
 static const char *place_of(struct arena *arena, const struct remedy_facts *facts)
 {
     struct lines none = {0};
+    const char *text = facts->cause.text;
     const char *stack = facts->more ? facts->more : facts->stack;
-    char *line = user_stack_line(stack ? stack : prose_or(facts->cause.text, ""), facts->cause.text,
-                                 facts->function, &none);
+    char *line;
 
+    if (!stack)
+        stack = prose_or(text, "");
+    line = user_stack_line(stack, text, facts->function, &none);
     lines_free(&none);
     if (!line)
         return "";
-    return arena_print(arena, " (%s)", (char *)arena_keep(arena, line));
+    arena_keep(arena, line);
+    return arena_print(arena, " (%s)", line);
 }
 
 /* Return the source that torch's message TEXT calls marked as dynamic. Returns "the size" if TEXT
@@ -344,11 +380,13 @@ static const char *constraint_of(struct arena *arena, const char *text)
 static const char *dict_of(struct arena *arena, const char *source)
 {
     static const char before[] = "dict.keys(";
-    const char *found = strstr(source, before), *end = found ? strstr(found, "))") : NULL;
+    const char *found = strstr(source, before);
+    const char *end = found ? strstr(found, "))") : NULL;
 
-    return end ? arena_print(arena, "%.*s", (int)(end - found - (int)strlen(before)),
-                             found + strlen(before))
-               : source;
+    if (!end)
+        return source;
+    found += strlen(before);
+    return arena_print(arena, "%.*s", (int)(end - found), found);
 }
 
 /* Return torch's name for the limit that FACTS are about. */
@@ -394,17 +432,35 @@ static const char *written(struct arena *arena, const char *text)
     return kept;
 }
 
-/* Return TEXT of a rule as a sentence about FACTS. The caller frees it. */
+/* "4, 5"; sources in them as the program writes them. */
+static const char *values_words(struct arena *arena, const char *values)
+{
+    if (values && strstr(values, "['"))
+        return written(arena, values);
+    return prose_or(values, "not always the same");
+}
+
+/* The dimension that FACTS are about; NULL: it is about none. */
+static const char *dimension_words(struct arena *arena, const struct remedy_facts *facts)
+{
+    if (facts->cause.dimension < 0)
+        return NULL;
+    return arena_print(arena, "%" PRId64, facts->cause.dimension);
+}
+
+/* The sentence of a rule about FACTS. The caller frees it. */
 static char *sentence(const char *text, const struct remedy_facts *facts)
 {
     struct arena arena = {0};
     const struct torch_reason reason = torch_reason_split(facts->cause.text);
     const char *source = prose_or(facts->cause.source, "the input");
     const char *base = arena_print(&arena, "%.*s", cause_base(source), source);
-    const char *expected = facts->cause.expected ? facts->cause.expected
-                                                 : prose_or(facts->cause.text, "its guards pass");
+    const char *expected = facts->cause.expected;
     const char *count = arena_print(&arena, "%" PRId64, facts->count);
     const char *plural = facts->count == 1 ? "" : "s";
+
+    if (!expected)
+        expected = prose_or(facts->cause.text, "its guards pass");
     struct word words[] = {
         {"source", written(&arena, source)},
         {"base", written(&arena, base)},
@@ -412,9 +468,7 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
         {"kind", prose_or(facts->cause.kind, "that failed")},
         {"expected", written(&arena, expected)},
         {"actual", written(&arena, prose_or(facts->cause.actual, "something else"))},
-        {"values", facts->values && strstr(facts->values, "['")
-                       ? written(&arena, facts->values)
-                       : prose_or(facts->values, "not always the same")},
+        {"values", values_words(&arena, facts->values)},
         {"text", prose_or(facts->cause.text, "no reason was recorded")},
         {"what", prose_or(reason.what, "no reason was recorded")},
         {"hint", prose_or(reason.hint, "none")},
@@ -429,9 +483,7 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
         {"calls", arena_print(&arena, "%s call%s", count, plural)},
         {"entries", arena_print(&arena, "%s entr%s", count, *plural ? "ies" : "y")},
         {"needed", arena_print(&arena, "%" PRId64, facts->needed)},
-        {"dim", facts->cause.dimension < 0
-                    ? "N"
-                    : arena_print(&arena, "%" PRId64, facts->cause.dimension)},
+        {"dim", prose_or(dimension_words(&arena, facts), "N")},
         {"at", facts->line > 0 ? arena_print(&arena, " at line %" PRId64, facts->line) : ""},
         {"apart",
          small_among(facts->values) ? ". Sizes 0 and 1 are compiled apart all the same" : ""},
@@ -450,26 +502,37 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
 
 static const char from_numpy[] = "___from_numpy(";
 
-/* Return SOURCE in the form that `run --set` reads (python/dyntrace/_settings.py). Returns NULL if
- * SOURCE does not begin at an argument or a global, or if it is a property such as a size rather
- * than a value of the program. */
+/* "___from_numpy(L['x']).size()" without the call. */
+static const char *without_numpy(struct arena *arena, const char *source)
+{
+    const char *inner, *end;
+
+    if (strncmp(source, from_numpy, strlen(from_numpy)))
+        return source;
+    inner = source + strlen(from_numpy);
+    end = strchr(inner, ')');
+    if (!end)
+        return source;
+    return arena_print(arena, "%.*s%s", (int)(end - inner), inner, end + 1);
+}
+
+/* SOURCE as `run --set` understands it, python/dyntrace/_settings.py; NULL: it is not reached from
+ * an argument or a global, or is no value but something that torch asks of one. */
 static const char *settable(struct arena *arena, const char *source)
 {
-    const char *end, *called;
+    const char *called;
+    bool is_variable;
 
     if (!source)
         return NULL;
-    if (!strncmp(source, from_numpy, strlen(from_numpy)) && (end = strchr(source, ')')))
-        source = arena_print(arena, "%.*s%s", (int)(end - source - (int)strlen(from_numpy)),
-                             source + strlen(from_numpy), end + 1);
+    source = without_numpy(arena, source);
     called = source;
     if (!strncmp(called, "dict(", 5))
         called += 5;
     if (!strncmp(called, "type(", 5))
         called += 5;
-    if ((*called != 'L' && *called != 'G') || called[1] != '[' || strchr(called, '('))
-        return NULL;
-    return source;
+    is_variable = !strncmp(called, "L[", 2) || !strncmp(called, "G[", 2);
+    return is_variable && !strchr(called, '(') ? source : NULL;
 }
 
 /* Return "@f", which limits a setting to FUNCTION f. Returns "" if the name cannot be written in a
@@ -478,9 +541,10 @@ static const char *only_for(struct arena *arena, const char *function)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                   "0123456789_.<>";
-    bool writable = function && *function && !function[strspn(function, letters)];
+    bool has_name = function && *function && strcmp(function, "<module>") != 0;
+    bool writable = has_name && !function[strspn(function, letters)];
 
-    return writable && strcmp(function, "<module>") != 0 ? arena_print(arena, "@%s", function) : "";
+    return writable ? arena_print(arena, "@%s", function) : "";
 }
 
 /* Return a setting NAME=SOURCE for each source of DYNAMIC, which is a list of what-if settings:
@@ -490,18 +554,22 @@ static const char *each_of(struct arena *arena, const char *name, const char *dy
                            const char *function)
 {
     static const char between[] = ",dynamic=";
+    const char *first = between + 1;
     const char *marks = "";
-    const char *from = dynamic && !strncmp(dynamic, between + 1, strlen(between + 1))
-                           ? dynamic + strlen(between + 1)
-                           : NULL;
+    const char *from = NULL;
 
+    if (dynamic && !strncmp(dynamic, first, strlen(first)))
+        from = dynamic + strlen(first);
     while (from) {
         const char *end = strstr(from, between);
-        const char *source = end ? arena_print(arena, "%.*s", (int)(end - from), from) : from;
+        const char *gap = *marks ? " " : "";
+        const char *source = from;
+        if (end)
+            source = arena_print(arena, "%.*s", (int)(end - from), from);
         source = settable(arena, source);
         if (!source || strpbrk(source, " \t\n"))
             return NULL;
-        marks = arena_print(arena, "%s%s%s=%s%s", marks, *marks ? " " : "", name, source, function);
+        marks = arena_print(arena, "%s%s%s=%s%s", marks, gap, name, source, function);
         from = end ? end + strlen(between) : NULL;
     }
     return prose_filled(marks);
@@ -518,8 +586,12 @@ static char *one_word(char *setting)
         return setting;
     out = open_memstream(&quoted, &room);
     putc('\'', out);
-    for (const char *at = setting; *at; at++)
-        fputs(*at == '\'' ? "'\\''" : (const char[]){*at, 0}, out);
+    for (const char *at = setting; *at; at++) {
+        if (*at == '\'')
+            fputs("'\\''", out);
+        else
+            putc(*at, out);
+    }
     putc('\'', out);
     fclose(out);
     free(setting);
@@ -537,6 +609,14 @@ static bool is_named(const char *text, const char *name)
     return false;
 }
 
+/* Does SET, of a rule, make one setting, not several with blanks between them? */
+static bool is_one_setting(const char *set)
+{
+    if (strstr(set, "{marks}") || strstr(set, "{tensors}"))
+        return false;
+    return !strchr(set, ' ');
+}
+
 char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *about)
 {
     struct remedy_facts chosen = *about;
@@ -547,7 +627,8 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
     /* torch's lists of sources apply to all functions */
     const bool listed = !strncmp(base, from_numpy, strlen(from_numpy));
     const char *function = only_for(&arena, listed ? NULL : facts->function);
-    char *made = NULL, *whole = NULL;
+    char *made = NULL;
+    char *whole = NULL;
     bool known = true;
 
     if (!rule->set)
@@ -558,9 +639,7 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
     const struct word words[] = {
         {"source", settable(&arena, source)},
         {"base", settable(&arena, base)},
-        {"dim", facts->cause.dimension < 0
-                    ? NULL
-                    : arena_print(&arena, "%" PRId64, facts->cause.dimension)},
+        {"dim", dimension_words(&arena, facts)},
         {"marks", each_of(&arena, "maybe_mark_dynamic", facts->setting, function)},
         {"tensors", each_of(&arena, "tensor", facts->setting, function)},
         {"@function", function},
@@ -570,12 +649,13 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
     };
     const int count = array_count(words);
     for (int i = 0; i < count; i++)
-        known = known && (words[i].text || !is_named(rule->set, words[i].name));
-    if (known)
+        if (!words[i].text && is_named(rule->set, words[i].name))
+            known = false;
+    if (known) {
         made = fill(rule->set, words, count);
-    if (known && !strstr(rule->set, "{marks}") && !strstr(rule->set, "{tensors}") &&
-        !strchr(rule->set, ' '))
-        made = one_word(made);
+        if (is_one_setting(rule->set))
+            made = one_word(made);
+    }
     free(whole);
     arena_free(&arena);
     return made;
@@ -587,7 +667,8 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
  * frees it. */
 static char *between(const char *text, const char *before, const char *after)
 {
-    const char *start = text ? strstr(text, before) : NULL, *end;
+    const char *start = text ? strstr(text, before) : NULL;
+    const char *end;
 
     if (!start)
         return NULL;
@@ -601,7 +682,8 @@ static char *remedy_from(const struct remedy_rule *found, enum remedy_on on,
                          const struct remedy_facts *facts, const struct remedy_rule **rule)
 {
     struct remedy_facts more = *facts;
-    char *named = NULL, *made;
+    char *named = NULL;
+    char *made;
 
     while (found->name && !fits(found, on, facts))
         found++;

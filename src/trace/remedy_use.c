@@ -168,8 +168,11 @@ enum remedy_use remedy_use_of(const char *line, const char *expression)
     if (!*at)
         return USE_ANY;
     start = at;
-    while (start > line && (in_name(start[-1]) || start[-1] == '.'))
-        start--;
+    for (; start > line; start--) {
+        bool is_part = in_name(start[-1]) || start[-1] == '.';
+        if (!is_part)
+            break;
+    }
     if (is_counted(at + strlen(name)))
         return USE_COUNTED;
     if (is_sliced(line, at))

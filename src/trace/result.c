@@ -9,7 +9,8 @@
 struct table *result_open(FILE *out, enum table_format format, struct query *query,
                           const char *extra)
 {
-    int columns = query_columns(query), at = 0;
+    int columns = query_columns(query);
+    int at = 0;
     const char **names = malloc(((size_t)columns + 1) * sizeof *names);
     struct table *table = NULL;
 

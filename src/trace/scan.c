@@ -36,13 +36,38 @@ struct scan {
  * of the file are 0. */
 static const uint8_t *page_at(struct scan *scan, uint64_t number)
 {
-    int64_t at = ((int64_t)number - 1) * PAGE_BYTES, part_at = at < 0 ? -1 : at - at % PART_BYTES;
+    int64_t at = ((int64_t)number - 1) * PAGE_BYTES;
+    int64_t part_at = at - at % PART_BYTES;
     int status = SQLITE_OK;
 
-    if (part_at != scan->part_at && part_at >= 0)
+    if (at < 0) {
+        scan->part_at = -1;
+        return NULL;
+    }
+    if (part_at != scan->part_at)
         status = scan->file->pMethods->xRead(scan->file, scan->part, PART_BYTES, part_at);
-    scan->part_at = status == SQLITE_OK || status == SQLITE_IOERR_SHORT_READ ? part_at : -1;
-    return scan->part_at < 0 ? NULL : scan->part + (at - part_at);
+    if (status != SQLITE_OK && status != SQLITE_IOERR_SHORT_READ) {
+        scan->part_at = -1;
+        return NULL;
+    }
+    scan->part_at = part_at;
+    return scan->part + (at - part_at);
+}
+
+/* Read the number of TYPE at *P, which moves on, into VALUE. False: it is no number, or goes beyond
+ * END. */
+static bool number_scan(unsigned type, const uint8_t **p, const uint8_t *end, int64_t *value)
+{
+    unsigned bytes;
+
+    if (type > 9 || type == 7)
+        return false;
+    bytes = frame_bytes_of_type[type];
+    if (bytes > end - *p)
+        return false;
+    *value = bytes ? get_signed(*p, bytes) : type == 9;
+    *p += bytes;
+    return true;
 }
 
 /* Read the row of the cell at P, and pass it to ROW. Returns false if ROW stops, or if the cell has
@@ -51,26 +76,30 @@ static const uint8_t *page_at(struct scan *scan, uint64_t number)
 static bool row_scan(struct scan *scan, const uint8_t *p, const uint8_t *end)
 {
     const uint8_t *types;
-    int64_t values[COLUMNS_MOST], id = 0;
-    unsigned length = *p++, nulls = 0;
+    int64_t values[COLUMNS_MOST];
+    int64_t id = 0;
+    unsigned length = *p++;
+    unsigned header = 1 + scan->columns;
+    unsigned nulls = 0;
+    bool is_long;
 
     for (int i = 0; *p & 0x80 && i < 7; i++)
         id = (id | (*p++ & 0x7f)) << 7;
     id |= *p;
-    if ((length | *p++) & 0x80 || length > end - p || length < 1 + scan->columns ||
-        *p != 1 + scan->columns || p[1] || id < scan->next)
+    is_long = (length | *p++) & 0x80;
+    if (is_long || length > end - p || length < header)
+        return false;
+    if (*p != header || p[1] || id < scan->next)
         return false;
     end = p + length;
     types = p + 1;
     p = types + scan->columns;
     values[0] = id;
     for (unsigned i = 1; i < scan->columns; i++) {
-        unsigned type = types[i], bytes;
-        if (type > 9 || type == 7 || (bytes = frame_bytes_of_type[type]) > end - p)
+        if (!number_scan(types[i], &p, end, &values[i]))
             return false;
-        nulls |= (unsigned)!type << i;
-        values[i] = bytes ? get_signed(p, bytes) : type == 9;
-        p += bytes;
+        if (!types[i])
+            nulls |= 1u << i;
     }
     if (p != end)
         return false;
@@ -79,32 +108,47 @@ static bool row_scan(struct scan *scan, const uint8_t *p, const uint8_t *end)
     return !scan->enough;
 }
 
-/* Pass the rows below page NUMBER to ROW. Returns false if a page has an unusual form, or if ROW
- * stops. */
+/* Hand out the rows of a leaf. */
+static bool leaf_scan(struct scan *scan, const uint8_t *page, unsigned cells)
+{
+    if (!cells || 8 + 2 * cells > PAGE_BYTES)
+        return false;
+    for (unsigned cell = 0; cell < cells; cell++) {
+        unsigned at = get16(page + 8 + 2 * cell);
+        if (at > PAGE_BYTES - 10)
+            return false;
+        if (!row_scan(scan, page + at, page + PAGE_BYTES))
+            return false;
+    }
+    return true;
+}
+
+/* Hand out the rows below page NUMBER. False: an unusual form, or ROW has stopped. */
 static bool tree_scan(struct scan *scan, uint64_t number, int depth)
 {
     const uint8_t *page = page_at(scan, number);
-    unsigned cells = page ? get16(page + 3) : 0, at;
+    unsigned cells = page ? get16(page + 3) : 0;
     uint8_t inner[PAGE_BYTES];
-    bool leaf = page && page[0] == PAGE_TABLE,
-         all = leaf ? cells > 0 : cells && page[0] == PAGE_TABLE - 8 && depth < DEPTH_MOST;
 
-    if (!all || (leaf ? 8 : 12) + 2 * cells > PAGE_BYTES)
+    if (page && page[0] == PAGE_TABLE)
+        return leaf_scan(scan, page, cells);
+    if (!cells || 12 + 2 * cells > PAGE_BYTES)
         return false;
-    for (unsigned cell = 0; leaf && all && cell < cells; cell++)
-        all = (at = get16(page + 8 + 2 * cell)) <= PAGE_BYTES - 10 &&
-              row_scan(scan, page + at, page + PAGE_BYTES);
-    if (leaf)
-        return all;
+    if (page[0] != PAGE_TABLE - 8 || depth >= DEPTH_MOST)
+        return false;
     if (db_interrupted(scan->db)) {
         db_interrupt(scan->db); /* interrupt the statement in scan_rows */
         return false;
     }
     memcpy(inner, page, sizeof inner);
-    for (unsigned cell = 0; all && cell < cells; cell++)
-        all = (at = get16(inner + 12 + 2 * cell)) <= PAGE_BYTES - 4 &&
-              tree_scan(scan, get_big_endian(inner + at, 4), depth + 1);
-    return all && tree_scan(scan, get_big_endian(inner + 8, 4), depth + 1);
+    for (unsigned cell = 0; cell < cells; cell++) {
+        unsigned at = get16(inner + 12 + 2 * cell);
+        if (at > PAGE_BYTES - 4)
+            return false;
+        if (!tree_scan(scan, get_big_endian(inner + at, 4), depth + 1))
+            return false;
+    }
+    return tree_scan(scan, get_big_endian(inner + 8, 4), depth + 1);
 }
 
 void scan_rows(struct db *db, enum row_table table,
@@ -122,26 +166,35 @@ void scan_rows(struct db *db, enum row_table table,
     static const uint8_t usual[] = {PAGE_BYTES >> 8, 0, 1, 1, 0};
     const struct row_table_facts *facts = &row_tables[table];
     struct query *query = db_query(db, tree);
-    struct scan scan = {.db = db,
-                        .row = row,
-                        .context = context,
-                        .next = INT64_MIN,
-                        .part = malloc(PART_BYTES + PAGE_SLACK),
-                        .part_at = -1};
-    char names[COLUMNS_MOST * 32] = "", *rest;
+    struct scan scan = {
+        .db = db,
+        .row = row,
+        .context = context,
+        .next = INT64_MIN,
+        .part = malloc(PART_BYTES + PAGE_SLACK),
+        .part_at = -1,
+    };
+    char names[COLUMNS_MOST * 32] = "";
+    char *rest;
     bool done = false;
 
-    for (const struct row_column *c = facts->columns; c->name; c++)
-        sprintf(names + strlen(names), scan.columns++ ? ", %s" : "%s", c->name);
+    for (const struct row_column *c = facts->columns; c->name; c++) {
+        sprintf(names + strlen(names), scan.columns ? ", %s" : "%s", c->name);
+        scan.columns++;
+    }
     query_bind_text(query, 1, trust_schema_made());
     query_bind_text(query, 2, facts->name);
     sqlite3_file_control(db_sqlite(db), "main", SQLITE_FCNTL_FILE_POINTER, &scan.file);
-    /* While the statement is open, nobody can write to the file, and a read-only connection has no
-     * newer pages in memory. */
-    while (query_step(query))
-        if (sqlite3_db_readonly(db_sqlite(db), "main") && page_at(&scan, 1) &&
-            !memcmp(scan.part + 16, usual, sizeof usual))
-            done = tree_scan(&scan, (uint64_t)query_integer(query, 0), 0) || scan.enough;
+    /* Until the statement ends nobody writes the file, and a reader's connection has no newer pages
+     * in memory. */
+    while (query_step(query)) {
+        uint64_t root = (uint64_t)query_integer(query, 0);
+        if (!sqlite3_db_readonly(db_sqlite(db), "main") || !page_at(&scan, 1))
+            continue;
+        if (memcmp(scan.part + 16, usual, sizeof usual))
+            continue;
+        done = tree_scan(&scan, root, 0) || scan.enough;
+    }
     rest = say_print("SELECT each(%s) FROM %s NOT INDEXED WHERE %s >= %" PRId64, names, facts->name,
                      facts->columns->name, scan.next);
     if (scan.next == INT64_MIN) /* no row has been passed to ROW */

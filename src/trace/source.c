@@ -19,8 +19,10 @@ static int64_t nanoseconds(struct timespec time)
 
 static void lines_read(struct source *source, int fd, const struct stat *st)
 {
-    size_t room = (size_t)st->st_size + 1, length;
-    char *rest = source->text = malloc(room), *line;
+    size_t room = (size_t)st->st_size + 1;
+    size_t length;
+    char *rest = source->text = malloc(room);
+    char *line;
     ssize_t got = read(fd, rest, room - 1);
 
     rest[got > 0 ? got : 0] = 0;

@@ -27,7 +27,8 @@ char *sql_named(const char *line)
 {
     size_t length = strcspn(line, "; \t\n"), to = length + strspn(line + length, "; \t"),
            word = strcspn(line + to, "; \t\n'");
-    char *name = say_print("%s%.*s", *line == '.' ? "sql/" : "", (int)length, line), *made = NULL;
+    char *name = say_print("%s%.*s", *line == '.' ? "sql/" : "", (int)length, line);
+    char *made = NULL;
 
     for (const struct schema_query *s = *line == '.' ? schema_statements : schema_queries;
          s->name && !made; s++)
@@ -57,7 +58,8 @@ const char *sql_text(const char *name)
 
 char *sql_match(const char *text, const char *const *list, size_t count, size_t *next, int again)
 {
-    const char *dot = strrchr(text, '.'), *part = dot ? dot + 1 : text;
+    const char *dot = strrchr(text, '.');
+    const char *part = dot ? dot + 1 : text;
     size_t length = strlen(part);
 
     if (!again)

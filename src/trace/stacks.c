@@ -18,10 +18,11 @@ int64_t stacks_end(struct db *db)
 
 static uint32_t *tree_head(struct tree *tree, uint32_t parent, int64_t code_id)
 {
-    uint64_t h =
-        ((uint64_t)code_id * 0x9E3779B97F4A7C15u) ^ ((uint64_t)parent * 0xC2B2AE3D27D4EB4Fu);
+    uint64_t hash = (uint64_t)code_id * 0x9E3779B97F4A7C15u;
 
-    return &tree->heads[(h ^ h >> 32) % HEADS];
+    hash ^= (uint64_t)parent * 0xC2B2AE3D27D4EB4Fu;
+    hash ^= hash >> 32;
+    return &tree->heads[hash % HEADS];
 }
 
 /* Return the node of CODE_ID called from PARENT. The node is created if there is none. Returns
@@ -29,12 +30,12 @@ static uint32_t *tree_head(struct tree *tree, uint32_t parent, int64_t code_id)
 static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
 {
     const struct node *nodes = tree->nodes.at;
-    uint32_t *head = tree_head(tree, parent, code_id), at = *head;
+    uint32_t *head = tree_head(tree, parent, code_id);
+    uint32_t at;
 
-    while (at && (nodes[at].parent != parent || nodes[at].code_id != code_id))
-        at = nodes[at].next;
-    if (at)
-        return at;
+    for (at = *head; at; at = nodes[at].next)
+        if (nodes[at].parent == parent && nodes[at].code_id == code_id)
+            return at;
     if (tree->nodes.count > STACKS_NODES && parent) {
         tree->cut++;
         return parent;
@@ -49,12 +50,14 @@ static uint32_t tree_node(struct tree *tree, uint32_t parent, int64_t code_id)
 static int link_order(const void *a, const void *b, void *context)
 {
     const struct node *nodes = context;
-    uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
-    const struct node *x = &nodes[i], *y = &nodes[j];
+    const struct node *x = &nodes[*(const uint32_t *)a];
+    const struct node *y = &nodes[*(const uint32_t *)b];
 
     if (x->parent != y->parent)
-        return x->parent < y->parent ? -1 : 1;
-    return x->total_ns != y->total_ns ? (x->total_ns < y->total_ns ? 1 : -1) : (i > j) - (i < j);
+        return list_order(x->parent, y->parent);
+    if (x->total_ns != y->total_ns)
+        return list_order(y->total_ns, x->total_ns);
+    return (x > y) - (x < y);
 }
 
 void tree_link(struct tree *tree)
@@ -63,22 +66,25 @@ void tree_link(struct tree *tree)
     uint32_t *order = malloc(((size_t)count + 1) * sizeof *order);
     struct node *nodes = tree->nodes.at;
 
-    /* callees come after their callers in the list, so this visits callees first */
-    for (uint32_t i = count; i-- > 1;) {
-        struct node *caller = &nodes[nodes[i].parent];
-        nodes[i].total_ns =
-            times_sum(nodes[i].total_ns, nodes[i].self_ns > 0 ? nodes[i].self_ns : 0);
-        caller->total_ns = times_sum(caller->total_ns, nodes[i].total_ns);
+    for (uint32_t i = count; i-- > 1;) { /* callees come after their callers */
+        struct node *node = &nodes[i];
+        struct node *caller = &nodes[node->parent];
+        if (node->self_ns > 0)
+            node->total_ns = times_sum(node->total_ns, node->self_ns);
+        caller->total_ns = times_sum(caller->total_ns, node->total_ns);
         order[i] = i;
     }
     qsort_r(order + 1, count - 1, sizeof *order, link_order, nodes);
     for (uint32_t i = count; i-- > 1;) {
-        struct node *caller = &nodes[nodes[order[i]].parent];
-        nodes[order[i]].sibling = caller->child;
+        struct node *node = &nodes[order[i]];
+        struct node *caller = &nodes[node->parent];
+        node->sibling = caller->child;
         caller->child = order[i];
     }
-    for (uint32_t i = 1; i < count; i++)
-        nodes[i].depth = nodes[nodes[i].parent].depth + 1;
+    for (uint32_t i = 1; i < count; i++) {
+        const struct node *caller = &nodes[nodes[i].parent];
+        nodes[i].depth = caller->depth + 1;
+    }
     free(order);
 }
 
@@ -111,8 +117,17 @@ static void frame_fold(const struct walk *walk, struct tree *tree, struct track 
         node->longest_id = frame->id;
     }
     node->self_ns = times_sum(node->self_ns, length);
-    if (track->stack.count > 1 && caller)
-        tree->nodes.at[caller].self_ns = times_difference(tree->nodes.at[caller].self_ns, length);
+    if (track->stack.count > 1 && caller) {
+        struct node *of_caller = &tree->nodes.at[caller];
+        of_caller->self_ns = times_difference(of_caller->self_ns, length);
+    }
+}
+
+static void track_pop(const struct walk *walk, struct track *track)
+{
+    if (walk->pop)
+        walk->pop(walk->context, track);
+    track->stack.count--;
 }
 
 /* Handle one frame, a row of `frame`. Returns false to stop the walk. */
@@ -121,16 +136,20 @@ static bool frame_walk(void *context, const int64_t *values, unsigned nulls)
     const struct row_frame *row = (const void *)values;
     struct walking *w = context;
     const struct walk *walk = w->walk;
-    struct open_frame frame = {.id = (int64_t)row->frame_id,
-                               .code_id = (int64_t)row->code_id,
-                               .start_ns = row->start_ns,
-                               .end_ns = row->end_ns};
-    int64_t thread_id = (int64_t)row->thread_id, parent_id = (int64_t)row->parent_id;
+    struct open_frame frame = {
+        .id = (int64_t)row->frame_id,
+        .code_id = (int64_t)row->code_id,
+        .start_ns = row->start_ns,
+        .end_ns = row->end_ns,
+    };
+    int64_t thread_id = (int64_t)row->thread_id;
+    int64_t parent_id = (int64_t)row->parent_id;
     struct track *track = w->recent;
     bool root = row_null(nulls, frame, parent_id);
     const int64_t *same = walk->same ? map_get(walk->same, frame.code_id) : NULL;
 
-    if (!(++w->rows % TICK_ROWS) && !walk->tick(walk->context, frame.id))
+    w->rows++;
+    if (w->rows % TICK_ROWS == 0 && !walk->tick(walk->context, frame.id))
         return false;
     if (!track || track->thread_id != thread_id)
         track = list_find(&w->stacks->tracks, thread_id, thread_id);
@@ -143,9 +162,11 @@ static bool frame_walk(void *context, const int64_t *values, unsigned nulls)
         frame.end_ns = track->ended_ns;
     if (frame.end_ns < frame.start_ns)
         frame.end_ns = frame.start_ns;
-    for (; track->stack.count && (root || track_top(track)->id != parent_id); track->stack.count--)
-        if (walk->pop)
-            walk->pop(walk->context, track);
+    while (track->stack.count) {
+        if (!root && track_top(track)->id == parent_id)
+            break;
+        track_pop(walk, track);
+    }
     *list_add(&track->stack) = frame;
     if (walk->fold)
         frame_fold(walk, &w->stacks->tree, track);
@@ -164,23 +185,26 @@ void stacks_walk(struct db *db, struct stacks *stacks, const struct walk *walk)
     }
     db_rows(query, db, schema_statement("stacks/threads"))
     {
-        struct track track = {.thread_id = query_integer(query, 0),
-                              .ended_ns = query_integer(query, 1)};
+        struct track track = {
+            .thread_id = query_integer(query, 0),
+            .ended_ns = query_integer(query, 1),
+        };
         if (walk->fold && !walk->root)
             track.what = tree_node(&stacks->tree, 0, walk->merge ? 0 : track.thread_id);
         *list_add(&stacks->tracks) = track;
     }
     scan_rows(db, TABLE_frame, frame_walk, &walking);
-    for (size_t i = 0; i < stacks->tracks.count; i++)
-        for (struct track *track = &stacks->tracks.at[i]; walk->pop && track->stack.count;
-             track->stack.count--)
-            walk->pop(walk->context, track);
+    if (!walk->pop)
+        return;
+    list_each(track, &stacks->tracks)
+        while (track->stack.count)
+            track_pop(walk, track);
 }
 
 void stacks_free(struct stacks *stacks)
 {
-    for (size_t i = 0; i < stacks->tracks.count; i++)
-        list_free(&stacks->tracks.at[i].stack);
+    list_each(track, &stacks->tracks)
+        list_free(&track->stack);
     list_free(&stacks->tracks);
     list_free(&stacks->tree.nodes);
     free(stacks->tree.heads);

@@ -27,8 +27,9 @@ enum cell_format format_named(const char *word, size_t bytes)
 #undef X
     int i = 0;
 
-    while (i < FORMATS && (strlen(words[i]) != bytes || memcmp(words[i], word, bytes) != 0))
-        i++;
+    for (; i < FORMATS; i++)
+        if (strlen(words[i]) == bytes && !memcmp(words[i], word, bytes))
+            break;
     return (enum cell_format)i;
 }
 
@@ -85,11 +86,13 @@ void spark_line(char *made, const double *heights, int width)
  * stretch 4. The whole time is divided into WIDTH stretches. */
 static void spark_print(char *made, const char *text, int width)
 {
-    double counts[BARS_MOST] = {0}, count;
+    double counts[BARS_MOST] = {0};
+    double count;
     long long bucket;
 
     for (const char *p = text; sscanf(p, "%lld:%lf", &bucket, &count) == 2;) {
-        if (bucket >= 0 && bucket < width && count > 0)
+        bool is_bar = bucket >= 0 && bucket < width;
+        if (is_bar && count > 0)
             counts[bucket] += count;
         p += strcspn(p, ",");
         p += *p == ',';
@@ -304,8 +307,10 @@ const char *text_fit(struct arena *arena, const char *text, int columns)
 const char *text_counted_as(struct arena *arena, int64_t count, bool briefly, const char *noun,
                             size_t bytes)
 {
-    char last = noun[bytes - 1], made[TABLE_HUMAN];
-    bool one = count == 1, takes_ies = last == 'y' && !one;
+    char last = noun[bytes - 1];
+    char made[TABLE_HUMAN];
+    bool one = count == 1;
+    bool takes_ies = last == 'y' && !one;
     const char *ending = last == 's' ? "es" : "s";
 
     if (briefly)
@@ -548,7 +553,8 @@ struct field {
 static struct field field_read(const struct row *row, const char *at, size_t bytes)
 {
     const char *end = at + bytes;
-    const char *colon = memchr(at, ':', bytes), *bar = memchr(at, '|', bytes);
+    const char *colon = memchr(at, ':', bytes);
+    const char *bar = memchr(at, '|', bytes);
     const char *noun = memchr(at, '~', bytes);
     size_t name = bytes;
     struct field field = {.format = AS_TEXT};
@@ -798,7 +804,9 @@ const char *row_print(struct arena *arena, const struct row *row, const char *te
     const char *lead = strstr(text, "=> ");
     size_t bytes = lead ? (size_t)(lead - text) : strlen(text);
 
-    while (lead && bytes > 0 && text[bytes - 1] == ' ')
-        bytes--;
+    if (lead) {
+        while (bytes > 0 && text[bytes - 1] == ' ')
+            bytes--;
+    }
     return template_print(arena, row, way, text, bytes);
 }

@@ -18,7 +18,9 @@ int torch_version(const char *text)
     if (!text || !isdigit((unsigned char)*text))
         return 0;
     major = strtol(text, &end, 10);
-    if (*end != '.' || !isdigit((unsigned char)end[1]) || major < 1 || major > 99)
+    if (*end != '.' || !isdigit((unsigned char)end[1]))
+        return 0;
+    if (major < 1 || major > 99)
         return 0;
     minor = strtol(end + 1, NULL, 10);
     return minor < 0 || minor > 99 ? 0 : (int)(major * 100 + minor);
@@ -35,7 +37,10 @@ const char *torch_limit_name(int version, bool ever)
 
 bool torch_resume(const char *qualname, char **function, int64_t *line)
 {
-    const char *start = NULL, *name, *end = qualname + strlen(qualname), *digits = end;
+    const char *start = NULL;
+    const char *name;
+    const char *end = qualname + strlen(qualname);
+    const char *digits = end;
 
     for (const char *found = qualname; (found = strstr(found, RESUME_IN)); found++)
         if (found == qualname || found[-1] == '.')
@@ -45,8 +50,11 @@ bool torch_resume(const char *qualname, char **function, int64_t *line)
     name = start + strlen(RESUME_IN);
     while (digits > name && isdigit((unsigned char)digits[-1]))
         digits--;
-    if (digits == end || end - digits > 9 || digits - name <= (ptrdiff_t)strlen(RESUME_AT) ||
-        strncmp(digits - strlen(RESUME_AT), RESUME_AT, strlen(RESUME_AT)))
+    if (digits == end || end - digits > 9)
+        return false;
+    if (digits - name <= (ptrdiff_t)strlen(RESUME_AT))
+        return false;
+    if (strncmp(digits - strlen(RESUME_AT), RESUME_AT, strlen(RESUME_AT)))
         return false;
     if (line)
         *line = strtoll(digits, NULL, 10);
@@ -113,7 +121,8 @@ static bool is_useful_hint(const char *line)
 struct torch_reason torch_reason_split(const char *reason)
 {
     struct torch_reason made = {0};
-    char *copy = strdup(reason ? reason : ""), *rest = copy;
+    char *copy = strdup(reason ? reason : "");
+    char *rest = copy;
 
     for (char *line, *end; (line = strsep(&rest, "\n"));) {
         bool indented = *line == ' ';

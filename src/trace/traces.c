@@ -34,7 +34,8 @@ bool traces_has(const char *path)
 
 static bool ends_with(const char *name, const char *end)
 {
-    size_t length = strlen(name), tail = strlen(end);
+    size_t length = strlen(name);
+    size_t tail = strlen(end);
 
     return length > tail && !strcmp(name + length - tail, end);
 }
@@ -80,7 +81,8 @@ static void directory_add(struct traces *traces, const char *path)
 {
     struct dirent **entries = NULL;
     int count = scandir(path, &entries, NULL, by_name);
-    size_t others = 0, before = traces->paths.count;
+    size_t others = 0;
+    size_t before = traces->paths.count;
     char *named = strdup("");
 
     if (count < 0)
@@ -201,7 +203,8 @@ const char *traces_file(char *const *words, enum merge_frames frames, const char
 
 struct db *traces_open(char *const *words, enum merge_frames frames)
 {
-    const char *name = NULL, *path = *words ? traces_file(words, frames, &name) : NULL;
+    const char *name = NULL;
+    const char *path = *words ? traces_file(words, frames, &name) : NULL;
 
     if (*words && !path)
         return NULL;

@@ -189,8 +189,9 @@ static char *schema_refused(sqlite3 *handle, bool views, int *status)
     static const char listed[] = "SELECT json_group_array(json_object('name', name, 'type', type))"
                                  " FROM pragma_table_list(NULL) WHERE schema = 'main'";
     bool ours = schema_is_ours(handle, status);
-    char *theirs = ours ? NULL : first_text(handle, status, listed, NULL, NULL), *found = NULL,
-         *why = NULL;
+    char *theirs = ours ? NULL : ask(handle, status, listed, NULL, NULL);
+    char *found = NULL;
+    char *why = NULL;
 
     for (size_t i = 0; !ours && !found && i < array_count(foreign); i++) {
         found = first_text(handle, status, foreign[i].sql, trust_schema_made(), theirs);

@@ -92,7 +92,8 @@ static const char *comment_of(const char *said)
     char quote = 0;
 
     for (const char *at = said; *at; at++) {
-        if (quote && *at == '\\' && at[1])
+        bool escapes = *at == '\\' && at[1];
+        if (quote && escapes)
             at++;
         else if (quote)
             quote = *at == quote ? 0 : quote;
@@ -126,9 +127,11 @@ static const char *last_comment(const char *code, const char *end)
  * none, or another place. The caller frees it. */
 static char *code_said(const char *said, const struct place *place)
 {
-    const char *code = said ? comment_of(said) : NULL, *at, *path;
+    const char *code = said ? comment_of(said) : NULL;
+    const char *at, *path;
     char *needle = say_print(":%" PRId64 " in %s", place->line, place->function);
-    size_t bytes, file_bytes = strlen(place->file);
+    size_t bytes;
+    size_t file_bytes = strlen(place->file);
     bool is_file;
 
     at = code ? strstr(code, needle) : NULL;
@@ -188,7 +191,8 @@ char *user_stack_line(const char *stack, const char *said, const char *function,
 {
     struct places places;
     const struct place *last;
-    char *code, *words = NULL;
+    char *code;
+    char *words = NULL;
 
     places_read(&places, stack);
     if (places.count) {

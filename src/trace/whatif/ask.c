@@ -14,6 +14,7 @@
 #include "trace/cause_read.h"
 #include "trace/db.h"
 #include "trace/find_code.h"
+#include "trace/prose.h"
 #include "trace/whatif/whatif.h"
 
 enum { CANDIDATES = 24, STEPS = 4, LIMIT_MAX = 128 /* more entries than that are no help */ };
@@ -392,7 +393,7 @@ static void best_of(struct whatif *w, struct db *db, struct whatif_answer *answe
         whatif_knob(&more, answer->knobs.text);
     guess.bad = try(&guess, NULL);
     best_search(&guess, db, limits);
-    if (more.text && (!answer->knobs.text || strcmp(more.text, answer->knobs.text)))
+    if (more.text && !prose_same(more.text, answer->knobs.text))
         answer->unproven = say_print("%s", more.text);
     whatif_knobs_free(&more);
     whatif_run(w, &answer->knobs, &answer->result);

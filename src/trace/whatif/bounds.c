@@ -133,22 +133,24 @@ static void possible_count(struct bounds *b, struct decided *d, bool compiles)
 void bounds_call(struct bounds *b, struct decided *d)
 {
     bool doubtful = b->open || b->lost || d->trusting;
-    bool compiles;
+    bool compiles, one_compile;
 
     d->certain = !d->undecided && !doubtful;
     if (d->certain)
         compiles = d->outcome == OUTCOME_COMPILED;
     else
         compiles = may_compile(b, d);
-    if (compiles && d->recorded && d->alike)
+    one_compile = d->recorded && d->alike;
+    if (compiles && one_compile)
         *list_add(&b->compiled) = d->class_;
     d->fresh = d->trusting;
-    if (!d->certain && compiles && !d->recorded)
-        d->fresh = true;
-    if (d->certain)
+    if (d->certain) {
         certain_count(b, d);
-    else
+    } else {
+        if (compiles && !d->recorded)
+            d->fresh = true;
         possible_count(b, d, compiles);
+    }
     b->open = b->open || d->fresh;
 }
 

@@ -493,7 +493,8 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
         }
         *unsure = *unsure || like != LIKE_NO;
     }
-    if (others && !hit && may_be_run_only(w, c)) {
+    others = others && !hit;
+    if (others && may_be_run_only(w, c)) {
         *unsure = true;
         assume(w, ASSUMED_RUN_ONLY);
     }
@@ -822,9 +823,9 @@ static bool is_helper_of_other_entry(const struct whatif *w, const struct call *
     bool is_excluded = c->torch && w->codes[c->code].excluded;
     const struct thread *t = thread_of(w, c);
 
-    if (!w->base || !is_excluded || !t)
+    if (!w->base || !is_excluded)
         return false;
-    return c->l->start_ns < t->other_until_ns;
+    return t && c->l->start_ns < t->other_until_ns;
 }
 
 static bool runs_compiled(unsigned outcome)
@@ -1153,7 +1154,9 @@ static bool is_group_unknown(const struct whatif *w, const struct call *c)
     bool region_unknown = w->knobs->isolate && c->torch && !code->several;
     bool backend_unknown = is_grouped(w) && code->namesakes;
 
-    if (!ends || c->cache->count <= 1 || c->region >= 0)
+    if (!ends || c->region >= 0)
+        return false;
+    if (c->cache->count <= 1)
         return false;
     return region_unknown || backend_unknown;
 }

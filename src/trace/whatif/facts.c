@@ -80,7 +80,7 @@ static char *part_end(char *text)
             depth++;
         } else if (*text == ']' || *text == ')') {
             depth--;
-        } else if (depth <= 0 && text[0] == ',' && text[1] == ' ') {
+        } else if (depth <= 0 && !strncmp(text, ", ", 2)) {
             break;
         }
     }

@@ -331,6 +331,7 @@ static enum like symbol_takes(struct whatif *w, uint32_t made, const char *sourc
                               const struct value *a, const struct value *b)
 {
     bool size = dimension >= 0;
+    bool is_small;
     enum like like;
 
     assume(w, ASSUMED_DYNAMIC);
@@ -338,7 +339,8 @@ static enum like symbol_takes(struct whatif *w, uint32_t made, const char *sourc
         return LIKE_YES;
     /* mark_dynamic on a size of 0 or 1 is an error or a warning, by version; of numbers it is not
      * the rule */
-    if (w->torch && (a->high <= 1 || b->high <= 1))
+    is_small = a->high <= 1 || b->high <= 1;
+    if (w->torch && is_small)
         return size && w->knobs->dynamic_all ? LIKE_NO : LIKE_GUESS_NO;
     if (size)
         like = sizes_agree(w, made, source, dimension, a, b);
@@ -427,10 +429,12 @@ static enum like dynamic_number_takes(struct whatif *w, uint32_t made, const str
     bool all = w->knobs->dynamic_all;
     bool is_float = !strcmp(v->type, "float");
 
-    if (w->floats_later && all && is_float)
-        return LIKE_GUESS_NO;
-    if (all && !is_variable(g->source)) /* some torches make it a symbol, too */
-        return g->loose ? LIKE_GUESS_NO : LIKE_NO;
+    if (all) {
+        if (is_float && w->floats_later)
+            return LIKE_GUESS_NO;
+        if (!is_variable(g->source)) /* some torches make it a symbol, too */
+            return g->loose ? LIKE_GUESS_NO : LIKE_NO;
+    }
     if (is_float) { /* of which none is special */
         assume(w, ASSUMED_DYNAMIC);
         return conditions_agree(w, made, g->source, &g->want, v);

@@ -146,11 +146,11 @@ static bool make_condition(struct whatif *w, uint32_t class_, const struct guard
 {
     const struct value *v = &made->want;
     bool number = w->torch && g->about == ABOUT_NUMBER;
-
     bool known = v->low == v->high;
     uint32_t code = class_code(w, class_);
+    bool apart = known && v->low <= 1; /* torch compiles it so */
 
-    if (number && known && v->low <= 1) { /* torch compiles it apart */
+    if (number && apart) {
         made->loose = false;
         return true;
     }

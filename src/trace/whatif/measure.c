@@ -100,11 +100,14 @@ char *whatif_try_words(const struct whatif_asked *asked, const struct whatif_kno
     int torch = torch_of(asked->db);
     bool weaker = knobs->dynamic_all || knobs->dynamic.count || knobs->drops.count;
     bool possible = !knobs->backends_apart;
+    bool needs_torch = weaker || knobs->isolate;
     char *text = NULL;
     size_t bytes;
     FILE *out;
 
-    if (!possible || (!torch && (weaker || knobs->isolate)) || !knobs->text)
+    if (!possible || !knobs->text)
+        return NULL;
+    if (needs_torch && !torch)
         return NULL;
     out = open_memstream(&text, &bytes);
     word_print(out, trials_trace(asked->db));

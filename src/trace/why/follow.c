@@ -9,7 +9,8 @@
 
 const char *cause_name(struct why *why, const struct cause *cause)
 {
-    char *about = cause_about(cause), *part = cause_part(cause);
+    char *about = cause_about(cause);
+    char *part = cause_part(cause);
     const bool counted =
         prose_same(cause->aspect, "length") && !part && strncmp(about, "len(", 4) != 0;
     const char *name = arena_print(&why->arena, counted ? "len(%s)%s%s" : "%s%s%s", about,

@@ -129,7 +129,8 @@ static void gather_causes(struct why *why)
 static bool is_same_change(const struct why *why, const struct compile *compile,
                            const struct cause *other)
 {
-    const struct cause *mine = &why->causes.at[compile->first_cause], *end = mine + compile->causes;
+    const struct cause *mine = &why->causes.at[compile->first_cause];
+    const struct cause *end = mine + compile->causes;
 
     for (; mine < end; mine++) {
         const char *wanted = cause_wanted(mine);
@@ -225,7 +226,8 @@ static void gather_lookups(struct why *why)
                                 .entry = why->entries.at[i].label};
     while (query_step(query)) {
         enum outcome outcome = outcome_of(query_integer(query, 0));
-        int64_t entry_id = query_integer(query, 1), start = query_integer(query, 2);
+        int64_t entry_id = query_integer(query, 1);
+        int64_t start = query_integer(query, 2);
         calls[outcome]++;
         if (!entry || entry->cache_entry_id != entry_id)
             entry = why_entry(why, entry_id);
@@ -293,7 +295,8 @@ static void gather_inputs(struct why *why)
 
 static int class_order(const void *a, const void *b)
 {
-    const struct call_class *x = a, *y = b;
+    const struct call_class *x = a;
+    const struct call_class *y = b;
 
     int order = list_order(y->calls, x->calls);
 
@@ -316,7 +319,8 @@ static enum check_result check_result_of(const char *word)
 /* Order guards that raised first, then by the number of failures. */
 static int failed_more(const void *a, const void *b)
 {
-    const struct failed_guard *x = a, *y = b;
+    const struct failed_guard *x = a;
+    const struct failed_guard *y = b;
     const char *error = check_words[CHECK_ERROR];
 
     int order = list_order(!strcmp(y->result, error), !strcmp(x->result, error));

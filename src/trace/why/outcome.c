@@ -198,7 +198,8 @@ static void measure_remedies(struct why *why)
 
     trials_read(why->db, &why->arena, why->code.ids, &trials);
     for (size_t i = 0; i < trials.count; i++) {
-        const struct trial *trial = &trials.at[i], *baseline = trials_baseline(&trials, trial);
+        const struct trial *trial = &trials.at[i];
+        const struct trial *baseline = trials_baseline(&trials, trial);
         bool found = false;
         if (trial->baseline || !baseline)
             continue;
@@ -239,7 +240,9 @@ static void set_predicted(struct whatif *whatif, const bool *codes, struct remed
     struct whatif_knobs knobs = {.codes = codes};
     struct whatif_result result = {0};
     struct remedy sum = *remedy;
-    bool known = true, any = false, complete;
+    bool known = true;
+    bool any = false;
+    bool complete;
 
     if (whatif_knob(&knobs, remedy->what_if))
         whatif_run(whatif, &knobs, &result);
@@ -326,7 +329,8 @@ static enum remedy_rank remedy_rank(const struct remedy *r)
 
 static int remedy_order(const void *a, const void *b)
 {
-    const struct remedy *x = a, *y = b;
+    const struct remedy *x = a;
+    const struct remedy *y = b;
     enum remedy_rank rank = remedy_rank(x);
     int order = (int)rank - (int)remedy_rank(y);
     bool has_gain = rank == RANK_MEASURED || rank == RANK_EXACT;
@@ -365,7 +369,8 @@ static void add_best(struct why *why, struct replay *replay, struct whatif *what
     FILE *nowhere = fopen("/dev/null", "w");
     struct whatif_answer answer = {0};
     struct remedy *best;
-    char *settings = "", *limit;
+    char *settings = "";
+    char *limit;
 
     if (nowhere && whatif_ask(&(struct whatif_asked){.db = why->db,
                                                      .replay = replay,

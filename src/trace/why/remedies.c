@@ -235,7 +235,8 @@ static bool inputs_come_back(const struct why *why)
 {
     for (size_t i = 0; i < why->entries.count; i++)
         for (size_t j = i + 1; j < why->entries.count; j++) {
-            const struct entry *older = &why->entries.at[i], *newer = &why->entries.at[j];
+            const struct entry *older = &why->entries.at[i];
+            const struct entry *newer = &why->entries.at[j];
             if (newer->code_id == older->code_id && older->last_hit_ns > newer->born_ns)
                 return true;
         }
@@ -407,7 +408,8 @@ static void add_for_breaks(struct why *why, const struct remedy_facts *base)
 
     for (size_t i = 0; i < why->breaks.count && i < BREAKS_USED; i++) {
         const struct graph_break *b = &why->breaks.at[i];
-        struct remedy_case cases[3] = {0}, *next = cases;
+        struct remedy_case cases[3] = {0};
+        struct remedy_case *next = cases;
         struct remedy_facts facts = *base;
         if (b->made_by)
             *next++ = (struct remedy_case){.is = b->made_by};
@@ -471,7 +473,9 @@ static void remedies_make(struct why *why)
                                       .torch = why->torch.number,
                                       .limited = is_limited(why),
                                       .cause.dimension = -1};
-    struct remedy_facts run_only = base, plain = base, slow = base;
+    struct remedy_facts run_only = base;
+    struct remedy_facts plain = base;
+    struct remedy_facts slow = base;
     int64_t plain_calls = why_calls(why, OUTCOME_PLAIN);
     bool was_unasked = plain_calls && plain_calls == why->all_calls;
     bool has_compiler =
