@@ -101,8 +101,8 @@ char *cause_called(const struct cause *cause)
     char *about = cause_about(cause);
     char *part = cause_part(cause);
     char *written = expression_of(about);
-    const char *call = is_of(cause, part, about, "length", "len(")  ? "len("
-                       : is_of(cause, part, about, "type", "type(") ? "type("
+    const char *call = is_about_whole(cause, part, about, "length", "len(")  ? "len("
+                       : is_about_whole(cause, part, about, "type", "type(") ? "type("
                                                                     : NULL;
     char *name = say_print("%s%s%s%s%s", call ? call : "", written, call ? ")" : "",
                            part ? " " : "", part ? part : "");

@@ -104,7 +104,7 @@ static bool count_call(void *context, const int64_t *values, unsigned nulls)
     if (id && outcome == OUTCOME_SKIP) /* skipped calls are counted by the view skipped_calls */
         return true;
     counts_tick(counts, id);
-    count = count_make(counts, code_id, thread_id);
+    count = make_count(counts, code_id, thread_id);
     looked_up = outcome == OUTCOME_HIT || outcome_facts[outcome].missed;
     if (looked_up && outcome != OUTCOME_DECLINED)
         count->turned_away = false;

@@ -189,7 +189,7 @@ static char *schema_refused(sqlite3 *handle, bool views, int *status)
     static const char listed[] = "SELECT json_group_array(json_object('name', name, 'type', type))"
                                  " FROM pragma_table_list(NULL) WHERE schema = 'main'";
     bool ours = schema_is_ours(handle, status);
-    char *theirs = ours ? NULL : ask(handle, status, listed, NULL, NULL);
+    char *theirs = ours ? NULL : first_text(handle, status, listed, NULL, NULL);
     char *found = NULL;
     char *why = NULL;
 
