@@ -143,6 +143,8 @@ WRONG = [
     ('t.sql("DELETE FROM frame")', "reading"),
     ("t.sql(\"ATTACH 'x.db' AS x\")", "only reading is allowed here"),
     ('t.sql("SELECT " + "1, " * 100000 + "1")', ": "),
+    ('tr.Trace("gone.db").functions()', "gone.db: there is no such file"),
+    ('t.sql("SELECT ?", "x" * 300000)', "Argument list too long"),
     ('t.why("nix")', "nix: no such function"),
     ('t.why("--try")', "--try: no such function"),
 ]
@@ -158,7 +160,7 @@ t = dyntrace.open("t.db")
 try: print("no error:", {code})
 except tr.TraceError as error: print(isinstance(error, RuntimeError), error)
 """)
-    assert out.startswith("True ") and words in out and "dyntrace: " not in out, out
+    assert out.startswith("True ") and words in out and "True dyntrace: " not in out, out
     assert out.count("\n") == 1
 
 

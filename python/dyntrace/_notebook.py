@@ -62,11 +62,12 @@ def load(ipython):
         if finish:
             finish(trace)
         ipython.user_ns[given.output] = trace
-        display(trace)
+        first = trace._first()  # once for both forms
+        display({"text/plain": trace._text(first), "text/html": trace._html(first)}, raw=True)
 
     def show(trace, printer, cycle):  # as text: IPython would show any str by its repr
         is_whole = len(printer.stack) == 1  # and no member of a list
-        printer.text("%s\n%s" % (trace, trace._first()) if is_whole else repr(trace))
+        printer.text(trace._text(trace._first()) if is_whole else repr(trace))
 
     ipython.register_magic_function(dyntrace, "cell")
     ipython.display_formatter.formatters["text/plain"].for_type(Trace, show)

@@ -260,6 +260,18 @@ class Trace(str):
         if self._finish:
             self._finish()
 
+    def _look(self):
+        """Raise if there is no file to ask."""
+        why = None
+        if self._is_closed:
+            why = "this Trace was closed"
+        elif os.path.isdir(self._file):
+            why = "is a directory: open one trace in it; `dyntrace merge` makes one of several"
+        elif not os.path.exists(self._file):
+            why = "there is no such file: dyntrace.record() and `dyntrace run` make traces"
+        if why:
+            raise TraceError("%s: %s" % (self, why))
+
     def _ask(self, command, text, read):
         """What READ makes of the output of the program for a COMMAND on the trace, with TEXT as its
         input; and what it reports besides.
@@ -268,16 +280,20 @@ class Trace(str):
 
         from .record import _program
 
-        if self._is_closed:
-            raise TraceError("%s: this Trace was closed" % self)
-        with subprocess.Popen(
-            [_program(), *command, self._file],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            errors="backslashreplace",
-        ) as asked:
+        self._look()
+        program = _program()
+        try:
+            child = subprocess.Popen(
+                [program, *command, self._file],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+                errors="backslashreplace",
+            )
+        except OSError as error:  # parameters may be too long for a command line
+            raise TraceError("%s: %s" % (program, error.strerror)) from None
+        with child as asked:
             try:
                 try:
                     asked.stdin.write(text)
@@ -398,13 +414,19 @@ class Trace(str):
         except (TraceError, OSError) as error:
             return str(error)
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
+    def _html(self, first):
         from html import escape
 
         style = "white-space: pre-wrap; margin: 0.5em 0"
-        texts = escape(_visible(self)), style, escape(_visible(self._first()))
+        texts = escape(_visible(self)), style, escape(_visible(first))
         return '<div><b>dyntrace</b> %s<pre style="%s">%s</pre></div>' % texts
+
+    def _text(self, first):
+        return "%s\n%s" % (self, first)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return self._html(self._first())
 
 
 def _plain(value):
@@ -417,11 +439,5 @@ def _plain(value):
 def _open(path):
     """dyntrace.open()"""
     trace = Trace(path)
-    if os.path.isdir(trace):
-        hint = "is a directory: open one trace in it; `dyntrace merge` makes one of several"
-    elif not os.path.exists(trace):
-        hint = "there is no such file: dyntrace.record() and `dyntrace run` make traces"
-    else:
-        trace.sql("SELECT key FROM meta")
-        return trace
-    raise TraceError("%s: %s" % (trace, hint))
+    trace.sql("SELECT key FROM meta")
+    return trace
