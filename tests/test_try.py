@@ -323,6 +323,8 @@ def test_values_are_compared(run, limited):
     path = limited(body.replace("NEAR", "True").replace("FAR", "False"))
     assert tried(run, path, "g", "limit=12", "--compare", "--rtol", "1e-9")[1]["note"] == "changes what it returns"
     assert query(path, "SELECT values_same FROM trial ORDER BY 1 DESC LIMIT 1") == [("different",)]
+    done = run("try", path, "g", "limit=12", "--rtol", "1e-9", "--yes")
+    assert (done.returncode, done.stdout) == (2, "") and "--rtol bounds what --compare calls close: give --compare as well" in done.stderr
 
 
 def test_values_that_differ_each_time_are_not_compared(run, limited):

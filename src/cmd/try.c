@@ -37,7 +37,7 @@ enum {
 #define UNKNOWN FACT_UNKNOWN
 
 static struct {
-    bool yes, json, compare;
+    bool yes, json, compare, has_rtol;
     int64_t runs, calls;
     uint64_t timeout_ns;
     double rtol;
@@ -51,6 +51,12 @@ static const char *runs_read(const struct option *option, const char *value)
                : "not a number from 2 on: the unchanged run is one of them";
 }
 
+static const char *rtol_read(const struct option *option, const char *value)
+{
+    given.has_rtol = true;
+    return option_share(option, value);
+}
+
 static const struct option options[] = {
     {"runs", .value = "N", .read = runs_read, .to = &given.runs,
      .help = "at most so many runs, the unchanged one among them, where no SETTING is given; 8 "
@@ -62,8 +68,9 @@ static const struct option options[] = {
     {"compare", .read = option_flag, .to = &given.compare,
      .help = "compare what FUNC returns, call by call, with the unchanged run: equal, close, "
              "different"},
-    {"rtol", .value = "SHARE", .read = option_share, .to = &given.rtol,
-     .help = "numbers that differ by this share of them at most are close; 1e-5 unless given"},
+    {"rtol", .value = "SHARE", .read = rtol_read, .to = &given.rtol,
+     .help = "of --compare: numbers that differ by this share of them at most are close; 1e-5 "
+             "unless given"},
     {"yes", .read = option_flag, .to = &given.yes, .help = "do not ask before the first run"},
     {"json", .read = option_flag, .to = &given.json,
      .help = "the result for a program, times in nanoseconds"},
@@ -777,6 +784,10 @@ static bool trying_plan(struct trying *trying, char *const *files, const char *n
     bool found;
 
     plan->any_owner = given.yes;
+    if (given.has_rtol && !given.compare) {
+        say_error("try: --rtol bounds what --compare calls close: give --compare as well");
+        return false;
+    }
     if (!find_name_fits("try", name, files) || !plan_read(plan, files))
         return false;
     db = find_open(files);
