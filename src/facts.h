@@ -203,7 +203,8 @@ static inline size_t fact_bytes(enum fact_kind kind, const void *fact)
 static inline void fact_write(struct fact *made, enum fact_kind kind, const void *fact,
                               size_t bytes)
 {
-    unsigned numbers = fact_shapes[kind].numbers, texts = fact_shapes[kind].texts;
+    unsigned numbers = fact_shapes[kind].numbers;
+    unsigned texts = fact_shapes[kind].texts;
     const struct fact_text *text = (const struct fact_text *)((const int64_t *)fact + numbers);
     char *to = (char *)(made->number + numbers + texts);
 
@@ -221,11 +222,11 @@ static inline void fact_write(struct fact *made, enum fact_kind kind, const void
 static inline bool fact_read(const struct fact *record, union fact_any *made)
 {
     bool known = record->kind && record->kind < FACT_KINDS;
-    unsigned numbers = known ? fact_shapes[record->kind].numbers : 0,
-             texts = known ? fact_shapes[record->kind].texts : 0;
+    unsigned numbers = known ? fact_shapes[record->kind].numbers : 0;
+    unsigned texts = known ? fact_shapes[record->kind].texts : 0;
     struct fact_text *text = (struct fact_text *)(made->numbers + numbers);
-    const char *at = (const char *)(record->number + numbers + texts),
-               *end = (const char *)record + record->bytes;
+    const char *at = (const char *)(record->number + numbers + texts);
+    const char *end = (const char *)record + record->bytes;
 
     if (record->bytes < sizeof *record || at > end)
         return false;

@@ -54,7 +54,8 @@ static inline char *inject_paths(const char *inject, const char *paths)
  * because other threads may be reading the environment. */
 static inline void inject_environment(const char *inject, const char *session)
 {
-    const char *old = getenv(INJECT_PATHS), *before = getenv(INJECT_SESSION);
+    const char *old = getenv(INJECT_PATHS);
+    const char *before = getenv(INJECT_SESSION);
     char *paths = old && inject_leads(inject, old) ? NULL : inject_paths(inject, old);
 
     if (paths)

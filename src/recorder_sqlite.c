@@ -73,15 +73,18 @@ static bool column_find(enum row_table table, const char *name, size_t bytes,
  * without memory. */
 static char *put_text(enum recorder_put which, struct put *put)
 {
-    const char *table = row_tables[put_facts[which].table].name, *key = put_facts[which].columns;
-    sqlite3_str *names = sqlite3_str_new(NULL), *updates = sqlite3_str_new(NULL);
+    const char *table = row_tables[put_facts[which].table].name;
+    const char *key = put_facts[which].columns;
+    sqlite3_str *names = sqlite3_str_new(NULL);
+    sqlite3_str *updates = sqlite3_str_new(NULL);
     char *made, *update;
 
     put->count = 0;
     for (const char *at = key; *at; at += strspn(at, " ")) {
         int length = (int)strcspn(at, " ?=");
         struct put_column *c = &put->column[put->count++];
-        const char *name = at, *comma = put->count > 2 ? ", " : "";
+        const char *name = at;
+        const char *comma = put->count > 2 ? ", " : "";
         if (!column_find(put_facts[which].table, name, (size_t)length, c))
             abort(); /* a bug in RECORDER_PUTS: tables.h has no such column */
         at += strcspn(at, " ");

@@ -27,7 +27,8 @@
 static inline bool session_check_name(const char *path)
 {
     const char *name = basename(path);
-    int random = 0, end = 0;
+    int random = 0;
+    int end = 0;
 
     sscanf(name, "dyntrace-%*[0-9]-%n%*6[a-zA-Z0-9]%n", &random, &end);
     return *path == '/' && end - random == 6 && !name[end];
@@ -88,7 +89,9 @@ static inline int session_open_file(int directory, const char *name, int flags)
  * above. */
 static inline int session_open_in(const char *path, const char *name, int flags)
 {
-    int directory = session_open_directory(path), fd = -1, saved;
+    int directory = session_open_directory(path);
+    int fd = -1;
+    int saved;
 
     if (directory >= 0) {
         fd = session_open_file(directory, name, flags);

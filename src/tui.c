@@ -50,7 +50,8 @@ static enum request key_request(int code)
 static void key_take(struct loop *loop, const struct key *typed)
 {
     const struct view *view = loop_top(loop);
-    struct key at = *typed, *key = &at;
+    struct key at = *typed;
+    struct key *key = &at;
     enum request request;
 
     if (key->code == K_RESIZE) {
@@ -228,7 +229,8 @@ static void keys_play(struct loop *loop, const char *keys)
  * queries that these rows start. */
 static void settle_soon(struct loop *loop, bool typed)
 {
-    int64_t until = typed ? clock_monotonic_ms() + DRAW_WAIT_MS : 0, left;
+    int64_t until = typed ? clock_monotonic_ms() + DRAW_WAIT_MS : 0;
+    int64_t left;
     bool ended = false;
 
     places_settle(&loop->places);
@@ -273,8 +275,8 @@ int tui_run(const struct tui_options *options, const char *path)
 {
     struct loop all = {.options = options,
                        .live = options->live,
-                       .ended_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)},
-                *loop = &all;
+                       .ended_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+    struct loop *loop = &all;
     struct screen *screen = NULL;
     const char *why;
     bool damaged = false;

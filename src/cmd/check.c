@@ -422,7 +422,8 @@ static void json_print(struct check *check, struct json *json, bool ok, struct d
 
 static int check_trace(struct check *check)
 {
-    bool ok = true, answered;
+    bool ok = true;
+    bool answered;
     struct json json = {.out = stdout};
     struct doubts doubts;
 

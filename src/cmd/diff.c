@@ -75,7 +75,8 @@ static void run_query(struct query *query)
 /* Copy the rows of STATEMENT on SIDE into the memory database, by the insert statement SQL. */
 static void rows_copy(const struct side *side, const char *statement, const char *sql)
 {
-    struct query *from = side_query(side, statement), *to = db_query(diff.both, sql);
+    struct query *from = side_query(side, statement);
+    struct query *to = db_query(diff.both, sql);
 
     query_bind_integer(to, 1, side - diff.sides);
     while (query_step(from)) {
@@ -208,7 +209,8 @@ static bool is_same_lookup(const struct side *a, const struct side *b)
 static char *describe_lookup(const struct side *side, char **function, char **where)
 {
     struct query *query = db_query(side->db, schema_statement("diff/lookup"));
-    char human[TABLE_HUMAN], *words = NULL;
+    char human[TABLE_HUMAN];
+    char *words = NULL;
 
     if (is_on_thread(side))
         query_bind_integer(query, 1, query_integer(side->rows, 1));
@@ -239,7 +241,9 @@ static void add_lookup_difference(const char *function, const char *where, const
  * have no more lookups. */
 static void add_first_difference(const char *name, struct side *a, struct side *b)
 {
-    char *function = NULL, *where = NULL, *in_a, *in_b, *what;
+    char *function = NULL;
+    char *where = NULL;
+    char *in_a, *in_b, *what;
     int64_t alike = 0;
 
     for (; is_same_lookup(a, b); alike++) {
@@ -260,7 +264,8 @@ static void add_first_difference(const char *name, struct side *a, struct side *
 static void lookups_compare(void)
 {
     static const char alone[] = "a thread with lookups";
-    struct side *a = &diff.sides[0], *b = &diff.sides[1];
+    struct side *a = &diff.sides[0];
+    struct side *b = &diff.sides[1];
 
     for (struct side *side = a; side <= b; side++) {
         rows_copy(side, "diff/threads", "INSERT INTO thread VALUES (?1, ?2, ?3)");
@@ -406,7 +411,8 @@ static const char *fail_read(const struct option *option, const char *list)
 
 static const char *rank_read(const struct option *option, const char *value)
 {
-    int64_t *a = &diff.sides[0].rank, *b = &diff.sides[1].rank;
+    int64_t *a = &diff.sides[0].rank;
+    int64_t *b = &diff.sides[1].rank;
     char *end;
 
     *a = *b = strtoll(value, &end, 10);

@@ -32,8 +32,9 @@ static void print_line(const char *what, const char *text)
  * without a hook and under a bare hook. Returns false if there is no trace. */
 static bool diagnose_recorded(const char *python, double plain, double hooked)
 {
-    char own[PATH_MAX], directory[PATH_MAX], trace[PATH_MAX + 16], text[4096], *rest = text, *ns,
-                                                                               *owner, *why;
+    char own[PATH_MAX], directory[PATH_MAX], trace[PATH_MAX + 16], text[4096];
+    char *rest = text;
+    char *ns, *owner, *why;
     const char *const argv[] = {realpath("/proc/self/exe", own),
                                 "run",
                                 "-o",

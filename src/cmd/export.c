@@ -128,7 +128,8 @@ static void rows_put(struct export *export, enum table_format format, const char
     const char *extra = format == TABLE_LINES ? "table" : NULL;
     /* rows of `frames` come in order of frame_id, which tells how much is done */
     int64_t all = strcmp(name, "frames") ? 0 : export->last_frame;
-    struct query *found = db_query(export->db, schema_statement("export/table")), *query = NULL;
+    struct query *found = db_query(export->db, schema_statement("export/table"));
+    struct query *query = NULL;
     struct table *table;
     int64_t rows = 0;
 

@@ -138,7 +138,9 @@ static void schema_check(struct db *db, bool recording)
 /* Check that a trace which claims to be recording has a live recorder. */
 static void recorder_check(struct db *db)
 {
-    char *session = db_meta(db, "session"), *host = db_meta(db, "host"), here[256] = "";
+    char *session = db_meta(db, "session");
+    char *host = db_meta(db, "host");
+    char here[256] = "";
     bool elsewhere = gethostname(here, sizeof here - 1) == 0 && host && strcmp(host, here);
 
     if (session && !elsewhere && session_live(session) == LIVE_NO)
@@ -295,11 +297,13 @@ static void parent_check(const struct frame *frame, struct frame *parent)
 static bool frame_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct pass *pass = context;
-    struct frame frame = {v[0], v[1], v[2], v[3], INT64_MIN, .open = nulls >> 3 & 1}, *parent;
+    struct frame frame = {v[0], v[1], v[2], v[3], INT64_MIN, .open = nulls >> 3 & 1};
+    struct frame *parent;
     int64_t *index = nulls & 1 << 1 ? NULL : map_get(&pass->threads, frame.thread_id);
     int64_t *code = nulls & 1 << 4 ? NULL : map_get(&pass->codes, v[4]);
     struct thread_state *thread = index ? &pass->states.at[*index] : NULL;
-    bool child = !(nulls & 1 << 5), call = v[6] == FRAME_CALL;
+    bool child = !(nulls & 1 << 5);
+    bool call = v[6] == FRAME_CALL;
 
     if (!(++pass->counted[COUNT_FRAMES] % TICK_FRAMES))
         progress_tick(&pass->progress, frame.id, pass->last_id);
@@ -633,7 +637,8 @@ static int trace_check(const char *path, const char *log)
 static int fsck_main(int count, char **operands)
 {
     struct traces traces = traces_list(operands);
-    int worst = 0, status = 0;
+    int worst = 0;
+    int status = 0;
 
     db_damage_words("the file is damaged");
 

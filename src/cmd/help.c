@@ -245,7 +245,8 @@ static void complete_words(const char *words)
 static void complete_word(const struct command *command, int count, char **words)
 {
     const struct option *option = NULL;
-    const char *value, *last = words[count - 1];
+    const char *value;
+    const char *last = words[count - 1];
 
     for (int i = 0; i < count - 1; i++) {
         bool dashed = words[i][0] == '-' && words[i][1];

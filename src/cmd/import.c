@@ -100,7 +100,8 @@ static bool line_next(struct import *import, struct log *log, struct line *line)
 static bool head_read(const char *line, struct record *record)
 {
     static const char form[] = "%*1[A-Z]%4[0-9] %15[0-9:.] %" SCNd64;
-    const char *rank = *line == '[' ? strstr(line, "]:") : NULL, *json = strstr(line, "] {");
+    const char *rank = *line == '[' ? strstr(line, "]:") : NULL;
+    const char *json = strstr(line, "] {");
 
     record->json = json ? json + 2 : NULL;
     return json &&

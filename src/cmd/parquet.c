@@ -190,7 +190,8 @@ static void number_put(struct batch *batch, struct column *column, bool is, int6
 static void text_put(struct batch *batch, struct column *column, const char *text, size_t bytes)
 {
     unsigned long rune;
-    size_t length, before = column->bytes.count;
+    size_t length;
+    size_t before = column->bytes.count;
 
     for (const char *end = text + bytes; text < end; text += length ?: 1) {
         for (length = 0; text + length < end && (signed char)text[length] >= 0; length++)
@@ -243,7 +244,8 @@ static void table_write(struct batch *batch, struct db *db, enum row_table table
                         const char *rank)
 {
     const struct row_table_facts *facts = &row_tables[table];
-    char *sql = say_print("SELECT "), *longer;
+    char *sql = say_print("SELECT ");
+    char *longer;
     bool numbers = true;
     struct query *rows;
 
@@ -289,7 +291,8 @@ static bool traces_write(struct traces *traces, FILE *to, bool frames)
 
     batch_open(&batch);
     for (struct db *db; !ferror(to) && (db = traces_next(traces)); db_close(db)) {
-        char *job = db_meta(db, "job"), *rank = db_meta(db, "rank");
+        char *job = db_meta(db, "job");
+        char *rank = db_meta(db, "rank");
         progress_tick(&progress, (int64_t)traces->next, (int64_t)traces->paths.count);
         batch.zero_ns =
             db_meta_integer(db, "started_unix_ns", 0) + db_meta_integer(db, "clock_offset_ns", 0);
@@ -317,7 +320,9 @@ static bool traces_write(struct traces *traces, FILE *to, bool frames)
 int parquet_export(char *const *files, const char *out, const char *python, bool frames)
 {
     struct traces traces = {0};
-    char *place = realpath(".", NULL), *folder = NULL, *whole;
+    char *place = realpath(".", NULL);
+    char *folder = NULL;
+    char *whole;
     struct writer writer;
     bool ok = false;
 

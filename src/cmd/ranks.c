@@ -167,7 +167,8 @@ static void waits_read(struct ranks *ranks, struct db *db)
 static bool trace_read(struct ranks *ranks, struct db *db)
 {
     struct query *processes = db_query(db, schema_statement("ranks/processes"));
-    bool any = false, waited = false;
+    bool any = false;
+    bool waited = false;
 
     query_bind_text(processes, 1, collectives);
     for (; query_step(processes); any = true) {
@@ -273,7 +274,8 @@ static struct pair read_pair(struct query *row)
 
 static bool is_alike(const char *one, const char *other)
 {
-    char *mine = text_alike(one), *others = text_alike(other);
+    char *mine = text_alike(one);
+    char *others = text_alike(other);
     bool same = !strcmp(mine, others);
 
     free(mine);
@@ -289,7 +291,8 @@ static bool is_same_cause(const struct side *one, const struct side *other)
 
 static enum difference difference_of(const struct pair *pair)
 {
-    const struct side *here = &pair->here, *most = &pair->most;
+    const struct side *here = &pair->here;
+    const struct side *most = &pair->most;
 
     if (!here->there)
         return DIFFERS_MISSING;
@@ -429,7 +432,8 @@ static struct words describe_causes(const struct side *here, const struct side *
 
 static struct words describe_pair(const struct pair *pair, enum difference what)
 {
-    const struct side *here = &pair->here, *most = &pair->most;
+    const struct side *here = &pair->here;
+    const struct side *most = &pair->most;
     struct words words = {0};
 
     switch (what) {
@@ -479,7 +483,8 @@ static struct words describe_pair(const struct pair *pair, enum difference what)
 static void store_words(struct ranks *ranks, int64_t id, enum difference what, struct words words)
 {
     struct query *to = db_query(ranks->all, schema_statement("ranks/described"));
-    char *here = text_alike(words.here), *most = text_alike(words.most);
+    char *here = text_alike(words.here);
+    char *most = text_alike(words.most);
     char *source = text_alike(words.source);
     bool same = !strcmp(here, most);
 
@@ -542,7 +547,8 @@ static void guard_explain(struct ranks *ranks, int64_t id, const char *before)
 
     db_rows(row, ranks->all, schema_statement("ranks/explain"))
     {
-        const char *here = query_text(row, 1, NULL), *most = query_text(row, 2, NULL);
+        const char *here = query_text(row, 1, NULL);
+        const char *most = query_text(row, 2, NULL);
         bool both = *here && *most;
         struct words words = {
             .source = say_print("%s%s%s", other_code ? code_differs : "", other_code ? "; " : "",
@@ -571,8 +577,8 @@ static void guards_explain(struct ranks *ranks)
 static void recompile_explain(struct ranks *ranks, struct query *row, struct db *here,
                               struct db *there)
 {
-    struct query *hit = db_query(there, schema_statement("ranks/entry-hit")),
-                 *cause = db_query(here, schema_statement("ranks/cause-of"));
+    struct query *hit = db_query(there, schema_statement("ranks/entry-hit"));
+    struct query *cause = db_query(here, schema_statement("ranks/cause-of"));
 
     query_bind_column(hit, 1, row, 3);
     query_bind_column(hit, 2, row, 4);
@@ -598,8 +604,8 @@ static void recompiles_explain(struct ranks *ranks)
 {
     db_rows(row, ranks->all, schema_statement("ranks/recompiled"), DIFFERS_EXTRA, DIFFERS_CAUSE)
     {
-        struct db *here = db_open(query_text(row, 1, NULL)),
-                  *there = here ? db_open(query_text(row, 7, NULL)) : NULL;
+        struct db *here = db_open(query_text(row, 1, NULL));
+        struct db *there = here ? db_open(query_text(row, 7, NULL)) : NULL;
         if (there)
             recompile_explain(ranks, row, here, there);
         db_close(here);
@@ -623,7 +629,8 @@ static int64_t rows_print(struct db *all, const char *name, const char *title, i
     int64_t rows = 0;
 
     for (int i = 0; i < columns; i++) {
-        char *head = arena_print(&names, "%s", query_name(query, i)), *unit = strstr(head, "_ns");
+        char *head = arena_print(&names, "%s", query_name(query, i));
+        char *unit = strstr(head, "_ns");
         if (unit && !json)
             *unit = 0;
         heads[i] = head;

@@ -276,7 +276,8 @@ static bool calls_print(const struct whatif_asked *asked, const struct whatif_an
     for (size_t i = 0; i < r->lookups.count; i++) {
         const struct replay_lookup *l = &r->lookups.at[r->order[i]];
         uint32_t code = r->caches.at[l->cache].code;
-        uint8_t found = answer->result.outcomes[r->order[i]], predicted = found & WHATIF_OUTCOME;
+        uint8_t found = answer->result.outcomes[r->order[i]];
+        uint8_t predicted = found & WHATIF_OUTCOME;
         if (answer->codes && !answer->codes[code])
             continue;
         table_integer(table, l->id);

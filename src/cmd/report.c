@@ -117,7 +117,8 @@ static void rows_json(struct report *report, struct json *json, const char *key,
     char path[64];
     struct query *query;
     struct table *table;
-    int columns = 0, all;
+    int columns = 0;
+    int all;
 
     snprintf(path, sizeof path, "report/%s", name);
     query = db_query(report->db, schema_statement(path));
@@ -144,7 +145,8 @@ static void meta_json(struct report *report, struct json *json)
     db_rows(query, report->db, schema_statement("report/meta"))
     {
         size_t bytes;
-        const char *key = query_whole(query, 0, NULL), *text;
+        const char *key = query_whole(query, 0, NULL);
+        const char *text;
         if (query_type(query, 1) != QUERY_NULL && query_integer(query, 2)) {
             text = query_whole(query, 1, &bytes);
             json_raw(json, key, text, bytes);
@@ -168,8 +170,8 @@ static void report_json(struct report *report)
     };
     struct json *json = &(struct json){.out = report->out};
     struct db *db = report->db;
-    double hits = report_percent(report, report->sums.hits),
-           eager = report_percent(report, report->sums.python);
+    double hits = report_percent(report, report->sums.hits);
+    double eager = report_percent(report, report->sums.python);
     struct query *query = db_query(db, schema_statement("report/sums"));
     char *left_out = doubts_left_out(db);
 

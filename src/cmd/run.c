@@ -196,7 +196,8 @@ static const struct option collect_options[] = {
  * must wait for the collector. */
 static int trace_begin(struct session *session, const char *name)
 {
-    char here[PATH_MAX] = "", base[PATH_MAX], path[2 * PATH_MAX];
+    char here[PATH_MAX] = "";
+    char base[PATH_MAX], path[2 * PATH_MAX];
     bool rooted = given.trace && *given.trace == '/';
     /* owned: --output for ranks, whose traces are not created at their final place */
     char *apart = NULL;
@@ -316,7 +317,8 @@ static void say_result(const struct session *session, const struct collector_res
     bool terminal = isatty(2);
     char cpu[80] = "";
     char name[64], remedy[PATH_MAX + 80];
-    int major, minor, path = 0;
+    int major, minor;
+    int path = 0;
 
     if (said->error[0])
         say_error("%s", said->error);
@@ -360,8 +362,10 @@ static int record_program(const struct program *t, int argc, char **argv)
     struct launch l = {.link = -1};
     struct asked asked = program_ask(t, given.session.capture);
     char *command = again_words(given.session.no_argv ? 0 : (size_t)argc, argv);
-    int status = 2, ended;
-    bool made = false, untraced = false;
+    int status = 2;
+    int ended;
+    bool made = false;
+    bool untraced = false;
 
     recover_all_quietly();
     if (!program_inject() || trace_begin(&session, t->name))

@@ -102,7 +102,8 @@ static int64_t integer_in(struct query *query, const char *name)
 static void nodes_print(struct query *graph)
 {
     static const char *const heads[NODE_CELLS] = {"opcode", "name", "target", "args", "kwargs"};
-    size_t columns[NODE_CELLS] = {0}, width = given.full ? 1 << 20 : WIDTH;
+    size_t columns[NODE_CELLS] = {0};
+    size_t width = given.full ? 1 << 20 : WIDTH;
     struct query *query = section_query("nodes", integer_in(graph, "graph_id"), ROWS + 1);
     int64_t count = 0;
 
@@ -137,8 +138,9 @@ static void nodes_print(struct query *graph)
  * of the compile's time are left out unless --full. */
 static void phase_row(struct query *query)
 {
-    int64_t start = integer_in(query, "start_ns"), end = integer_in(query, "end_ns"),
-            took = start >= 0 && end > start ? end - start : 0;
+    int64_t start = integer_in(query, "start_ns");
+    int64_t end = integer_in(query, "end_ns");
+    int64_t took = start >= 0 && end > start ? end - start : 0;
     char human[TABLE_HUMAN];
     const char *words = torch_phase_words(text_in(query, "name"));
 
@@ -161,7 +163,8 @@ static void phase_row(struct query *query)
 
 static void listing_row(struct query *query)
 {
-    const char *kind = query_text(query, 0, NULL), *listing = query_whole(query, 1, NULL);
+    const char *kind = query_text(query, 0, NULL);
+    const char *listing = query_whole(query, 1, NULL);
     bool before = !strcmp(kind, "original_bytecode");
 
     const char *title = kind;

@@ -69,7 +69,8 @@ static bool result_print(struct session *session, struct query *query)
 {
     struct progress progress = progress_begin("running");
     struct table *table = NULL;
-    bool any, ok = true;
+    bool any;
+    bool ok = true;
 
     /* The progress line is shown until the first row is printed. */
     db_on_progress(session->db, progress_spin, &progress);
@@ -136,7 +137,8 @@ static bool statement_takes(struct session *session, struct query *query, bool f
  * command. */
 static bool sql_run(struct session *session, const char *sql)
 {
-    bool first = true, ok = true;
+    bool first = true;
+    bool ok = true;
 
     db_retry(session->db);
     while (ok && *(sql += strspn(sql, " \t\r\n;"))) {
@@ -171,8 +173,8 @@ static bool sql_run(struct session *session, const char *sql)
 static struct query *result_make(struct db *all, struct query *query)
 {
     struct arena names = {0};
-    char *made = arena_print(&names, "CREATE TABLE result(trace"),
-         *put = arena_print(&names, "INSERT INTO result VALUES (?1");
+    char *made = arena_print(&names, "CREATE TABLE result(trace");
+    char *put = arena_print(&names, "INSERT INTO result VALUES (?1");
     struct query *to = NULL;
 
     for (int i = 0; i < query_columns(query); i++) {
@@ -278,7 +280,8 @@ static void remember_statement(const struct session *session, char *statement)
 /* Run LINE, or keep it until its statement is complete. Returns false to leave the prompt. */
 static bool take_line(struct session *session, char *line)
 {
-    char *named = *session->pending ? NULL : sql_named(line), *joined;
+    char *named = *session->pending ? NULL : sql_named(line);
+    char *joined;
 
     if (!*session->pending && !line[strspn(line, "; \t")])
         return true; /* nothing was typed */

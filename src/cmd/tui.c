@@ -41,7 +41,8 @@ static const struct option options[] = {
 
 static int tui_main(int count, char **operands)
 {
-    const char *path, *fault = given.dump ? NULL : screen_fault();
+    const char *path;
+    const char *fault = given.dump ? NULL : screen_fault();
 
     if (given.rows && !given.dump) {
         say_error("tui: --screen is for --dump: a terminal has its own size");

@@ -120,7 +120,9 @@ static int64_t bytes_of(const struct stat *st)
 void bounds_trace(const char *path)
 {
     struct sigaction action = {.sa_handler = on_time, .sa_flags = SA_RESTART};
-    int64_t seconds = BASE_S, megabytes = BASE_MB, bytes, *known;
+    int64_t seconds = BASE_S;
+    int64_t megabytes = BASE_MB;
+    int64_t bytes, *known;
     char *log, *safe;
     struct stat file, logged;
 

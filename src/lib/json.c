@@ -77,7 +77,8 @@ static void write_quoted(FILE *out, const char *text, size_t bytes)
 void json_key(struct json *json, const char *key)
 {
     struct json_level *level = &json->levels[json->depth];
-    bool list = level->close == ']', comma = json->depth && level->any;
+    bool list = level->close == ']';
+    bool comma = json->depth && level->any;
     bool line = json->broken || (level->lines && (level->any || list));
 
     if (comma)
@@ -179,7 +180,8 @@ size_t json_decimal(char *made, int64_t value)
 {
     char reversed[JSON_DIGITS];
     uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    size_t length = 0, at = 0;
+    size_t length = 0;
+    size_t at = 0;
 
     do
         reversed[length++] = (char)('0' + rest % 10);

@@ -129,7 +129,8 @@ const struct option *option_find(const struct option *options, const char *argum
 static bool read_option(const char *command, const struct option *option, const char *value,
                         char **argv, int *at)
 {
-    const char *argument = argv[*at], *why = option_empty;
+    const char *argument = argv[*at];
+    const char *why = option_empty;
     int length = (int)(argument[1] == '-' ? strcspn(argument, "=") : 2);
 
     if (option->value && !value)

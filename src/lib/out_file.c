@@ -38,7 +38,8 @@ static void on_signal(int number)
 /* Remove PATH when a signal ends the program. If PATH is NULL, stop doing so. */
 static void remove_on_signal(char *path)
 {
-    struct sigaction act = {.sa_handler = on_signal}, old;
+    struct sigaction act = {.sa_handler = on_signal};
+    struct sigaction old;
 
     unfinished = path;
     bounds_at_end(remove_unfinished);
@@ -189,7 +190,8 @@ bool out_is_named(const char *path)
 
 char *state_file(const char *name)
 {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    const char *state = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
     bool own = state && *state == '/';
     char *path;
     int fd;

@@ -110,7 +110,8 @@ void table_alarm(struct table *table)
 
 size_t text_room(const char *text, int most, int *width)
 {
-    size_t bytes = strlen(text), at = 0;
+    size_t bytes = strlen(text);
+    size_t at = 0;
 
     *width = 0;
     while (at < bytes) {
@@ -196,8 +197,8 @@ static void row_print(struct table *table, struct cell *cells, const char *style
         const struct cell *cell = &cells[i];
         const struct column *column = &table->columns[i];
         int room = column->width > cell->width ? column->width - cell->width : 0;
-        bool right = cell->kind == NUMBER || cell->kind == FIGURE,
-             dim = cell->kind == NONE && table->colour;
+        bool right = cell->kind == NUMBER || cell->kind == FIGURE;
+        bool dim = cell->kind == NONE && table->colour;
         fprintf(out, "%s%*s%s%s%s", i ? "  " : "", right ? room : 0, "", dim ? "\033[2m" : "",
                 cell->text, dim ? "\033[22m" : "");
         if (!right && i + 1 < table->count)
@@ -211,7 +212,8 @@ static void row_print(struct table *table, struct cell *cells, const char *style
  * all their digits. */
 static int widest_text(const struct table *table)
 {
-    int widest = -1, width = CELL_WIDTH;
+    int widest = -1;
+    int width = CELL_WIDTH;
 
     for (int i = 0; i < table->count; i++) {
         const struct column *column = &table->columns[i];

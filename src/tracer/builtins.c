@@ -77,7 +77,9 @@ struct start {
 static void note_python(const char *const *words, struct start start)
 {
     const char *program = basename(words[0]);
-    char option = python_ignores_us(words + 1), how[120] = "", cause[300];
+    char option = python_ignores_us(words + 1);
+    char how[120] = "";
+    char cause[300];
 
     if (start.by)
         snprintf(how, sizeof how, "by %s, which did not hand on the environment by which it",
@@ -263,7 +265,8 @@ static void note_script(const char *script, struct start start)
  * first is its name. ELSEWHERE says that it starts in another directory. */
 static void note_program(PyObject *program, PyObject *list, bool elsewhere)
 {
-    const char *words[WORDS + 1] = {NULL}, *name;
+    const char *words[WORDS + 1] = {NULL};
+    const char *name;
     bool there = false;
 
     if (PyTuple_CheckExact(program)) { /* the paths that PATH leads to */
@@ -387,9 +390,11 @@ static bool has_directory(const struct wrapped *f, PyObject *const *args, Py_ssi
 static PyObject *follow(const struct wrapped *f, PyObject *self, PyObject *const *args,
                         Py_ssize_t count, PyObject *names)
 {
-    Py_ssize_t given = count + (names ? PyTuple_GET_SIZE(names) : 0), at = -1;
+    Py_ssize_t given = count + (names ? PyTuple_GET_SIZE(names) : 0);
+    Py_ssize_t at = -1;
     OWNED PyObject *mended = NULL;
-    PyObject **changed = NULL, *result;
+    PyObject **changed = NULL;
+    PyObject *result;
 
     slot_look(true);
     if (P.inject_directory && P.session &&

@@ -32,7 +32,8 @@ static bool is_library(const char *file)
 /* Is FILE code of dyntrace that runs while the program is recorded? */
 static bool is_ours(const char *file)
 {
-    const char *at = strstr(file, "/dyntrace/_"), *name = at ? at + strlen("/dyntrace/_") : "";
+    const char *at = strstr(file, "/dyntrace/_");
+    const char *name = at ? at + strlen("/dyntrace/_") : "";
 
     return !strcmp(file, "<dyntrace>") ||
            ((!strncmp(name, "torch", 5) || !strncmp(name, "guard", 5)) && !strchr(name, '/'));
@@ -51,7 +52,8 @@ static bool is_left(const char *file, const char *name)
 static bool is_chosen(const char *file, const char *name)
 {
     const char *glob = P.session->text;
-    bool any_include = false, included = false;
+    bool any_include = false;
+    bool included = false;
 
     glob += strlen(glob) + 1; /* skip the spill directory */
     glob += strlen(glob) + 1; /* skip the path of the trace */

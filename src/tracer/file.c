@@ -140,7 +140,8 @@ static void *map_extent(uint64_t at, size_t bytes)
 
 void *file_extent(size_t bytes, size_t reserved, uint64_t *offset)
 {
-    uint64_t at = atomic_fetch_add(&P.root->used_bytes, bytes), end = at + bytes;
+    uint64_t at = atomic_fetch_add(&P.root->used_bytes, bytes);
+    uint64_t end = at + bytes;
     char *mapped = NULL;
     int error = ENOSPC;
 
@@ -175,8 +176,10 @@ static void facts_begin(struct facts *chunk, size_t bytes)
  * without its fact is shown as unknown. */
 static struct fact *fact_room(size_t size)
 {
-    struct facts *before = facts, *chunk;
-    uint64_t offset = 0, used;
+    struct facts *before = facts;
+    struct facts *chunk;
+    uint64_t offset = 0;
+    uint64_t used;
 
     if (!P.file || !facts || atomic_load_explicit(&P.session->closed, memory_order_relaxed))
         return NULL;
@@ -232,10 +235,12 @@ static int64_t rank_in(enum job_fact which)
 void facts_of_process(void)
 {
     static char buffer[ARGV_MAX];
-    const char *version = Py_GetVersion(), *text;
+    const char *version = Py_GetVersion();
+    const char *text;
     PyObject *executable = PySys_GetObject("executable"); /* borrowed */
     int fd = P.session->no_argv ? -1 : open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-    Py_ssize_t used = 0, got;
+    Py_ssize_t used = 0;
+    Py_ssize_t got;
 
     if (fd >= 0) {
         while (used < ARGV_MAX && (got = read(fd, buffer + used, sizeof buffer - (size_t)used)) > 0)
@@ -398,7 +403,8 @@ static int file_make(const char *directory, const struct birth *birth)
     char name[sizeof P.file_name];
     struct rlimit limit;
     uint64_t bytes = FILE_BYTES;
-    int at = session_open_directory(directory), fd = -1;
+    int at = session_open_directory(directory);
+    int fd = -1;
     int error = at < 0 ? errno : 0;
     size_t before = mapping_count;
     struct process_file *file = MAP_FAILED;

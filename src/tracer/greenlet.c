@@ -25,8 +25,8 @@ const void *tracer_stack_bottom(PyThreadState *ts)
 
 static int by_bottom(const void *a, const void *b)
 {
-    const char *x = ((const struct tracer_stack *)a)->bottom,
-               *y = ((const struct tracer_stack *)b)->bottom;
+    const char *x = ((const struct tracer_stack *)a)->bottom;
+    const char *y = ((const struct tracer_stack *)b)->bottom;
 
     return (x > y) - (x < y);
 }
@@ -131,7 +131,8 @@ void tracer_stacks_release(struct tracer *t)
 
 static void switched(struct tracer *t, PyThreadState *ts, compat_frame *frame)
 {
-    struct tracer_stack key = {.bottom = tracer_stack_bottom(ts)}, **found, *to;
+    struct tracer_stack key = {.bottom = tracer_stack_bottom(ts)};
+    struct tracer_stack **found, *to;
 
     if (t->switches != ts) {
         /* another interpreter, or the program that embeds Python, runs frames on top of ours */

@@ -126,7 +126,9 @@ static const char *join(const char *session, const char *library, const char *in
 
 static PyObject *start(PyObject *module, PyObject *args)
 {
-    PyObject *session = NULL, *library = NULL, *inject = NULL;
+    PyObject *session = NULL;
+    PyObject *library = NULL;
+    PyObject *inject = NULL;
     PyObject *capture = Py_None;
     const char *why;
     bool captures;

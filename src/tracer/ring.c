@@ -72,7 +72,9 @@ static struct ring *ring_new(void)
 {
     uint64_t left =
         P.session->budget_bytes > ring_bytes_used ? P.session->budget_bytes - ring_bytes_used : 0;
-    uint64_t bytes = P.session->ring_bytes, share = address_space_share(), offset;
+    uint64_t bytes = P.session->ring_bytes;
+    uint64_t share = address_space_share();
+    uint64_t offset;
     uint32_t n = atomic_load_explicit(&P.file->rings, memory_order_relaxed);
     struct ring *ring = NULL;
 
@@ -139,7 +141,8 @@ static void keep_generated_name(char *name)
  * attribute. Only ordinary attribute access is used, so no code of the program runs. */
 static void thread_name(compat_frame *frame, char *name, size_t room)
 {
-    PyObject *self = frame ? compat_local(frame, 0) : NULL, *value, *keep;
+    PyObject *self = frame ? compat_local(frame, 0) : NULL;
+    PyObject *value, *keep;
     size_t bytes;
 
     name[0] = 0;
@@ -211,8 +214,8 @@ static bool is_past(const struct ring *ring, uint64_t full)
  * even the session may be another one, so the ring is not touched. */
 static bool wait_for_collector(struct tracer *t, bool may_let_go, uint64_t *waited)
 {
-    const uint64_t began = clock_monotonic_ns(),
-                   most = atomic_load(&stalled) ? 0 : P.session->max_stall_ns;
+    const uint64_t began = clock_monotonic_ns();
+    const uint64_t most = atomic_load(&stalled) ? 0 : P.session->max_stall_ns;
     struct ring *ring = t->ring;
     /* while the tail is not past this count, there is no room */
     const uint64_t full = t->head - t->mask - 1 + RING_MARGIN;
@@ -223,8 +226,8 @@ static bool wait_for_collector(struct tracer *t, bool may_let_go, uint64_t *wait
     atomic_fetch_add(&sleepers, 1);
     while (!(moved = is_past(ring, full)) && now - began < most && !is_abandoned() &&
            !atomic_load(&closing)) {
-        uint64_t left = most - (now - began),
-                 step = may_let_go && !let_go ? HOLD_MS * MS : WAIT_MS * MS;
+        uint64_t left = most - (now - began);
+        uint64_t step = may_let_go && !let_go ? HOLD_MS * MS : WAIT_MS * MS;
         struct timespec timeout = {0, (long)(left < step ? left : step)};
         if (may_let_go && !let_go && now - began >= HOLD_MS * MS)
             let_go = PyEval_SaveThread();
@@ -273,7 +276,8 @@ static void gap_begin(struct tracer *t, uint64_t now, int error)
 static bool gap_write_open(struct tracer *t, uint64_t *now)
 {
     struct open_frame **stack, *open;
-    size_t count = 0, at;
+    size_t count = 0;
+    size_t at;
     bool room = true;
 
     for (open = t->open; open && open->code & OPEN_LOST; open = open->outer)
@@ -374,7 +378,8 @@ static void gap_begin_again(struct tracer *t, uint64_t now)
  * gap, if there was not room for all open frames. */
 static bool gap_end(struct tracer *t, uint64_t *now)
 {
-    uint64_t left, still_open = 0;
+    uint64_t left;
+    uint64_t still_open = 0;
     struct open_frame *open;
     uint32_t innermost;
     bool same = t->written == t->here;
@@ -464,7 +469,8 @@ void tracer_forget_callbacks(void)
 
 static void thread_ended(void *value)
 {
-    struct tracer *t = value, **link = &all_tracers;
+    struct tracer *t = value;
+    struct tracer **link = &all_tracers;
 
     tracer_thread = NULL;
     tracer_lock();

@@ -91,7 +91,8 @@ enum { ANSWER_MS = 50 /* the collector looks every few milliseconds */ };
  * join. */
 static void report_absent(const char *directory)
 {
-    struct sockaddr_un to, from = {.sun_family = AF_UNIX};
+    struct sockaddr_un to;
+    struct sockaddr_un from = {.sun_family = AF_UNIX};
     socklen_t length = absent_address(&to, directory);
     int fd = session_check_name(directory)
                  ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)

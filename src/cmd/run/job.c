@@ -109,8 +109,8 @@ static void on_signal(int number, siginfo_t *info, void *context)
 /* Catch signals. SCREEN: the screen has the terminal, not the command. */
 static void signals_catch(bool screen)
 {
-    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO},
-                     ignore = {.sa_handler = SIG_IGN};
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
 
     for (size_t i = 0; i < array_count(passed_on); i++)
         sigaction(passed_on[i], &action, NULL);
@@ -141,7 +141,8 @@ static void command_become(const struct program *t, const struct launch *l, int 
 
 int job_start(const struct program *t, const struct launch *l, bool screen)
 {
-    int failure[2] = {-1, -1}, error = 0;
+    int failure[2] = {-1, -1};
+    int error = 0;
     pid_t pid = -1;
 
     fflush(NULL);

@@ -104,7 +104,8 @@ const char *program_python(void)
 
 int program_find(struct program *t, const char *python, int argc, char **argv)
 {
-    const char *first = argv[0], *end = strrchr(first, '.');
+    const char *first = argv[0];
+    const char *end = strrchr(first, '.');
     bool words = !strcmp(first, "-m") || !strcmp(first, "-c");
     bool script =
         end && end > first && (!strcmp(end, ".py") || !strcmp(end, ".pyw") || !strcmp(end, ".pyz"));
@@ -205,7 +206,8 @@ static bool is_known(const char *path, const char *extension)
 {
     char real[PATH_MAX], pattern[PATH_MAX + 80];
     const char *name = realpath(path, real) ? strrchr(real, '/') : NULL;
-    int minor, length = 0;
+    int minor;
+    int length = 0;
     glob_t found;
     bool known;
 
@@ -417,7 +419,8 @@ static size_t first_line(const char *file, char text[512], const char *words[3])
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t got = fd < 0 ? -1 : read(fd, text, 511);
     size_t count = 0;
-    char *rest = text + 2, *word;
+    char *rest = text + 2;
+    char *word;
 
     if (fd >= 0)
         close(fd);

@@ -66,7 +66,8 @@ static void append_text(char *path, size_t room, const char *text)
 static void name_expand(char *path, size_t room, const char *pattern)
 {
     const char *rank = job_fact(JOB_RANK);
-    char host[256] = "", number[32];
+    char host[256] = "";
+    char number[32];
 
     gethostname(host, sizeof host - 1);
     snprintf(number, sizeof number, "%d", (int)getpid());
@@ -96,7 +97,8 @@ static bool clock_compare(struct session *session, const char *folder)
 {
     enum { TICK_NS = 10000000 };
     char *path = say_print("%s/.dyntrace-clock-XXXXXX", folder);
-    int64_t before = now_ns(), after;
+    int64_t before = now_ns();
+    int64_t after;
     int fd = path ? mkstemp(path) : -1;
     struct stat st;
     bool ok = fd >= 0 && write(fd, "", 1) == 1 && fsync(fd) == 0 && fstat(fd, &st) == 0;
@@ -121,7 +123,8 @@ bool rank_place(struct session *session, const char *output, const char *here, b
                 char *path, size_t room)
 {
     const char *places[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
-    char *to = session->destination, *name;
+    char *to = session->destination;
+    char *name;
     bool folder = output[strlen(output) - 1] == '/';
     size_t most = sizeof session->destination;
     const char *last = folder ? NULL : strrchr(output, '/');

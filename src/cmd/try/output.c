@@ -226,7 +226,9 @@ const char *output_difference(struct arena *arena, const char *path, const char 
     struct text text = plain_text(path, sorted);
     struct text before = plain_text(baseline, sorted);
     struct text other = again ? plain_text(again, sorted) : (struct text){0};
-    const char *now = text.at, *was = before.at, *twice = again ? other.at : NULL;
+    const char *now = text.at;
+    const char *was = before.at;
+    const char *twice = again ? other.at : NULL;
     const char *words = NULL;
 
     while (*now || *was) {

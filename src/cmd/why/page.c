@@ -263,7 +263,9 @@ static void disabled_print(struct page_text *page)
 /* Print the calls by outcome. The hits of entries after the first ones are joined in one line. */
 static void calls_print(struct page_text *page)
 {
-    int64_t folded = 0, entries = 0, hits = 0;
+    int64_t folded = 0;
+    int64_t entries = 0;
+    int64_t hits = 0;
 
     if (!why->calls.count && !why->undecided)
         return;
@@ -519,7 +521,8 @@ static bool is_first_of_cause(const struct cause *cause)
 static void recompile_causes_print(struct page_text *page)
 {
     size_t count = now.compile->causes;
-    int64_t shown = 0, all = 0;
+    int64_t shown = 0;
+    int64_t all = 0;
     bool more = true;
 
     now.from = &why->causes.at[now.compile->first_cause];
@@ -881,7 +884,9 @@ static void breaks_print(struct page_text *page)
  * within it. */
 static void phases_print(struct page_text *page)
 {
-    int64_t all = 0, late = 0, shown = 0;
+    int64_t all = 0;
+    int64_t late = 0;
+    int64_t shown = 0;
     bool more = true;
 
     if (why->caches) {
@@ -1040,7 +1045,8 @@ static void remedies_head_print(struct page_text *page)
 
 static void remedies_print(struct page_text *page)
 {
-    int64_t shown = 0, all = 0;
+    int64_t shown = 0;
+    int64_t all = 0;
     bool more = true;
 
     remedies_head_print(page);

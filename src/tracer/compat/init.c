@@ -158,7 +158,8 @@ static void take_type_watcher(void)
 static void give_watchers_back(void)
 {
     PyInterpreterState *here = PyInterpreterState_Get();
-    int dict = dict_watcher(), type = type_watcher();
+    int dict = dict_watcher();
+    int type = type_watcher();
 
     if (dict >= 0)
         here->dict_state.watchers[dict] = NULL;
@@ -200,9 +201,11 @@ static PyObject *dead_reference(PyObject *zero)
  * with its last entry, so we add an entry that stays. */
 static void watch_subclasses(PyTypeObject *type)
 {
-    PyObject **dict = subclasses_of(type), *dead;
+    PyObject **dict = subclasses_of(type);
+    PyObject *dead;
     OWNED PyObject *zero = PyLong_FromLong(0); /* not the address of any type */
-    int id = dict_watcher(), known;
+    int id = dict_watcher();
+    int known;
 
     if (!dict || id < 0 || !zero)
         return;
@@ -279,7 +282,8 @@ static void visit_types(bool (*act)(PyTypeObject *type))
 
     for (Py_ssize_t i = 0; going && i < PyList_GET_SIZE(types) && i < VISITED_MOST; i++) {
         /* the list only grows, so `type` stays alive */
-        PyObject *type = PyList_GET_ITEM(types, i), *below;
+        PyObject *type = PyList_GET_ITEM(types, i);
+        PyObject *below;
         if (!act((PyTypeObject *)type))
             continue;
         below = tracer_call((PyObject *)&PyType_Type, "__subclasses__", type, NULL, NULL);

@@ -83,14 +83,16 @@ static void *shared_marks; /* a tsearch() tree */
 
 static int by_code(const void *a, const void *b)
 {
-    const struct shared_mark *x = a, *y = b;
+    const struct shared_mark *x = a;
+    const struct shared_mark *y = b;
 
     return (x->code > y->code) - (x->code < y->code);
 }
 
 uintptr_t tracer_shared_mark(PyCodeObject *code, uintptr_t mark)
 {
-    struct shared_mark *made = mark ? malloc(sizeof *made) : NULL, **found;
+    struct shared_mark *made = mark ? malloc(sizeof *made) : NULL;
+    struct shared_mark **found;
 
     tracer_lock();
     found = tfind(&(struct shared_mark){code, 0}, &shared_marks, by_code);

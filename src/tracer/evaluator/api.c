@@ -23,7 +23,8 @@ PyObject *shim_frame_open(const struct decision *d)
 {
     compat_frame *frame = d->frame;
     struct shim_frame *view = PyObject_New(struct shim_frame, &shim_frame_type);
-    PyObject *closure = compat_function(frame)->func_closure, *name;
+    PyObject *closure = compat_function(frame)->func_closure;
+    PyObject *name;
 
     if (!view)
         return NULL;

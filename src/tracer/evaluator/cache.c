@@ -167,7 +167,8 @@ static struct code_actions *actions_of(struct code_state *state, int64_t region)
 
 struct code_actions code_state_actions(struct code_state *state, int64_t region)
 {
-    const struct code_actions *common = &state->actions, *own = actions_of(state, region);
+    const struct code_actions *common = &state->actions;
+    const struct code_actions *own = actions_of(state, region);
 
     if (own)
         return *own;
@@ -498,8 +499,8 @@ static PyObject *entry_guard(PyObject *self, void *context)
 /* Return the next entry that lookups try, of the same front end and region, or None. */
 static PyObject *entry_next(PyObject *self, void *context)
 {
-    const struct cache_entry *entry = (struct cache_entry *)self,
-                             *next = entry->state ? entry : NULL;
+    const struct cache_entry *entry = (struct cache_entry *)self;
+    const struct cache_entry *next = entry->state ? entry : NULL;
 
     do
         next = next ? TAILQ_NEXT(next, order) : NULL;
@@ -509,7 +510,9 @@ static PyObject *entry_next(PyObject *self, void *context)
 
 static PyObject *entry_invalidate(PyObject *self, PyObject *args)
 {
-    PyObject *entry = self, *instead = NULL, *more;
+    PyObject *entry = self;
+    PyObject *instead = NULL;
+    PyObject *more;
     OWNED PyObject *given = NULL;
     const char *reason = "invalidated by the program";
 

@@ -285,7 +285,8 @@ enum outcome answer_outcome(const struct answer *answer, const struct front *fro
 static int ask(PyThreadState *ts, PyObject *callback, struct code_state *state, struct decision *d,
                struct answer *answer)
 {
-    PyObject *view = shim_frame_open(d), *arguments[3] = {view, NULL, state->frame_state};
+    PyObject *view = shim_frame_open(d);
+    PyObject *arguments[3] = {view, NULL, state->frame_state};
     OWNED PyObject *first = NULL, *result = NULL;
 
     if (!view)
@@ -388,8 +389,8 @@ static void copy_names(PyFunctionObject *function, PyFunctionObject *original)
  * function for reuse, unless it has a closure, or is a generator's, whose frame keeps it. */
 static PyObject *function_for(struct cache_entry *entry, PyObject *code, compat_frame *frame)
 {
-    PyFunctionObject *original = compat_function(frame),
-                     *made = (PyFunctionObject *)entry->function;
+    PyFunctionObject *original = compat_function(frame);
+    PyFunctionObject *made = (PyFunctionObject *)entry->function;
     PyObject *flat;
 
     if (made && !original->func_closure) {
@@ -442,7 +443,9 @@ static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *code
                            PyObject *function)
 {
     int count = argument_count(compat_code(frame));
-    PyObject *small[SMALL_ARGUMENTS + 1], **arguments = small, *result;
+    PyObject *small[SMALL_ARGUMENTS + 1];
+    PyObject **arguments = small;
+    PyObject *result;
 
     if (count > SMALL_ARGUMENTS &&
         !(arguments = PyMem_Malloc(sizeof *arguments * (size_t)(count + 1))))
@@ -488,9 +491,11 @@ static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame
                                struct cache_entry *entry, PyObject *code)
 {
     /* not NULL only inside a PyEval_EvalCodeEx() below */
-    PyCodeObject *const awaited = t->replacement, *awaited_for = NULL;
+    PyCodeObject *const awaited = t->replacement;
+    PyCodeObject *awaited_for = NULL;
     compat_frame *replaced = NULL;
-    PyObject *function = NULL, *result = NULL;
+    PyObject *function = NULL;
+    PyObject *result = NULL;
 
     if (unlikely(awaited)) {
         awaited_for = t->replacement_for;
@@ -650,7 +655,8 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     PyCodeObject *code = compat_code(frame);
     struct code_state *state = code_state_of(code, callback != Py_False);
     OWNED PyObject *backend = NULL, *compiled = NULL;
-    PyObject *under = callback, *result = NULL;
+    PyObject *under = callback;
+    PyObject *result = NULL;
     struct cache_entry *entry = NULL;
     const bool masked = t->masked;
     struct code_actions actions;

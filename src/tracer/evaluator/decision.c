@@ -64,8 +64,8 @@ static size_t put_utf8(char *bytes, size_t most, PyObject *value)
 static struct fact_text text_part(struct text *t, PyObject *value, size_t limit)
 {
     const char *from = t->bytes + t->used;
-    const size_t room = TEXT_MAX - t->used,
-                 count = put_utf8(t->bytes + t->used, limit < room ? limit : room, value);
+    const size_t room = TEXT_MAX - t->used;
+    const size_t count = put_utf8(t->bytes + t->used, limit < room ? limit : room, value);
 
     t->used += count;
     return (struct fact_text){from, count};
@@ -279,7 +279,8 @@ void decision_entry_born(PyObject *birth, struct cache_entry *entry, const struc
                 .backend = text_part(&backend, PyTuple_GET_ITEM(birth, 1), 255));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(leaves); i++) {
         PyObject *leaf = PyTuple_GET_ITEM(leaves, i);
-        struct text one = {.used = 0}, two = {.used = 0};
+        struct text one = {.used = 0};
+        struct text two = {.used = 0};
         tracer_fact(GUARD, .entry = entry->id, .ordinal = i,
                     .kind = text_part(&one, PyTuple_GET_ITEM(leaf, 0), 64),
                     .source = text_part(&one, PyTuple_GET_ITEM(leaf, 1), 512),
@@ -593,7 +594,9 @@ static void causes_of(const struct decision *d, const struct decision_check *che
     for (Py_ssize_t i = 0;
          check->why && PyList_Check(check->why) && i < PyList_GET_SIZE(check->why); i++) {
         PyObject *expected, *actual, *source = NULL; /* borrowed */
-        const char *aspect, *kind = NULL, *words = NULL;
+        const char *aspect;
+        const char *kind = NULL;
+        const char *words = NULL;
         long long guard;
         int dimension;
         bool is_first;
@@ -789,10 +792,10 @@ UNGUARDED void decision_write(struct decision *d, struct tracer *t, enum outcome
 
 HOT UNGUARDED void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry)
 {
-    const uint64_t decided = decision_word(entry, OUTCOME_HIT | DECISION_OBSERVED),
-                   checked = check_word(entry->id, CHECK_PASS),
-                   guards = (uint64_t)(entry->guards & 0xfffff) << 44 | RING_TICKS_UNKNOWN,
-                   ticks = tracer_now() - began;
+    const uint64_t decided = decision_word(entry, OUTCOME_HIT | DECISION_OBSERVED);
+    const uint64_t checked = check_word(entry->id, CHECK_PASS);
+    const uint64_t guards = (uint64_t)(entry->guards & 0xfffff) << 44 | RING_TICKS_UNKNOWN;
+    const uint64_t ticks = tracer_now() - began;
 
     write_begin(t);
     if (unlikely(entry->id == ENTRY_UNRECORDED))

@@ -98,7 +98,8 @@ static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
         return NULL;
     }
     for (Py_ssize_t i = 0; node && i < count; i++) {
-        int kind = STEP_LOCALS, letter, at;
+        int kind = STEP_LOCALS;
+        int letter, at;
         PyObject *key;
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(path, i), "COi", &letter, &key, &at))
             return NULL;
@@ -382,7 +383,9 @@ static int tree_traverse(PyObject *self, visitproc visit, void *arg)
 static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"guards", "globals", NULL};
-    PyObject *guards, *globals = Py_None, *list;
+    PyObject *guards;
+    PyObject *globals = Py_None;
+    PyObject *list;
     struct guard_tree *tree;
 
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O:GuardTree", names, &guards, &globals))

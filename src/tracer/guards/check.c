@@ -157,7 +157,8 @@ struct guard_outcome guard_tree_check(PyObject *object, const struct guard_value
                                       PyObject **seen)
 {
     struct guard_tree *tree = (struct guard_tree *)object;
-    PyObject *on_stack[2 * KEPT_ON_STACK], **kept = on_stack;
+    PyObject *on_stack[2 * KEPT_ON_STACK];
+    PyObject **kept = on_stack;
     struct guard_reading r = {
         tree, {values->frame, values->locals, tree->globals}, NULL, seen, 0, UINT32_MAX, 0};
     uint32_t room = tree->slots > tree->widest ? tree->slots : tree->widest;

@@ -81,7 +81,8 @@ static int same(PyObject *wanted, PyObject *value)
     if (PyUnicode_CheckExact(wanted))
         return PyUnicode_Compare(wanted, value) == 0;
     if (PyFloat_CheckExact(wanted)) {
-        double a = PyFloat_AS_DOUBLE(wanted), b = PyFloat_AS_DOUBLE(value);
+        double a = PyFloat_AS_DOUBLE(wanted);
+        double b = PyFloat_AS_DOUBLE(value);
         return (a == b && !signbit(a) == !signbit(b)) || (a != a && b != b);
     }
     if (PyComplex_CheckExact(wanted) || PyRange_Check(wanted) || PySlice_Check(wanted)) {
@@ -261,7 +262,8 @@ static APART int call_lambda(const struct guard_leaf *leaf, PyObject *const *val
  * exception. */
 static PyObject *number_of(PyObject *number, PyObject *const *values)
 {
-    PyObject *operands[2] = {NULL}, *made = NULL;
+    PyObject *operands[2] = {NULL};
+    PyObject *made = NULL;
     const Py_ssize_t count = PyTuple_CheckExact(number) ? PyTuple_GET_SIZE(number) - 1 : -1;
 
     if (!count)
@@ -293,7 +295,8 @@ static PyObject *compares(PyObject *self, PyObject *const *values, Py_ssize_t co
 static PyObject *has_order(PyObject *self, PyObject *dict)
 {
     PyObject *key, *value;
-    Py_ssize_t at = 0, i = 0;
+    Py_ssize_t at = 0;
+    Py_ssize_t i = 0;
 
     if (!PyDict_CheckExact(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(self))
         Py_RETURN_FALSE;

@@ -138,7 +138,8 @@ static int read_local(compat_frame *frame, PyObject *name, Py_ssize_t *hint, boo
                       PyObject **value)
 {
     PyCodeObject *code = compat_code(frame);
-    int count = code->co_nlocalsplus, i = (int)*hint;
+    int count = code->co_nlocalsplus;
+    int i = (int)*hint;
 
     if (unlikely(!(code->co_flags & CO_OPTIMIZED))) { /* class body, module */
         if (!frame->f_locals)
@@ -201,7 +202,8 @@ static int read_item(struct guard_step *step, PyObject *parent, PyObject **value
         type->tp_as_mapping->mp_subscript == PyDict_Type.tp_as_mapping->mp_subscript)
         return read_dict_item(parent, step->key, value);
     if (type == &PyTuple_Type || type == &PyList_Type) {
-        Py_ssize_t size = Py_SIZE(parent), i = step->index;
+        Py_ssize_t size = Py_SIZE(parent);
+        Py_ssize_t i = step->index;
         if (PyLong_CheckExact(step->key)) {
             if (i < -size || i >= size)
                 return 0;

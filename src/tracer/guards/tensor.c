@@ -197,7 +197,8 @@ static int compare_attribute(const struct guard_tensor *t, PyObject *value)
     int same = 1;
 
     for (Py_ssize_t i = 0; same == 1 && i < PyTuple_GET_SIZE(t->attributes); i++) {
-        PyObject *pair = PyTuple_GET_ITEM(t->attributes, i), *got;
+        PyObject *pair = PyTuple_GET_ITEM(t->attributes, i);
+        PyObject *got;
         PyObject *wanted = PyTuple_GET_ITEM(pair, 1);
         same = compat_optional_attribute(value, PyTuple_GET_ITEM(pair, 0), &got);
         if (same > 0 && got != wanted)

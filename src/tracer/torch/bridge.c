@@ -233,7 +233,8 @@ static PyObject *call_around(PyObject *three, PyObject *args, PyObject *kwargs)
 {
     /* the call may drop the last reference to `three` */
     OWNED PyObject *held = Py_NewRef(three), *token = NULL, *all = NULL, *done = NULL;
-    PyObject *before = PyTuple_GET_ITEM(held, 0), *result;
+    PyObject *before = PyTuple_GET_ITEM(held, 0);
+    PyObject *result;
 
     if (!P.recording)
         return PyObject_Call(PyTuple_GET_ITEM(held, 1), args, kwargs);

@@ -793,7 +793,8 @@ static PyObject *then_act(PyObject *result, PyObject *code, struct code_actions 
 
 static PyObject *set_code_exec_strategy(PyObject *module, PyObject *args)
 {
-    PyObject *result = PyObject_CallObject(S.strategy, args), *code, *strategy;
+    PyObject *result = PyObject_CallObject(S.strategy, args);
+    PyObject *code, *strategy;
     struct code_actions actions = {0};
 
     if (!result)

@@ -138,7 +138,8 @@ static int look_up(struct code_state *state, PyObject *backend, struct decision 
 {
     PyObject *range = range_begin(lookup_name);
     OWNED PyObject *hook = NULL, *result = NULL;
-    int status = shim_look_up(state, backend, d, found), truth;
+    int status = shim_look_up(state, backend, d, found);
+    int truth;
 
     leave(range);
     if (status || !S.guard_complete_hook || TAILQ_EMPTY(&state->entries))
@@ -223,7 +224,9 @@ static PyObject *run(struct tracer *t, PyThreadState *ts, compat_frame *frame, P
                      PyObject *under, struct cache_entry *entry, PyObject *code)
 {
     OWNED PyObject *instead = NULL;
-    PyObject *debugging = NULL, *range = NULL, *result = NULL;
+    PyObject *debugging = NULL;
+    PyObject *range = NULL;
+    PyObject *result = NULL;
 
     if (run_begins(code, &under, &instead, &debugging)) {
         compat_dispose(ts, frame);
@@ -280,7 +283,8 @@ static PyObject *set_fullgraph_error(PyObject *module, PyObject *value)
 
 static PyObject *set_fullgraph_count(PyObject *module, PyObject *value)
 {
-    long number = PyLong_AsLong(value), old = S.fullgraph_frames;
+    long number = PyLong_AsLong(value);
+    long old = S.fullgraph_frames;
 
     if (number == -1 && PyErr_Occurred())
         return NULL;
@@ -348,7 +352,8 @@ static PyObject *entry_count(PyObject *module, PyObject *code)
  * region other than the common one is visible only in that region. */
 static PyObject *load_precompiled(PyObject *module, PyObject *args)
 {
-    PyObject *object, *guard, *code, *owner = NULL;
+    PyObject *object, *guard, *code;
+    PyObject *owner = NULL;
     long long region = -1;
 
     if (!PyArg_ParseTuple(args, "OOO|LO:_load_precompile_entry", &object, &guard, &code, &region,

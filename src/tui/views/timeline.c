@@ -580,7 +580,8 @@ static void foot_draw(struct timeline *t, struct screen *screen, int y)
 {
     struct compiles compiles = compiles_find(t, chosen_at(t));
     int column = cursor_column(t);
-    char line[300] = "", wide[TABLE_HUMAN];
+    char line[300] = "";
+    char wide[TABLE_HUMAN];
     FILE *out = fmemopen(line, sizeof line - 1, "w");
     int used;
 
