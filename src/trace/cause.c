@@ -103,7 +103,7 @@ char *cause_called(const struct cause *cause)
     char *written = expression_of(about);
     const char *call = is_about_whole(cause, part, about, "length", "len(")  ? "len("
                        : is_about_whole(cause, part, about, "type", "type(") ? "type("
-                                                                    : NULL;
+                                                                             : NULL;
     char *name = say_print("%s%s%s%s%s", call ? call : "", written, call ? ")" : "",
                            part ? " " : "", part ? part : "");
 
