@@ -258,7 +258,11 @@ static void add_first_difference(const char *name, struct side *a, struct side *
     in_a = describe_lookup(a, &function, &where);
     what = say_print("%.100s: after %" PRId64 " alike", name, alike);
     add_lookup_difference(function, where, what, in_a, in_b);
-    free(function), free(where), free(in_a), free(in_b), free(what);
+    free(function);
+    free(where);
+    free(in_a);
+    free(in_b);
+    free(what);
 }
 
 static void lookups_compare(void)

@@ -249,7 +249,8 @@ static void rows_put(struct json *json, const char *name, int64_t id, int64_t li
     struct query *query = section_query(name, id, limit);
 
     json_line(json);
-    json_list(json, name), json_lines(json);
+    json_list(json, name);
+    json_lines(json);
     while (query_step(query)) {
         row_put(json, query);
         if (!strcmp(name, "graphs"))
@@ -265,19 +266,22 @@ static void show_json(void)
     struct json *json = &(struct json){.out = stdout};
     struct query *query = section_query("compiles", 0, COMPILES);
 
-    json_object(json, NULL), json_lines(json);
+    json_object(json, NULL);
+    json_lines(json);
     json_string(json, "file", db_path(show.db));
     doubts_json_settings(show.db, json);
     found_json(json, &show.code);
     json_integer(json, "compile_count", show.code.label ? 1 : show.code.compiles);
-    json_list(json, "compiles"), json_lines(json);
+    json_list(json, "compiles");
+    json_lines(json);
     while (query_step(query)) {
         row_put(json, query);
         for (size_t i = 0; i < SECTIONS; i++)
             rows_put(json, sections[i].name, integer_in(query, "compile_id"), sections[i].rows);
         json_end(json);
     }
-    json_end(json), json_end(json);
+    json_end(json);
+    json_end(json);
     putchar('\n');
     query_close(query);
 }

@@ -295,10 +295,11 @@ static void replay_draw(struct view *view, struct screen *screen)
     if (view->top >= count)
         view->top = count ? count - 1 : 0;
     line = view->top;
-    for (int i = 0; i < view->rows - 1 && line < count; i++, line++) {
+    for (int i = 0; i < view->rows - 1 && line < count; i++) {
         const char *text = r->shown->page.lines.at[line].text;
         int style = line ? STYLE_NORMAL : STYLE_BOLD;
         screen_text(screen, view->y + i, 1, view->columns - 1, 0, style, text, true);
+        line++;
     }
     progress_draw(r, screen, view->y + view->rows - 1);
 }
