@@ -228,8 +228,8 @@ static void place_cell(compat_frame *frame, PyCodeObject *code, int free)
         return;
     compat_drop_local(frame, at);
     compat_give_local(frame, at, Py_XNewRef(compat_local(frame, free)));
-    /* An older CPython keeps both: f_locals finds the same cell under both, so writing both from one
-     * dict changes nothing. A newer one must find each name once. */
+    /* An older CPython keeps both: f_locals finds the same cell under both, so writing both from
+     * one dict changes nothing. A newer one must find each name once. */
     if (COMPAT_FREE_MAY_BE_NULL)
         compat_drop_local(frame, free);
 }
