@@ -43,8 +43,7 @@ HOT static PyObject *construct(PyObject *callable, PyObject *const *args, size_t
     const bool is_usual = init && PyFunction_Check(init) && type->tp_init == init_by_name &&
                           type->tp_new == PyBaseObject_Type.tp_new &&
                           !(type->tp_flags & Py_TPFLAGS_IS_ABSTRACT);
-    /* PY_VECTORCALL_ARGUMENTS_OFFSET allows us to write to this item */
-    PyObject **all = (PyObject **)args - 1;
+    PyObject **all;
     PyObject *self;
     PyObject *before;
     PyObject *result;
@@ -55,6 +54,7 @@ HOT static PyObject *construct(PyObject *callable, PyObject *const *args, size_t
     self = type->tp_new(type, no_arguments, NULL);
     if (!self)
         return NULL;
+    all = (PyObject **)args - 1; /* writable: PY_VECTORCALL_ARGUMENTS_OFFSET */
     before = *all;
     *all = self;
     result = PyObject_Vectorcall(init, all, (size_t)PyVectorcall_NARGS(given) + 1, names);
