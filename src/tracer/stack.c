@@ -120,8 +120,10 @@ PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, comp
     t->stack_low = segment + SEGMENT_MARGIN;
     bounds = compat_set_bounds(ts, segment, segment + SEGMENT_BYTES);
     result = tracer_call_on_stack(ts, frame, throwflag, segment + SEGMENT_BYTES - 64, evaluate);
-    compat_restore_bounds(ts, bounds);
-    /* a greenlet's frame that began on the new stack may return to it, so keep it */
+    /* A greenlet that began on the new stack may go on there, so keep the segment. greenlet does
+     * not switch the bounds, so they must be low enough for both stacks. C code that overflows the
+     * old stack is then no longer stopped by CPython. */
+    compat_restore_bounds(ts, bounds, t->greenlets);
     if (t->greenlets)
         return result;
     if (t->spare)

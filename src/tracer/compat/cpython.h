@@ -526,7 +526,9 @@ static inline int compat_is_first(PyThreadState *ts, const compat_frame *frame)
 }
 
 /* 3.14 takes the bounds of the C stack from the thread state. While we run on a stack segment of
- * our own, they must be that segment's bounds. */
+ * our own, they must be that segment's bounds. compat_restore_bounds() sets them to OLD, but with
+ * LOWEST keeps them if they lie lower. Below the limits CPython puts off the deallocation of
+ * objects, and greenlet drops a reference to each object put off that it never had. */
 #if PY_VERSION_HEX >= 0x030e0000
 struct compat_bounds {
     uintptr_t top, soft, hard;
@@ -543,10 +545,12 @@ static inline struct compat_bounds compat_set_bounds(PyThreadState *ts, char *ba
     impl->c_stack_soft_limit = (uintptr_t)base + 2 * margin;
     return old;
 }
-static inline void compat_restore_bounds(PyThreadState *ts, struct compat_bounds old)
+static inline void compat_restore_bounds(PyThreadState *ts, struct compat_bounds old, bool lowest)
 {
     _PyThreadStateImpl *impl = (_PyThreadStateImpl *)ts;
 
+    if (lowest && impl->c_stack_soft_limit < old.soft)
+        return;
     impl->c_stack_top = old.top;
     impl->c_stack_soft_limit = old.soft;
     impl->c_stack_hard_limit = old.hard;
@@ -557,7 +561,7 @@ struct compat_bounds {
 };
     #define compat_set_bounds(ts, base, end) \
         ((void)(ts), (void)(base), (void)(end), (struct compat_bounds){0})
-    #define compat_restore_bounds(ts, old) ((void)(ts), (void)(old))
+    #define compat_restore_bounds(ts, old, lowest) ((void)(ts), (void)(old), (void)(lowest))
 #endif
 
 /* Since 3.12 SEND runs a generator inline, but not under a hook: see tracer/compat/mend.c. */
