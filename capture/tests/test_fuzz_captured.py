@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from fuzz_captured import Captured
+
 pytestmark = pytest.mark.slow
 FUZZER = Path(__file__).resolve().parent / "fuzz_captured.py"
 # A batch for each of the fuzzer's APART: trace functions, threads, greenlets.
@@ -21,6 +23,12 @@ def test_what_crashed(dyntrace, python, seed, without):
     done = subprocess.run([sys.executable, str(FUZZER), "--python", python, "--build", os.path.dirname(dyntrace), "--without", without, str(seed)],
                           capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:]
+
+
+def test_cpython_survives_the_jumps_by_itself(dyntrace, python, tmp_path):
+    """Functions whose stack is deeper than what CPython can judge: an act must not jump in them."""
+    runner = Captured(python, os.path.dirname(dyntrace), "alone", str(tmp_path))
+    assert runner.run([334] * 3, control=True, only=["jump", "plain"]) is None
 
 
 def test_hostile_functions(dyntrace, python):
