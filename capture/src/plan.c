@@ -292,8 +292,8 @@ static PyObject *take_first_result(struct plan *plan, PyThreadState *ts, compat_
     return Py_NewRef(PyTuple_GET_ITEM(values, 0));
 }
 
-/* Link the first COUNT frames of TRACE as if each had called the next. The first one is the
- * program's; dyntrace._plan has made the others. */
+/* Link the first COUNT frames of the traceback TRACE as if each had called the next. The first one
+ * is the program's; dyntrace._plan has made the others. */
 static void link_frames(PyObject *trace, long count, compat_frame *frame)
 {
     PyTracebackObject *at = (PyTracebackObject *)trace;

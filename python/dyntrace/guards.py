@@ -134,7 +134,7 @@ def attribute(source: Source, name: str) -> Source:
 
 
 def _source(source):
-    """Return the path of SOURCE."""
+    """Return the steps of SOURCE, a tuple of (what, key, text). TypeError for another type."""
     if type(source) is not Source:
         raise TypeError("expected a source such as L['x'], got %s" % type(source).__name__)
     return _path(source)

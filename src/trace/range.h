@@ -17,8 +17,9 @@ option_reader range_time; /* reads "1.5s..2s", where either time may be missing 
 /* Was any of these options given? */
 bool range_asked(void);
 
-/* Apply the options to DB. VIEWS is "range/calls" or "range/picture", views that are created if an
- * option was given, or NULL. Returns false if nothing matches, which has been reported. */
+/* Restrict DB to what --time, --process, --thread and --function select. VIEWS is "range/calls" or
+ * "range/picture", views that are created if an option was given, or NULL. Returns false if nothing
+ * matches, which has been reported. */
 bool range_apply(struct db *db, const char *views);
 
 #endif

@@ -33,7 +33,7 @@
 
 enum {
     ESCAPE_MS = 25, /* between the bytes of one key */
-    /* A click, which ncurses calls so when it reads press and release at once. */
+    /* All ways in which ncurses reports a click. */
     PRESSES = BUTTON1_PRESSED | BUTTON1_CLICKED | BUTTON1_DOUBLE_CLICKED | BUTTON1_TRIPLE_CLICKED,
 };
 

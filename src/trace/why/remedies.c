@@ -188,8 +188,8 @@ static const char *line_of_failure(struct why *why, const char *text)
     return NULL;
 }
 
-/* Add the remedy for a graph break if torch gave up for a reason that breaks a graph in other
- * places, and if a rule has such a remedy. */
+/* Torch gave up with `Unsupported: REASON`. Elsewhere REASON may only break the graph. If a rule
+ * has a remedy for that break, add the remedy. */
 static void add_for_unsupported(struct why *why, const struct remedy_facts *facts)
 {
     static const char before[] = "Unsupported: ";
