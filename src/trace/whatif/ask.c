@@ -1,11 +1,11 @@
-/* trace/whatif/ask.c -- reads a what-if as it is typed, and answers it. See trace/whatif/whatif.h.
+/* trace/whatif/ask.c -- reads a what-if as typed, and answers it. See trace/whatif/whatif.h.
  *
- * A what-if is settings, or "best": the smallest change that removes most recompiles. The search
- * for it begins with sizes. It tries each size that decided a recompile as a dynamic dimension,
- * keeps the one that removes most, and tries the others beside it, while that helps. Then it
- * doubles the limit until no call runs as Python because of it, and finds the least limit that does
- * the same. Each try decides all calls again, and is kept only if its upper bound is better.
- * Settings that are better only by a guess are kept apart, in `unproven`. */
+ * A what-if is a list of settings, or "best": the smallest change that removes most recompiles. The
+ * search for the best change begins with sizes that caused recompiles. It makes each of them dynamic
+ * in turn, keeps the one that removes most recompiles, and goes on with the others as long as one
+ * helps. Then the search doubles the limit until that helps no more, and looks for the least limit
+ * with the same effect. Each attempt simulates all calls, and is kept only if its upper bound is
+ * lower. Settings that are only predicted to be better go to `unproven`. */
 #include <inttypes.h>
 
 #include "lib/say.h"
@@ -17,9 +17,9 @@
 #include "trace/prose.h"
 #include "trace/whatif/whatif.h"
 
-enum { CANDIDATES = 24, STEPS = 4, LIMIT_MAX = 128 /* more entries than that are no help */ };
+enum { CANDIDATES = 24, STEPS = 4, LIMIT_MAX = 128 /* the search for a limit goes no further */ };
 
-/* ---- settings ------------------------------------------------------------ */
+/* ---- reading the settings ------------------------------------------------ */
 
 static bool refuse(const char *text, const char *why)
 {
@@ -27,7 +27,7 @@ static bool refuse(const char *text, const char *why)
     return false;
 }
 
-/* Where the "[0]" begins at the end of "x[0]"; NULL: VALUE has no dimension. */
+/* Return the "[0]" at the end of "x[0]", or NULL if VALUE ends with no dimension. */
 static const char *dimension_of(const char *value)
 {
     const char *open = strrchr(value, '[');
@@ -38,8 +38,8 @@ static const char *dimension_of(const char *value)
     return strcmp(open + 1 + digits, "]") ? NULL : open;
 }
 
-/* "L['x'][0]", "x[0]", "x": the source, and the dimension if one is given; also "L['x'].size()[0]".
- * */
+/* Add the value of a setting dynamic= to K: a source, with a dimension or without: "L['x'][0]",
+ * "x[0]", "x", "L['x'].size()[0]"; or "all". */
 static bool add_dynamic(struct whatif_knobs *k, const char *value)
 {
     size_t bytes = strlen(value);
@@ -70,10 +70,11 @@ static bool add_drop(struct whatif_knobs *k, const char *value)
 }
 
 static const struct setting {
-    const char *name, *refused; /* what is said of a value that it does not take */
-    /* in the knobs: an int64_t from 1 on, or with WORDS an int, the place of the word */
+    const char *name, *refused; /* name of the setting, and the error message for a wrong value */
+    /* offset of the setting's member in the knobs: an int64_t of at least 1; or, if WORDS is not
+     * empty, an int that is the position of the typed word */
     size_t at;
-    const char *words[4]; /* the first changes nothing */
+    const char *words[4]; /* the words that the setting accepts; the first word changes nothing */
     bool (*add)(struct whatif_knobs *knobs, const char *value);
 } table[] = {
     {"recompile_limit", "not a number from 1 on",
@@ -90,16 +91,16 @@ static const struct setting {
 #define NAMES \
     "recompile_limit, accumulated_limit, isolate, backend_shared, dynamic, drop_guard; or best"
 
-/* A whole number from 1 on, into *NUMBER. */
+/* Read VALUE, an integer of at least 1, into *NUMBER. Returns false if it is anything else. */
 static bool take_number(const char *value, int64_t *number)
 {
     char *end;
 
-    *number = strtoll(value, &end, 10); /* the most of all on overflow */
+    *number = strtoll(value, &end, 10); /* INT64_MAX on overflow */
     return end > value && !*end && *number >= 1 && *number <= INT32_MAX;
 }
 
-/* False: S does not take VALUE. */
+/* Set setting S in K to VALUE. Returns false if S does not accept VALUE. */
 static bool setting_take(struct whatif_knobs *k, const struct setting *s, const char *value)
 {
     void *at = (char *)k + s->at;
@@ -124,7 +125,7 @@ static const struct setting *setting_named(const char *name)
     return NULL;
 }
 
-/* Add TEXT, "KEY=VALUE", to K's text. */
+/* Append TEXT, "KEY=VALUE", to the text of K's settings. */
 static void text_add(struct whatif_knobs *k, const char *text)
 {
     char *before = k->text;
@@ -136,7 +137,8 @@ static void text_add(struct whatif_knobs *k, const char *text)
     free(before);
 }
 
-/* Take TEXT, one KEY=VALUE; it may be changed meanwhile. */
+/* Read TEXT, one KEY=VALUE, into K. TEXT is changed meanwhile and then restored. Returns false on
+ * error, which has been reported. */
 static bool take_setting(struct whatif_knobs *k, char *text)
 {
     char *equal = strchr(text, '=');
@@ -166,7 +168,7 @@ static bool take_setting(struct whatif_knobs *k, char *text)
     return true;
 }
 
-/* The first comma in TEXT outside of brackets, or its end. */
+/* Return the first comma in TEXT that is not within brackets, or the end of TEXT. */
 static char *setting_end(char *text)
 {
     int depth = 0;
@@ -207,8 +209,8 @@ void whatif_knobs_free(struct whatif_knobs *k)
     *k = (struct whatif_knobs){0};
 }
 
-/* Does DB have what STATEMENT, "whatif/unknown-...", looks for by NAME, which was typed after KEY?
- * False: the error has been reported. */
+/* Does the trace have the source or guard NAME? STATEMENT ("whatif/unknown-...") returns an error
+ * message if not, which is reported after KEY, the typed setting, and NAME. */
 static bool known(struct db *db, const char *statement, const char *key, const char *name)
 {
     struct query *query = db_query(db, schema_statement(statement));
@@ -222,7 +224,8 @@ static bool known(struct db *db, const char *statement, const char *key, const c
     return !unknown;
 }
 
-/* The same of all that K names, sources and guards. */
+/* Does the trace have all sources and guards that K names? Returns false on error, which has been
+ * reported. */
 static bool knobs_known(const struct whatif_knobs *k, struct db *db)
 {
     bool ok = true;
@@ -234,18 +237,20 @@ static bool knobs_known(const struct whatif_knobs *k, struct db *db)
     return ok;
 }
 
-/* ---- the smallest change ------------------------------------------------- */
+/* ---- "best": the search for the smallest change -------------------------- */
 
 struct search {
-    struct whatif *w;          /* borrowed */
-    struct whatif_knobs *best; /* borrowed: what was kept so far; texts that were tried are in it */
-    int64_t bad;               /* what comes of it */
-    bool guess;                /* by what is predicted; else by what is proven */
+    struct whatif *w; /* borrowed */
+    /* borrowed: the settings kept so far; also holds the texts of settings that were tried */
+    struct whatif_knobs *best;
+    int64_t bad; /* badness() of the settings kept so far */
+    /* judge by the predicted counts; if false, by the proven upper bounds */
+    bool guess;
     int tried;
 };
 
-/* How bad a result is: the recompiles and the calls that run as Python. Proven is the upper bound
- * alone: however the undecided calls end, it is no worse. */
+/* Return how bad a result is: its compiles plus the calls that run as Python. With GUESS these are
+ * the predicted numbers; else their upper bounds, which hold whatever the undecided calls do. */
 static int64_t badness(const struct whatif_result *r, bool guess)
 {
     const struct whatif_function *all = &r->total;
@@ -259,7 +264,7 @@ static int64_t badness(const struct whatif_result *r, bool guess)
     return compiles + eager;
 }
 
-/* How bad it would be with the setting MORE as well; MORE may be NULL. */
+/* Return the badness under the settings kept so far plus the setting MORE, which may be NULL. */
 static int64_t try(struct search *s, const char *more)
 {
     struct whatif_knobs knobs = {.codes = s->best->codes};
@@ -278,8 +283,8 @@ static int64_t try(struct search *s, const char *more)
     return bad;
 }
 
-/* Settings that make dynamic each size that decided a recompile, the one that decided most first.
- * Returns how many. */
+/* Store in SETTINGS a setting for each size that caused a recompile: the setting makes the size
+ * dynamic. The size that caused most recompiles is the first. Returns how many there are. */
 static int find_candidates(struct search *s, struct db *db, const char *settings[CANDIDATES])
 {
     int count = 0;
@@ -300,7 +305,7 @@ static int find_candidates(struct search *s, struct db *db, const char *settings
     return count;
 }
 
-/* Keep the setting that helps most, and remove it from SETTINGS. False: none helps. */
+/* Keep the setting that helps most, and remove it from SETTINGS. Returns false if none helps. */
 static bool keep_best(struct search *s, const char *settings[], int count)
 {
     int64_t least = s->bad;
@@ -321,7 +326,8 @@ static bool keep_best(struct search *s, const char *settings[], int count)
     return true;
 }
 
-/* Make dynamic the sizes that decided most recompiles, one beside the other while that helps. */
+/* Make sizes dynamic that caused recompiles, the most helpful first, as long as another one
+ * helps. */
 static void best_dimensions(struct search *s, struct db *db)
 {
     const char *settings[CANDIDATES];
@@ -337,7 +343,7 @@ static const char *limit_of(struct search *s, int64_t limit)
     return arena_print(&s->best->texts, "recompile_limit=%" PRId64, limit);
 }
 
-/* The least limit under which as few calls run as Python as under any. */
+/* Keep the least limit under which the result is as good as under any higher limit. */
 static void best_limit(struct search *s)
 {
     int64_t low = 0;
@@ -373,8 +379,8 @@ static void best_search(struct search *s, struct db *db, bool limits)
         best_limit(s);
 }
 
-/* The smallest change, tried one after the other, into ANSWER; without settings when none is proven
- * to help. Settings that may do more beside it, by what is predicted: into ANSWER->unproven. */
+/* Search for the smallest change, and store it in ANSWER; without settings if none is proven to
+ * help. Settings that are only predicted to help more are stored in ANSWER->unproven. */
 static void best_of(struct whatif *w, struct db *db, struct whatif_answer *answer)
 {
     struct whatif_knobs more = {.codes = answer->knobs.codes};
@@ -400,9 +406,9 @@ static void best_of(struct whatif *w, struct db *db, struct whatif_answer *answe
     answer->tried = proven.tried + guess.tried - 1;
 }
 
-/* ---- as it is typed ------------------------------------------------------ */
+/* ---- the what-if as typed on the command line ---------------------------- */
 
-/* The settings that were typed, into KNOBS. */
+/* Read the typed settings into KNOBS. Returns false on error, which has been reported. */
 static bool take_settings(const struct whatif_asked *asked, struct whatif_knobs *knobs)
 {
     for (int i = 0; i < asked->count; i++) {
@@ -415,7 +421,8 @@ static bool take_settings(const struct whatif_asked *asked, struct whatif_knobs 
     return knobs_known(knobs, asked->db);
 }
 
-/* The function that was typed. */
+/* Find the typed function, and store its code objects in ANSWER. Returns false on error, which has
+ * been reported. */
 static bool take_function(const struct whatif_asked *asked, struct whatif_answer *answer)
 {
     struct found_code found;

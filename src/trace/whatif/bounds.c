@@ -1,18 +1,18 @@
 /* trace/whatif/bounds.c -- bounds of a prediction: "1 to 4 compiles". See trace/whatif/whatif.h.
  *
- * trace/whatif/decide.c marks a call as undecided when its outcome depends on something that the
- * trace does not have, or on another undecided call. So a call that is not marked ends as
- * predicted, however the marked ones end:
+ * trace/whatif/decide.c marks a call as undecided if its outcome depends on data that the trace
+ * does not have, or on another undecided call. A call without the mark has the predicted outcome,
+ * whatever the marked calls do. So the number of calls with some outcome is
  *
- *     at least   the calls that are not marked
- *     at most    these, and each marked call that may come out so
+ *     at least   the number of unmarked calls with this outcome
+ *     at most    the same number plus the marked calls that may have this outcome
  *
- * Two more things are in the bounds. A compile that was not recorded may give no code: then the
- * function is given up, and none of its later calls is certain to be looked up. And its code may
- * take other calls than predicted. So from the first such compile on (`open`) nothing is certain;
- * a call for which an entry is there can only not be compiled. A reset ends that.
+ * A compile that was not recorded makes later calls uncertain, too. It may give no code: then the
+ * function is given up, and later calls may not be looked up. Or calls may hit its code that were
+ * predicted to miss. So after the first such compile (`open`) only one thing is certain: a call for
+ * which an entry exists is not compiled. A reset of the cache ends this state.
  *
- * Where the trace has no lookup of some calls there is no upper bound. */
+ * If the simulation makes calls that are not in the trace, there is no upper bound. */
 #include <inttypes.h>
 
 #include "trace/whatif/like.h"
@@ -73,8 +73,8 @@ static void range_count(struct whatif_range *range, bool certain, bool possible)
         range->high++;
 }
 
-/* May a call of CLASS_, that of a recorded entry, be compiled though B counts a compile for it
- * already? No: that made the entry, which takes all calls of its class while it lives. */
+/* Has B counted a compile for CLASS_, which has a recorded entry? Then no other call of the class
+ * is compiled: all of them hit that entry while it lives. */
 static bool is_counted(const struct bounds *b, uint32_t class_)
 {
     list_each(compiled, &b->compiled)
@@ -83,7 +83,7 @@ static bool is_counted(const struct bounds *b, uint32_t class_)
     return false;
 }
 
-/* May D be compiled, though it is not certain how it ends? */
+/* May D, whose outcome is not certain, be compiled? */
 static bool may_compile(const struct bounds *b, const struct decided *d)
 {
     bool one_compile = d->recorded && d->alike;
@@ -93,7 +93,7 @@ static bool may_compile(const struct bounds *b, const struct decided *d)
     return !one_compile || !is_counted(b, d->class_);
 }
 
-/* D, a call whose end is certain. */
+/* Count D, a call whose outcome is certain, in all bounds. */
 static void certain_count(struct bounds *b, struct decided *d)
 {
     bool hits = d->outcome == OUTCOME_HIT;
@@ -114,13 +114,14 @@ static void certain_count(struct bounds *b, struct decided *d)
         b->others += !d->eager;
 }
 
-/* D, a call that may end in several ways; COMPILES: in a compile, too. */
+/* Count D, a call with several possible outcomes, in the bounds. COMPILES: a compile is one of
+ * them. */
 static void possible_count(struct bounds *b, struct decided *d, bool compiles)
 {
     bool doubtful = b->open || b->lost;
 
     d->eager = d->runnable || d->limited || doubtful;
-    if (d->fresh) /* without code the function runs as Python */
+    if (d->fresh) /* the compile may give no code: then the function runs as Python */
         d->eager = true;
     range_count(&b->calls, d->called && !doubtful, true);
     range_count(&b->hits, false, d->hittable || doubtful);
@@ -173,8 +174,8 @@ void bounds_reset(struct bounds *b)
     b->compiled.count = 0;
 }
 
-/* Raise the lower bound of PART, one kind of CALLS. At most OTHERS calls are of other kinds, so
- * PART has at least all the rest. */
+/* Raise the lower bound of PART, the calls with one outcome. At most OTHERS of CALLS have another
+ * outcome, so PART has at least the rest of CALLS. */
 static void raise_low(struct whatif_range *part, const struct whatif_range *calls, int64_t others)
 {
     int64_t rest = calls->low - others;

@@ -1,21 +1,21 @@
-/* trace/whatif/decide.c -- decides the recorded calls again under other settings. See
+/* trace/whatif/decide.c -- simulates the recorded calls under other settings. See
  * trace/whatif/whatif.h.
  *
- * All lookups are visited by time. Each cache has a predicted one beside it
- * (trace/replay/cache_order.h), which the knobs change:
+ * All lookups are visited in time order. For each recorded cache there is a simulated cache
+ * (trace/replay/cache_order.h), which develops in another way if the settings (the knobs) say so:
  *
- *     a call                 tries the entries that it sees, in order; the first that fits runs
- *     none fits              limit reached: it runs as Python; else compiled, a new entry
- *     an entry's death       as recorded, of the entry that the same calls had; a reset takes all
- *     a fork                 hands the cache on
+ *     a call                 tries the entries that it sees, in order; runs the first that fits
+ *     a call that misses     runs as Python if a limit is reached; else is compiled to a new entry
+ *     an entry's death       happens as recorded; a reset removes all entries
+ *     a fork                 copies the cache
  *
- * This happens twice, the first time without a change. A call whose predicted outcome then differs
- * from the recorded one is not understood, and counts as undecided.
+ * The simulation runs twice, first with unchanged settings. Where that run predicts another outcome
+ * than the recorded one, the simulation does not understand the call, which counts as undecided.
  *
  * In a torch program, if a call falls back to Python, so do its callees: torch does not compile the
- * callees of a call at its limit, not even where one of its entries still runs, and its resume
- * functions are not called. A call that becomes compiled takes its callees in. Such calls are found
- * by time: they lie in their caller's frame. */
+ * callees of a call at its limit, not even if the call itself hits an entry, and the resume
+ * functions of a call that runs as Python are not called. A call that becomes compiled inlines its
+ * callees. The callees of a call are those whose lookups lie within the time of the call's frame. */
 #include "lib/say.h"
 #include "schema.h"
 #include "trace/db.h"
@@ -37,36 +37,40 @@ struct group_limit {
     bool unsure;
 };
 
-struct sim {                          /* a predicted cache */
-    struct cache_order cache;         /* ids: classes; regions: groups, see group_of */
-    uint32_t dead;                    /* torch counts them */
-    int64_t ever;                     /* entries made since the last reset */
-    int64_t failed;                   /* compiles that raised since then, which torch counts */
-    LIST(struct group_limit) limited; /* groups that torch does not compile for any more */
-    uint32_t dying; /* how many of the recorded deaths the simulation has passed */
-    uint32_t born;  /* how many of the recorded births are done */
-    int64_t less;   /* entries in it that may not have been made */
-    int64_t more;   /* entries besides that may have been made */
+struct sim { /* a simulated cache */
+    /* `id` is a class, `region` is a group as group_of() returns it */
+    struct cache_order cache;
+    uint32_t dead; /* dead entries, which torch counts towards its limit */
+    int64_t ever;  /* entries made since the last reset of the cache */
+    /* compiles that raised since the last reset; torch counts them towards its limit */
+    int64_t failed;
+    /* groups whose limit is reached: torch does not compile for them any more */
+    LIST(struct group_limit) limited;
+    uint32_t dying; /* how many of the recorded deaths have been simulated */
+    uint32_t born;  /* how many of the recorded births have been simulated */
+    int64_t less;   /* entries in the cache that may not have been made */
+    int64_t more;   /* entries that may have been made, and are not counted in the cache */
     bool begun;
     struct bounds bounds;
     int64_t deaths;
     int64_t resets;
 };
 
-/* How a call now runs: as Python, compiled, or compiled as recorded, with its function at its
- * limit: then torch compiles none of its callees. */
+/* How a call runs in the simulation: as Python; compiled; or compiled, but with its function at its
+ * limit, so that torch compiles none of its callees. */
 enum around { AROUND_PYTHON, AROUND_COMPILED, AROUND_LIMITED };
 
-/* On a thread, calls that do not run as they were recorded, and until when they last. */
+/* The calls of one thread that do not run as recorded, and when each of them ends. */
 struct thread {
     struct nested {
         int64_t until_ns;
         enum around runs;
-        bool unsure; /* it may run as it was recorded, or not */
+        bool unsure; /* the call may also run as recorded */
         uint32_t code;
     } stack[NESTED];
     int depth;
-    int64_t other_until_ns; /* until then a call runs another entry than recorded, or may */
+    /* when the last call ends that runs, or may run, another entry than recorded */
+    int64_t other_until_ns;
 };
 
 static uint8_t undecided_if(bool unsure)
@@ -74,22 +78,22 @@ static uint8_t undecided_if(bool unsure)
     return unsure ? WHATIF_UNDECIDED : 0;
 }
 
-/* Do the knobs set a limit? */
+/* Do the settings change a limit? */
 static bool is_limit_set(const struct whatif *w)
 {
     return w->knobs->recompile_limit || w->knobs->accumulated_limit;
 }
 
-/* Do the knobs divide a cache into groups? */
+/* Do the settings divide a cache into groups, each with its own entries and limit? */
 static bool is_grouped(const struct whatif *w)
 {
     return w->knobs->isolate || w->knobs->backends_apart;
 }
 
-/* ---- a predicted cache --------------------------------------------------- */
+/* ---- the simulated cache: births, deaths, resets, forks ------------------ */
 
-/* The group of calls that an entry or call of this backend and region belongs to. -1: all see it.
- */
+/* Return the group to which entries or calls of this region and backend belong. All calls see the
+ * entries of group -1. */
 static int64_t group_of(const struct whatif *w, uint32_t code, int64_t region, uint32_t backend)
 {
     const struct whatif_knobs *knobs = w->knobs;
@@ -105,13 +109,13 @@ static int64_t group_of(const struct whatif *w, uint32_t code, int64_t region, u
     return ((region + 1) & 0xffff) << 20 | (int64_t)backend;
 }
 
-/* Did E live when DIED died? */
+/* Was E alive when DIED died? */
 static bool has_lived_at_death(const struct replay_entry *e, const struct replay_entry *died)
 {
     return e->born_ns < died->died_ns && e->died_ns >= died->died_ns;
 }
 
-/* Does the predicted cache S differ from the recorded one at the time when ENTRY died there? */
+/* Does the simulated cache S hold other entries than the recorded cache held when ENTRY died? */
 static bool is_other_cache(const struct whatif *w, const struct sim *s, uint32_t entry)
 {
     const struct replay_entry *died = entry_at(w, entry);
@@ -129,7 +133,8 @@ static bool is_other_cache(const struct whatif *w, const struct sim *s, uint32_t
     return same != recorded || same != s->cache.count;
 }
 
-/* The program invalidated the entry at PLACE, as recorded. In S it may have meant any other. */
+/* The program invalidated the recorded entry at PLACE. In S, which holds other entries, it may have
+ * invalidated any of them: make all of them unsure. */
 static void sim_doubt(struct whatif *w, struct sim *s, size_t place)
 {
     for (size_t i = 0; i < s->cache.count; i++) {
@@ -143,7 +148,7 @@ static void sim_doubt(struct whatif *w, struct sim *s, size_t place)
     assume(w, ASSUMED_DEATHS);
 }
 
-/* Torch reset the cache S. */
+/* Empty the cache S, which torch reset. */
 static void sim_reset(struct sim *s)
 {
     s->resets++;
@@ -158,7 +163,8 @@ static void sim_reset(struct sim *s)
     s->more = 0;
 }
 
-/* An object died that guards name: perhaps guards of unrecorded entries in S, too. */
+/* An object that recorded guards name died. Guards of unrecorded entries in S may name the object,
+ * too: make these entries unsure. */
 static void sim_doubt_made(const struct whatif *w, struct sim *s)
 {
     list_each(entry, &s->cache) {
@@ -170,7 +176,8 @@ static void sim_doubt_made(const struct whatif *w, struct sim *s)
     }
 }
 
-/* The entry at PLACE of S dies with ENTRY, if the knobs leave its cause of death. */
+/* Simulate the recorded death of ENTRY, which is at PLACE in S. It may live on if the settings drop
+ * the guard that named the dead object. */
 static void sim_remove(struct whatif *w, struct sim *s, size_t place, uint32_t entry)
 {
     enum like dies = like_dies(w, entry);
@@ -185,7 +192,7 @@ static void sim_remove(struct whatif *w, struct sim *s, size_t place, uint32_t e
     }
 }
 
-/* ENTRY died. */
+/* Simulate in S the recorded death of ENTRY. */
 static void sim_death(struct whatif *w, struct sim *s, uint32_t entry)
 {
     const struct replay_entry *died = entry_at(w, entry);
@@ -205,7 +212,8 @@ static void sim_death(struct whatif *w, struct sim *s, uint32_t entry)
         sim_remove(w, s, place, entry);
 }
 
-/* ENTRY was born in CACHE. Only entries that were loaded are put into S: others depend on calls. */
+/* Simulate in S the birth of ENTRY in CACHE if the entry was loaded from a file. Other entries are
+ * made by calls. */
 static void sim_load(struct whatif *w, struct sim *s, const struct replay_cache *cache,
                      uint32_t entry)
 {
@@ -219,7 +227,8 @@ static void sim_load(struct whatif *w, struct sim *s, const struct replay_cache 
     cache_order_born(&s->cache, cached, e->pinned);
 }
 
-/* Did ENTRY die in the process of CACHE? One that a fork handed on may have died in another. */
+/* Did ENTRY die in CACHE's process? An entry that a fork copied may have died in another
+ * process. */
 static bool died_here(const struct whatif *w, const struct replay_cache *cache, uint32_t entry)
 {
     const struct replay_entry *e = entry_at(w, entry);
@@ -229,8 +238,8 @@ static bool died_here(const struct whatif *w, const struct replay_cache *cache, 
     return e->process == cache->process && class_at(w, entry)->seen_ns < e->died_ns;
 }
 
-/* Do with S whatever happened to the recorded cache up to NOW and does not depend on calls: deaths,
- * resets, loaded entries. */
+/* Simulate what happened to the recorded cache INDEX up to NOW and does not depend on calls:
+ * deaths, resets and the loading of entries. */
 static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
 {
     struct sim *s = &w->sims[index];
@@ -251,7 +260,7 @@ static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
     }
 }
 
-/* S begins as a copy of PARENT, whose process forked it at FORK_NS. */
+/* Was ENTRY born after NS? */
 static bool is_born_after(const struct whatif *w, uint32_t entry, int64_t ns)
 {
     return entry_at(w, entry)->born_ns > ns;
@@ -262,7 +271,7 @@ static bool dies_after(const struct whatif *w, uint32_t entry, int64_t ns)
     return entry_at(w, entry)->died_ns > ns;
 }
 
-/* S begins as a copy of PARENT, whose process forked it at FORK_NS. */
+/* Make S a copy of PARENT, as a fork at FORK_NS did with the cache. */
 static void sim_fork(const struct whatif *w, struct sim *s, const struct sim *parent,
                      const struct replay_cache *cache, int64_t fork_ns)
 {
@@ -299,7 +308,7 @@ static void forks_until(struct whatif *w, size_t *next, int64_t now)
     }
 }
 
-/* ---- one call ------------------------------------------------------------ */
+/* ---- one call: the entries that it tries, and the limits that it meets ---- */
 
 struct call {
     uint32_t lookup;
@@ -308,12 +317,12 @@ struct call {
     uint32_t backend;
     const struct replay_lookup *l;
     const struct replay_cache *cache;
-    /* the innermost call around this call that runs in another way than it was recorded; or NULL */
+    /* the innermost enclosing call that does not run as recorded; NULL if all run as recorded */
     const struct nested *around;
     int64_t region;
     int64_t group;
     bool torch;
-    bool run_only; /* compiling is not allowed */
+    bool run_only; /* the call may run compiled code, but may not be compiled */
 };
 
 static struct call call_of(const struct whatif *w, uint32_t lookup)
@@ -332,13 +341,13 @@ static struct call call_of(const struct whatif *w, uint32_t lookup)
     return c;
 }
 
-/* The entry of which C has recorded check I. */
+/* Return check I of C's recorded lookup. */
 static const struct replay_check *check_at(const struct whatif *w, const struct call *c, uint32_t i)
 {
     return &w->r->checks.at[c->l->checks + i];
 }
 
-/* Did C's recorded lookup try ENTRY? */
+/* Did C's recorded lookup check the guards of ENTRY? */
 static bool has_tried(const struct whatif *w, const struct call *c, uint32_t entry)
 {
     for (uint32_t i = 0; i < c->l->check_count; i++)
@@ -347,7 +356,7 @@ static bool has_tried(const struct whatif *w, const struct call *c, uint32_t ent
     return false;
 }
 
-/* Did a fork hand ENTRY on, and did it die in some process before C? */
+/* Did a fork copy ENTRY, and did a process record its death before C? */
 static bool was_handed_on(const struct whatif *w, const struct call *c, uint32_t entry)
 {
     const struct replay_entry *e = entry_at(w, entry);
@@ -355,8 +364,9 @@ static bool was_handed_on(const struct whatif *w, const struct call *c, uint32_t
     return e->shared && e->region < 0 && e->died_ns < c->l->start_ns;
 }
 
-/* Entries that a fork handed on died in some process. Where C's lookup tried all entries, those
- * that it did not try died in its own. */
+/* Find copies of entries that died in C's process. A recorded death does not tell in which of the
+ * forked processes the entry died. If C's lookup tried all entries of its cache, those that it did
+ * not try were dead. */
 static void deaths_seen(struct whatif *w, struct sim *s, const struct call *c)
 {
     bool all = !c->l->observed && c->l->check_count >= c->l->checked;
@@ -368,19 +378,19 @@ static void deaths_seen(struct whatif *w, struct sim *s, const struct call *c)
         bool inherited = is_recorded(w, id) && was_handed_on(w, c, id);
         if (inherited && !has_tried(w, c, id))
             sim_death(w, s, id);
-        if (i > s->cache.count) /* a death may take several */
+        if (i > s->cache.count) /* a reset removes all entries */
             i = s->cache.count;
     }
 }
 
-/* An entry of class CLASS_ was checked. */
+/* Add to T a check of CLASS_'s entry, which PASSED or failed, and its time. */
 static void check_cost(const struct whatif *w, uint32_t class_, bool passed, struct whatif_tally *t)
 {
     t->checks++;
     t->check_ns += like_cost(w, class_, passed ? TIMED_PASS : TIMED_FAIL);
 }
 
-/* Did C pass over an entry for its backend? */
+/* Did C's recorded lookup pass over an entry because its backend is another? */
 static bool saw_other_backend(const struct whatif *w, const struct call *c)
 {
     for (uint32_t i = 0; i < c->l->check_count; i++) {
@@ -391,8 +401,8 @@ static bool saw_other_backend(const struct whatif *w, const struct call *c)
     return false;
 }
 
-/* Is an entry of class CLASS_ of another backend than C's? Two backends may have one name: then a
- * recorded mismatch tells them apart. */
+/* Does CLASS_'s entry belong to another backend than C's? Two backends may have the same name; then
+ * a recorded mismatch shows that they differ. */
 static bool is_other_backend(struct whatif *w, uint32_t class_, const struct call *c)
 {
     uint32_t backend = class_at(w, class_)->backend;
@@ -404,20 +414,21 @@ static bool is_other_backend(struct whatif *w, uint32_t class_, const struct cal
     return *pair_at(w, class_, c->class_) & SEEN_MISMATCH;
 }
 
-/* May C be a call under the callback False, for which the entries of all backends count? A trace
- * does not hold the callback; an entry that C passed over for its backend shows one. */
+/* May C have run while the callback was False, when the entries of all backends count? A trace does
+ * not tell the callback. A lookup that passed over another backend's entry had a callback. */
 static bool may_be_run_only(const struct whatif *w, const struct call *c)
 {
     return c->l->outcome == OUTCOME_HIT && !saw_other_backend(w, c);
 }
 
-/* Is C's backend unknown, except that it is none of the entries that C passed over? */
+/* Is C's backend unknown, except that it is not the backend of any entry that C passed over? */
 static bool is_backend_unknown(const struct whatif *w, const struct call *c)
 {
     return c->backend == REPLAY_NONE && !c->run_only && saw_other_backend(w, c);
 }
 
-/* Does C hit the entry in front? True for most calls: it is the entry that ran when recorded. */
+/* Does C hit the first entry of S? Most calls do: the first entry is the one that ran when
+ * recorded. */
 static bool hits_front(const struct whatif *w, const struct sim *s, const struct call *c)
 {
     const struct cached *front = s->cache.at;
@@ -429,7 +440,7 @@ static bool hits_front(const struct whatif *w, const struct sim *s, const struct
     return !front->unsure && !front->ghost && front->region == c->group;
 }
 
-/* The entries of S that C sees. */
+/* Return a walk through the entries of S that C's lookup sees. */
 static struct cache_walk entries_seen(const struct whatif *w, const struct sim *s,
                                       const struct call *c)
 {
@@ -439,7 +450,8 @@ static struct cache_walk entries_seen(const struct whatif *w, const struct sim *
     return cache_walk(&s->cache, c->group, apart ? c->group : -1);
 }
 
-/* Does TRIED take C? GUESS: it is only a guess that C sees it. */
+/* Does C hit TRIED? With GUESS it is not certain that C sees the entry, so the answer is not a
+ * certain yes. */
 static enum like tried_fits(struct whatif *w, const struct cached *tried, const struct call *c,
                             bool guess)
 {
@@ -448,20 +460,21 @@ static enum like tried_fits(struct whatif *w, const struct cached *tried, const 
     return guess && like == LIKE_YES ? LIKE_GUESS_YES : like;
 }
 
-/* The place of ENTRY in S; NULL: the number of entries. */
+/* Return the position of ENTRY in S; the number of entries if ENTRY is NULL. */
 static size_t place_of(const struct sim *s, const struct cached *entry)
 {
     return entry ? (size_t)(entry - s->cache.at) : s->cache.count;
 }
 
-/* The entry that C hits: its place, or the number of entries. *UNSURE: that is a guess. */
+/* Return the position in S of the entry that C hits, or the number of entries if C misses. Sets
+ * *UNSURE if this is a guess. Adds the checks to T. */
 static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, bool *unsure,
                          struct whatif_tally *t)
 {
     struct cache_walk walk = entries_seen(w, s, c);
     const struct cached *tried;
     const struct cached *hit = NULL;
-    bool others = false; /* entries of other backends were passed over */
+    bool others = false; /* entries were passed over because of their backend */
     bool any_backend = is_backend_unknown(w, c);
 
     *unsure = false;
@@ -485,7 +498,8 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
             if (fits)
                 hit = tried;
         }
-        if (there && like == LIKE_YES) { /* whatever the others are, it hits */
+        /* C hits, whichever of the entries before this one exist */
+        if (there && like == LIKE_YES) {
             if (*unsure)
                 w->functions[c->code].either++;
             *unsure = false;
@@ -501,11 +515,11 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
     return place_of(s, hit);
 }
 
-/* How many entries count towards the limit for a call. */
+/* How many entries count towards the limit that a call meets. */
 struct counted {
     int64_t count;
-    int64_t less; /* of them may not be there */
-    int64_t more; /* others may be there */
+    int64_t less; /* how many of them may not exist */
+    int64_t more; /* how many others may exist */
 };
 
 static struct counted count_entries(const struct whatif *w, const struct sim *s,
@@ -524,7 +538,8 @@ static struct counted count_entries(const struct whatif *w, const struct sim *s,
     return n;
 }
 
-/* The limit that C's group has reached, or NULL: torch compiles nothing for it any more. */
+/* Return the limit that C's group has reached, after which torch compiles nothing for the group;
+ * NULL if it has reached none. */
 static const struct group_limit *reached_limit(const struct sim *s, const struct call *c)
 {
     if (!c->torch)
@@ -535,7 +550,7 @@ static const struct group_limit *reached_limit(const struct sim *s, const struct
     return NULL;
 }
 
-/* The limit on living entries for C; LIMIT_VARIES, LIMIT_UNKNOWN. */
+/* Return the limit on living entries for C; LIMIT_VARIES or LIMIT_UNKNOWN. */
 static int64_t limit_of(const struct whatif *w, const struct call *c)
 {
     const struct like_code *code = &w->codes[c->code];
@@ -545,7 +560,7 @@ static int64_t limit_of(const struct whatif *w, const struct call *c)
     return code->limit && !code->accumulated ? code->limit : LIMIT_UNKNOWN;
 }
 
-/* The limit on all entries ever for C; 0: none. */
+/* Return the limit on all entries ever made for C; 0 if there is none. */
 static int64_t ever_limit_of(const struct whatif *w, const struct call *c)
 {
     const struct like_code *code = &w->codes[c->code];
@@ -555,13 +570,14 @@ static int64_t ever_limit_of(const struct whatif *w, const struct call *c)
     return code->accumulated ? code->limit : 0;
 }
 
-/* How many entries of S count towards the limit on all entries ever. */
+/* Return how many entries of S count towards the limit on all entries ever made. */
 static int64_t made_ever(const struct sim *s, const struct call *c)
 {
     return c->torch ? (int64_t)s->cache.count + s->dead + s->failed : s->ever;
 }
 
-/* Is it a guess whether N entries, some of which may not be there, meet LIMIT? */
+/* Is it a guess whether N entries reach LIMIT, because some of them may not exist, or others
+ * may? */
 static bool is_limit_unsure(const struct counted *n, int64_t limit)
 {
     if (n->count >= limit)
@@ -569,7 +585,8 @@ static bool is_limit_unsure(const struct counted *n, int64_t limit)
     return n->count + n->more >= limit;
 }
 
-/* May the limit that CODE met be the limit on all entries ever, and is that another one now? */
+/* May the limit that CODE met in the recording be the limit on all entries ever made, while the
+ * settings change this limit? */
 static bool is_other_limit(const struct whatif *w, const struct like_code *code)
 {
     if (!code->maybe_ever)
@@ -577,7 +594,8 @@ static bool is_other_limit(const struct whatif *w, const struct like_code *code)
     return w->knobs->accumulated_limit && !w->knobs->recompile_limit;
 }
 
-/* Does C, which fits no entry, meet a limit? */
+/* Does C, which missed, meet a limit? LIMIT is the limit on living entries. Sets *UNSURE if the
+ * answer is a guess. */
 static bool meets_limit(struct whatif *w, const struct sim *s, const struct call *c, int64_t limit,
                         bool *unsure)
 {
@@ -586,7 +604,8 @@ static bool meets_limit(struct whatif *w, const struct sim *s, const struct call
     int64_t ever = ever_limit_of(w, c);
     bool over;
 
-    if (limit == LIMIT_UNKNOWN) { /* never met: at least as many as there were */
+    /* no call met the limit: it allows at least the recorded entries */
+    if (limit == LIMIT_UNKNOWN) {
         int64_t seen = c->cache->entry_count;
         limit = seen > DEFAULT_LIMIT ? seen : DEFAULT_LIMIT;
         if (n.count + n.more >= limit) {
@@ -607,7 +626,7 @@ static bool meets_limit(struct whatif *w, const struct sim *s, const struct call
     return over;
 }
 
-/* How C ends, which fits no entry: OUTCOME_COMPILED, OUTCOME_LIMIT. */
+/* Return the outcome of C, which missed: OUTCOME_COMPILED or OUTCOME_LIMIT. */
 static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
 {
     const struct group_limit *reached = reached_limit(s, c);
@@ -617,7 +636,9 @@ static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, 
         *unsure = *unsure || reached->unsure;
         return OUTCOME_LIMIT;
     }
-    if (limit == LIMIT_VARIES) { /* as recorded; a hit does not show what a miss would have met */
+    /* predict the recorded outcome; a recorded hit does not show whether a miss would have met the
+     * limit */
+    if (limit == LIMIT_VARIES) {
         bool was_hit = c->l->outcome == OUTCOME_HIT;
         bool was_limited = c->l->outcome == OUTCOME_LIMIT;
         *unsure = *unsure || was_hit;
@@ -630,15 +651,16 @@ static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, 
     return OUTCOME_LIMIT;
 }
 
-/* ---- calls within calls -------------------------------------------------- */
+/* ---- callees of calls that do not run as recorded ------------------------ */
 
-/* Where the resume functions of CODE begin. */
+/* Return the index in w->rests of the first resume function of CODE. */
 static size_t rests_of(const struct whatif *w, uint32_t code)
 {
     return sorted_count(w->rests.count, i, w->rests.at[i].code < code);
 }
 
-/* Compiled code of CODE breaks off: the trace has nothing of such calls of its resume functions. */
+/* Compiled code of CODE calls its resume functions in the simulation. The trace has no such calls:
+ * count them as unrecorded. */
 static void rests_called(struct whatif *w, uint32_t code)
 {
     for (size_t at = rests_of(w, code); at < w->rests.count; at++) {
@@ -649,7 +671,7 @@ static void rests_called(struct whatif *w, uint32_t code)
     }
 }
 
-/* Read the code objects that the compiled code of CODE, with this index, takes in. */
+/* Read which code objects are inlined into the compiled code of CODE, whose index is INDEX. */
 static void inlined_read(struct whatif *w, struct like_code *code, uint32_t index)
 {
     int64_t id = w->r->codes.at[index].id;
@@ -663,8 +685,9 @@ static void inlined_read(struct whatif *w, struct like_code *code, uint32_t inde
     arena_keep(&w->texts, code->inlined.at);
 }
 
-/* C's compiled code takes functions in, and C runs as Python now: calls of those that have entries
- * are looked up, and the trace has nothing of them. */
+/* C runs as Python instead of compiled, so it calls the functions that were inlined into its
+ * compiled code. Calls of those that have entries are looked up; the trace does not have these
+ * lookups. */
 static void inlined_called(struct whatif *w, const struct call *c)
 {
     struct like_code *code = &w->codes[c->code];
@@ -680,7 +703,7 @@ static void inlined_called(struct whatif *w, const struct call *c)
     }
 }
 
-/* Is CODE a resume function of OF, or of one of its resume functions? Looks DEPTH levels down. */
+/* Is CODE a resume function of OF, or of a resume function of OF, at most DEPTH levels down? */
 static bool is_rest(const struct whatif *w, uint32_t of, uint32_t code, int depth)
 {
     if (!depth)
@@ -695,7 +718,8 @@ static bool is_rest(const struct whatif *w, uint32_t of, uint32_t code, int dept
     return false;
 }
 
-/* When the frame of a lookup ended; REPLAY_NEVER: it did not; -1: the trace does not have it. */
+/* Return when the frame of a lookup ended; REPLAY_NEVER if it did not end, -1 if the trace does not
+ * have the frame. */
 static int64_t frame_end(struct whatif *w, int64_t lookup_id)
 {
     int64_t end = -1;
@@ -710,7 +734,7 @@ static int64_t frame_end(struct whatif *w, int64_t lookup_id)
     return end;
 }
 
-/* Is CALLEE among the nested code objects of CODE? */
+/* Is CALLEE in CODE's list of nested code objects? */
 static bool is_nested(const struct like_code *code, uint32_t callee)
 {
     for (size_t i = 0; i < code->nested.count; i++)
@@ -719,7 +743,8 @@ static bool is_nested(const struct like_code *code, uint32_t callee)
     return false;
 }
 
-/* Add the code objects, but OF, that were looked up while the call of OF at PLACE by time ran. */
+/* Add to CODE's nested code objects those that were looked up while a call of OF ran, except OF
+ * itself. PLACE is the position of the call in time order. */
 static void nested_add(struct whatif *w, struct like_code *code, uint32_t of, size_t place)
 {
     const struct replay *r = w->r;
@@ -738,7 +763,8 @@ static void nested_add(struct whatif *w, struct like_code *code, uint32_t of, si
     }
 }
 
-/* Code objects that were looked up while a call that compiled C's code ran: what its code calls. */
+/* Find out which code objects the compiled code of OF calls: those that were looked up during the
+ * calls of OF that compiled it. */
 static void nested_read(struct whatif *w, struct like_code *code, uint32_t of)
 {
     const struct replay *r = w->r;
@@ -752,8 +778,9 @@ static void nested_read(struct whatif *w, struct like_code *code, uint32_t of)
     arena_keep(&w->texts, code->nested.at);
 }
 
-/* C was not compiled, and torch looks up nothing that such a call calls. Compiled, it may call what
- * its compiled code called elsewhere. */
+/* C ran as Python when recorded, and torch does not look up the callees of such a call. If C is
+ * compiled in the simulation, it may call what its compiled code called elsewhere: count these
+ * calls as unrecorded. */
 static void nested_called(struct whatif *w, const struct call *c)
 {
     struct like_code *code = &w->codes[c->code];
@@ -767,7 +794,7 @@ static void nested_called(struct whatif *w, const struct call *c)
     }
 }
 
-/* C's thread; NULL: not known. */
+/* Return the state of C's thread, or NULL if the thread is not known. */
 static struct thread *thread_of(const struct whatif *w, const struct call *c)
 {
     uint32_t thread = c->l->thread;
@@ -775,7 +802,7 @@ static struct thread *thread_of(const struct whatif *w, const struct call *c)
     return thread == REPLAY_NONE ? NULL : &w->threads[thread];
 }
 
-/* The innermost call around C that runs in another way than recorded, or NULL. */
+/* Return the innermost call around C that does not run as recorded, or NULL. */
 static const struct nested *nested_in(const struct whatif *w, const struct call *c)
 {
     struct thread *t = thread_of(w, c);
@@ -805,7 +832,8 @@ static void nested_enter(struct whatif *w, const struct call *c, enum around run
     t->depth++;
 }
 
-/* C was compiled in the recording. In the simulation another entry takes it, or may. */
+/* C was compiled in the recording. In the simulation C hits, or may hit, another entry: note until
+ * when this call lasts. */
 static void other_entry_enter(struct whatif *w, const struct call *c)
 {
     int64_t end_ns = frame_end(w, c->l->id);
@@ -833,9 +861,10 @@ static bool runs_compiled(unsigned outcome)
     return outcome == OUTCOME_HIT || outcome == OUTCOME_COMPILED;
 }
 
-/* ---- what becomes of a call ---------------------------------------------- */
+/* ---- the outcome of a call ----------------------------------------------- */
 
-/* Add an entry for C to S. GHOST: it may have been made; UNSURE: it may not have been. */
+/* Add an entry for C to S. GHOST: the entry is not expected, but may exist. UNSURE: the entry is
+ * expected, but may not exist. */
 static void sim_insert(struct sim *s, const struct call *c, bool unsure, bool ghost)
 {
     struct cached entry = {
@@ -855,7 +884,7 @@ static void sim_insert(struct sim *s, const struct call *c, bool unsure, bool gh
         s->more++;
 }
 
-/* Does S hold a recorded entry that takes all calls of C's class and group? */
+/* Does S hold a recorded entry that all calls of C's class and group hit? */
 static bool has_own_entry(const struct whatif *w, const struct sim *s, const struct call *c)
 {
     if (!is_recorded(w, c->class_))
@@ -866,7 +895,7 @@ static bool has_own_entry(const struct whatif *w, const struct sim *s, const str
     return false;
 }
 
-/* C may be compiled: if it is, there is an entry for it. */
+/* C may be compiled: add to S the entry that C would make, as one that may exist. */
 static void maybe_made(const struct whatif *w, struct sim *s, const struct call *c)
 {
     if (c->run_only || has_own_entry(w, s, c))
@@ -877,7 +906,7 @@ static void maybe_made(const struct whatif *w, struct sim *s, const struct call 
         s->bounds.lost = true;
 }
 
-/* Is ENTRY there for certain, as it was recorded? */
+/* Does ENTRY certainly exist, with the recorded guards? */
 static bool is_certain(const struct whatif *w, const struct cached *entry)
 {
     bool may_be_missing = entry->unsure || entry->ghost || entry->trusted;
@@ -885,7 +914,8 @@ static bool is_certain(const struct whatif *w, const struct cached *entry)
     return is_recorded(w, entry->id) && !may_be_missing;
 }
 
-/* C lies in compiled code, which takes it in: it is not called. */
+/* C's caller runs compiled in the simulation, so C is inlined and not looked up. Returns the
+ * outcome. */
 static uint8_t take_in(struct whatif *w, const struct call *c)
 {
     bool breaks = w->codes[c->around->code].breaks;
@@ -895,9 +925,9 @@ static uint8_t take_in(struct whatif *w, const struct call *c)
     return WHATIF_GONE | undecided_if(breaks);
 }
 
-/* C calls a resume function, but the function before the graph break runs as Python now: it does
- * not call the resume function. Where this is a guess, the resume function may be called, and
- * compiled. */
+/* C is a call of a resume function, but the function before the graph break runs as Python in the
+ * simulation, so the call does not happen. If this is a guess, the resume function may be called
+ * and compiled. Returns the outcome. */
 static uint8_t leave_out(struct whatif *w, struct sim *s, const struct call *c)
 {
     struct whatif_tally none = {0};
@@ -912,7 +942,7 @@ static uint8_t leave_out(struct whatif *w, struct sim *s, const struct call *c)
     return WHATIF_GONE | undecided_if(guess);
 }
 
-/* C hits the entry at PLACE. Returns the outcome, *SETTLED as decide(). */
+/* C hits the entry at PLACE. Returns the outcome. Sets *SETTLED if the hit is certain. */
 static uint8_t run_entry(struct whatif *w, struct sim *s, const struct call *c, size_t place,
                          bool unsure, bool *settled)
 {
@@ -920,7 +950,7 @@ static uint8_t run_entry(struct whatif *w, struct sim *s, const struct call *c, 
     struct whatif_function *f = &w->functions[c->code];
 
     f->trusting += !is_recorded(w, entry->id);
-    /* so are later calls, of which there was no lookup */
+    /* a declined call was not looked up again; later calls of a compiled one are */
     f->unrecorded += c->l->outcome == OUTCOME_DECLINED;
     *settled = !unsure && is_certain(w, entry);
     cache_order_hit(&s->cache, place);
@@ -929,25 +959,25 @@ static uint8_t run_entry(struct whatif *w, struct sim *s, const struct call *c, 
     return OUTCOME_HIT | undecided_if(unsure);
 }
 
-/* C fits no entry, and its compiler declined it when recorded. */
+/* C misses, and its compiler declined it in the recording. Returns the outcome. */
 static enum outcome decline(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
 {
     struct whatif_function *f = &w->functions[c->code];
     enum outcome outcome = miss(w, s, c, unsure);
 
     if (outcome != OUTCOME_COMPILED) {
-        /* the compiler was not asked, so it did not decline: later calls are looked up */
+        /* the compiler is not called and does not decline, so later calls are looked up */
         f->unrecorded++;
         return outcome;
     }
-    /* The compiler declines again. There may be something to compile in later calls, and in those
-     * of other backends. */
+    /* The compiler declines again. Later calls, and calls of other backends, may still be
+     * compiled. */
     *unsure = *unsure || like_symbols(w, c->class_);
     f->unrecorded += *unsure || is_grouped(w);
     return OUTCOME_DECLINED;
 }
 
-/* C fits no entry: its compiler is asked, unless a limit stops that. */
+/* C misses: compile it unless a limit forbids it. Returns the outcome. */
 static enum outcome compile(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
 {
     struct whatif_function *f = &w->functions[c->code];
@@ -961,19 +991,20 @@ static enum outcome compile(struct whatif *w, struct sim *s, const struct call *
     return outcome;
 }
 
-/* The outcome of C, which fits no entry. */
+/* Return the outcome of C, which misses. */
 static enum outcome find_none(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
 {
     unsigned recorded = c->l->outcome;
     bool allowed = !c->run_only || (c->around && reached_limit(s, c));
 
-    if (recorded == OUTCOME_CALLBACK_ERROR) { /* the compiler raises again */
+    /* the compiler raised, and is predicted to raise again */
+    if (recorded == OUTCOME_CALLBACK_ERROR) {
         *unsure = *unsure || is_limit_set(w) || w->weaker;
         s->failed++;
         return OUTCOME_CALLBACK_ERROR;
     }
     if (!allowed) {
-        /* perhaps because of its caller's limit */
+        /* C may have been run-only because its caller was at its limit */
         bool by_limit = c->torch && recorded == OUTCOME_RUN_ONLY;
         if (by_limit && is_limit_set(w))
             *unsure = true;
@@ -984,8 +1015,8 @@ static enum outcome find_none(struct whatif *w, struct sim *s, const struct call
     return compile(w, s, c, unsure);
 }
 
-/* Decide one lookup, and do with the caches what it does. Returns its predicted outcome, as in a
- * result. *SETTLED: an entry that takes the call is there for certain. */
+/* Predict the outcome of call C, and change the simulated cache accordingly. Returns the outcome as
+ * in whatif_result.outcomes. Sets *SETTLED if the cache certainly holds an entry that C hits. */
 static uint8_t decide(struct whatif *w, struct call c, bool *settled)
 {
     struct sim *s = &w->sims[c.l->cache];
@@ -1005,7 +1036,8 @@ static uint8_t decide(struct whatif *w, struct call c, bool *settled)
     }
     if (!s->cache.count) {
         bool declined = c.l->outcome == OUTCOME_DECLINED;
-        if (around && !guess) /* under torch's limit a call without entries is not looked up */
+        /* below a call at its limit torch looks up only functions with entries */
+        if (around && !guess)
             return WHATIF_GONE;
         if (declined && w->codes[c.code].excluded)
             return OUTCOME_DECLINED;
@@ -1046,8 +1078,8 @@ static void count_recorded(struct whatif *w, const struct call *c, struct whatif
         t->compile_ns += like_cost(w, made, TIMED_COMPILE);
 }
 
-/* How many entries S may hold when C fits none: all that are there, or may be, but for the one of
- * its own class. */
+/* Return the greatest possible number of entries in S if C misses: all that exist or may exist,
+ * except the entry of C's own class, which C would hit. */
 static int64_t most_entries(const struct whatif *w, const struct sim *s, const struct call *c)
 {
     int64_t count = c->torch ? s->dead : 0;
@@ -1061,8 +1093,8 @@ static int64_t most_entries(const struct whatif *w, const struct sim *s, const s
     return count;
 }
 
-/* May C meet a limit? If the limit is not known: C would find more entries than any recorded call
- * that was compiled. */
+/* May C meet a limit? If the limit is not known, C may meet it where it finds more entries than any
+ * call that was compiled in the recording. */
 static bool may_be_limited(const struct whatif *w, const struct sim *s, const struct call *c)
 {
     const struct like_code *f = &w->codes[c->code];
@@ -1082,8 +1114,8 @@ static bool may_be_limited(const struct whatif *w, const struct sim *s, const st
     return most_entries(w, s, c) >= limit;
 }
 
-/* C was compiled when it was recorded, and finds the same cache and limits now. Then no limit stops
- * the compile, whatever the limit is. */
+/* Was C compiled in the recording, and does it find the recorded cache and limits in the
+ * simulation? Then no limit stops the compile, whatever the limit is. */
 static bool is_as_recorded(const struct whatif *w, const struct sim *s, const struct call *c)
 {
     if (is_limit_set(w) || is_grouped(w))
@@ -1093,7 +1125,8 @@ static bool is_as_recorded(const struct whatif *w, const struct sim *s, const st
     return c->l->outcome == OUTCOME_COMPILED;
 }
 
-/* How C may end, as far as the cache and the recording tell before C is decided. */
+/* Return which outcomes of C are possible, judged by the cache and the recording before C is
+ * simulated. */
 static struct decided decided_before(const struct whatif *w, const struct sim *s,
                                      const struct call *c)
 {
@@ -1113,7 +1146,7 @@ static struct decided decided_before(const struct whatif *w, const struct sim *s
     };
 }
 
-/* Were events of C's process lost before it? */
+/* Were events of C's process lost before C? */
 static bool is_after_loss(const struct whatif *w, const struct call *c)
 {
     uint32_t process = c->cache->process;
@@ -1121,7 +1154,8 @@ static bool is_after_loss(const struct whatif *w, const struct call *c)
     return process != REPLAY_NONE && c->l->start_ns >= w->r->processes.at[process].lost_ns;
 }
 
-/* Does no knob touch C, as it did not look for an entry or ran one that the trace does not have? */
+/* Can no setting change C? True if C did not search for an entry, or if it ran an entry that is not
+ * in the trace. */
 static bool is_untouched(const struct call *c)
 {
     unsigned recorded = outcome_of(c->l->outcome);
@@ -1131,7 +1165,7 @@ static bool is_untouched(const struct call *c)
     return !outcome_facts[recorded].missed || recorded == OUTCOME_GUARD_ERROR;
 }
 
-/* C ends as recorded. */
+/* Count C with its recorded outcome, which no setting changes. Returns the outcome. */
 static uint8_t keep_recorded(struct whatif *w, const struct call *c)
 {
     struct bounds *bounds = &w->sims[c->l->cache].bounds;
@@ -1140,13 +1174,13 @@ static uint8_t keep_recorded(struct whatif *w, const struct call *c)
 
     count_recorded(w, c, &w->functions[c->code].predicted);
     bounds_call(bounds, &decided);
-    /* it ran an entry that the trace does not have */
+    /* C hit an entry that is not in the trace */
     bounds->lost = bounds->lost || recorded == OUTCOME_HIT;
     return (uint8_t)recorded;
 }
 
-/* Do the knobs depend on the torch.compile() or the backend that C was of, which the trace does not
- * tell? */
+/* Do the settings divide C's cache by torch.compile() call or by backend, while the trace does not
+ * tell to which of them C belongs? */
 static bool is_group_unknown(const struct whatif *w, const struct call *c)
 {
     const struct like_code *code = &w->codes[c->code];
@@ -1161,8 +1195,8 @@ static bool is_group_unknown(const struct whatif *w, const struct call *c)
     return region_unknown || backend_unknown;
 }
 
-/* C does not run as recorded, or may not: its callees are other ones now. UNSURE: of whether it
- * runs as Python or compiled. */
+/* C does not run as recorded, or may not: count the calls that C makes or omits now. UNSURE: it is
+ * not certain whether C runs as Python or compiled. */
 static void follow_callees(struct whatif *w, const struct call *c, unsigned predicted, bool unsure)
 {
     unsigned recorded = outcome_of(c->l->outcome);
@@ -1178,7 +1212,8 @@ static void follow_callees(struct whatif *w, const struct call *c, unsigned pred
         inlined_called(w, c);
 }
 
-/* C was PREDICTED: note for the calls in its frame how it runs, where that is not as recorded. */
+/* If C, with outcome PREDICTED, does not run as recorded, note this for the calls within C's
+ * frame. */
 static void follow_frame(struct whatif *w, const struct call *c, unsigned predicted, bool unsure)
 {
     bool compiled = runs_compiled(predicted);
@@ -1202,7 +1237,7 @@ static void follow_frame(struct whatif *w, const struct call *c, unsigned predic
         follow_callees(w, c, predicted, unsure);
 }
 
-/* C is not looked up any more. */
+/* Count C, which is not looked up any more. */
 static void count_gone(struct whatif *w, const struct call *c)
 {
     bool was_compiled = runs_compiled(outcome_of(c->l->outcome));
@@ -1212,7 +1247,8 @@ static void count_gone(struct whatif *w, const struct call *c)
         inlined_called(w, c);
 }
 
-/* Is C not understood? Without a change it came out otherwise than recorded. */
+/* Did the simulation without changed settings already predict another outcome for C than
+ * recorded? */
 static bool is_not_understood(const struct whatif *w, const struct call *c)
 {
     unsigned unchanged;
@@ -1223,7 +1259,8 @@ static bool is_not_understood(const struct whatif *w, const struct call *c)
     return unchanged != outcome_of(c->l->outcome);
 }
 
-/* The prediction of C, the bounds that it moves in *DECIDED: as in a result. */
+/* Predict C, and update the bounds of its cache. Returns the outcome as in whatif_result.outcomes,
+ * and stores in *DECIDED which outcomes are possible. */
 static uint8_t predict(struct whatif *w, struct call *c, struct decided *decided)
 {
     struct sim *s = &w->sims[c->l->cache];
@@ -1246,7 +1283,7 @@ static uint8_t predict(struct whatif *w, struct call *c, struct decided *decided
     }
     if (w->base && is_group_unknown(w, c)) {
         found |= WHATIF_UNDECIDED;
-        decided->settled = false; /* its entry may be one that it does not see */
+        decided->settled = false; /* the entry that C hits may belong to another group */
         assume(w, ASSUMED_GROUPS);
     }
     if (is_helper_of_other_entry(w, c)) {
@@ -1259,7 +1296,7 @@ static uint8_t predict(struct whatif *w, struct call *c, struct decided *decided
     decided->outcome = predicted;
     decided->undecided = found & WHATIF_UNDECIDED;
     decided->trusting = f->trusting > trusting;
-    /* a compile that no limit stops, as far as is known */
+    /* a limit that is not known may stop this compile */
     if (predicted == OUTCOME_COMPILED && decided->limited)
         decided->trusting = true;
     if (predicted == WHATIF_GONE)
@@ -1273,7 +1310,7 @@ static uint8_t predict(struct whatif *w, struct call *c, struct decided *decided
     return found;
 }
 
-/* Decide the call of LOOKUP, and count it. Returns its predicted outcome, as in a result. */
+/* Simulate the call of LOOKUP, and count it. Returns the outcome as in whatif_result.outcomes. */
 static uint8_t decide_call(struct whatif *w, uint32_t lookup)
 {
     struct call c = call_of(w, lookup);
@@ -1283,7 +1320,7 @@ static uint8_t decide_call(struct whatif *w, uint32_t lookup)
     unsigned predicted;
     uint8_t found;
     bool unsure, was_compiled;
-    bool new_calls; /* it may call functions of which the trace has no call */
+    bool new_calls; /* the call may call functions whose calls are not in the trace */
 
     w->sims[c.l->cache].begun = true;
     sim_advance(w, c.l->cache, c.l->start_ns);
@@ -1314,7 +1351,7 @@ static uint8_t decide_call(struct whatif *w, uint32_t lookup)
     return found;
 }
 
-/* ---- a run --------------------------------------------------------------- */
+/* ---- a run: all calls under one set of settings -------------------------- */
 
 static int64_t difference(const struct whatif_function *f)
 {
@@ -1332,7 +1369,7 @@ static int by_change(const void *a, const void *b)
     return order ? order : list_order(x->code, y->code);
 }
 
-/* The smaller of two limits; -1: there is none. */
+/* Return the smaller of two limits, where -1 means no limit. */
 static int64_t smaller_limit(int64_t a, int64_t b)
 {
     if (a < 0)
@@ -1342,19 +1379,20 @@ static int64_t smaller_limit(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The limit on living entries that holds for F's calls; -1: not known. */
+/* Return the limit on living entries for calls of F, or -1 if it is not known. */
 static int64_t known_limit(const struct whatif_knobs *knobs, const struct like_code *f)
 {
     if (knobs->recompile_limit)
         return knobs->recompile_limit;
-    if (f->maybe_ever && knobs->accumulated_limit) /* the limit that was met may be the other one */
+    /* the recorded limit may be the limit on all entries ever made */
+    if (f->maybe_ever && knobs->accumulated_limit)
         return -1;
     if (f->accumulated || f->limit <= 0)
         return -1;
     return f->limit;
 }
 
-/* The limit on entries ever that holds for F's calls; -1: not known. */
+/* Return the limit on all entries ever made for calls of F, or -1 if it is not known. */
 static int64_t known_ever_limit(const struct whatif_knobs *knobs, const struct like_code *f)
 {
     if (knobs->accumulated_limit)
@@ -1364,8 +1402,8 @@ static int64_t known_ever_limit(const struct whatif_knobs *knobs, const struct l
     return f->limit;
 }
 
-/* How many compiles the limits allow in the cache at INDEX; -1: it is not known, or entries made
- * room for others. */
+/* Return how many compiles the limits allow in cache INDEX; -1 if this is not known, for example
+ * because entries died and made room for others. */
 static int64_t most_compiles(const struct whatif *w, uint32_t index)
 {
     const struct sim *s = &w->sims[index];
@@ -1377,12 +1415,13 @@ static int64_t most_compiles(const struct whatif *w, uint32_t index)
         return -1;
     if (s->resets || cache->parent != REPLAY_NONE)
         return -1;
-    if (s->deaths && !replay_torch(w->r, index)) /* the dead do not count */
+    /* dead entries do not count towards the limit on living entries */
+    if (s->deaths && !replay_torch(w->r, index))
         return ever;
     return smaller_limit(known_limit(w->knobs, code), ever);
 }
 
-/* What the answer depends on that shows in the trace and the result as a whole. */
+/* Record the assumptions that follow from the trace and from the result as a whole. */
 static void assume_of_result(struct whatif *w, const struct whatif_result *result)
 {
     const struct replay *r = w->r;
@@ -1419,7 +1458,7 @@ static void notes_make(struct whatif *w, struct whatif_result *result)
             *list_add(&result->notes) = words[i];
 }
 
-/* Decide all calls by time, until the user interrupts that. */
+/* Simulate all calls in time order, unless the user interrupts this. */
 static void decide_calls(struct whatif *w, uint8_t *outcomes)
 {
     const struct replay *r = w->r;
@@ -1449,7 +1488,7 @@ static void function_add(struct whatif_function *sum, const struct whatif_functi
         ((int64_t *)sum)[i] += ((const int64_t *)more)[i];
 }
 
-/* Put the functions that were looked up, and their sum, into RESULT. */
+/* Store the functions that are looked up, and the sums over them, in RESULT. */
 static void functions_collect(struct whatif *w, struct whatif_result *result)
 {
     const struct replay *r = w->r;

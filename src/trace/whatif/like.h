@@ -1,11 +1,14 @@
-/* trace/whatif/like.h -- would the guards of one call's entry let another call pass?
+/* trace/whatif/like.h -- would another call pass an entry's guards?
  *
- * trace/whatif/learn.c reads what is known of calls, trace/whatif/facts.c what is known of the
- * values that guards look at; trace/whatif/like.c answers for trace/whatif/decide.c.
+ * trace/whatif/learn.c reads from the trace which entries calls ran and tried. trace/whatif/facts.c
+ * tells what is known about the values that guards check. trace/whatif/like.c answers the question
+ * for the simulation in trace/whatif/decide.c.
  *
- * A class is an entry that was recorded (its index: the calls that ran it), or, from entry_count
- * on, one signature of calls that ran none. An entry made for such a class has the guards of the
- * recorded entry most like it, on the values of that class (trace/whatif/made.c). */
+ * Recorded calls are divided into classes. All calls that ran the same recorded entry are one
+ * class, whose number is the index of the entry. Calls that ran no entry are one class if they have the
+ * same code object, signature and backend; these classes are numbered from entries.count on. If the
+ * simulation compiles a call of such a class, trace/whatif/made.c makes up the guards of the new
+ * entry: those of the most similar recorded entry, with the values of the call. */
 #ifndef DYNTRACE_WHATIF_LIKE_H
 #define DYNTRACE_WHATIF_LIKE_H
 
@@ -19,7 +22,7 @@ static inline enum like least(enum like a, enum like b)
     return a < b ? a : b;
 }
 
-/* What is taken for granted, in the order in which it is said. */
+/* The assumptions that an answer may depend on, in the order in which they are printed. */
 #define ASSUMPTIONS(X)                                                                             \
     X(SIGNATURE, "Calls whose inputs have one signature (types, shapes, small values) are alike, " \
                  "as far as guards look at"                                                        \
@@ -72,18 +75,20 @@ enum assumption {
         ASSUMED_KINDS,
 };
 
-/* ---- guards and values --------------------------------------------------- */
+/* ---- values, and the guards that check them ------------------------------ */
 
 enum { DIMENSIONS = 16, SIZE_ANY = -1 };
 
 struct shape {
-    int rank;                 /* -1: not known */
-    int64_t size[DIMENSIONS]; /* SIZE_ANY: not known, or any */
+    int rank;                 /* number of dimensions; -1 if not known */
+    int64_t size[DIMENSIONS]; /* SIZE_ANY if a size is not known, or if a guard allows any size */
 };
 
-struct part {                  /* of a signature: "x: Tensor float32[4, 3] cpu" */
-    const char *source, *text; /* "L['x']"; what comes after the name */
-    int before, after;         /* of a shape: bytes of TEXT up to '[', and where ']' is */
+struct part { /* one input in a signature: "x: Tensor float32[4, 3] cpu" */
+    /* "L['x']", and the input's description: "Tensor float32[4, 3] cpu" */
+    const char *source, *text;
+    /* offsets in TEXT of the shape's '[' and ']'; 0 if TEXT has no shape */
+    int before, after;
     struct shape shape;
 };
 
@@ -91,25 +96,25 @@ struct signature {
     LIST(struct part) parts;
 };
 
-/* What is known of the value at a source, or what a guard wants of it. Texts are NULL where that is
- * not known. */
+/* What the trace tells about the value at a guard source, or what a guard expects there. A text is
+ * NULL if it is not known. */
 struct value {
-    const char *type;        /* its name */
-    const char *literal;     /* "3", "'a'", "None" */
-    const char *object;      /* which one, in words */
-    const char *keys;        /* of a dict: "(('a', 'b'))" */
-    const char *tensor;      /* dtype and the like, as a guard writes them, */
-    const struct part *part; /* as a signature does */
+    const char *type;        /* name of the value's type */
+    const char *literal;     /* the value as Python writes it: "3", "'a'", "None" */
+    const char *object;      /* description of the object that an identity guard expects */
+    const char *keys;        /* keys of a dict: "(('a', 'b'))" */
+    const char *tensor;      /* dtype, device and so on, as a guard's expression writes them */
+    const struct part *part; /* the value's description in a signature; NULL if there is none */
     struct shape sizes, strides;
-    int64_t length;   /* -1 */
-    double low, high; /* of a number; not known: -INFINITY, INFINITY */
-    int64_t by;       /* a number is a multiple of this; 0: not known */
-    bool something;   /* it is not None */
+    int64_t length;   /* -1 if not known */
+    double low, high; /* bounds of a number; -INFINITY and INFINITY if not known */
+    int64_t by;       /* the number is known to be a multiple of BY, or BY is 0 */
+    bool something;   /* the value is certainly not None */
 };
 
-/* What of a value a guard looks at. */
+/* The property of a value that a guard checks. */
 enum about {
-    ABOUT_OTHER, /* what is not taken apart */
+    ABOUT_OTHER, /* another property: the guard's expression is not parsed */
     ABOUT_TYPE,
     ABOUT_VALUE,
     ABOUT_SOMETHING,
@@ -120,131 +125,157 @@ enum about {
     ABOUT_TENSOR,
     ABOUT_NUMBER,
     ABOUT_EQUAL,
-    ABOUT_ALIKE, /* of an entry like no recorded one: it wants the type, and perhaps more */
-    /* of an entry that was not recorded: it wants something, and it is not known what */
+    ABOUT_ALIKE, /* a guard made up for an unrecorded entry: it checks the type, and perhaps more */
+    /* a guard made up for an unrecorded entry: the expected value is not known */
     ABOUT_UNKNOWN,
 };
 
 struct guard {
-    /* row id. The guards of an entry that was not recorded are copies of recorded guards: such a
-     * copy has the row id of its original; or the negative row id, where the copy is a guess; or 0,
-     * where it has another kind */
+    /* row id of the guard. A guard made up for an unrecorded entry has the row id of the recorded
+     * guard that it is a copy of; the negative row id if the copy is a guess; 0 if the copy has
+     * another kind than the original */
     int64_t id;
-    const char *kind, *source, *expression; /* EXPRESSION: NULL of an entry that was not recorded */
+    const char *kind, *source, *expression; /* the expression is NULL in a made-up guard */
     enum about about;
     struct value want;
-    /* bits: dimensions of which torch may have made a symbol; 1 of a number, or of a condition: it
-     * may be another */
+    /* For a tensor: a bit for each dimension that torch may have made dynamic. For a number: 1 if
+     * torch may have made the number dynamic. For a condition: 1 if the entry may have another
+     * condition */
     uint32_t loose;
-    bool condition; /* on sizes or numbers */
+    bool condition; /* the guard is a condition on sizes or numbers, such as 2 <= size */
 };
 
-struct guards { /* by source, then kind */
+struct guards { /* the guards of one entry, sorted by source and then by kind */
     struct guard *at;
     size_t count, room;
-    bool read, unlike; /* UNLIKE: the code has no recorded entry */
+    /* READ: the guards have been loaded or made up. UNLIKE: no recorded entry is a model for
+     * them */
+    bool read, unlike;
 };
 
-/* ---- what is known ------------------------------------------------------- */
+/* ---- classes of calls, and the state of a what-if ------------------------ */
 
-/* Bits of a pair, a class made, and calls of another one. */
+/* Bits for a pair of classes: class MADE has an entry, and calls of class OTHER may hit this
+ * entry. */
 enum {
     FIRST_FAIL = 1 << 0,
     SEEN_MISMATCH = 1 << 1,
-    /* what the guards say of calls that hit OTHER: enum like at KNOWN_SHIFT */
+    /* MADE's guards have been evaluated for calls that hit OTHER's entry; the two bits at
+     * KNOWN_SHIFT hold the result, an enum like */
     KNOWN = 1 << 2,
-    /* of the call that OTHER was made for, or that ran none: the two bits after it */
+    /* MADE's guards have been evaluated for the call that made OTHER's entry, or for calls that ran
+     * no entry; the two bits at KNOWN_SHIFT + 2 hold the result */
     KNOWN_FIRST = 1 << 3,
     KNOWN_SHIFT = 4,
 };
 
-/* What takes time: a check that fails, one that passes, a compile. */
+/* The operations whose times are recorded: a check that fails, a check that passes, a compile. */
 enum timed { TIMED_FAIL, TIMED_PASS, TIMED_COMPILE, TIMED_KINDS };
 struct like_times {
     int64_t ns[TIMED_KINDS], count[TIMED_KINDS];
 };
 
 struct like_class {
-    int64_t signature; /* row id, or -1 */
+    int64_t signature; /* row id of the calls' signature, or -1 */
     uint32_t code;
-    /* number of its name: the one that its calls came with, or REPLAY_NONE */
+    /* number of the name of the backend that the calls used; REPLAY_NONE if it is not known */
     uint32_t backend;
-    struct like_times times; /* of an entry: those recorded */
-    /* of an entry that forks handed on: when the process that made it tried it last */
+    /* recorded times of the class's entry; all 0 if the class has no recorded entry */
+    struct like_times times;
+    /* for an entry that a fork copied: when the process that made the entry last tried it */
     int64_t seen_ns;
-    uint32_t founder;     /* of an entry: the lookup that made it, or REPLAY_NONE */
-    struct guards guards; /* read when they are first needed */
+    /* the lookup that made the entry, or else the first of the class; REPLAY_NONE if not
+     * recorded */
+    uint32_t founder;
+    struct guards guards; /* guards of the class's entry; guards_of() fills them in */
 };
 
 struct like_code {
-    bool namesakes;   /* two of its backends have one name, which then does not tell calls apart */
-    bool several;     /* its calls are of several regions or backends */
-    int64_t limit;    /* in force, as far as the trace shows; 0 not known, LIMIT_VARIES */
-    int64_t least;    /* with fewer living entries than this, calls were compiled */
-    bool accumulated; /* it is one of all entries ever */
-    int64_t maybe_ever; /* or may be one, which allows so many; 0: it is none */
-    bool breaks;        /* its compiled code calls resume functions */
-    bool excluded;      /* the compiler's own rules exclude it, whatever its inputs are */
-    bool callees;       /* INLINED was read: */
-    /* code objects that have entries of their own and that its compiled code takes in */
+    /* two of the code object's backends have the same name, so the name of a call's backend does
+     * not tell which of the two the call used */
+    bool namesakes;
+    bool several; /* the code object was called in several regions or with several backends */
+    /* the limit on entries that the trace shows; 0 if not known, or LIMIT_VARIES */
+    int64_t limit;
+    int64_t least;    /* calls were still compiled while fewer entries than this were alive */
+    bool accumulated; /* the limit counts all entries ever made, dead ones too */
+    /* if the limit may count all entries ever made: how many it then allows; else 0 */
+    int64_t maybe_ever;
+    bool breaks;   /* the compiled code calls resume functions */
+    bool excluded; /* the compiler's rules exclude the code object, whatever the inputs are */
+    bool callees;  /* INLINED has been filled in */
+    /* code objects that have entries of their own, and are inlined into this code object's compiled
+     * code */
     LIST(uint32_t) inlined;
-    bool nested_read;        /* NESTED was read: */
-    LIST(uint32_t) nested;   /* code objects that were looked up within calls that compiled it */
-    struct like_times times; /* of all its entries */
+    bool nested_read; /* NESTED has been filled in */
+    /* code objects that were looked up during calls that compiled this code object */
+    LIST(uint32_t) nested;
+    struct like_times times; /* recorded times of all entries of the code object */
 };
-enum { LIMIT_VARIES = -1 /* another one at times, or not one of entries */ };
+enum { LIMIT_VARIES = -1 /* the limit changed, or does not count entries */ };
 
-struct rest { /* RESUME is a resume function of CODE */
+struct rest { /* an edge: RESUME is a resume function of CODE */
     uint32_t code, resume;
 };
 
 struct drop {
     uint32_t code;
-    const char *kind, *source; /* source NULL: all of the kind */
+    const char *kind, *source; /* SOURCE is NULL if all guards of KIND are dropped */
 };
 
 struct whatif {
     struct db *db;                    /* borrowed */
     const struct replay *r;           /* borrowed */
-    const struct whatif_knobs *knobs; /* borrowed, while it runs */
-    /* What the trace says (whatif_learn): */
-    uint32_t *class_of; /* owned, by lookup */
+    const struct whatif_knobs *knobs; /* borrowed during whatif_run() */
+    /* Read from the trace by whatif_learn(): */
+    uint32_t *class_of; /* owned: the class of each lookup, by index of the lookup */
     LIST(struct like_class) classes;
-    struct map pairs;      /* made << 32 | other -> bits */
-    bool learnt;           /* from now on only so many pairs are remembered */
-    int64_t scratch;       /* the bits of a pair that is not */
-    struct map signatures; /* row ids -> struct signature *, of those that were asked for */
-    bool blind;            /* the trace is without values */
-    struct map varying;    /* row ids of guards -> 1, or 2: guards like it vary (like.c) */
-    struct map failing;    /* row ids of guards that failed */
-    /* failed_key() of those that a call failed which made an entry, or ran none */
+    struct map pairs; /* MADE << 32 | OTHER, two classes -> the bits of the pair */
+    /* learning is over: from now on the map of pairs keeps at most PAIRS_MAX pairs */
+    bool learnt;
+    int64_t scratch;       /* holds the bits of a pair for which the map has no room */
+    struct map signatures; /* row id of a signature -> struct signature *, filled in when needed */
+    bool blind;            /* values were not recorded (--values) */
+    /* row id of a guard -> 2 if guards of the same kind and source failed, or expect several
+     * values; else 1 (varies() in like.c) */
+    struct map varying;
+    struct map failing; /* row ids of guards that failed */
+    /* failed_key() of each class and guard where the guard failed for the call that made the
+     * class's entry, or for a call that ran no entry */
     struct map failed_by;
-    struct map freed;   /* row ids of entries that torch invalidated for an object's death -> 1 */
-    struct map killers; /* row ids of entries that died of what a guard names -> of that guard */
-    struct arena texts; /* and what guards and signatures are in */
+    struct map freed; /* row id of an entry that torch invalidated because an object died -> 1 */
+    /* row id of an entry that died because an object died -> row id of the guard that names the
+     * object */
+    struct map killers;
+    struct arena texts;      /* memory of texts, guards and signatures */
     struct like_code *codes; /* owned */
-    LIST(struct rest) rests; /* by the code that breaks off */
-    bool regions;            /* some entries are of a region */
-    LIST(uint32_t) forks;    /* caches with a parent, by their process's start */
-    /* some torch has floats for constants in the first compile, even with dynamic=True */
+    LIST(struct rest) rests; /* sorted by the code object that has the graph break */
+    bool regions;            /* some entries belong to a region */
+    /* indices of caches that a fork copied, sorted by the time of the fork */
+    LIST(uint32_t) forks;
+    /* this version of torch treats floats as constants in the first compile, even with
+     * dynamic=True */
     bool floats_later;
-    /* What the knobs change (like_begin): */
-    LIST(struct drop) drops; /* guards that are not checked */
-    /* row ids of conditions -> 1, or 2: on a number that dropped guards looked at (like.c) */
+    /* Depends on the settings (the knobs); like_begin() resets it: */
+    LIST(struct drop) drops; /* guards that the setting drop_guard removes */
+    /* row id of a condition -> 2 if it is about a number that dropped guards check, else 1
+     * (symbol_unsure() in like.c) */
     struct map symbols;
-    bool weaker;    /* the knobs make guards weaker */
-    bool strangers; /* functions may be called and compiled of which the trace has nothing */
-    bool torch;     /* the call that is asked about is a torch program's, */
-    /* which guards are known to fail of: what none told apart is taken for the same */
+    bool weaker;    /* the settings make guards weaker */
+    bool strangers; /* functions may be called and compiled whose calls are not in the trace */
+    bool torch;     /* the call for which guards are evaluated belongs to a torch program */
+    /* the trace shows which guards failed for the call: assume that guards which never failed
+     * hold */
     bool steady;
-    bool assumed[ASSUMED_KINDS]; /* since like_begin */
-    /* The calls decided again (decide.c): */
-    /* owned: outcomes without a change, as in a result; NULL the first time */
+    bool assumed[ASSUMED_KINDS]; /* the assumptions made since like_begin() */
+    /* The simulation of the calls (decide.c): */
+    /* owned: predicted outcomes by lookup when no setting is changed; NULL during this first run */
     uint8_t *base;
-    struct whatif_function *recorded;  /* owned, by code, with BASE */
-    struct sim *sims;                  /* by cache, while it runs */
-    struct thread *threads;            /* by thread, while it runs */
-    struct whatif_function *functions; /* by code, while it runs */
+    /* owned: recorded counts by code object, from the first run */
+    struct whatif_function *recorded;
+    struct sim *sims;                  /* simulated caches, by index of the recorded cache */
+    struct thread *threads;            /* by index of the thread */
+    struct whatif_function *functions; /* by index of the code object */
 };
 
 static inline const struct replay_entry *entry_at(const struct whatif *w, uint32_t entry)
@@ -267,50 +298,52 @@ static inline struct like_class *class_at(const struct whatif *w, uint32_t class
     return &w->classes.at[class_];
 }
 
-/* Is CLASS_ that of a recorded entry? Then it is the entry's index, too. */
+/* Does CLASS_ have a recorded entry? Then CLASS_ is the index of this entry. */
 static inline bool is_recorded(const struct whatif *w, uint32_t class_)
 {
     return class_ < w->r->entries.count;
 }
 
-/* The code object of CLASS_, by index. */
+/* Return the index of the code object of CLASS_. */
 static inline uint32_t class_code(const struct whatif *w, uint32_t class_)
 {
     return class_at(w, class_)->code;
 }
 
-/* The answer depends on ASSUMPTION: it becomes a note. */
+/* Record that the answer depends on ASSUMPTION, so that the assumption is printed as a note. */
 static inline void assume(struct whatif *w, enum assumption assumption)
 {
     w->assumed[assumption] = true;
 }
 
-/* Begin with other knobs: forget everything that depended on the previous ones. */
+/* Begin a run with other settings: forget everything that depends on the previous settings. */
 void like_begin(struct whatif *w);
 
-/* Would an entry made for class MADE take the call of LOOKUP? */
+/* Would the call of LOOKUP hit an entry that was made for class MADE? */
 enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup);
 
-/* Do the guards of ENTRY, a recorded one, but for BUT, or NULL, hold for the call that CLASS_ was
- * made for? Then the conditions on sizes and numbers are those of an entry for CLASS_, too. */
+/* Do the guards of the recorded entry ENTRY hold for the call that made CLASS_'s entry? Guard BUT,
+ * which may be NULL, is left out. If the guards hold, an entry for CLASS_ has the same conditions
+ * on sizes and numbers as ENTRY. */
 bool like_stands(struct whatif *w, uint32_t entry, uint32_t class_, const struct guard *but);
 
-/* Is an input of CLASS_'s calls made a symbol? */
+/* Do the settings make an input of CLASS_'s calls dynamic? */
 bool like_symbols(struct whatif *w, uint32_t class_);
 
-/* Does ENTRY still die when it did? */
+/* Does ENTRY still die at the recorded time, although the settings drop guards? */
 enum like like_dies(struct whatif *w, uint32_t entry);
 
 /* ---- trace/whatif/learn.c ------------------------------------------------ */
 
-/* Into W, which has its trace. whatif_free forgets it. */
+/* Read into W what its trace tells about calls and entries. whatif_free() releases the memory. */
 void whatif_learn(struct whatif *w);
 
-/* What KIND takes of an entry for CLASS_: as recorded, else as others of its code. */
+/* Return how many nanoseconds KIND takes for an entry of CLASS_: the mean of the recorded times, or
+ * else the mean for all entries of the code object; 0 if nothing was recorded. */
 int64_t like_cost(const struct whatif *w, uint32_t class_, enum timed kind);
 
-/* The region of LOOKUP, as far as the entries show that it ran, RAN, or tried; -1: the common one.
- * */
+/* Return the region of LOOKUP, which is that of the entry RAN which the lookup ran, or else of the
+ * entries that the lookup tried; -1 is the common region. */
 int64_t like_region(const struct replay *replay, const struct replay_lookup *lookup, uint32_t ran);
 
 static inline int64_t failed_key(uint32_t class_, int64_t guard)
@@ -318,91 +351,99 @@ static inline int64_t failed_key(uint32_t class_, int64_t guard)
     return (int64_t)((uint64_t)guard ^ (uint64_t)class_ << 36);
 }
 
-/* The bits of a pair, 0 at first; good until the next call. */
+/* Return the bits for a pair of classes, 0 at first. The pointer is valid until the next call. */
 int64_t *pair_at(struct whatif *w, uint32_t made, uint32_t other);
 
-/* A copy of TEXT that lives as long as W. */
+/* Return a copy of TEXT that lives as long as W. */
 const char *text_copy(struct whatif *w, const char *text);
 
 /* ---- trace/whatif/facts.c ------------------------------------------------ */
 
-/* The guards of an entry made for CLASS_. */
+/* Return the guards of CLASS_'s entry. They are loaded, or made up for an unrecorded entry, when
+ * they are first needed. */
 const struct guards *guards_of(struct whatif *w, uint32_t class_);
-/* The one with that row id; NULL: there is none. */
+/* Return ENTRY's guard with row id ID, or NULL. */
 const struct guard *guard_of(struct whatif *w, uint32_t entry, int64_t id);
 
-/* What all recorded entries of a code object look at SOURCE for: for (struct look at = {0};
- * guard_next(...); ) at.g. */
+/* Visit the guards on SOURCE of all recorded entries of a code object: for (struct look at = {0};
+ * guard_next(...);) use at.g. */
 struct look {
     uint32_t entry;
     const struct guard *g;
 };
 bool guard_next(struct whatif *w, uint32_t code, const char *source, struct look *at);
 
-/* Does GUARD hold for calls of class OTHER? FIRST: of the one that its entry was made for.
- * LIKE_GUESS_NO: not known. */
+/* Does GUARD hold for calls of class OTHER? If FIRST, for the call that made OTHER's entry. Returns
+ * LIKE_GUESS_NO if the trace does not tell. */
 enum like guard_holds(struct whatif *w, const struct guard *guard, uint32_t other, bool first);
 
-/* What is known of what is at SOURCE in calls of class OTHER. */
+/* Return what the trace tells about the value at SOURCE in calls of class OTHER. If FIRST, the call
+ * that made OTHER's entry is meant. */
 struct value value_of(struct whatif *w, uint32_t other, bool first, const char *source);
 
-/* The name of V's type; NULL: not known. */
+/* Return the name of V's type, or NULL if it is not known. */
 const char *value_type(struct whatif *w, const struct value *v);
 
-/* The signature with that row id, and its part for SOURCE; NULL: there is none. */
+/* Return the signature with row id ID, or its input at SOURCE; NULL if there is none. */
 const struct signature *signature_of(struct whatif *w, int64_t id);
 const struct part *signature_part(const struct signature *signature, const char *source);
 
-/* NUMBER against the conditions that GUARD has for one. */
+/* Does NUMBER satisfy the bounds and the divisor of WANT, a guard's condition? */
 enum like number_holds(const struct value *want, const struct value *number);
 
-/* The guards of an entry made for CLASS_, which was not recorded, into GUARDS
+/* Make up the guards of an entry for CLASS_ that was not recorded, and add them to GUARDS
  * (trace/whatif/made.c). */
 void guards_make(struct whatif *w, uint32_t class_, struct guards *guards);
 
 /* ---- trace/whatif/bounds.c ----------------------------------------------- */
 
-/* One call: its predicted outcome, and which other outcomes are possible. */
+/* One call: its predicted outcome, and the other outcomes that are possible. */
 struct decided {
-    unsigned outcome; /* as predicted: enum outcome, or WHATIF_GONE */
+    unsigned outcome; /* the predicted outcome: enum outcome, or WHATIF_GONE */
     uint32_t class_;
-    bool undecided;  /* the prediction is a guess; then */
-    bool called;     /* it is looked up for certain, */
-    bool hittable;   /* it may hit, for there may be entries, */
-    bool runnable;   /* and it may run as Python, */
-    bool limited;    /* or because of a limit */
-    bool raising;    /* the compiler raised, and may again */
-    bool trusting;   /* it makes, or runs, code of which the recording has no compile */
-    bool settled;    /* an entry that takes it is there for certain: it is not compiled */
-    bool compilable; /* it may be compiled, if nothing fits */
-    bool recorded;   /* its class is that of a recorded entry: a compile of it gives code */
-    bool alike;      /* and one entry takes all calls of that class, whichever comes first */
+    bool undecided; /* the prediction is a guess */
+    bool called;    /* the call is certainly looked up */
+    bool hittable;  /* the call may hit, because the cache may hold entries */
+    bool runnable;  /* the call may run as Python */
+    bool limited;   /* the call may run as Python because of a limit */
+    bool raising;   /* the compiler raised in the recording, and may raise again */
+    bool trusting;  /* the call makes or runs code whose compile is not in the recording */
+    /* the cache certainly holds an entry that the call hits, so the call is not compiled */
+    bool settled;
+    bool compilable; /* the call may be compiled if no entry fits */
+    bool recorded;   /* the call's class has a recorded entry, so compiling the call gives code */
+    bool alike;      /* all calls of the class hit one entry, whichever of them is compiled */
     /* Set by bounds_call: */
-    bool certain; /* it comes out as predicted */
-    bool eager;   /* it may run as Python */
-    bool fresh;   /* it may make code of which the trace has nothing */
+    bool certain; /* the predicted outcome is certain */
+    bool eager;   /* the call may run as Python, by what bounds_call() knows */
+    bool fresh;   /* the call may make code that the trace knows nothing about */
 };
 
-/* How many calls of a predicted cache hit, compile and run as Python, at least and at most. */
+/* The least and the greatest possible number of calls in a simulated cache that hit, compile, run
+ * as Python and so on. */
 struct bounds {
     struct whatif_range compiles, hits, eager, misses, calls;
-    int64_t others; /* calls that may end in something else, at most */
-    bool open;  /* a compile that was not recorded: nothing after it is certain, until a reset */
-    bool lost;  /* the same for good: the cache is not known */
-    bool moved; /* a call ended otherwise than recorded, or may have: the cache may be another */
-    /* owned: classes of recorded entries, for each of which a compile is in compiles.high */
+    int64_t others; /* how many calls at most end in any other way */
+    /* an unrecorded compile was predicted: nothing after it is certain, until a reset of the
+     * cache */
+    bool open;
+    bool lost; /* the contents of the cache are not known any more, not even after a reset */
+    /* a call ended, or may have ended, in another way than recorded: the cache may differ */
+    bool moved;
+    /* owned: classes of recorded entries whose compile has been counted in compiles.high */
     LIST(uint32_t) compiled;
 };
 
-/* The ranges of MORE are added to those of SUM; F's have no upper bound. */
+/* Add the ranges of MORE to those of SUM; take away the upper bounds of F. */
 void ranges_add(struct whatif_function *sum, const struct whatif_function *more);
 void ranges_open(struct whatif_function *f);
 
 void bounds_call(struct bounds *bounds, struct decided *decided);
-/* The entry of CLASS_ died: its calls may be compiled again. */
+/* Take note that CLASS_'s entry died: calls of CLASS_ may be compiled again. */
 void bounds_death(struct bounds *bounds, uint32_t class_);
 void bounds_reset(struct bounds *bounds);
-/* Into FUNCTION; MOST: no more than that can compile, -1: not known. BOUNDS is freed. */
+/* Add the ranges of BOUNDS to FUNCTION, and free BOUNDS. At most MOST calls can compile; -1 if that
+ * is not known. */
 void bounds_end(struct bounds *bounds, int64_t most, struct whatif_function *function);
 
 #endif

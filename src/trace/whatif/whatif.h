@@ -1,6 +1,7 @@
-/* trace/whatif/whatif.h -- the recorded calls decided again under other settings.
+/* trace/whatif/whatif.h -- simulates the recorded calls under other settings.
  *
- * `dyntrace replay --what-if` prints it; `why` and the TUI show it beside what was recorded.
+ * `dyntrace replay --what-if` prints the prediction; `why` and the TUI show it beside the recorded
+ * figures.
  *
  *     struct whatif_knobs knobs = {0};
  *     struct whatif_result result = {0};
@@ -10,11 +11,11 @@
  *     ... result.total.predicted.compiles
  *     whatif_result_free(&result), whatif_knobs_free(&knobs), whatif_free(w);
  *
- * Calls are of one class when they ran one entry, or, where they ran none, had one signature. A
- * predicted cache holds classes: the one that a compile was made for stands for the entry. What is
- * not known for certain is counted as undecided, and makes the answer a range; what was taken for
- * granted is said in words.
- * trace/whatif/like.c says when an entry fits a call. */
+ * A class is all calls that ran the same entry; calls that ran no entry are one class if they have
+ * the same signature. A simulated cache holds classes: the class of the call that was compiled
+ * stands for the new entry. A call whose outcome is not certain is counted as undecided, and turns
+ * the answer into a range. Assumptions are printed as notes.
+ * trace/whatif/like.c tells which entries a call fits. */
 #ifndef DYNTRACE_WHATIF_H
 #define DYNTRACE_WHATIF_H
 
@@ -27,67 +28,73 @@ struct db;
 struct replay;
 struct whatif;
 
-/* The settings. */
+/* A value that the setting dynamic= makes dynamic. */
 struct whatif_dimension {
     const char *source; /* "L['x']" */
-    int dimension;      /* -1: all of it */
+    int dimension;      /* -1: all dimensions */
 };
 
 struct whatif_knobs {
-    char *text; /* owned: them as they were typed, with commas between; NULL: none was changed */
-    unsigned given;                             /* a bit for each setting that was */
-    int64_t recompile_limit, accumulated_limit; /* 0: as recorded */
-    int isolate;        /* entries and limit of each region, torch.compile(), for itself */
-    int backends_apart; /* entries and limit of each backend for themselves */
+    /* owned: the settings as typed, separated by commas; NULL if no setting changes anything */
+    char *text;
+    unsigned given;                             /* a bit for each setting that was typed */
+    int64_t recompile_limit, accumulated_limit; /* 0: leave the recorded limit */
+    int isolate;        /* each torch.compile() call (region) has its own entries and limit */
+    int backends_apart; /* each backend has its own entries and limit */
     bool dynamic_all;
     LIST(struct whatif_dimension) dynamic;
-    /* kinds of guards, or ids: of one, and of those of its kind and source */
+    /* guards to drop, as typed: a kind, or the row id of a guard, which stands for all guards of
+     * the same kind and source */
     LIST(const char *) drops;
-    struct arena texts; /* what these two name */
-    /* borrowed, by index of code: dynamic and drop_guard hold there only; NULL: everywhere */
+    struct arena texts; /* the sources and kinds in DYNAMIC and DROPS */
+    /* borrowed, by index of the code object: true where the settings dynamic and drop_guard apply;
+     * NULL if they apply everywhere */
     const bool *codes;
 };
 
 struct whatif_tally {
     int64_t calls; /* lookups */
     int64_t hits;
-    int64_t misses;   /* looked for an entry, and none fitted */
-    int64_t compiles; /* misses that made one */
-    int64_t eager;    /* ran as Python though a compiler was set */
-    int64_t checks;   /* entries whose guards were run */
+    int64_t misses;   /* lookups in which no entry fitted */
+    int64_t compiles; /* misses that made an entry */
+    int64_t eager;    /* calls that ran as Python though a compiler was set */
+    int64_t checks;   /* evaluations of an entry's guards */
     int64_t check_ns, compile_ns;
 };
 
-/* A count of calls: at least LOW and at most HIGH, however the undecided calls come out. HIGH
- * WHATIF_NO_BOUND: it is not known how many at most. */
+/* A number of calls: at least LOW and at most HIGH, whatever the undecided calls do. HIGH is
+ * WHATIF_NO_BOUND if there is no known upper bound. */
 struct whatif_range {
     int64_t low, high;
 };
 enum { WHATIF_NO_BOUND = -1, WHATIF_RANGE_TEXT = 64 };
 
-struct whatif_function { /* a code object; those of other processes are others */
+struct whatif_function { /* the counts for one code object */
     struct whatif_tally recorded, predicted;
-    int64_t changed;   /* calls with another outcome */
+    int64_t changed;   /* calls whose predicted outcome is not the recorded one */
     int64_t gone;      /* calls that would not be looked up any more */
-    int64_t undecided; /* calls that may come out in another way than predicted */
-    int64_t trusting;  /* calls that would run code of which the recording has no compile */
-    int64_t either;    /* calls that hit, and which entry is a guess: so is the number of checks */
-    /* calls, at least, that would be looked up and of which the trace has nothing */
+    int64_t undecided; /* calls whose outcome may differ from the prediction */
+    int64_t trusting;  /* calls that would run code whose compile was not recorded */
+    int64_t either;    /* hits of one of several entries: the number of checks is a guess */
+    /* lookups that would happen and are not in the trace, at least so many */
     int64_t unrecorded;
-    uint32_t code; /* index; behind the numbers */
-    /* of the predicted calls; both ends are equal where the trace decides all (whatif_is_exact) */
+    /* index of the code object; must follow the int64_t members, which function_add() sums */
+    uint32_t code;
+    /* bounds of the predicted counts; low equals high where the trace decides all
+     * (whatif_is_exact) */
     struct whatif_range compiles, hits, eager, misses, calls;
 };
 
 struct whatif_result {
-    /* owned: those that were looked up, most changed first */
+    /* owned: the functions that were looked up, those with the most changes first */
     LIST(struct whatif_function) functions;
     struct whatif_function total;
-    /* owned: by lookup, enum outcome, or WHATIF_GONE; with WHATIF_UNDECIDED added */
+    /* owned: the predicted outcome of each lookup: enum outcome or WHATIF_GONE, plus
+     * WHATIF_UNDECIDED if it is a guess */
     uint8_t *outcomes;
-    LIST(const char *) notes; /* what was taken for granted */
-    /* Something of that may be otherwise without a call being marked as undecided: events were
-     * lost, values not recorded, or deaths are taken to come as they did. */
+    LIST(const char *) notes; /* the assumptions, in words */
+    /* An assumption may be wrong without a call being marked as undecided: events were lost, values
+     * were not recorded, or entries are assumed to die when they did. */
     bool uncertain;
 };
 enum { WHATIF_OUTCOME = 31, WHATIF_GONE = 31, WHATIF_UNDECIDED = 128 };
@@ -99,71 +106,77 @@ static inline bool whatif_range_is_exact(const struct whatif_range *range)
     return range->low == range->high;
 }
 
-/* Does the trace decide how many calls of FUNCTION hit, compile and run as Python? Then its
- * numbers are no guess; which entry a call hits, and so the number of checks, may be one. */
+/* Does the trace decide how many calls of FUNCTION hit, compile and run as Python? These numbers
+ * are then no guess. Which entry a call hits, and so the number of checks, may still be a guess. */
 bool whatif_is_exact(const struct whatif_function *function);
 
-/* The calls of MORE are calls of SUM as well. */
+/* Add the range MORE to SUM. */
 void whatif_range_add(struct whatif_range *sum, const struct whatif_range *more);
 
-/* RANGE as "4", "1-4" or "1+" in TEXT, which is returned. */
+/* Write RANGE to TEXT as "4", "1-4" or "1+". Returns TEXT. */
 char *whatif_range_text(char text[WHATIF_RANGE_TEXT], const struct whatif_range *range);
 
-/* REPLAY, borrowed as DB, was opened with its checks. */
+/* Prepare what-ifs of a trace. DB and REPLAY are borrowed; REPLAY must have been opened with its
+ * checks. */
 struct whatif *whatif_open(struct db *db, const struct replay *replay);
 void whatif_free(struct whatif *whatif);
 
-/* The caller ends RESULT with whatif_result_free. */
+/* Simulate the recorded calls under KNOBS and store the answer in RESULT. The caller frees RESULT
+ * with whatif_result_free(). */
 void whatif_run(struct whatif *whatif, const struct whatif_knobs *knobs,
                 struct whatif_result *result);
 void whatif_result_free(struct whatif_result *result);
 
 /* ---- trace/whatif/ask.c -------------------------------------------------- */
 
-/* KEY=VALUE or several, with commas between them outside of brackets, added to KNOBS. False: the
- * error has been reported. */
+/* Add the settings in TEXT to KNOBS: KEY=VALUE, or several separated by commas that are not within
+ * brackets. Returns false on error, which has been reported. */
 bool whatif_knob(struct whatif_knobs *knobs, const char *text);
 void whatif_knobs_free(struct whatif_knobs *knobs);
 
 struct whatif_asked {
-    struct db *db; /* borrowed, as all of it */
+    struct db *db; /* borrowed, like all members */
     struct replay *replay;
-    /* as they were typed; "best" alone: look for the smallest change that removes most */
+    /* the settings as typed; "best" alone searches for the smallest change that removes most
+     * recompiles */
     const char *const *settings;
     int count;
-    const char *function; /* that one alone is looked at, and weaker guards are its; or NULL */
-    FILE *out;            /* where a name that fits several functions lists them, as JSON or not */
+    /* answer for this function only, and change only its guards; NULL: for all functions */
+    const char *function;
+    /* if FUNCTION fits several functions, they are listed here, as JSON if `json` is set */
+    FILE *out;
     bool json;
 };
 
-struct whatif_answer { /* all owned: whatif_answer_free, also after a failure */
+struct whatif_answer { /* all members are owned: call whatif_answer_free(), also after an error */
     struct whatif_knobs knobs;
     struct whatif_result result;
-    bool *codes; /* by index: the function's; NULL: all */
-    int tried;   /* by "best"; else -1 */
-    /* by "best", owned: settings that may help more, but no bound proves it; or NULL */
+    bool *codes; /* by index: true for the code objects of the chosen function; NULL for all */
+    int tried;   /* how many settings "best" tried; -1 if it was not asked for */
+    /* owned: settings found by "best" that may help more, though no bound proves it; or NULL */
     char *unproven;
 };
 
-/* False: the error has been reported. */
+/* Answer a what-if as it was typed. Returns false on error, which has been reported. */
 bool whatif_ask(const struct whatif_asked *asked, struct whatif_answer *answer);
 void whatif_answer_free(struct whatif_answer *answer);
 
 /* ---- trace/whatif/page.c ------------------------------------------------- */
 
-/* Print ANSWER: for each function the recorded figures and the predicted ones. RECORDED, or NULL,
- * is called between a function's name and its figures, with its code id; -1: the sums of all. */
+/* Print ANSWER: the recorded and the predicted figures of each function. RECORDED, unless NULL, is
+ * called between a function's name and its figures with the code object's row id, or with -1 before
+ * the sums of all functions. */
 void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *answer,
                  void (*recorded)(void *context, int64_t code_id), void *context);
 
 /* ---- trace/whatif/measure.c ---------------------------------------------- */
 
-/* The arguments of `dyntrace try` that do to the program what ANSWER's settings do to the recorded
- * calls: the trace, the function and settings, each as a word of a shell. The caller frees it.
- * NULL: `try` has no such settings. */
+/* Return the arguments of `dyntrace try` that change the program as KNOBS change the recorded
+ * calls: the trace, the function and the settings, each quoted for a shell. The caller frees the
+ * text. NULL if `try` has no such settings. */
 char *whatif_try_words(const struct whatif_asked *asked, const struct whatif_knobs *knobs);
 
-/* Guards took time; none was measured where a compiler ran on its own. */
+/* Was the time of TALLY's checks measured? True also if there was no check. */
 static inline bool whatif_checks_timed(const struct whatif_tally *tally)
 {
     return tally->check_ns || !tally->checks;
