@@ -1,11 +1,11 @@
 /* trace/whatif/ask.c -- reads a what-if as typed, and answers it. See trace/whatif/whatif.h.
  *
  * A what-if is a list of settings, or "best": the smallest change that removes most recompiles. The
- * search for the best change begins with sizes that caused recompiles. It makes each of them dynamic
- * in turn, keeps the one that removes most recompiles, and goes on with the others as long as one
- * helps. Then the search doubles the limit until that helps no more, and looks for the least limit
- * with the same effect. Each attempt simulates all calls, and is kept only if its upper bound is
- * lower. Settings that are only predicted to be better go to `unproven`. */
+ * search for the best change begins with sizes that caused recompiles. It makes each of these sizes
+ * dynamic in turn, keeps the one that removes most recompiles, and goes on with the others as long
+ * as one helps. Then the search doubles the limit until that helps no more, and looks for the least
+ * limit with the same effect. Each attempt simulates all calls, and is kept only if its upper bound
+ * is lower. Settings that are only predicted to be better go to `unproven`. */
 #include <inttypes.h>
 
 #include "lib/say.h"

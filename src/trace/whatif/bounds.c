@@ -5,7 +5,7 @@
  * whatever the marked calls do. So the number of calls with some outcome is
  *
  *     at least   the number of unmarked calls with this outcome
- *     at most    the same number plus the marked calls that may have this outcome
+ *     at most    that number plus the marked calls that may have this outcome
  *
  * A compile that was not recorded makes later calls uncertain, too. It may give no code: then the
  * function is given up, and later calls may not be looked up. Or calls may hit its code that were

@@ -15,7 +15,7 @@
  * In a torch program, if a call falls back to Python, so do its callees: torch does not compile the
  * callees of a call at its limit, not even if the call itself hits an entry, and the resume
  * functions of a call that runs as Python are not called. A call that becomes compiled inlines its
- * callees. The callees of a call are those whose lookups lie within the time of the call's frame. */
+ * callees. The callees of a call are those whose lookups lie within the time of its frame. */
 #include "lib/say.h"
 #include "schema.h"
 #include "trace/db.h"

@@ -1,13 +1,13 @@
-/* trace/whatif/facts.c -- what a trace says of the values that guards look at. See
+/* trace/whatif/facts.c -- what a trace tells about the values that guards check. See
  * trace/whatif/like.h.
  *
- *     x: Tensor float32[4, 3] cpu, n: int 2          a signature: parts, one with a shape
- *     check_tensor(L['x'], ..., size=[None, 3], ...) a guard of torch's: the shape any or 4, 3
- *     L['x'] is array.array d size (16,) stride (8,) one of ours
+ *     x: Tensor float32[4, 3] cpu, n: int 2          a signature: two inputs, x has a shape
+ *     check_tensor(L['x'], ..., size=[None, 3], ...) torch's guard on x: None is any size
+ *     L['x'] is array.array d size (16,) stride (8,) a guard of the stand-alone shim
  *
- * The guards of an entry held in each call that ran it; of a call that ran none, or made one, the
- * signature describes the inputs. From these follows whether a guard holds: yes, no, or not known
- * (LIKE_GUESS_NO). */
+ * There are two sources of values. The guards of an entry held in each call that ran the entry. The
+ * signature describes the inputs of a call that made an entry or ran none. From these values
+ * follows whether a guard holds: yes, no, or not known (LIKE_GUESS_NO). */
 #include "trace/whatif/like.h"
 
 #include <ctype.h>
@@ -18,17 +18,17 @@
 #include "schema.h"
 #include "trace/db.h"
 
-enum { PARTS = 48 /* of a signature */ };
+enum { PARTS = 48 /* greatest number of inputs that are read from a signature */ };
 #define NOT_KNOWN LIKE_GUESS_NO
 
-/* ---- inputs, taken apart ------------------------------------------------- */
+/* ---- parsing signatures into inputs -------------------------------------- */
 
 static bool is_digit(char letter)
 {
     return isdigit((unsigned char)letter);
 }
 
-/* The number from TEXT to STOP; SIZE_ANY: it is none. */
+/* Return the number between TEXT and STOP, or SIZE_ANY if there is no number. */
 static int64_t size_of(const char *text, const char *stop)
 {
     char *rest;
@@ -40,7 +40,7 @@ static int64_t size_of(const char *text, const char *stop)
     return size >= 0 && rest >= stop ? size : SIZE_ANY;
 }
 
-/* The numbers between TEXT and END; a word that is no number is dynamic. */
+/* Parse the sizes between TEXT and END: "4, 3". A word that is no number is a dynamic size. */
 static struct shape shape_of(const char *text, const char *end)
 {
     struct shape shape = {.rank = 0};
@@ -61,8 +61,8 @@ static struct shape shape_of(const char *text, const char *end)
     return shape;
 }
 
-/* Where the part of a signature that begins at TEXT ends: at a ", " outside of brackets and quotes.
- * */
+/* Return the end of the input that begins at TEXT in a signature: the next ", " that is not within
+ * brackets or quotes. */
 static char *part_end(char *text)
 {
     int depth = 0;
@@ -87,7 +87,7 @@ static char *part_end(char *text)
     return text;
 }
 
-/* A part, from AT, which may be changed: "x: int 2". */
+/* Parse one input of a signature, "x: int 2". Changes the text at AT. */
 static struct part part_of(struct whatif *w, char *at)
 {
     char *colon = strstr(at, ": ");
@@ -101,7 +101,8 @@ static struct part part_of(struct whatif *w, char *at)
     part.source = arena_print(&w->texts, "L['%s']", at);
     if (!close)
         return part;
-    /* "Tensor float32[4, 3] cpu", "array.array d[16]"; not "list[3]" */
+    /* brackets hold a shape in "Tensor float32[4, 3] cpu" and "array.array d[16]", but a length in
+     * "list[3]" */
     before = (size_t)(open - part.text);
     if (memchr(part.text, ' ', before) && !memchr(part.text, '\'', before)) {
         part.shape = shape_of(open + 1, close);
@@ -111,7 +112,7 @@ static struct part part_of(struct whatif *w, char *at)
     return part;
 }
 
-/* End the part that begins at TEXT with a NUL. Returns where the next one begins. */
+/* End the input that begins at TEXT with a NUL. Returns the beginning of the next input. */
 static char *part_cut(char *text)
 {
     char *end = part_end(text);
@@ -157,10 +158,10 @@ const struct part *signature_part(const struct signature *s, const char *source)
     return NULL;
 }
 
-/* ---- sources ------------------------------------------------------------- */
+/* ---- parsing guard sources ----------------------------------------------- */
 
-/* Dimension and source of "L['x']" for a SOURCE like "L['x'].size()[0]", its bytes in *BYTES; -1:
- * it is no size. */
+/* Return the dimension that SOURCE names, 0 for "L['x'].size()[0]", and store in *BYTES the length
+ * of the tensor's source, "L['x']". Returns -1 if SOURCE names no size. */
 static int source_dimension(const char *source, size_t *bytes)
 {
     static const char *const ways[] = {".size()[", ".shape["};
@@ -179,18 +180,18 @@ static int source_dimension(const char *source, size_t *bytes)
     return -1;
 }
 
-/* ---- values -------------------------------------------------------------- */
+/* ---- what a text tells about a value ------------------------------------- */
 
 static const struct value value_unknown = {
     .sizes.rank = -1, .strides.rank = -1, .length = -1, .low = -INFINITY, .high = INFINITY};
 
-/* Does TEXT begin as a number does? */
+/* Does TEXT begin with a digit, or with a minus and a digit? */
 static bool is_number(const char *text)
 {
     return is_digit(text[*text == '-']);
 }
 
-/* The type of a literal; NULL: it does not show. */
+/* Return the type of the literal TEXT, or NULL if the text does not show its type. */
 static const char *literal_type(const char *text)
 {
     if (!strcmp(text, "None"))
@@ -211,15 +212,15 @@ static const char *literal_type(const char *text)
     return NULL;
 }
 
-/* Is TEXT whole? Else it was cut, or the value left out (--values; torch's "type and length of
- * L['x']"). */
+/* Is TEXT the whole value? Not if the text was cut, or if the value was left out: by --values, by
+ * --redact, or by torch, which writes "type and length of L['x']". */
 static bool text_whole(const char *text)
 {
     return !strstr(text, "...") && !strstr(text, "value not recorded") &&
            strncmp(text, "type and length of", 18);
 }
 
-/* TEXT is all of the value. */
+/* Store in V the value that TEXT writes as a literal, if TEXT is a whole literal. */
 static void value_is(struct value *v, const char *text)
 {
     char *end;
@@ -248,7 +249,7 @@ static void learn_part(struct value *v, const struct part *p)
         v->length = strtoll(end + 1, NULL, 10);
 }
 
-/* The dimensions of MORE that A does not know. */
+/* Fill in sizes that A does not know from MORE. */
 static void learn_shape(struct shape *a, const struct shape *more)
 {
     if (a->rank < 0)
@@ -260,7 +261,7 @@ static void learn_shape(struct shape *a, const struct shape *more)
             a->size[i] = more->size[i];
 }
 
-/* A guard that wants MORE held for V. */
+/* Add to V what follows from a guard that expects MORE, and held for the value. */
 static void learn_value(struct value *v, const struct value *more)
 {
     bool replaces_type = more->literal || !v->type;
@@ -288,9 +289,9 @@ static void learn_value(struct value *v, const struct value *more)
         v->strides = more->strides;
 }
 
-/* ---- guards -------------------------------------------------------------- */
+/* ---- parsing guards: the expected value ---------------------------------- */
 
-/* The property that each kind of guard is about, and the type that it wants besides. */
+/* For each kind of guard: the property that it checks, and the type that the property implies. */
 static const struct {
     const char *kind, *type;
     enum about about;
@@ -310,8 +311,8 @@ static const struct {
     {"SHAPE_DIVISIBLE", NULL, ABOUT_NUMBER}, {"SHAPE_EQUAL", NULL, ABOUT_EQUAL},
 };
 
-/* An operator before a bound: does it set the low end, the high end or both, and is the bound
- * itself allowed? */
+/* Operators before a bound, in guard expressions: does the operator set the lower bound, the upper
+ * bound or both, and is a number equal to the bound allowed? */
 static const struct comparison {
     const char *words;
     bool low, high, allowed;
@@ -322,7 +323,7 @@ static const struct comparison {
     {" is ", true, true, true},
 };
 
-/* "NUMBER <= " or "NUMBER < ", which ends at STOP: the low end. */
+/* Parse "NUMBER <= " or "NUMBER < ", the text up to STOP, as the lower bound in WANT. */
 static bool read_low(const char *text, const char *stop, struct value *want)
 {
     char *end;
@@ -340,7 +341,7 @@ static bool read_low(const char *text, const char *stop, struct value *want)
     return true;
 }
 
-/* " <= 20", " is at least 2": ends of a number. */
+/* Parse the text REST, operator C and a number such as " <= 20", as bounds in WANT. */
 static bool read_comparison(const char *rest, const struct comparison *c, struct value *want)
 {
     const char *digits = rest + strlen(c->words);
@@ -356,8 +357,8 @@ static bool read_comparison(const char *rest, const struct comparison *c, struct
     return true;
 }
 
-/* "2 <= SOURCE <= 20", "SOURCE < 5", "SOURCE is 2 to 9", "is a multiple of 2": bounds of a number.
- * False: something else. */
+/* Parse TEXT as bounds of the number at SOURCE: "2 <= SOURCE <= 20", "SOURCE < 5", "SOURCE is 2 to
+ * 9", "SOURCE is a multiple of 2". Returns false if TEXT is anything else. */
 static bool read_bounds(const char *text, const char *source, struct value *want)
 {
     const char *at = strstr(text, source);
@@ -366,7 +367,7 @@ static bool read_bounds(const char *text, const char *source, struct value *want
 
     if (!at || strstr(rest, source))
         return false;
-    /* torch's guard on each float that is a symbol */
+    /* torch checks each dynamic float in this way */
     if (!strncmp(text, "not math.isnan(", 15)) {
         want->low = -DBL_MAX;
         want->high = DBL_MAX;
@@ -389,7 +390,8 @@ static bool read_bounds(const char *text, const char *source, struct value *want
     return at != text && !*rest;
 }
 
-/* The first number in the brackets after A or B in TEXT, *CLOSE where they close; NULL: none. */
+/* Return the first number in the brackets after A or B in TEXT, and set *CLOSE to the closing
+ * bracket. Returns NULL if TEXT contains neither A nor B. */
 static const char *bracket_after(const char *text, const char *a, const char *b, const char **close)
 {
     const char *at = strstr(text, a);
@@ -403,8 +405,8 @@ static const char *bracket_after(const char *text, const char *a, const char *b,
     return at;
 }
 
-/* "memoryview d" of "SOURCE is memoryview d size (4,) stride (8,)", and the sizes and strides; of
- * torch's as well. */
+/* Parse a guard on a tensor or array, "SOURCE is memoryview d size (4,) stride (8,)" or torch's
+ * "check_tensor(...)", into WANT: the description "memoryview d", the sizes and the strides. */
 static void read_tensor(struct whatif *w, const struct guard *g, struct value *want)
 {
     const char *text = g->expression;
@@ -429,8 +431,8 @@ static void read_tensor(struct whatif *w, const struct guard *g, struct value *w
         want->strides = shape_of(strides, close);
 }
 
-/* The type that "type(L['x']) is int" wants; torch: "___check_type_id(L['x'], 7), type=<class
- * 'int'>". */
+/* Return the type that a guard expects: "type(L['x']) is int", or torch's "___check_type_id(L['x'],
+ * 7), type=<class 'int'>". NULL if there is none. */
 static const char *read_type(struct whatif *w, const char *expression)
 {
     const char *torch = strstr(expression, "type=<class '");
@@ -443,7 +445,8 @@ static const char *read_type(struct whatif *w, const char *expression)
     return own ? own + 5 : NULL;
 }
 
-/* The literal that "L['x'] == 3" or "L['x'] is None" wants; NULL: none. */
+/* Return the literal that a guard expects: "L['x'] == 3", "L['x'] is None". NULL if there is
+ * none. */
 static const char *read_literal(const struct guard *g)
 {
     const char *equal = strstr(g->expression, " == ");
@@ -456,8 +459,8 @@ static const char *read_literal(const struct guard *g)
     return is ? is + 4 : NULL;
 }
 
-/* The length that "len(L['x']) == 3" or "not L['x']" wants; -1: torch, "type and length of L['x']".
- */
+/* Return the length that a guard expects: "len(L['x']) == 3", "not L['x']". Returns -1 if the
+ * expression has no number, as torch's "type and length of L['x']". */
 static int64_t read_length(const char *expression)
 {
     const char *equal = strstr(expression, " == ");
@@ -467,7 +470,7 @@ static int64_t read_length(const char *expression)
     return strncmp(expression, "not ", 4) ? -1 : 0;
 }
 
-/* "L['x'] is <object>" */
+/* Parse "L['x'] is <object>" into WANT. */
 static void read_object(const char *expression, struct value *want)
 {
     const char *is = strstr(expression, " is ");
@@ -477,7 +480,7 @@ static void read_object(const char *expression, struct value *want)
         value_is(want, is + 4);
 }
 
-/* Does a guard about ABOUT hold for None? */
+/* Does a guard that checks ABOUT hold only for values other than None? */
 static bool wants_something(enum about about)
 {
     switch (about) {
@@ -492,7 +495,7 @@ static bool wants_something(enum about about)
     }
 }
 
-/* Is G a condition on sizes or numbers? */
+/* Is G a condition on sizes or numbers, such as "2 <= L['x'].size()[0]"? */
 static bool is_condition(const struct guard *g)
 {
     if (g->about == ABOUT_NUMBER || g->about == ABOUT_EQUAL)
@@ -502,7 +505,7 @@ static bool is_condition(const struct guard *g)
     return !strstr(g->expression, " is ");
 }
 
-/* Fill in the property that G, whose texts are known, is about, and the value that it wants. */
+/* Parse the texts of G: set the property that G checks, and the expected value. */
 static void guard_read(struct whatif *w, struct guard *g)
 {
     struct value *want = &g->want;
@@ -575,13 +578,13 @@ const struct guard *guard_of(struct whatif *w, uint32_t entry, int64_t id)
     return NULL;
 }
 
-/* Where the guards at SOURCE begin. */
+/* Return the index of the first guard on SOURCE in G, which is sorted by source. */
 static size_t guards_at(const struct guards *g, const char *source)
 {
     return sorted_count(g->count, i, strcmp(g->at[i].source, source) < 0);
 }
 
-/* Is there a guard of SOURCE in ALL at G? */
+/* Is the guard at index AT of ALL a guard on SOURCE? */
 static bool is_guard_at(const struct guards *all, size_t at, const char *source)
 {
     return at < all->count && !strcmp(all->at[at].source, source);
@@ -605,9 +608,9 @@ bool guard_next(struct whatif *w, uint32_t code, const char *source, struct look
     return false;
 }
 
-/* ---- what is known of a call's values ------------------------------------ */
+/* ---- the values of a call ------------------------------------------------ */
 
-/* Learn V at SOURCE, "L['x'].size()[0]", from the sizes of L['x']. */
+/* If SOURCE names a size, "L['x'].size()[0]", set V from the known sizes of L['x']. */
 static void learn_size(struct whatif *w, uint32_t other, bool first, const char *source,
                        struct value *v)
 {
@@ -643,9 +646,9 @@ struct value value_of(struct whatif *w, uint32_t other, bool first, const char *
     return v;
 }
 
-/* ---- does a guard hold? -------------------------------------------------- */
+/* ---- whether a guard holds for known values ------------------------------ */
 
-/* "T" of a signature is "module.T" of a guard. */
+/* Are A and B names of one type? A signature writes "T" where a guard writes "module.T". */
 static bool types_same(const char *a, const char *b)
 {
     const char *x = strrchr(a, '.');
@@ -665,7 +668,7 @@ const char *value_type(struct whatif *w, const struct value *v)
     return arena_text(&w->texts, text, strcspn(text, " ["));
 }
 
-/* Is TYPE one of TYPES, with a space after each? */
+/* Is TYPE in TYPES, a list in which each name is followed by a space? */
 static bool is_one(const char *type, const char *types)
 {
     size_t bytes = type ? strlen(type) : 0;
@@ -680,7 +683,7 @@ static bool is_one(const char *type, const char *types)
     return false;
 }
 
-/* A type that has no items, or none of a size. */
+/* Is TYPE the name of a type without a length and without sizes? */
 static bool is_scalar(const char *type)
 {
     return is_one(type, "int float bool NoneType complex ");
@@ -704,7 +707,8 @@ enum like number_holds(const struct value *want, const struct value *v)
     return v->low == v->high ? yes(fmod(v->low, (double)want->by) == 0) : NOT_KNOWN;
 }
 
-/* Are A and B, two numbers, one to a guard? To torch's 0.0 is -0.0, to ours it is not. */
+/* Are the numbers A and B equal for a guard? Torch's guards take 0.0 and -0.0 for equal, ours do
+ * not. */
 static bool numbers_same(const struct value *a, const struct value *b, bool torch)
 {
     return a->low == b->low && (torch || signbit(a->low) == signbit(b->low));
@@ -715,7 +719,7 @@ static bool is_number_known(const struct value *v)
     return v->low == v->high;
 }
 
-/* Two literals. */
+/* Is the literal V the expected literal WANT? */
 static enum like literals_same(const struct value *want, const struct value *v, bool torch)
 {
     if (!is_number_known(want) || !is_number_known(v))
@@ -742,7 +746,7 @@ static enum like literal_holds(const struct value *want, const char *type, const
     return strcmp(want->literal, "None") ? NOT_KNOWN : LIKE_NO;
 }
 
-/* Are the texts of A and B the same but for the shape? */
+/* Are the descriptions of inputs A and B equal, apart from the shape? */
 static bool parts_alike(const struct part *a, const struct part *b)
 {
     size_t before = (size_t)a->before;
@@ -752,7 +756,8 @@ static bool parts_alike(const struct part *a, const struct part *b)
     return !strcmp(a->text + a->after, b->text + b->after);
 }
 
-/* Does TENSOR, as a guard writes it, contain the first BYTES of WORD, with or without "torch."? */
+/* Does TENSOR, part of a guard's expression, contain the first BYTES of WORD, perhaps with "torch."
+ * in front? */
 static bool has_word(const char *tensor, const char *word, size_t bytes)
 {
     if (!tensor)
@@ -765,7 +770,7 @@ static bool has_word(const char *tensor, const char *word, size_t bytes)
     return false;
 }
 
-/* dtype, device and the like. */
+/* Do WANT and V agree in dtype, device and so on? */
 static enum like tensors_alike(const struct value *want, const struct value *v)
 {
     const char *word;
@@ -781,7 +786,7 @@ static enum like tensors_alike(const struct value *want, const struct value *v)
     return yes(has_word(want->tensor, word, strcspn(word, "[")));
 }
 
-/* Are the strides that both know the same? */
+/* Are those strides equal that are known in both WANT and V? */
 static bool strides_same(const struct shape *want, const struct shape *v)
 {
     if (v->rank != want->rank)
@@ -824,7 +829,7 @@ static enum like tensor_holds(const struct value *want, const char *type, const 
     return like;
 }
 
-/* Are the numbers at the sources that "A, B" names equal? */
+/* Are the numbers at all sources of G equal? G's source is a list, "A, B". */
 static enum like equal_holds(struct whatif *w, const struct guard *g, uint32_t other, bool first)
 {
     char *at = arena_text(&w->texts, g->source, strlen(g->source));
@@ -843,7 +848,7 @@ static enum like equal_holds(struct whatif *w, const struct guard *g, uint32_t o
     return LIKE_YES;
 }
 
-/* Is B the text A with a "not " in it? */
+/* Is the text B equal to A with one "not " inserted? */
 static bool negates(const char *a, const char *b)
 {
     const char *no = strstr(b, "not ");
@@ -852,14 +857,14 @@ static bool negates(const char *a, const char *b)
     return no && !strncmp(a, b, before) && !strcmp(a + before, no + 4);
 }
 
-/* Is one the other with a "not "? */
+/* Do the texts A and B differ only by one "not "? */
 static bool opposite(const char *a, const char *b)
 {
     return strstr(b, "not ") ? negates(a, b) : negates(b, a);
 }
 
-/* Do A and B compare one and the same thing, "len(L['x']) == 3", with two values? Then a call that
- * passes one fails the other. Not so of conditions that are put together: both may hold. */
+/* Do the expressions A and B compare the same thing, "len(L['x'])", with different values? Then a
+ * call that passes A fails B. Expressions with "and", "or" or "if" do not count: both may hold. */
 static bool compare_apart(const char *a, const char *b)
 {
     static const char *const operators[] = {" == ", " against "};
@@ -879,18 +884,18 @@ static bool compare_apart(const char *a, const char *b)
     return false;
 }
 
-/* Did the call that class OTHER was made for fail the guard with row id GUARD? */
+/* Did the call that made OTHER's entry fail the guard with row id GUARD? */
 static bool founder_failed(const struct whatif *w, uint32_t other, int64_t guard)
 {
     return map_get(&w->failed_by, failed_key(other, guard));
 }
 
-/* H, a guard of one kind and source with G, held for a call. Does G hold, too? */
+/* H held for a call. Does G hold, too? Both guards have the same kind and source. */
 static enum like follows_from(const struct guard *g, const struct guard *h)
 {
     if (!strcmp(h->expression, g->expression))
         return strcmp(g->kind, "LAMBDA") && text_whole(g->expression) ? LIKE_YES : NOT_KNOWN;
-    /* it wants one value, so that others of its kind at its source want another */
+    /* the expressions differ, so the two guards expect different types */
     if (g->about == ABOUT_TYPE)
         return LIKE_NO;
     if (g->about != ABOUT_OTHER)
@@ -900,7 +905,8 @@ static enum like follows_from(const struct guard *g, const struct guard *h)
     return NOT_KNOWN;
 }
 
-/* Does G hold, as far as the guards of OTHER tell, a recorded entry? They held in its calls. */
+/* Does G hold for calls of OTHER's recorded entry, judged by that entry's guards? All of them held
+ * in these calls. */
 static enum like held_by_guards(struct whatif *w, const struct guard *g, uint32_t other)
 {
     const struct guards *held = guards_of(w, other);
@@ -921,8 +927,9 @@ static enum like held_by_guards(struct whatif *w, const struct guard *g, uint32_
     return NOT_KNOWN;
 }
 
-/* Did a call of class OTHER fail a type guard of G's source for TYPE? Then two classes have that
- * name. *SAME: it was G itself. */
+/* Did the call that made OTHER's entry fail a guard that expects TYPE, although its value has a
+ * type of that name? Then two types have the same name. Sets *SAME if the failed guard is G
+ * itself. */
 static bool is_namesake(struct whatif *w, const struct guard *g, uint32_t other, const char *type,
                         bool *same)
 {
@@ -990,7 +997,7 @@ static enum like object_holds(const struct value *want, const struct value *v)
     return NOT_KNOWN;
 }
 
-/* G of an entry like no recorded one. */
+/* Does a made-up guard that expects WANT hold for V, whose type is TYPE? */
 static enum like alike_holds(const struct value *want, const struct value *v, const char *type)
 {
     if (type && !types_same(type, want->type))
@@ -1001,11 +1008,11 @@ static enum like alike_holds(const struct value *want, const struct value *v, co
         return NOT_KNOWN;
     if (strcmp(v->part->text, want->part->text))
         return NOT_KNOWN;
-    /* else there is more to it than its signature */
+    /* equal descriptions are equal values only for literals, tensors and arrays */
     return v->literal || v->sizes.rank >= 0 ? LIKE_YES : NOT_KNOWN;
 }
 
-/* guard_holds(), as far as the value tells that the guard is about. */
+/* Does G hold for calls of OTHER, judged by what is known about the value that G checks? */
 static enum like value_holds(struct whatif *w, const struct guard *g, uint32_t other, bool first)
 {
     struct value v = value_of(w, other, first, g->source);
@@ -1044,7 +1051,7 @@ enum like guard_holds(struct whatif *w, const struct guard *g, uint32_t other, b
     if (recorded && first)
         like = founder_failed(w, other, g->id) ? LIKE_NO : NOT_KNOWN;
     if (like == LIKE_NO)
-        return LIKE_NO; /* the call that made the entry failed this very guard */
+        return LIKE_NO; /* the call that made OTHER's entry failed this guard */
     if (recorded && g->expression)
         like = held_by_guards(w, g, other);
     if (like != NOT_KNOWN)

@@ -1,10 +1,10 @@
-/* trace/whatif/learn.c -- reads which recorded calls are alike. See trace/whatif/like.h. */
+/* trace/whatif/learn.c -- sorts recorded calls into classes. See trace/whatif/like.h. */
 #include "schema.h"
 #include "trace/db.h"
 #include "trace/doubts.h"
 #include "trace/whatif/like.h"
 
-enum { PAIRS_MAX = 1 << 19 /* remembered; more can be found out again */ };
+enum { PAIRS_MAX = 1 << 19 /* pairs that are kept; the bits of others are computed again */ };
 
 int64_t *pair_at(struct whatif *w, uint32_t made, uint32_t other)
 {
@@ -25,9 +25,9 @@ const char *text_copy(struct whatif *w, const char *text)
     return arena_text(&w->texts, text, strlen(text));
 }
 
-/* ---- rows of schemas/whatif.sql ------------------------------------------ */
+/* ---- reading rows of the statements in schemas/whatif.sql ---------------- */
 
-/* A map's key and value. */
+/* Add a row of two columns to a map: key and value. */
 static bool map_row(void *map, const int64_t *v, unsigned nulls)
 {
     *map_put(map, v[0]) = v[1];
@@ -51,7 +51,8 @@ static bool rest_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* The call that made an entry failed a guard, though another guard decided. */
+/* Read a guard that the call which made an entry failed, where another guard is the recorded
+ * cause. */
 static bool failed_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct whatif *w = context;
@@ -62,15 +63,15 @@ static bool failed_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* ---- who is like whom ---------------------------------------------------- */
+/* ---- the classes of calls ------------------------------------------------ */
 
-/* Did check C run guards, so that its entry is of the call's backend? */
+/* Did check C run guards? Then the checked entry belongs to the backend of the call. */
 static bool ran_guards(const struct replay_check *c)
 {
     return c->entry != REPLAY_CHECK_NONE && c->result != CHECK_BACKEND_MISMATCH;
 }
 
-/* A hash of the code, signature and backend of C. */
+/* Return a hash of the code object, signature and backend of C. */
 static int64_t class_key(const struct like_class *c)
 {
     uint64_t key = (uint64_t)c->code * 0x9e3779b97f4a7c15u;
@@ -80,8 +81,8 @@ static int64_t class_key(const struct like_class *c)
     return (int64_t)key;
 }
 
-/* The class of a call that ran no entry: its code, signature and backend. KNOWN: class_key() -> its
- * number + 1. */
+/* Return the class of LOOKUP, which ran no entry; a new class if its code object, signature and
+ * backend are new. KNOWN maps class_key() to the number of the class + 1. */
 static uint32_t miss_class(struct whatif *w, struct map *known, uint32_t lookup)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
@@ -106,7 +107,8 @@ static uint32_t miss_class(struct whatif *w, struct map *known, uint32_t lookup)
     return (uint32_t)*number - 1;
 }
 
-/* A call that was seen from outside and found nothing: the entries that were there did not fit. */
+/* In observe mode no checks are recorded. LOOKUP hit nothing, so it would miss all entries that
+ * were alive then. */
 static void learn_unseen(struct whatif *w, uint32_t lookup)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
@@ -124,7 +126,8 @@ static void learn_unseen(struct whatif *w, uint32_t lookup)
     }
 }
 
-/* Check C of lookup K tried an entry that forks handed on: did its maker's process run it? */
+/* Note when the process that made an entry last tried it, if a fork copied the entry. C is a check
+ * of lookup K. */
 static void learn_seen(struct whatif *w, const struct replay_lookup *k,
                        const struct replay_check *c)
 {
@@ -138,7 +141,7 @@ static void learn_seen(struct whatif *w, const struct replay_lookup *k,
         class_->seen_ns = k->start_ns;
 }
 
-/* K, of class CLASS_, passed over ENTRY for its backend. */
+/* Note that lookup K, of class CLASS_, passed over ENTRY because of its backend. */
 static void learn_mismatch(struct whatif *w, const struct replay_lookup *k, uint32_t entry,
                            uint32_t class_)
 {
@@ -149,8 +152,8 @@ static void learn_mismatch(struct whatif *w, const struct replay_lookup *k, uint
     *pair_at(w, entry, class_) |= SEEN_MISMATCH;
 }
 
-/* Learn about guards and backends from the checks of LOOKUP, whose class is known. FIRST: it made
- * the entry of its class, or ran none. */
+/* Note failed guards and backend mismatches in the checks of LOOKUP, whose class is known. FIRST:
+ * the lookup made the entry of its class, or ran no entry. */
 static void learn_checks(struct whatif *w, uint32_t lookup, bool first)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
@@ -171,7 +174,7 @@ static void learn_checks(struct whatif *w, uint32_t lookup, bool first)
     }
 }
 
-/* Learn which lookup made each entry. */
+/* Note which lookup made each entry. */
 static void learn_founders(struct whatif *w)
 {
     for (uint32_t i = 0; i < w->r->lookups.count; i++) {
@@ -189,7 +192,7 @@ static void learn_founders(struct whatif *w)
     }
 }
 
-/* Did K run an entry that the trace has? */
+/* Did lookup K run an entry that is in the trace? */
 static bool ran_entry(const struct replay_lookup *k)
 {
     bool runs = k->outcome == OUTCOME_HIT || k->outcome == OUTCOME_COMPILED;
@@ -215,7 +218,7 @@ static void learn_pairs(struct whatif *w)
     w->learnt = true;
 }
 
-/* ---- limits, times, forks ------------------------------------------------ */
+/* ---- limits, times, forks, as recorded ----------------------------------- */
 
 int64_t like_region(const struct replay *r, const struct replay_lookup *k, uint32_t ran)
 {
@@ -231,7 +234,8 @@ int64_t like_region(const struct replay *r, const struct replay_lookup *k, uint3
     return region;
 }
 
-/* Entries that count towards the limit for lookup K, as recorded. Torch counts the dead, too. */
+/* Return how many entries counted towards the limit for lookup K in the recording. Torch counts
+ * dead entries, too. */
 static int64_t counted_recorded(const struct replay *r, const struct replay_lookup *k)
 {
     const struct replay_cache *cache = &r->caches.at[k->cache];
@@ -244,7 +248,7 @@ static int64_t counted_recorded(const struct replay *r, const struct replay_look
         const struct replay_entry *e = &r->entries.at[entry];
         bool lives = e->died_ns >= k->start_ns;
         bool counts = torch ? lives || !e->reset : lives;
-        /* observed lookups are timed apart from the entries that they make */
+        /* in observe mode the birth of K's entry may seem to lie before the start of K */
         bool own = k->outcome == OUTCOME_COMPILED && entry == k->entry;
         if (e->born_ns >= k->start_ns)
             break;
@@ -256,7 +260,8 @@ static int64_t counted_recorded(const struct replay *r, const struct replay_look
     return count;
 }
 
-/* Entries that the stand-alone shim counts towards the limit on all entries ever, for lookup K. */
+/* Return how many entries the stand-alone shim counted for lookup K towards the limit on all
+ * entries ever made. */
 static int64_t made_recorded(const struct replay *r, const struct replay_lookup *k)
 {
     const struct replay_cache *cache = &r->caches.at[k->cache];
@@ -268,15 +273,16 @@ static int64_t made_recorded(const struct replay *r, const struct replay_lookup 
         bool died = e->died_ns < k->start_ns;
         if (e->born_ns >= k->start_ns)
             break;
-        if (!died || !e->reset) /* the dead count, but for those that a reset took */
+        if (!died || !e->reset) /* dead entries count unless a reset removed them */
             made++;
     }
     return made;
 }
 
-/* K met a limit, or compiled, in the stand-alone shim. LEAST living entries did not stop an earlier
- * compile: with fewer, K met the limit on all entries ever. Else it may have been either limit,
- * unless a later compile shows that more entries ever are allowed. */
+/* Learn from lookup K of the stand-alone shim, which met a limit with COUNT living entries, or
+ * compiled. An earlier call was still compiled with LEAST - 1 living entries. If COUNT is less than
+ * LEAST, the limit on all entries ever made stopped K. Otherwise either limit may have stopped K,
+ * unless a later compile shows that more entries ever made are allowed. */
 static void learn_accumulated(struct whatif *w, const struct replay_lookup *k, int64_t count,
                               int64_t least)
 {
@@ -297,8 +303,8 @@ static void learn_accumulated(struct whatif *w, const struct replay_lookup *k, i
     }
 }
 
-/* Learn from lookup K: it met a limit, or none stopped its compile. *LEAST: the limit on living
- * entries is at least this. */
+/* Learn from lookup K, which met a limit, or which no limit stopped. Raises *LEAST, the lowest
+ * possible limit on living entries. */
 static void learn_limit(struct whatif *w, const struct replay_lookup *k, int64_t *least)
 {
     struct like_code *code = &w->codes[cache_at(w, k->cache)->code];
@@ -312,8 +318,8 @@ static void learn_limit(struct whatif *w, const struct replay_lookup *k, int64_t
         *least = count + 1;
 }
 
-/* Learn the limits: from calls that met one, the number of entries; from compiles with as many
- * entries, that it varies. */
+/* Learn the limit of each code object from calls that met it. If calls were compiled with as many
+ * entries, the limit varied. */
 static void learn_limits(struct whatif *w)
 {
     const struct replay *r = w->r;
@@ -341,7 +347,7 @@ static void time_add(struct like_times *times, enum timed kind, int64_t ns, int6
     times->count[kind] += count;
 }
 
-/* ENTRY, and so its code, took NS for COUNT of KIND. */
+/* Add NS nanoseconds, the time of COUNT operations of KIND, to ENTRY and to its code object. */
 static void learn_time(struct whatif *w, uint32_t entry, enum timed kind, int64_t ns, int64_t count)
 {
     time_add(&class_at(w, entry)->times, kind, ns, count);
@@ -374,7 +380,7 @@ int64_t like_cost(const struct whatif *w, uint32_t class_, enum timed kind)
 
     if (!from->count[kind])
         from = &w->codes[class_code(w, class_)].times;
-    /* a check that fails for one that passes, or the other way round */
+    /* if no failed check was timed, take the time of those that passed, or the other way round */
     if (!from->count[kind] && kind != TIMED_COMPILE)
         kind = !kind;
     count = from->count[kind];
@@ -389,7 +395,7 @@ static int by_code(const void *a, const void *b)
     return list_order(x->code, y->code);
 }
 
-/* When the process of the cache with this index was forked. */
+/* Return the start time of the process that has this cache, which is the time of the fork. */
 static int64_t fork_time(const struct replay *r, uint32_t cache)
 {
     uint32_t process = r->caches.at[cache].process;
@@ -405,7 +411,7 @@ static int by_fork_time(const void *a, const void *b, void *replay)
     return list_order(fork_time(replay, *x), fork_time(replay, *y));
 }
 
-/* Forks in the order of time. */
+/* Fill w->forks with the caches that a fork copied, in time order. */
 static void learn_forks(struct whatif *w)
 {
     const struct replay *r = w->r;
@@ -419,10 +425,10 @@ static void learn_forks(struct whatif *w)
         qsort_r(w->forks.at, w->forks.count, sizeof *w->forks.at, by_fork_time, (void *)r);
 }
 
-/* Into MAP, keys and values that STATEMENT lists. */
+/* Fill MAP with the keys and values that STATEMENT returns. */
 #define read_map(w, statement, map) db_each((w)->db, schema_statement(statement), map_row, map)
 
-/* A class for each recorded entry. */
+/* Make a class for each recorded entry. */
 static void learn_entries(struct whatif *w)
 {
     struct map backends = {0};

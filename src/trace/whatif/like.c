@@ -1,10 +1,9 @@
-/* trace/whatif/like.c -- would the guards of one call's entry let another call pass? See
- * trace/whatif/like.h.
+/* trace/whatif/like.c -- would another call pass an entry's guards? See trace/whatif/like.h.
  *
- * A call that tried the entry did what was recorded, unless a setting (dynamic, drop_guard) weakens
- * the guard that failed. For other calls each guard of the entry is evaluated on what is known of
- * the call's values (trace/whatif/facts.c): one that does not hold is a no, a yes needs all.
- * Everything else is a guess, and reported as one. */
+ * If the call tried the entry in the recording, the recorded result is the answer, unless a setting
+ * (dynamic, drop_guard) weakens the guard that failed. Otherwise each guard of the entry is
+ * evaluated on what is known about the call's values (trace/whatif/facts.c). The answer is no if a
+ * guard fails, and yes if all guards hold. Every other answer is a guess, and reported as one. */
 #include "trace/whatif/like.h"
 
 #include <math.h>
@@ -14,9 +13,9 @@
 
 enum { ANY = -2 };
 
-/* ---- the knobs ----------------------------------------------------------- */
+/* ---- guards under the settings (the knobs) ------------------------------- */
 
-/* The rest of SOURCE after BASE; NULL: it does not begin with BASE. */
+/* Return the rest of SOURCE after BASE, or NULL if SOURCE does not begin with BASE. */
 static const char *after(const char *source, const char *base)
 {
     size_t bytes = strlen(base);
@@ -29,7 +28,7 @@ static bool knobs_meant(const struct whatif *w, uint32_t code)
     return !w->knobs->codes || w->knobs->codes[code];
 }
 
-/* Is SOURCE the value at BASE, or its sizes or strides? */
+/* Is SOURCE equal to BASE, or a size or stride of BASE? */
 static bool is_value_of(const char *source, const char *base)
 {
     const char *rest = after(source, base);
@@ -39,8 +38,8 @@ static bool is_value_of(const char *source, const char *base)
     return !*rest || after(rest, ".size()") || after(rest, ".stride()");
 }
 
-/* Is dimension DIMENSION (-1: the value, or ANY of them) of SOURCE made dynamic? "L['x'].size()[0]"
- * is of L['x']. */
+/* Do the settings make DIMENSION of SOURCE dynamic? -1 stands for the value itself, ANY for one
+ * dimension at least. A source such as "L['x'].size()[0]" belongs to "L['x']". */
 static bool made_dynamic(const struct whatif *w, uint32_t code, const char *source, int dimension)
 {
     if (!knobs_meant(w, code))
@@ -69,29 +68,29 @@ static bool dropped(const struct whatif *w, uint32_t code, const struct guard *g
     return false;
 }
 
-/* The question that a guard is to answer: would an entry made for class MADE take a call of class
- * OTHER? */
+/* The question for a guard: would an entry made for class MADE be hit by calls of class OTHER? */
 struct asked {
     struct whatif *w;
     uint32_t made;
     uint32_t other;
-    uint32_t code; /* of MADE */
-    bool first;    /* the call is the one that the entry of OTHER was made for */
+    uint32_t code; /* the code object of MADE */
+    bool first;    /* the question is about the call that made OTHER's entry */
 };
 
-/* guard_holds() for the call. */
+/* Does G hold for the call that A asks about? */
 static enum like asked_holds(const struct asked *a, const struct guard *g)
 {
     return guard_holds(a->w, g, a->other, a->first);
 }
 
-/* What is known of the value at SOURCE in the call. */
+/* Return what is known about the value at SOURCE in the call that A asks about. */
 static struct value asked_value(const struct asked *a, const char *source)
 {
     return value_of(a->w, a->other, a->first, source);
 }
 
-/* Does a module hold the value at SOURCE? Torch never makes its sizes dynamic by itself. */
+/* Is SOURCE a parameter, buffer or submodule of a module? Torch never makes its sizes dynamic by
+ * itself. */
 static bool held_by_module(const char *source)
 {
     return strstr(source, "._parameters") || strstr(source, "._buffers") ||
@@ -111,13 +110,14 @@ bool like_symbols(struct whatif *w, uint32_t class_)
     return false;
 }
 
-/* Do A and B, guards of one kind and source, want different values? */
+/* Do A and B, guards on the same source, have the same kind and expect different values? */
 static bool wants_other(const struct guard *a, const struct guard *b)
 {
     return !strcmp(a->kind, b->kind) && strcmp(a->expression, b->expression);
 }
 
-/* Do guards of CODE like ONE want several values, or did one of them fail? */
+/* Do CODE's guards with the kind and source of ONE expect several values, or did one of them
+ * fail? */
 static bool find_varying(struct whatif *w, uint32_t code, const struct guard *one)
 {
     const struct guard *before = NULL;
@@ -134,7 +134,7 @@ static bool find_varying(struct whatif *w, uint32_t code, const struct guard *on
     return false;
 }
 
-/* find_varying(), remembered by ONE's id. */
+/* Return find_varying(), whose result is kept by the row id of ONE. */
 static bool varies(struct whatif *w, uint32_t code, const struct guard *one)
 {
     int64_t *known = map_put(&w->varying, one->id);
@@ -166,7 +166,7 @@ static bool is_of_value(const struct guard *g)
     return g->about == ABOUT_TENSOR || g->about == ABOUT_VALUE;
 }
 
-/* Did a guard of ENTRY on the number that G compares fail, and is that guard dropped? */
+/* Does ENTRY have a guard on the number in condition G that failed, and that the settings drop? */
 static bool has_dropped_number(struct whatif *w, uint32_t entry, const struct guard *g)
 {
     const struct guards *guards = guards_of(w, entry);
@@ -180,7 +180,7 @@ static bool has_dropped_number(struct whatif *w, uint32_t entry, const struct gu
     return false;
 }
 
-/* Does an entry of CODE have such a number? */
+/* Does a recorded entry of CODE have a dropped and failed guard on the number in condition G? */
 static bool find_dropped_number(struct whatif *w, uint32_t code, const struct guard *g)
 {
     if (!w->drops.count)
@@ -193,8 +193,8 @@ static bool find_dropped_number(struct whatif *w, uint32_t code, const struct gu
     return false;
 }
 
-/* Is G a condition on a number that a dropped guard, which failed, looked at? Torch made the number
- * a symbol because of a compile that is not needed now. */
+/* Is G a condition on a number whose guard failed and is dropped? Torch made the number dynamic
+ * because of a recompile that does not happen without that guard, so G may not exist. */
 static bool symbol_unsure(struct whatif *w, uint32_t code, const struct guard *g)
 {
     int64_t *known = map_put(&w->symbols, g->id);
@@ -207,7 +207,7 @@ static bool symbol_unsure(struct whatif *w, uint32_t code, const struct guard *g
     return found;
 }
 
-/* Is H of a number that is a symbol now, and another one in the call? */
+/* Does guard H check a number or sizes that may be dynamic now and differ in the call? */
 static bool symbol_moved(const struct asked *a, const struct guard *h)
 {
     if (!is_of_value(h))
@@ -217,9 +217,9 @@ static bool symbol_moved(const struct asked *a, const struct guard *h)
     return asked_holds(a, h) != LIKE_YES;
 }
 
-/* Is G, of the entry made for MADE, a condition that may be another one for OTHER? It is not sure
- * to be the entry's, or it came of a number that is a symbol now: "5 <= size" where that is "n <=
- * size". */
+/* Is G a condition of MADE's entry that may be another condition for the call? True if it is not
+ * certain that the entry has G, or if G came from a number that may be dynamic now: "5 <= size" may
+ * then be "n <= size". */
 static bool condition_moved(const struct asked *a, const struct guard *g)
 {
     struct whatif *w = a->w;
@@ -238,8 +238,8 @@ static bool condition_moved(const struct asked *a, const struct guard *g)
     return false;
 }
 
-/* Does condition G, of ENTRY, say the same of A, which MADE was compiled for, and B? Only one on
- * the number at SOURCE alone is known to. */
+/* Does condition G of ENTRY give one result for the numbers A, for which MADE was compiled, and B?
+ * The answer is known only if G is about the number at SOURCE alone. */
 static enum like condition_agrees(struct whatif *w, uint32_t made, uint32_t entry,
                                   const struct guard *g, const char *source, const struct value *a,
                                   const struct value *b)
@@ -259,9 +259,9 @@ static enum like condition_agrees(struct whatif *w, uint32_t made, uint32_t entr
     return like_stands(w, entry, made, g) ? LIKE_NO : LIKE_GUESS_NO;
 }
 
-/* Do the conditions that entries of its code have for the number at SOURCE say the same of A, which
- * MADE was compiled for, and B? With a symbol there it would have those of the entries that else
- * stand for it; how they relate it to other numbers is not known. */
+/* Do recorded entries' conditions on the number at SOURCE give one result for A, for which MADE was
+ * compiled, and B? If the number is dynamic, MADE has the conditions of the entries whose other
+ * guards hold for MADE. Conditions that relate the number to other numbers are not known. */
 static enum like conditions_agree(struct whatif *w, uint32_t made, const char *source,
                                   const struct value *a, const struct value *b)
 {
@@ -280,18 +280,19 @@ static enum like conditions_agree(struct whatif *w, uint32_t made, const char *s
     return like;
 }
 
-/* Has an entry of its code that else takes MADE's call a symbol for DIMENSION (-1: the number) of
- * SOURCE? Then its guards have all conditions that the code sets to it; those of code for one
- * number are not known. */
+/* Is DIMENSION of SOURCE (-1: the number itself) dynamic in a recorded entry whose guards hold for
+ * MADE's call? Then that entry's guards show all conditions of the code on the number. An entry for
+ * one fixed number does not show them. */
 static bool symbol_seen(struct whatif *w, uint32_t made, const char *source, int dimension)
 {
-    uint32_t fixed = REPLAY_NONE; /* the last entry that was made for one number */
+    uint32_t fixed = REPLAY_NONE; /* the last entry that checks for one fixed number */
 
     for (struct look at = {0}; guard_next(w, class_code(w, made), source, &at);) {
         const struct shape *sizes = &at.g->want.sizes;
         bool symbol;
         if (at.g->about == ABOUT_VALUE)
-            fixed = at.entry; /* its kinds come before TYPE_MATCH */
+            /* guards are sorted by kind: those on the value come before TYPE_MATCH */
+            fixed = at.entry;
         if (dimension < 0)
             symbol = at.g->about == ABOUT_TYPE && at.entry != fixed;
         else
@@ -302,7 +303,7 @@ static bool symbol_seen(struct whatif *w, uint32_t made, const char *source, int
     return false;
 }
 
-/* conditions_agree() for DIMENSION of SOURCE, which guards write in two ways. */
+/* Return conditions_agree() for DIMENSION of SOURCE, which guards write as .size() or as .shape. */
 static enum like sizes_agree(struct whatif *w, uint32_t made, const char *source, int dimension,
                              const struct value *a, const struct value *b)
 {
@@ -317,7 +318,7 @@ static enum like sizes_agree(struct whatif *w, uint32_t made, const char *source
     return like;
 }
 
-/* Are A and B the same number, and known? */
+/* Are both A and B known, and equal? */
 static bool is_same_number(const struct value *a, const struct value *b)
 {
     bool known = a->low == a->high && b->low == b->high;
@@ -325,8 +326,8 @@ static bool is_same_number(const struct value *a, const struct value *b)
     return known && a->low == b->low;
 }
 
-/* Does an entry made for the number A of SOURCE, or of its DIMENSION, which a setting made a
- * symbol, take B? */
+/* Would an entry made for number A be hit by a call with number B, if the settings make the number
+ * dynamic? The number is DIMENSION of SOURCE, or SOURCE itself if DIMENSION is -1. */
 static enum like symbol_takes(struct whatif *w, uint32_t made, const char *source, int dimension,
                               const struct value *a, const struct value *b)
 {
@@ -337,8 +338,8 @@ static enum like symbol_takes(struct whatif *w, uint32_t made, const char *sourc
     assume(w, ASSUMED_DYNAMIC);
     if (is_same_number(a, b))
         return LIKE_YES;
-    /* mark_dynamic on a size of 0 or 1 is an error or a warning, by version; of numbers it is not
-     * the rule */
+    /* mark_dynamic() on a size of 0 or 1 is an error or a warning, which depends on torch's
+     * version; plain numbers do not always follow this rule */
     is_small = a->high <= 1 || b->high <= 1;
     if (w->torch && is_small)
         return size && w->knobs->dynamic_all ? LIKE_NO : LIKE_GUESS_NO;
@@ -360,7 +361,7 @@ static struct value number_of(int64_t size)
     return (struct value){.low = (double)size, .high = (double)size};
 }
 
-/* May torch have made dimension I of G, whose size is X, dynamic because of Y? */
+/* May torch have made dimension I of G dynamic after it saw the sizes X and Y there? */
 static bool is_automatic(const struct whatif *w, const struct guard *g, int i, int64_t x, int64_t y)
 {
     bool loose = w->torch && g->loose & 1u << i;
@@ -368,7 +369,8 @@ static bool is_automatic(const struct whatif *w, const struct guard *g, int i, i
     return loose && x > 1 && y != 0 && y != 1;
 }
 
-/* Dimension I of the tensor at SOURCE is made dynamic: X when the entry was made, Y in the call. */
+/* Would the call fit dimension I of the tensor at SOURCE, which the settings make dynamic? The size
+ * was X when the entry was made, and is Y in the call. */
 static enum like size_takes(const struct asked *a, const char *source, int i, int64_t x, int64_t y)
 {
     struct value then = number_of(x);
@@ -382,7 +384,8 @@ static enum like size_takes(const struct asked *a, const char *source, int i, in
     return symbol_takes(a->w, a->made, source, i, &then, &now);
 }
 
-/* G, of a tensor, with the sizes that are made dynamic, or that torch may have made so. */
+/* Does G, a guard on a tensor, hold for the call, except for sizes that the settings make dynamic,
+ * or that torch may have made dynamic? */
 static enum like tensor_takes(const struct asked *a, const struct guard *g)
 {
     struct whatif *w = a->w;
@@ -393,7 +396,7 @@ static enum like tensor_takes(const struct asked *a, const struct guard *g)
     bool settable = w->weaker && !held;
     enum like like = LIKE_YES;
 
-    weaker.id = 0; /* no call failed that one */
+    weaker.id = 0; /* the weaker guard is not a recorded one: no call failed it */
     for (int i = 0; i < wanted->rank; i++) {
         int64_t x = wanted->size[i];
         int64_t y = v.sizes.size[i];
@@ -406,7 +409,8 @@ static enum like tensor_takes(const struct asked *a, const struct guard *g)
             like = least(like, size_takes(a, g->source, i, x, y));
             weaker.want.sizes.size[i] = SIZE_ANY;
         } else if (is_automatic(w, g, i, x, y)) {
-            assume(w, ASSUMED_AUTOMATIC); /* one entry does not show how the next is made */
+            /* an entry does not show which sizes torch makes dynamic in the next */
+            assume(w, ASSUMED_AUTOMATIC);
             like = least(like, LIKE_GUESS_YES);
             weaker.want.sizes.size[i] = SIZE_ANY;
         }
@@ -414,7 +418,7 @@ static enum like tensor_takes(const struct asked *a, const struct guard *g)
     return least(like, asked_holds(a, &weaker));
 }
 
-/* Is SOURCE a variable itself, L['x']? */
+/* Is SOURCE just a variable, L['x']? */
 static bool is_variable(const char *source)
 {
     const char *end = after(source, "L['") ? strstr(source, "']") : NULL;
@@ -422,7 +426,8 @@ static bool is_variable(const char *source)
     return end && !end[2];
 }
 
-/* Does an entry made for MADE, with guard G on a number that a setting made dynamic, take V? */
+/* Would MADE's entry be hit by a call with number V, if the settings make the number that G checks
+ * dynamic? */
 static enum like dynamic_number_takes(struct whatif *w, uint32_t made, const struct guard *g,
                                       const struct value *v)
 {
@@ -432,17 +437,18 @@ static enum like dynamic_number_takes(struct whatif *w, uint32_t made, const str
     if (all) {
         if (is_float && w->floats_later)
             return LIKE_GUESS_NO;
-        if (!is_variable(g->source)) /* some torches make it a symbol, too */
+        if (!is_variable(g->source)) /* some versions of torch make such a number dynamic, too */
             return g->loose ? LIKE_GUESS_NO : LIKE_NO;
     }
-    if (is_float) { /* of which none is special */
+    if (is_float) { /* torch compiles no float apart, unlike 0 and 1 */
         assume(w, ASSUMED_DYNAMIC);
         return conditions_agree(w, made, g->source, &g->want, v);
     }
     return symbol_takes(w, made, g->source, -1, &g->want, v);
 }
 
-/* G, of a number that is made dynamic, or that torch may have made so. */
+/* Does G, a guard on one number, let the call pass because the settings make the number dynamic, or
+ * because torch may have done so? */
 static enum like number_takes(const struct asked *a, const struct guard *g)
 {
     struct whatif *w = a->w;
@@ -455,14 +461,14 @@ static enum like number_takes(const struct asked *a, const struct guard *g)
         return LIKE_NO;
     if (set && !held_by_module(g->source))
         return dynamic_number_takes(w, a->made, g, &v);
-    if (!w->torch || !g->loose) /* 0 and 1 by themselves are no constants either */
+    if (!w->torch || !g->loose) /* torch may make plain numbers dynamic, even 0 and 1 */
         return LIKE_NO;
     assume(w, ASSUMED_AUTOMATIC);
     return LIKE_GUESS_YES;
 }
 
-/* Does SOURCE contain the variable that the first BYTES of VARIABLE name? "L['d']",
- * "list(dict.keys(L['d']))[0]"; not "L['d'].x". */
+/* Does SOURCE contain the variable in the first BYTES of VARIABLE, but not an attribute of it? For
+ * "L['d']": "L['d']" and "list(dict.keys(L['d']))[0]" do, "L['d'].x" does not. */
 static bool is_around(const char *source, const char *variable, size_t bytes)
 {
     const char *in = memmem(source, strlen(source), variable, bytes);
@@ -472,8 +478,8 @@ static bool is_around(const char *source, const char *variable, size_t bytes)
     return in > source || !in[bytes];
 }
 
-/* The bytes of the variable, "L['x']", with which SOURCE begins; 0: it begins otherwise, or is the
- * variable itself. */
+/* Return the length of the variable, "L['x']", at the beginning of SOURCE; 0 if SOURCE begins with
+ * no variable, or is just a variable. */
 static size_t variable_bytes(const char *source)
 {
     const char *end = after(source, "L['") ? strstr(source, "']") : NULL;
@@ -483,8 +489,8 @@ static size_t variable_bytes(const char *source)
     return (size_t)(end + 2 - source);
 }
 
-/* Is the source of G within the source of a dropped guard of that entry? Then perhaps no call came
- * as far as G. */
+/* Does a dropped guard of MADE's entry check the variable that G's source begins with? Then perhaps
+ * G was never evaluated, because the dropped guard failed first. */
 static bool is_shadowed(const struct asked *a, const struct guard *g)
 {
     const struct guards *guards = guards_of(a->w, a->made);
@@ -500,7 +506,8 @@ static bool is_shadowed(const struct asked *a, const struct guard *g)
     return false;
 }
 
-/* Is G, which is not known to hold for the call, a guard that never told calls apart? */
+/* Is G, of which it is not known whether it holds, a guard that never varied or failed, and that
+ * was evaluated? */
 static bool is_steady(const struct asked *a, const struct guard *g)
 {
     bool input = is_recorded(a->w, a->other) && after(g->source, "L[");
@@ -510,7 +517,7 @@ static bool is_steady(const struct asked *a, const struct guard *g)
     return !varies(a->w, a->code, g) && !is_shadowed(a, g);
 }
 
-/* guard_holds() for a guard that is checked, as the knobs have it. */
+/* Does G, which is not dropped, hold for the call under the settings? */
 static enum like guard_holds_weaker(const struct asked *a, const struct guard *g)
 {
     enum like like = asked_holds(a, g);
@@ -520,22 +527,22 @@ static enum like guard_holds_weaker(const struct asked *a, const struct guard *g
     if (like == LIKE_YES)
         return like;
     if (g->about == ABOUT_ALIKE && a->w->weaker)
-        return LIKE_GUESS_NO; /* which kind would fail is not known */
+        return LIKE_GUESS_NO; /* it is not known which kind of guard the entry would have there */
     if (g->about == ABOUT_TENSOR)
         return tensor_takes(a, g);
     if (one_number && like == LIKE_NO)
         return number_takes(a, g);
-    /* values may not have been recorded (--values), though the guard was seen to fail */
+    /* the guard certainly failed, though the value may not be recorded (--values) */
     if (like == LIKE_NO && g->want.literal)
         return like;
     if (value && made_dynamic(a->w, a->code, g->source, -1)) {
-        bool any = number_takes(a, g) == LIKE_YES; /* whichever number it is */
+        bool any = number_takes(a, g) == LIKE_YES; /* whatever the number of the call is */
         return any ? LIKE_YES : LIKE_GUESS_NO;
     }
     return like;
 }
 
-/* Does guard G hold for the call, as the knobs have it? */
+/* Does G hold for the call under the settings? A dropped guard always does. */
 static enum like guard_takes(const struct asked *a, const struct guard *g)
 {
     struct whatif *w = a->w;
@@ -556,7 +563,7 @@ static enum like guard_takes(const struct asked *a, const struct guard *g)
     return like;
 }
 
-/* Is no recorded entry of CLASS_'s code older? */
+/* Is CLASS_ the oldest recorded entry of its code object? */
 static bool is_oldest(const struct whatif *w, uint32_t class_)
 {
     for (uint32_t i = 0; i < class_ && is_recorded(w, i); i++)
@@ -565,14 +572,14 @@ static bool is_oldest(const struct whatif *w, uint32_t class_)
     return true;
 }
 
-/* Does dynamic=True give dimension DIMENSION of SOURCE a symbol? Not if a module holds it. */
+/* Does dynamic=True make DIMENSION of SOURCE dynamic? Not if a module holds the tensor. */
 static bool size_is_symbol(const struct whatif *w, uint32_t code, const char *source, int dimension)
 {
     return made_dynamic(w, code, source, dimension) && !held_by_module(source);
 }
 
-/* Was dimension D of A equal to E of B, so that both are one symbol, and do X and Y, the values in
- * a later call, differ there? */
+/* Was dimension D of A equal to dimension E of B at the compile, so that torch has one symbol for
+ * both, and do these sizes differ in X and Y, the tensors of a later call? */
 static bool is_torn(const struct whatif *w, uint32_t code, const struct guard *a, int d,
                     const struct guard *b, int e, const struct value *x, const struct value *y)
 {
@@ -584,7 +591,7 @@ static bool is_torn(const struct whatif *w, uint32_t code, const struct guard *a
     return size_is_symbol(w, code, a->source, d) && size_is_symbol(w, code, b->source, e);
 }
 
-/* Do G and H, guards of tensors, share a symbol that the call has two sizes for? */
+/* Do the tensors of guards G and H share a symbol, while their sizes in the call differ? */
 static bool are_torn(const struct asked *a, const struct guard *g, const struct guard *h)
 {
     struct value x = asked_value(a, g->source);
@@ -601,9 +608,9 @@ static bool are_torn(const struct asked *a, const struct guard *g, const struct 
     return false;
 }
 
-/* Under dynamic=True sizes that were equal in the call that MADE was compiled for are one symbol:
- * they must be equal in others, too; but sizes that torch has seen to vary by then have a symbol
- * each. */
+/* Do sizes that share a symbol agree in the call? Under dynamic=True, torch gives one symbol to all
+ * sizes that were equal at the compile, and later calls must have equal sizes there, too. Sizes
+ * that torch has seen to vary before have a symbol each. */
 static enum like ducks_fit(const struct asked *a, const struct guards *guards)
 {
     const struct guard *end = guards->at + guards->count;
@@ -620,7 +627,7 @@ static enum like ducks_fit(const struct asked *a, const struct guards *guards)
     return LIKE_YES;
 }
 
-/* G did not hold for the call: do the knobs change that? */
+/* Does G, which failed for the call in the recording, hold under the settings? */
 static enum like failed_takes(const struct asked *a, const struct guard *g)
 {
     bool dynamic = is_of_value(g) && made_dynamic(a->w, a->code, g->source, ANY);
@@ -630,8 +637,8 @@ static enum like failed_takes(const struct asked *a, const struct guard *g)
     return guard_takes(a, g);
 }
 
-/* Is G certainly re-evaluated after a miss? The evaluator does that for guards that run no code of
- * the program, to list all that fail: such a guard passed if it is not among the causes. */
+/* Is G certainly re-evaluated after a miss? To list all causes, the evaluator re-evaluates guards
+ * that run no code of the program. Such a guard passed if it is not among the causes. */
 static bool is_asked_again(const struct guard *g)
 {
     static const char *const quiet[] = {
@@ -651,15 +658,15 @@ static bool is_asked_again(const struct guard *g)
     return false;
 }
 
-/* The results of an entry's guards when a call tried it: by row id PASSED or FAILED; ALL: all that
- * failed and could be re-evaluated are there. */
+/* The results of an entry's guards when a call tried the entry: row id of a guard -> PASSED,
+ * FAILED. ALL: the map contains all guards that failed and could be re-evaluated. */
 struct tried {
     struct map guards;
     bool all;
 };
 enum { PASSED = 1, FAILED = 2 };
 
-/* The same as guard_takes() for a call that TRIED the entry. */
+/* Does G hold under the settings for a call that TRIED the entry in the recording? */
 static enum like tried_takes(const struct asked *a, const struct guard *g,
                              const struct tried *tried)
 {
@@ -674,13 +681,14 @@ static enum like tried_takes(const struct asked *a, const struct guard *g,
     return guard_takes(a, g);
 }
 
-/* LIKE as a guess. */
+/* Turn a certain answer into a guess. */
 static enum like as_guess(enum like like)
 {
     return like >= LIKE_GUESS_YES ? LIKE_GUESS_YES : LIKE_GUESS_NO;
 }
 
-/* Do all guards of the entry hold for the call, which TRIED it, or NULL? */
+/* Do all guards of MADE's entry hold for the call under the settings? TRIED are the recorded
+ * results if the call tried the entry, or NULL. */
 static enum like guards_take(const struct asked *a, const struct tried *tried)
 {
     struct whatif *w = a->w;
@@ -705,10 +713,10 @@ static enum like guards_take(const struct asked *a, const struct tried *tried)
     return like;
 }
 
-/* ---- the question -------------------------------------------------------- */
+/* ---- whether a call hits an entry ---------------------------------------- */
 
-/* LOOKUP's own check of entry MADE: LIKE_YES it passed, LIKE_NO it did not, LIKE_GUESS_NO it was
- * not tried. *FAILED: by which guard. */
+/* Return the result of LOOKUP's recorded check of entry MADE: LIKE_YES if it passed, LIKE_NO if it
+ * failed, LIKE_GUESS_NO if there was no check. Sets *FAILED to the row id of the failed guard. */
 static enum like own_check(const struct whatif *w, uint32_t made, uint32_t lookup, int64_t *failed)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
@@ -725,7 +733,8 @@ static enum like own_check(const struct whatif *w, uint32_t made, uint32_t looku
     return LIKE_GUESS_NO;
 }
 
-/* The same as guards_take() for LOOKUP, the call, which tried the entry. */
+/* Return guards_take() for the call of LOOKUP, which tried the entry, by means of the recorded
+ * results of its guards. */
 static enum like rest_takes(const struct asked *a, uint32_t lookup)
 {
     struct whatif *w = a->w;
@@ -748,7 +757,7 @@ static enum like rest_takes(const struct asked *a, uint32_t lookup)
     return like;
 }
 
-/* guards_take() of a call, remembered by its class. */
+/* Return guards_take(), which is computed only once for each pair of classes. */
 static enum like class_takes(const struct asked *a)
 {
     int shift = a->first ? KNOWN_SHIFT + 2 : KNOWN_SHIFT;
@@ -763,13 +772,13 @@ static enum like class_takes(const struct asked *a)
     return (enum like)(bits >> shift & 3);
 }
 
-/* Do the knobs leave guard G, which the call failed, as it was? */
+/* Does G, which failed for the call in the recording, certainly fail under the settings? */
 static bool still_fails(const struct asked *a, const struct guard *g)
 {
     return failed_takes(a, g) == LIKE_NO && !condition_moved(a, g);
 }
 
-/* like_fits(), where all guards of the last entry that LOOKUP tried were checked. */
+/* Return like_fits() for a LOOKUP whose last check, if it passed, ran all guards. */
 static enum like entry_fits(struct whatif *w, uint32_t made, uint32_t lookup)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
@@ -798,7 +807,7 @@ static enum like entry_fits(struct whatif *w, uint32_t made, uint32_t lookup)
     own = own_check(w, made, lookup, &failed);
     unseen = k->observed && first && bits & FIRST_FAIL;
     if (unseen && own == LIKE_GUESS_NO)
-        own = LIKE_NO; /* seen from outside, and nothing fitted */
+        own = LIKE_NO; /* observe mode: MADE was alive, and the call hit nothing */
     if (own == LIKE_YES)
         return LIKE_YES;
     if (own == LIKE_NO) {
@@ -816,7 +825,7 @@ static enum like entry_fits(struct whatif *w, uint32_t made, uint32_t lookup)
     return like;
 }
 
-/* Did only a part of the guards run in LOOKUP's last check? */
+/* Did LOOKUP's last check pass without running all guards? */
 static bool was_checked_in_part(const struct whatif *w, const struct replay_lookup *k)
 {
     const struct replay_check *checks = w->r->checks.at + k->checks;
@@ -831,7 +840,7 @@ enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup)
 
     if (k->entry == made || !was_checked_in_part(w, k))
         return like;
-    return as_guess(like); /* its inputs may be others than its entry's */
+    return as_guess(like); /* the guards that did not run may have failed for the call */
 }
 
 static bool is_of_type(const struct guard *g)
@@ -839,7 +848,7 @@ static bool is_of_type(const struct guard *g)
     return g->about == ABOUT_TYPE || g->about == ABOUT_TENSOR;
 }
 
-/* Does G name an object whose death may be that of its entry? OF, if known, is the guard that named
+/* Does G name an object whose death invalidates the entry? OF, if not NULL, is the guard that named
  * the object which died. */
 static bool names_object(const struct guard *g, const struct guard *of)
 {
@@ -850,7 +859,7 @@ static bool names_object(const struct guard *g, const struct guard *of)
     return is_of_type(g) && (!of || of->about == g->about);
 }
 
-/* Does G name the object that OF, or NULL, names? */
+/* Do G and OF name the same object? No if OF is NULL. */
 static bool names_same_object(const struct guard *g, const struct guard *of)
 {
     if (!of || is_of_type(g))
@@ -884,7 +893,7 @@ enum like like_dies(struct whatif *w, uint32_t entry)
     return stays ? LIKE_GUESS_YES : LIKE_NO;
 }
 
-/* Read the kinds and sources of the guards that are to be dropped. */
+/* Fill w->drops with the kinds and sources of the guards that the settings drop. */
 static void drops_read(struct whatif *w)
 {
     w->drops.count = 0;

@@ -5,10 +5,10 @@
  * for the simulation in trace/whatif/decide.c.
  *
  * Recorded calls are divided into classes. All calls that ran the same recorded entry are one
- * class, whose number is the index of the entry. Calls that ran no entry are one class if they have the
- * same code object, signature and backend; these classes are numbered from entries.count on. If the
- * simulation compiles a call of such a class, trace/whatif/made.c makes up the guards of the new
- * entry: those of the most similar recorded entry, with the values of the call. */
+ * class, whose number is the index of the entry. Calls that ran no entry are one class if they have
+ * the same code object, signature and backend; these classes are numbered from entries.count on. If
+ * the simulation compiles a call of such a class, trace/whatif/made.c makes up the guards of the
+ * new entry: those of the most similar recorded entry, with the values of the call. */
 #ifndef DYNTRACE_WHATIF_LIKE_H
 #define DYNTRACE_WHATIF_LIKE_H
 

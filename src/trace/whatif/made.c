@@ -1,11 +1,13 @@
-/* trace/whatif/made.c -- the guards of entries that were not recorded. See trace/whatif/like.h.
+/* trace/whatif/made.c -- makes up guards of entries that were not recorded. See
+ * trace/whatif/like.h.
  *
- * A call that was not compiled would have been: its entry has the guards of the newest entry whose
- * inputs had the same types, on the values of that call. Where those values are not known, or no
- * entry is like it, the expected values of its guards are not known either. */
+ * In the simulation a call may be compiled that was not compiled in the recording. Its entry is
+ * assumed to have the guards of the newest entry whose inputs had the same types, with the values
+ * of the call as the expected values. If a value is not known, or no such entry exists, the
+ * expected value is not known either. */
 #include "trace/whatif/like.h"
 
-/* Are A and B inputs of one type, tensors also of one rank? */
+/* Do inputs A and B have the same type, and the same rank if they are tensors? */
 static bool parts_alike(const struct part *a, const struct part *b)
 {
     size_t bytes = strcspn(a->text, " [");
@@ -15,7 +17,8 @@ static bool parts_alike(const struct part *a, const struct part *b)
     return a->shape.rank == b->shape.rank;
 }
 
-/* Have A and B the same sources, if TYPED of the same types? */
+/* Do signatures A and B have equally many inputs, and if TYPED, the same inputs with the same
+ * types? */
 static bool signatures_alike(const struct signature *a, const struct signature *b, bool typed)
 {
     if (!b || a->parts.count != b->parts.count)
@@ -29,8 +32,9 @@ static bool signatures_alike(const struct signature *a, const struct signature *
     return true;
 }
 
-/* The newest recorded entry of CLASS_'s code whose inputs had, if TYPED, the types that those of
- * CLASS_ have, or REPLAY_NONE; if there is one, of those that stand for CLASS_. */
+/* Return the newest recorded entry of CLASS_'s code object whose inputs have the types of CLASS_'s
+ * inputs (any types unless TYPED), or REPLAY_NONE. With TYPED, entries come first whose guards hold
+ * for CLASS_ (like_stands()). */
 static uint32_t most_alike(struct whatif *w, uint32_t class_, bool typed)
 {
     const struct signature *mine = signature_of(w, class_at(w, class_)->signature);
@@ -52,14 +56,14 @@ static uint32_t most_alike(struct whatif *w, uint32_t class_, bool typed)
     return newest;
 }
 
-/* Dimensions of a tensor, as bits. */
+/* Sets of dimensions of a tensor, a bit for each dimension. */
 struct sizes_seen {
-    uint32_t several; /* differ between recorded entries */
-    uint32_t any;     /* dynamic in one */
+    uint32_t several; /* dimensions whose sizes differ between recorded entries */
+    uint32_t any;     /* dimensions that are dynamic in a recorded entry */
 };
 
-/* Dimension D is A in one entry and B in another. Torch's 0 and 1 tell nothing: they are compiled
- * apart. */
+/* Add dimension D to SEEN: its size is A in one entry and B in another. Torch always compiles sizes
+ * 0 and 1 apart, so a difference between them and other sizes means nothing. */
 static void size_seen(const struct whatif *w, struct sizes_seen *seen, int d, int64_t a, int64_t b)
 {
     bool apart = w->torch && (a <= 1 || b <= 1);
@@ -70,8 +74,8 @@ static void size_seen(const struct whatif *w, struct sizes_seen *seen, int d, in
         seen->several |= 1u << d;
 }
 
-/* The sizes of G's tensor in the recorded entries of its code. Of a value: all bits of `several` if
- * it differs. */
+/* Return in which dimensions the tensor at G's source differs between recorded entries of CODE, or
+ * is dynamic. If G checks a plain value that differs, all bits of `several` are set. */
 static struct sizes_seen sizes_seen(struct whatif *w, uint32_t code, const struct guard *g)
 {
     const struct shape *a = &g->want.sizes;
@@ -91,7 +95,7 @@ static struct sizes_seen sizes_seen(struct whatif *w, uint32_t code, const struc
     return seen;
 }
 
-/* Torch has a kind of guard for each constant. */
+/* Return the kind of guard that torch uses for the constant LITERAL. */
 static const char *constant_kind(const char *literal)
 {
     if (!strcmp(literal, "None"))
@@ -99,8 +103,8 @@ static const char *constant_kind(const char *literal)
     return strcmp(literal, "True") ? "FALSE_MATCH" : "TRUE_MATCH";
 }
 
-/* MADE wants the value of its source, which recorded entries want SEVERAL of. False: it is not
- * known. */
+/* Complete MADE, a guard on a value. SEVERAL: recorded entries expect different values there.
+ * Returns false if the value is not known. */
 static bool make_value(struct guard *made, bool several)
 {
     const struct value *v = &made->want;
@@ -117,8 +121,8 @@ static bool make_value(struct guard *made, bool several)
     return true;
 }
 
-/* MADE wants the sizes of its tensor, but for those that are dynamic by then. G: of the entry most
- * like it. False: they are not known. */
+/* Complete MADE, a guard on a tensor, which leaves out the sizes that are dynamic by then. G is the
+ * guard of the most similar entry. Returns false if the sizes are not known. */
 static bool make_tensor(const struct whatif *w, const struct guard *g, struct sizes_seen seen,
                         struct guard *made)
 {
@@ -130,7 +134,7 @@ static bool make_tensor(const struct whatif *w, const struct guard *g, struct si
         uint32_t bit = 1u << d;
         bool dynamic = seen.any & bit || g->want.sizes.size[d] == SIZE_ANY;
         if (w->torch && sizes->size[d] <= 1)
-            continue; /* compiled apart */
+            continue; /* torch compiles 0 and 1 apart */
         if (dynamic)
             sizes->size[d] = SIZE_ANY;
         else if (!(seen.several & bit))
@@ -139,8 +143,8 @@ static bool make_tensor(const struct whatif *w, const struct guard *g, struct si
     return true;
 }
 
-/* MADE becomes a recorded guard like G that holds for CLASS_. False: there is none. STANDS: the
- * entry most like it stands for CLASS_. */
+/* Make MADE a copy of a recorded guard that holds for CLASS_ and checks what G checks. Returns
+ * false if there is none. STANDS: all guards of the most similar entry hold for CLASS_. */
 static bool make_condition(struct whatif *w, uint32_t class_, const struct guard *g, bool stands,
                            struct guard *made)
 {
@@ -148,7 +152,7 @@ static bool make_condition(struct whatif *w, uint32_t class_, const struct guard
     bool number = w->torch && g->about == ABOUT_NUMBER;
     bool known = v->low == v->high;
     uint32_t code = class_code(w, class_);
-    bool apart = known && v->low <= 1; /* torch compiles it so */
+    bool apart = known && v->low <= 1; /* torch compiles 0 and 1 apart */
 
     if (number && apart) {
         made->loose = false;
@@ -167,8 +171,9 @@ static bool make_condition(struct whatif *w, uint32_t class_, const struct guard
     return false;
 }
 
-/* G, of the entry most like it, as it would be for CLASS_: it wants the value of CLASS_, as far as
- * that is known. That entry STANDS for CLASS_, or else conditions may be others. */
+/* Return guard G of the most similar entry as it would be in an entry for CLASS_: it expects the
+ * value in CLASS_'s calls, if that value is known. STANDS: all guards of the most similar entry
+ * hold for CLASS_; if not, the conditions may differ. */
 static struct guard guard_made(struct whatif *w, uint32_t class_, const struct guard *g,
                                bool stands)
 {
@@ -204,7 +209,7 @@ static struct guard guard_made(struct whatif *w, uint32_t class_, const struct g
     return made;
 }
 
-/* Does every recorded entry of CODE want one type at SOURCE? */
+/* Does every recorded entry of CODE check a type at SOURCE? */
 static bool types_settled(struct whatif *w, uint32_t code, const char *source)
 {
     uint32_t last = REPLAY_NONE;
@@ -225,8 +230,8 @@ static bool types_settled(struct whatif *w, uint32_t code, const char *source)
     return !missing;
 }
 
-/* For inputs of types that no entry was made for: assume that it reads the same sources as the
- * entry with G and guards at least their types. */
+/* Return a guess at a guard for inputs whose types no entry was compiled for: assume that the entry
+ * reads the same sources as the entry with G, and checks at least their types. */
 static struct guard guard_guessed(struct whatif *w, uint32_t class_, const struct guard *g)
 {
     struct guard made = {

@@ -1,7 +1,7 @@
-/* trace/whatif/measure.c -- how `dyntrace try` would measure what a what-if cannot compute. See
+/* trace/whatif/measure.c -- the settings of `dyntrace try` that measure a what-if. See
  * trace/whatif/whatif.h.
  *
- *     what-if                      try, of torch             try, of the stand-alone shim
+ *     what-if                      try, with torch           try, with the stand-alone shim
  *     recompile_limit=16           config.recompile_limit=16 limit=16
  *     dynamic=L['x'][0]            maybe_mark_dynamic=...    - (a compiler of the program's own)
  *     drop_guard=12                drop_guard=KIND SOURCE    -
@@ -17,7 +17,7 @@
 #include "trace/trials.h"
 #include "trace/whatif/whatif.h"
 
-/* torch_version() of the trace's program, 0: no torch. */
+/* Return torch_version() of the recorded program; 0 if it did not use torch. */
 static int torch_of(struct db *db)
 {
     int version = 0;
@@ -27,7 +27,7 @@ static int torch_of(struct db *db)
     return version;
 }
 
-/* TEXT as one word of a shell, with as few quotes as it needs. */
+/* Print TEXT as one shell word, with as few quotes as possible. */
 static void word_print(FILE *out, const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -37,7 +37,7 @@ static void word_print(FILE *out, const char *text)
 
     if (bare) {
         fputs(text, out);
-    } else if (strchr(text, '\'') && !strpbrk(text, "\"$`\\!")) { /* L['x'] */
+    } else if (strchr(text, '\'') && !strpbrk(text, "\"$`\\!")) { /* such as L['x'] */
         putc('"', out);
         say_escaped(out, text, bytes);
         putc('"', out);
@@ -46,7 +46,7 @@ static void word_print(FILE *out, const char *text)
     }
 }
 
-/* The same after a space; TEXT is freed. */
+/* Print a space and then TEXT as one shell word, and free TEXT. */
 static void word(FILE *out, char *text)
 {
     putc(' ', out);
@@ -54,7 +54,8 @@ static void word(FILE *out, char *text)
     free(text);
 }
 
-/* NUMBER as a limit, on what a function EVER had. */
+/* Print the setting that makes NUMBER the limit on living entries or, with EVER, the limit on all
+ * entries ever made. 0 prints nothing. */
 static void limit_word(FILE *out, int torch, int64_t number, bool ever)
 {
     if (!number)
@@ -77,7 +78,8 @@ static void dynamic_words(FILE *out, const struct whatif_knobs *knobs)
     }
 }
 
-/* False: guards of a kind, wherever they look, are no setting of `try`. */
+/* Print the settings that drop guards. Returns false if KNOBS drop all guards of a kind, which
+ * `try` cannot do. */
 static bool drop_words(FILE *out, struct db *db, const struct whatif_knobs *knobs)
 {
     bool known = true;

@@ -10,18 +10,19 @@
 
 enum { LISTED = 20, NOTE_COLUMNS = 72 };
 
-/* A page that is being printed; all borrowed. */
+/* A page that is being printed. All pointers are borrowed. */
 struct answer_page {
     struct page_text text;
     const struct whatif_asked *asked;
     const struct whatif_answer *answer;
-    void (*recorded)(void *context, int64_t code_id); /* or NULL */
+    void (*recorded)(void *context, int64_t code_id); /* called before each recorded row; or NULL */
     void *context;
-    size_t listed, unchanged; /* functions */
-    bool exact;               /* all numbers so far are */
+    /* how many functions have been listed, and how many left out because nothing changes */
+    size_t listed, unchanged;
+    bool exact; /* all numbers printed so far are exact */
 };
 
-/* ---- one function -------------------------------------------------------- */
+/* ---- the figures of one function ----------------------------------------- */
 
 static void print_recorded(struct page_text *page, const struct whatif_tally *t)
 {
@@ -36,8 +37,8 @@ static void print_recorded(struct page_text *page, const struct whatif_tally *t)
     page_text_row(page, "pages/whatif/recorded", 0);
 }
 
-/* The counts and times of F's predicted calls. Which calls make checks may be unknown: then the
- * number of checks and their time are, too. */
+/* Add the checks and times of F's predicted calls to PAGE. If it is not known which entries the
+ * calls hit, the number of checks and their time are not known either. */
 static void add_predicted_sums(struct page_text *page, const struct whatif_function *f)
 {
     const struct whatif_tally *t = &f->predicted;
@@ -66,7 +67,7 @@ static void print_predicted(struct page_text *page, const struct whatif_function
     };
     /* clang-format on */
     enum { COLUMNS = array_count(columns) };
-    char texts[COLUMNS][WHATIF_RANGE_TEXT]; /* used until the row is printed */
+    char texts[COLUMNS][WHATIF_RANGE_TEXT]; /* the row reads them when it is printed */
 
     for (int i = 0; i < COLUMNS; i++)
         fact(page, columns[i].name, whatif_range_text(texts[i], columns[i].range));
@@ -79,7 +80,7 @@ static void print_predicted(struct page_text *page, const struct whatif_function
     page_text_row(page, "pages/whatif/predicted", 0);
 }
 
-/* F below its name; CODE_ID -1: the sums over all functions. */
+/* Print the recorded and predicted figures of F; CODE_ID is -1 for the sums over all functions. */
 static void print_figures(struct answer_page *page, const struct whatif_function *f,
                           int64_t code_id)
 {
@@ -101,9 +102,9 @@ static void print_function(struct answer_page *page, const struct whatif_functio
     print_figures(page, f, replay->codes.at[f->code].id);
 }
 
-/* ---- all functions ------------------------------------------------------- */
+/* ---- the list of functions, and their sums ------------------------------- */
 
-/* Are all of F's calls as recorded, for certain? */
+/* Do all calls of F certainly end as recorded? */
 static bool is_unchanged(const struct whatif_function *f)
 {
     bool moved = f->changed || f->gone;
@@ -113,7 +114,7 @@ static bool is_unchanged(const struct whatif_function *f)
     return whatif_is_exact(f) && !memcmp(&f->recorded, &f->predicted, sizeof f->recorded);
 }
 
-/* Is F listed in ANSWER? */
+/* Does the page of ANSWER list F? */
 static bool is_listed(const struct whatif_answer *answer, const struct whatif_function *f)
 {
     return answer->codes ? answer->codes[f->code] : !is_unchanged(f);
@@ -146,7 +147,7 @@ static void print_sums(struct answer_page *page)
     print_figures(page, &page->answer->result.total, -1);
 }
 
-/* ---- around them --------------------------------------------------------- */
+/* ---- the headline, how to measure, and the notes ------------------------- */
 
 static void print_headline(struct answer_page *page)
 {
@@ -157,7 +158,7 @@ static void print_headline(struct answer_page *page)
     page_text_row(&page->text, "pages/whatif/headline", 0);
 }
 
-/* How to measure the settings KNOBS. */
+/* Print the command that measures the effect of KNOBS. */
 static void print_measure(struct answer_page *page, const struct whatif_knobs *knobs)
 {
     char *words = whatif_try_words(page->asked, knobs);
@@ -178,7 +179,7 @@ static void print_unproven(struct answer_page *page)
     whatif_knobs_free(&knobs);
 }
 
-/* An assumption, a text of ours, in lines of a readable length. */
+/* Print an assumption, wrapped into lines of NOTE_COLUMNS columns. */
 static void print_note(FILE *out, const char *text)
 {
     size_t column = 0;
