@@ -58,8 +58,8 @@ void cache_order_free(struct cache_order *o)
     o->pinned = 0;
 }
 
-/* Does W's pass visit entries of REGION? First all that are precompiled, then its own, then the
- * common ones. */
+/* Does the current pass of W visit entries of REGION? Pass 0 visits precompiled entries, pass 1 the
+ * other entries of the lookup's own region, pass 2 the other entries of the common region. */
 static bool is_seen(const struct cache_walk *w, int64_t region)
 {
     switch (w->pass) {

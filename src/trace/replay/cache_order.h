@@ -1,7 +1,7 @@
-/* trace/replay/cache_order.h -- which entries of a cache a lookup sees, and in what order.
+/* trace/replay/cache_order.h -- the order in which a lookup tries a cache's entries.
  *
- * The evaluator's own rule is look_up() in tracer/evaluator/decide.c; this is the only other place
- * that knows it. The state of a cache (replay.c), --verify and what-if all keep their caches here.
+ * The evaluator's own rule is look_up() in tracer/evaluator/decide.c; this file is the only other
+ * place that knows the rule. The state of a cache (replay.c), --verify and what-if use this file.
  *
  *     struct cache_order cache = {.policy = ORDER_MRU};
  *     cache_order_born(&cache, &(struct cached){.id = entry, .region = -1});
@@ -11,14 +11,14 @@
  *     cache_order_hit(&cache, place_of_tried);
  *     cache_order_free(&cache);
  *
- * The list holds the living entries alone:
+ * The list holds only the living entries, in two parts:
  *
- *     [precompiled, oldest first] [the others: a new one goes in front, and so does each that is
- *     hit]
+ *     [precompiled entries, oldest first] [other entries: a birth or a hit moves an entry here to
+ *                                          the front of this part]
  *
- * A lookup tries the precompiled entries that it sees, then those of its own region, then the
- * common ones. An entry of another backend keeps its place: the lookup passes over it. A forked
- * process begins with a copy of the list. */
+ * A lookup tries the precompiled entries that it sees, then the other entries of its own region,
+ * then the other entries of the common region. It passes over entries of other backends, which keep
+ * their places. A forked process begins with a copy of the list. */
 #ifndef DYNTRACE_CACHE_ORDER_H
 #define DYNTRACE_CACHE_ORDER_H
 
@@ -27,40 +27,41 @@
 #include <stdint.h>
 
 enum order_policy {
-    ORDER_MRU,  /* the evaluator's: new entries and hit ones go in front */
-    ORDER_FIFO, /* oldest first, hits move nothing: torch can be set to this */
+    ORDER_MRU,  /* the evaluator's order: a birth or a hit moves an entry to the front */
+    ORDER_FIFO, /* oldest first, and hits move nothing: a setting of torch */
 };
 
 struct cached {
-    uint32_t id;    /* whatever the owner numbers entries by */
-    bool unsure;    /* the owner's: it is there only if a guess was right, */
-    bool ghost;     /* or only if one was wrong, */
-    bool trusted;   /* or only if compiles of which the trace has nothing went well */
-    int64_t region; /* -1: the common one */
+    uint32_t id;    /* the caller's number of the entry */
+    bool unsure;    /* what-if: the entry may not exist, because a guess may be wrong */
+    bool ghost;     /* what-if: the entry is not expected, but exists if a guess is wrong */
+    bool trusted;   /* what-if: the entry exists only if unrecorded compiles gave code */
+    int64_t region; /* region of the entry; -1 is the common region */
 };
 
 struct cache_order {
     struct cached *at; /* owned */
     size_t count, room;
-    size_t pinned; /* so many of them, the first, are precompiled */
+    size_t pinned; /* how many entries at the front are precompiled */
     enum order_policy policy;
 };
 
-/* A new entry; PINNED: a precompiled one. */
+/* Add a new entry to ORDER; PINNED: the entry is precompiled. */
 void cache_order_born(struct cache_order *order, struct cached entry, bool pinned);
-/* The entry at PLACE was hit, has died. */
+/* Apply a hit, or the death, of the entry at PLACE. */
 void cache_order_hit(struct cache_order *order, size_t place);
 void cache_order_died(struct cache_order *order, size_t place);
-/* Where the entry with ID is; count: nowhere. */
+/* Return the position of the entry with this ID, or order->count if there is none. */
 size_t cache_order_find(const struct cache_order *order, uint32_t id);
-/* ORDER, empty, becomes as PARENT is. */
+/* Make the empty ORDER a copy of PARENT. */
 void cache_order_fork(struct cache_order *order, const struct cache_order *parent);
 void cache_order_free(struct cache_order *order);
 
-/* The entries that a lookup in OWN sees, in order; COMMON: the region whose entries all see (-1),
- * or OWN again. */
+/* A walk through the entries that a lookup sees, in the order in which it tries them. OWN is the
+ * lookup's region. COMMON is the region whose entries all lookups see (-1), or equals OWN if there
+ * is none. */
 struct cache_walk {
-    const struct cache_order *order; /* borrowed; unchanged while the walk goes on */
+    const struct cache_order *order; /* borrowed; must not change during the walk */
     int64_t own, common;
     int pass;
     size_t at;
@@ -72,7 +73,7 @@ static inline struct cache_walk cache_walk(const struct cache_order *order, int6
     return (struct cache_walk){.order = order, .own = own, .common = common};
 }
 
-/* Borrowed; NULL at the end. */
+/* Return the next entry, which is borrowed, or NULL at the end. */
 const struct cached *cache_walk_next(struct cache_walk *walk);
 
 #endif

@@ -1,4 +1,4 @@
-/* trace/replay/cursor.c -- a place among a trace's decisions, moved either way. See
+/* trace/replay/cursor.c -- a cursor that moves through a trace's events. See
  * trace/replay/cursor.h. */
 #include "trace/replay/cursor.h"
 
@@ -39,7 +39,7 @@ static bool event_is(const struct replay *r, const struct replay_event *e, enum 
     return what != NEXT_RECOMPILE || r->compiles.at[e->index].recompile;
 }
 
-/* Is INDEX, which may be REPLAY_NONE, one that MARKS has? */
+/* Is INDEX marked in MARKS? REPLAY_NONE never is. */
 static bool marked(const bool *marks, uint32_t index)
 {
     return index != REPLAY_NONE && marks[index];
@@ -57,8 +57,8 @@ static bool passes(const struct cursor *c, const struct replay_event *e)
     return true;
 }
 
-/* The next WHAT after the place AT (or, with GAP, the gap before it), DIRECTION 1 or -1.
- * events.count: none. */
+/* Return the next event WHAT from event AT, or from the gap before AT if GAP. DIRECTION is 1 or -1.
+ * Returns events.count if there is none. */
 static size_t find(const struct cursor *c, size_t at, bool gap, enum cursor_what what,
                    int direction)
 {
@@ -89,7 +89,7 @@ void cursor_end(struct cursor *c)
     cursor_stops_off(c);
 }
 
-/* To the place of EVENT; events.count: there is none. */
+/* Move to event number EVENT; returns CURSOR_NONE if EVENT is events.count. */
 static enum cursor_result to_event(struct cursor *c, size_t event)
 {
     if (event >= c->r->events.count)
@@ -121,7 +121,7 @@ int64_t cursor_ns(const struct cursor *c)
     return c->gap ? c->gap_ns : c->r->events.at[c->at].at_ns;
 }
 
-/* The first column of QUERY's first row, or 0. Ends it. */
+/* Return the first column of QUERY's first row, or 0 without a row. Closes QUERY. */
 static int64_t number_of(struct query *query)
 {
     int64_t number = query_step(query) ? query_integer(query, 0) : 0;
@@ -182,9 +182,9 @@ enum cursor_result cursor_to(struct cursor *c, enum cursor_what what, int64_t id
     return index == REPLAY_NONE ? CURSOR_NONE : to_event(c, replay_event_of(r, kinds[what], index));
 }
 
-/* ---- words --------------------------------------------------------------- */
+/* ---- parsing places: "miss", "1.5s", "lookup 20" ------------------------- */
 
-/* Does a word, "lookup", stay the same word with END, "s", behind it? */
+/* Is END nothing, or an ending of the plural? */
 static bool is_plural_end(const char *end)
 {
     return !*end || !strcmp(end, "s") || !strcmp(end, "es");
@@ -204,7 +204,8 @@ bool cursor_what(const char *word, enum cursor_what *what)
     return false;
 }
 
-/* "1.5s", "20ms", "3us", "7ns": nanoseconds; "50%" of ALL; or -1. */
+/* Return WORD in nanoseconds: "1.5s", "20ms", "3us", "7ns", or "50%" of ALL; -1 if WORD is no
+ * time. */
 static int64_t time_from(const char *word, int64_t all)
 {
     char *end;
@@ -258,8 +259,8 @@ enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_
 
 /* ---- filters and stops --------------------------------------------------- */
 
-/* Marks in a new array the codes of the functions that NAME is; NULL: the error has been reported.
- * */
+/* Return a new array that marks the code objects of the function NAME; NULL on error, which has
+ * been reported. */
 static bool *codes_named(struct cursor *c, const char *name)
 {
     struct found_code found;
@@ -272,9 +273,9 @@ static bool *codes_named(struct cursor *c, const char *name)
     return codes;
 }
 
-/* Marks in a new array of COUNT the index that MAP has for the ids of QUERY's rows, and ends it;
- * without a MAP they are lookups. TEXT is what was asked for: its ?1. NULL: the error has been
- * reported. */
+/* Return a new array of COUNT marks for the rows of QUERY, which is closed. The first column is a
+ * row id: MAP gives its index or, if MAP is NULL, the row is a lookup. TEXT is what the user typed,
+ * for the error message. Returns NULL on error, which has been reported. */
 static bool *ids_marked(struct cursor *c, struct query *query, const char *text,
                         const struct map *map, size_t count)
 {
@@ -298,7 +299,7 @@ static bool *ids_marked(struct cursor *c, struct query *query, const char *text,
     return NULL;
 }
 
-/* STATEMENT with TEXT as its ?1. */
+/* Return a query of STATEMENT with TEXT bound to ?1. */
 static struct query *asked(const struct cursor *c, const char *statement, const char *text)
 {
     struct query *query = db_query(c->db, schema_statement(statement));
@@ -317,8 +318,8 @@ void cursor_filter_off(struct cursor *c)
     c->filtered = NULL;
 }
 
-/* Marks in a new array the lookups with an outcome of LIST, "skip, limit"; NULL: the error has
- * been reported. */
+/* Return a new array that marks the lookups with an outcome in LIST, "skip, limit"; NULL on error,
+ * which has been reported. */
 static bool *outcomes_marked(struct cursor *c, char *list)
 {
     bool *marks = calloc(c->r->lookups.count + 1, sizeof *marks);
@@ -340,8 +341,8 @@ static bool *outcomes_marked(struct cursor *c, char *list)
     return marks;
 }
 
-/* The marks of the filter KIND, "function", "thread", ..., for TEXT, and which FILTER they are;
- * NULL: the error has been reported. */
+/* Return the marks for a filter: KIND ("function", "thread", ...) and its argument TEXT. Stores its
+ * number in *FILTER. Returns NULL on error, which has been reported. */
 static bool *filter_marks(struct cursor *c, const char *kind, char *text, int *filter)
 {
     static const struct {
@@ -429,7 +430,7 @@ static bool about_entry(enum cursor_what what)
     return what == NEXT_HIT || what == NEXT_DEATH;
 }
 
-/* "when" and "is" may be left out. */
+/* The words "when" and "is" in TEXT may be left out. */
 bool cursor_stop_add(struct cursor *c, const char *text)
 {
     static const struct {
@@ -482,9 +483,9 @@ const struct cursor_stop *cursor_stopped(const struct cursor *c)
     return NULL;
 }
 
-/* ---- commands ------------------------------------------------------------ */
+/* ---- the commands of the user -------------------------------------------- */
 
-/* On to a stop, DIRECTION 1 or -1. */
+/* Move on until a stop applies, and print why the move ended. DIRECTION is 1 or -1. */
 static enum cursor_result run_on(struct cursor *c, int direction)
 {
     const struct cursor_stop *stop = NULL;
@@ -508,7 +509,7 @@ static enum cursor_result run_on(struct cursor *c, int direction)
     return stop ? CURSOR_THERE : CURSOR_NONE;
 }
 
-/* BY: words, or "off". */
+/* Run the command "filter": add the filter BY, or remove all filters if BY is "off". */
 static enum cursor_result filter_do(struct cursor *c, const char *by)
 {
     if (strcmp(by, "off")) {
@@ -560,7 +561,7 @@ enum cursor_result cursor_do(struct cursor *c, const char *name, const char *res
     return result;
 }
 
-/* ---- the cache as it stood ----------------------------------------------- */
+/* ---- the cache as it stood at the cursor --------------------------------- */
 
 bool cursor_cache(const struct cursor *c, struct replay_state *state)
 {

@@ -1,7 +1,8 @@
-/* trace/replay/load.c -- the decisions of a trace read and put in order. See replay.h.
+/* trace/replay/load.c -- reads a trace's lookups, compiles and entries into memory. See replay.h.
  *
- * Everything here comes from a file that anybody may have made: ids that lead nowhere become
- * REPLAY_NONE, times may be in any order, and parents must be older than their children. */
+ * Anybody may have made the file, so nothing in it is trusted: row ids without a row become
+ * REPLAY_NONE, times may be in any order, and a process counts as a parent only if its row was read
+ * before the child's. */
 #include "lib/bounds.h"
 #include "lib/say.h"
 #include "replay.h"
@@ -10,13 +11,14 @@
 #include "trace/scan.h"
 
 enum {
-    FORKS_MAX = 64, /* generations of processes that hand a cache on */
+    FORKS_MAX = 64, /* how many generations of forks are followed */
     TICK_ROWS = 1 << 14,
 };
 
-/* ---- rows: each function takes one of schemas/replay.sql ----------------- */
+/* ---- reading rows: a function for each statement of schemas/replay.sql ---- */
 
-/* A new item of LIST whose row id is ID, entered in MAP by its index. */
+/* Add an item to LIST and enter its index in MAP under its row id ID. Returns a pointer to the
+ * item. */
 #define ADD(list, map, id)                          \
     ({                                              \
         *map_put(map, id) = (int64_t)(list)->count; \
@@ -30,7 +32,7 @@ static bool is_null(unsigned nulls, int column)
     return nulls & 1u << column;
 }
 
-/* Times of a hostile trace must not overflow when they are added and compared. */
+/* Return NS, limited so that times of a hostile trace cannot overflow when they are added. */
 static int64_t time_of(int64_t ns)
 {
     int64_t most = REPLAY_NEVER / 4;
@@ -40,7 +42,7 @@ static int64_t time_of(int64_t ns)
     return ns > most ? most : ns;
 }
 
-/* Column AT, a time, or never where it is NULL. */
+/* Return the time in column AT, or REPLAY_NEVER if the column is NULL. */
 static int64_t time_if(const int64_t *v, unsigned nulls, int at)
 {
     return is_null(nulls, at) ? REPLAY_NEVER : time_of(v[at]);
@@ -80,7 +82,7 @@ static bool thread_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* The index of the code object with row id CODE_ID, made if it is new. */
+/* Return the index of the code object with row id CODE_ID; adds the code object if it is new. */
 static uint32_t code_index(struct replay *r, int64_t code_id)
 {
     uint32_t at = replay_index(&r->code_ids, code_id);
@@ -114,7 +116,7 @@ static bool entry_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* ENTRY, which may be REPLAY_NONE, was made in PROCESS, unless another one is known. */
+/* Set the process that made ENTRY, unless it is known already. ENTRY may be REPLAY_NONE. */
 static void made_in(struct replay *r, uint32_t entry, uint32_t process)
 {
     struct replay_entry *e;
@@ -159,7 +161,7 @@ static bool break_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* The cache of CODE in PROCESS, made if it is new. */
+/* Return the index of the cache of CODE in PROCESS; adds the cache if it is new. */
 static uint32_t cache_index(struct replay *r, uint32_t code, uint32_t process)
 {
     int64_t key = replay_cache_key(code, process);
@@ -181,7 +183,7 @@ struct lookups {
     int64_t rows;
 };
 
-/* A column of a lookup that is larger than its field. */
+/* Return the column entries_checked, limited to what the member `checked` can hold. */
 static uint16_t checked_of(int64_t entries_checked)
 {
     bool fits = entries_checked >= 0 && entries_checked <= UINT16_MAX;
@@ -251,16 +253,16 @@ static bool mark_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* ---- what each lookup tried ---------------------------------------------- */
+/* ---- reading the checks of each lookup ----------------------------------- */
 
 struct check_reader {
     const struct replay *r; /* borrowed */
     bool unsorted;
-    struct map owners; /* of guards: index of the entry */
+    struct map owners; /* row id of a guard -> index of its entry */
     LIST(struct replay_check) checks;
-    LIST(int64_t) lookups; /* by check: row id of its lookup */
+    LIST(int64_t) lookups; /* row id of the lookup of each check, in parallel to `checks` */
     struct replay_times *times;
-    int64_t position; /* of the next check of the lookup */
+    int64_t position; /* position that the next check of the lookup should have */
 };
 
 static bool guard_row(void *context, const int64_t *v, unsigned nulls)
@@ -273,23 +275,25 @@ static bool guard_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* The columns of a check. */
+/* The columns of the statement replay/checks. */
 enum { C_LOOKUP, C_ENTRY, C_RESULT, C_FAILED, C_POSITION, C_GUARDS, C_NS };
 
-/* Is the guard that failed in row V none of ENTRY's, or did none fail? */
+/* Row V names a failed guard. Is this wrong, because the check passed, or because the guard belongs
+ * to another entry than ENTRY? */
 static bool is_failed_wrong(const struct check_reader *c, const int64_t *v, uint32_t entry)
 {
     return v[C_RESULT] == CHECK_PASS || replay_index(&c->owners, v[C_FAILED]) != entry;
 }
 
-/* Add the time of a check of ENTRY. */
+/* Add NS, the time of a check, to the sums in TIMES for RESULT. */
 static void check_time(struct replay_times *times, int64_t result, int64_t ns)
 {
-    times->ns[result] += ns < INT32_MAX ? ns : INT32_MAX; /* so that no sum overflows */
+    /* the limit keeps sums from overflowing */
+    times->ns[result] += ns < INT32_MAX ? ns : INT32_MAX;
     times->count[result]++;
 }
 
-/* The lookup of the check before, or NULL. */
+/* Return the row id of the lookup that the previous check belongs to, or NULL if there is none. */
 static const int64_t *lookup_before(const struct check_reader *c)
 {
     size_t count = c->lookups.count;
@@ -336,7 +340,8 @@ static bool check_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* Give each lookup its checks: both are in the order of lookup ids. */
+/* Set the checks of each lookup. Checks and lookups are both sorted by the lookup's row id. Drops
+ * checks without a lookup. */
 static void checks_join(struct check_reader *c, struct replay *r)
 {
     struct replay_lookup *l = r->lookups.at;
@@ -363,7 +368,7 @@ static void checks_join(struct check_reader *c, struct replay *r)
     c->checks.count = kept;
 }
 
-/* All of it into R, whose lookups are known. */
+/* Read all guard checks into R, after its lookups. */
 static void checks_read(struct replay *r)
 {
     struct check_reader reader = {.r = r};
@@ -386,7 +391,7 @@ static void checks_read(struct replay *r)
     map_free(&c->owners);
 }
 
-/* ---- order --------------------------------------------------------------- */
+/* ---- sorting, and which process has which entry -------------------------- */
 
 static int by_death(const void *a, const void *b, void *context)
 {
@@ -414,7 +419,8 @@ static void sort_lookups(struct replay *r)
         qsort_r(r->order, count, sizeof *r->order, replay_by_time, r->lookups.at);
 }
 
-/* Does PROCESS have what was born in MAKER at BORN_NS, itself or through a fork? */
+/* Does PROCESS have an entry that was born in process MAKER at BORN_NS? It does if it is MAKER, or
+ * was forked from MAKER later, perhaps over several generations. */
 static bool inherits(const struct replay *r, uint32_t process, uint32_t maker, int64_t born_ns)
 {
     for (int generation = 0; generation < FORKS_MAX; generation++) {
@@ -428,10 +434,10 @@ static bool inherits(const struct replay *r, uint32_t process, uint32_t maker, i
             return false;
         process = p->parent;
     }
-    return process == maker; /* an unknown one */
+    return process == maker; /* true if both processes are unknown */
 }
 
-/* Does PROCESS hand on E by a fork? */
+/* Did PROCESS fork while its entry E was alive? */
 static bool is_handed_on(const struct replay_process *process, const struct replay_entry *e)
 {
     if (e->born_ns >= process->last_fork_ns)
@@ -439,8 +445,8 @@ static bool is_handed_on(const struct replay_process *process, const struct repl
     return e->died_ns >= process->first_fork_ns;
 }
 
-/* Which entries did forks hand on? A process that got one may end it without a lookup of its code.
- * */
+/* Set `shared` for entries that a fork copied. The recorded death of such an entry may be that of a
+ * copy in another process. */
 static void find_shared(struct replay *r)
 {
     list_each(e, &r->entries) {
@@ -451,7 +457,7 @@ static void find_shared(struct replay *r)
     }
 }
 
-/* The cache that LOOKUP asked. */
+/* Return the cache that LOOKUP searched. */
 static struct replay_cache *cache_of(const struct replay *r, size_t lookup)
 {
     uint32_t cache = r->lookups.at[lookup].cache;
@@ -459,7 +465,7 @@ static struct replay_cache *cache_of(const struct replay *r, size_t lookup)
     return &r->caches.at[cache];
 }
 
-/* Give each cache its lookups. */
+/* Set the lookups of each cache, in time order. */
 static void fill_lookups(struct replay *r)
 {
     size_t at = 0;
@@ -480,7 +486,8 @@ static void fill_lookups(struct replay *r)
     }
 }
 
-/* The cache of the same code in the nearest process that forked towards CACHE's and has one. */
+/* Return the cache of the same code object in the nearest ancestor process that has one;
+ * REPLAY_NONE if there is none. */
 static uint32_t parent_cache(const struct replay *r, const struct replay_cache *cache)
 {
     uint32_t process = cache->process;
@@ -503,7 +510,8 @@ static uint32_t parent_cache(const struct replay *r, const struct replay_cache *
 
 typedef LIST(uint32_t) index_list;
 
-/* Add the entries that CACHE has at times to ALL. BY_CODE: all entries, by code and birth. */
+/* Add to ALL every entry that CACHE held at some time. BY_CODE lists all entries, sorted by code
+ * object and birth. */
 static void add_entries(struct replay *r, struct replay_cache *cache, const uint32_t *by_code,
                         index_list *all)
 {
@@ -522,7 +530,7 @@ static void add_entries(struct replay *r, struct replay_cache *cache, const uint
     }
 }
 
-/* Give each cache its entries, and its parent. */
+/* Set the entries of each cache, and its parent. */
 static void fill_entries(struct replay *r)
 {
     const size_t count = r->entries.count;
@@ -553,7 +561,7 @@ static void fill_entries(struct replay *r)
 
 typedef LIST(struct replay_event) event_list;
 
-/* Add the events of KIND, COUNT rows, to FEW. */
+/* Add an event to FEW for each of the COUNT items of KIND. */
 static void add_events(const struct replay *r, enum replay_kind kind, size_t count, event_list *few)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -563,7 +571,7 @@ static void add_events(const struct replay *r, enum replay_kind kind, size_t cou
     }
 }
 
-/* Fill the events with the lookups by time, and FEW others, which are sorted. */
+/* Fill r->events, merging the lookups by time with FEW, the other events, which are sorted. */
 static void merge_events(struct replay *r, const event_list *few)
 {
     const struct replay_event *other = few->at;
@@ -588,7 +596,8 @@ static void merge_events(struct replay *r, const event_list *few)
     }
 }
 
-/* Lookups are sorted already: the few others are, and then both are merged. */
+/* Make the list of all events. Lookups are sorted already: only the few other events are sorted,
+ * and then merged with the lookups. */
 static void make_events(struct replay *r)
 {
     event_list few = {0};
@@ -610,14 +619,14 @@ static void make_events(struct replay *r)
         r->last_ns = span;
 }
 
-/* ---- all of it ----------------------------------------------------------- */
+/* ---- loading and freeing a whole trace ----------------------------------- */
 
 struct replay *replay_open(struct db *db, bool checks)
 {
     struct replay *r = calloc(1, sizeof *r);
 
     r->db = db;
-    /* tables are read from end to end: no use to keep more pages */
+    /* tables are read only once, from end to end: a large page cache would not help */
     db_integer(db, 0, "PRAGMA cache_size = -8192");
     db_each(db, schema_statement("replay/processes"), process_row, r);
     db_each(db, schema_statement("replay/threads"), thread_row, r);
@@ -633,7 +642,7 @@ struct replay *replay_open(struct db *db, bool checks)
         return NULL;
     }
     find_shared(r);
-    /* caches that no lookup asked, for the deaths in them */
+    /* add caches that no lookup searched, too, because their entries may die */
     for (uint32_t i = 0; i < r->entries.count; i++)
         cache_index(r, r->entries.at[i].code, r->entries.at[i].process);
     sort_lookups(r);

@@ -1,7 +1,7 @@
-/* trace/replay/page.c -- what there is to say about the place where a cursor is. See
+/* trace/replay/page.c -- prints the event at a cursor, its cache, stack and source. See
  * trace/replay/cursor.h.
  *
- * What is printed comes from the trace or from a source file that it names, so all of it is
+ * Printed text comes from the trace, or from a source file that the trace names, so it is
  * escaped. */
 #include <inttypes.h>
 
@@ -20,7 +20,7 @@ enum {
     SOURCE_AROUND = 2,
 };
 
-/* ---- rows and names ------------------------------------------------------ */
+/* ---- printing names and rows --------------------------------------------- */
 
 char *replay_entry_name(const struct replay *r, uint32_t entry)
 {
@@ -31,7 +31,7 @@ char *replay_entry_name(const struct replay *r, uint32_t entry)
     return name;
 }
 
-/* The same by row id. */
+/* Return the name of the code object with this row id: "f (app/f.py:3)". The caller frees it. */
 static char *code_name(struct db *db, int64_t code_id)
 {
     char *name = NULL;
@@ -47,20 +47,20 @@ char *replay_code_name(const struct replay *r, uint32_t code)
     return code == REPLAY_NONE ? NULL : code_name(r->db, r->codes.at[code].id);
 }
 
-/* NAME, which is freed. */
+/* Print NAME, shortened if it is long, and free it. */
 static void name_print(const struct cursor *c, char *name)
 {
     prose_text(c->out, name, WIDTH * 2);
     free(name);
 }
 
-/* The page of C, for schemas/. */
+/* Return a page that prints templates of schemas/ to C's OUT. */
 static struct page_text page_of(const struct cursor *c)
 {
     return (struct page_text){.out = c->out, .db = c->db, .way = TEMPLATE_LINES};
 }
 
-/* All rows of STATEMENT with ID as its ?1. */
+/* Print all rows of STATEMENT, in which ID is bound to ?1. */
 static void rows_print(const struct cursor *c, const char *statement, int64_t id)
 {
     struct page_text page = page_of(c);
@@ -68,9 +68,10 @@ static void rows_print(const struct cursor *c, const char *statement, int64_t id
     page_text_print(&page, statement, id);
 }
 
-/* ---- the cache ----------------------------------------------------------- */
+/* ---- the cache at the cursor --------------------------------------------- */
 
-/* SLOT's line; CHECKED: row id of the lookup that tried it, or 0. */
+/* Print the line of SLOT, number AT of the cache. CHECKED is the row id of the lookup that tried
+ * the entry, or 0. REGIONS: print the entry's region. */
 static void slot_print(const struct cursor *c, const struct replay_slot *slot, size_t at,
                        bool regions, int64_t checked)
 {
@@ -108,8 +109,8 @@ static void slot_print(const struct cursor *c, const struct replay_slot *slot, s
     query_close(query);
 }
 
-/* Entries in the order in which they are tried; beside each what the lookup did with it, where the
- * cursor is on one. */
+/* Print the entries in the order in which they are tried. If the cursor is on a lookup, each line
+ * shows what the lookup did with the entry. */
 static void cache_print(const struct cursor *c)
 {
     const struct replay_event *e = cursor_event(c);
@@ -123,7 +124,8 @@ static void cache_print(const struct cursor *c)
             checked ? "as this lookup found it" : "at that moment");
     if (!state.count)
         fputs("    (empty)\n", c->out);
-    /* Without this index, while the trace is written, finding a check reads them all. */
+    /* While the trace is being written this index does not exist: finding a check would read them
+     * all. */
     if (!db_integer(c->db, 0, "SELECT 1 FROM sqlite_schema WHERE name = 'guard_check_lookup'"))
         checked = 0;
     for (size_t i = 0; i < state.count; i++)
@@ -138,7 +140,7 @@ static void cache_print(const struct cursor *c)
     list_free(&state);
 }
 
-/* ---- stack, source ------------------------------------------------------- */
+/* ---- call stack and source ----------------------------------------------- */
 
 static void stack_print(const struct cursor *c)
 {
@@ -167,7 +169,7 @@ static void stack_print(const struct cursor *c)
     }
 }
 
-/* The lines around LINE of FILENAME, where it can be read. */
+/* Print the lines around LINE of FILENAME, if the file can be read. */
 static void lines_print(const struct cursor *c, const char *filename, int64_t line)
 {
     struct source source = source_read(filename);
@@ -203,7 +205,7 @@ static void source_print(const struct cursor *c)
         lines_print(c, query_text(row, 0, NULL), query_integer(row, 1));
 }
 
-/* ---- the event ----------------------------------------------------------- */
+/* ---- the event at the cursor --------------------------------------------- */
 
 static void moment_print(const struct cursor *c)
 {
@@ -252,7 +254,7 @@ static void event_print(const struct cursor *c)
     }
 }
 
-/* ---- the page ------------------------------------------------------------ */
+/* ---- the whole page ------------------------------------------------------ */
 
 void replay_page(const struct cursor *c)
 {

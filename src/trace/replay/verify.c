@@ -1,58 +1,63 @@
-/* trace/replay/verify.c -- every recorded lookup decided again.
+/* trace/replay/verify.c -- checks recorded lookups against the cache's rules.
  *
  * See replay.h.
  *
  * A lookup tries the living entries that it sees, in order, until one fits
- * (trace/replay/cache_order.h, docs/shim.md). So for each cache, from its beginning:
+ * (trace/replay/cache_order.h, docs/shim.md). For each cache, the lookups are visited in time
+ * order, and the entries that a lookup should have tried are compared with those that it tried:
  *
- *     births and deaths up to the lookup        move entries in and out of `live`
- *     what it should have tried                 live, in order, up to what ended it
- *     what the trace says it tried              guard_check
- *     what came of it                           outcome and entry
+ *     `live`                 the living entries, after all births, deaths and hits before the lookup
+ *     should have tried      the entries of `live`, in order, up to the one that ended the lookup
+ *     tried                  the rows of guard_check
+ *     result                 outcome and entry in the row of the lookup
  *
- * After a lookup that does not follow, `live` is put into the order that the trace shows, so that
- * one wrong row is one finding.
+ * After a lookup that tried entries in a wrong order, `live` is put into the order of the trace, so
+ * that one wrong row gives one finding.
  *
- * Things happen at a moment and a lookup takes a while: an entry that was born or
- * died while it went on may have been tried or not. Guards may let other threads
- * run, so lookups of one cache may overlap. An entry moved at some moment between
- * `low` and `high`; an order that does not follow is wrong where one entry moved
- * for certain after the other, and else unsure. So it is with the order that a
- * fork has handed on, and after a loss. */
+ * A lookup takes time. An entry that was born or died during a lookup may have been tried or not.
+ * Guards may let other threads run, so lookups of one cache may overlap. When an entry moved is
+ * only known to be between `low` and `high`. A wrong order is a finding only if one entry certainly
+ * moved after the other; otherwise the lookup counts as unsure. The order after a fork and lookups
+ * after a loss of events may be unsure in the same way. */
 #include "replay.h"
 
 enum {
-    CHECKS_MAX = 512, /* that the recorder keeps of a lookup: it has no place for more */
-    /* lookups of other threads that are looked through for this one's next */
+    CHECKS_MAX = 512, /* the recorder keeps at most so many checks of a lookup */
+    /* how many lookups of other threads are passed over in search of the next lookup of a thread */
     THREADS_MAX = 4096,
-    NEAR_LOOKUPS = 4096, /* the same for lookups that overlap one */
-    /* time that the recorder itself took within a lookup is not in its duration */
+    /* how many neighbours of a lookup are searched for lookups that overlap it */
+    NEAR_LOOKUPS = 4096,
+    /* how much time the recorder itself may take during a lookup; this time is not in the lookup's
+     * duration */
     SLACK_NS = 50 * 1000000,
 };
 
-/* What of a lookup does not follow, where that is asked in several places. */
+/* Descriptions of faults that several functions find. */
 static const char no_entry[] = "it names an entry that the trace does not have",
                   other_code[] = "it tried or ran an entry of other code, or of another process",
                   no_pass[] = "it ran an entry whose guards did not pass",
                   other_order[] = "it tried the entries in another order than they were in";
 
-/* One cache while its lookups are gone through. */
+/* The state while the lookups of one cache are verified. */
 struct walk {
     const struct replay *r;
     const struct replay_cache *cache;
     struct replay_live live;
-    int64_t longest;       /* lookup of this cache so far */
-    struct moved {         /* owned, by entry */
-        int64_t low, high; /* it was hit last between these; not later than its birth: never */
-        uint32_t tried;    /* the last lookup that tried it, + 1 */
-        uint32_t wild;     /* the last lookup during which others moved it, + 1 */
+    int64_t longest; /* duration of the longest lookup of this cache so far */
+    struct moved {   /* owned: an item for each entry */
+        /* bounds of the time of the last hit; both are the time of birth if there was no hit */
+        int64_t low, high;
+        uint32_t tried; /* index + 1 of the last lookup that tried the entry */
+        /* index + 1 of the last lookup during which other lookups moved the entry */
+        uint32_t wild;
     } * moved;
-    /* The lookup that is decided. */
+    /* The lookup that is being verified. */
     uint32_t index;
     const struct replay_lookup *l;
-    const struct replay_check *checks; /* its own */
-    uint32_t stop;                     /* which of them ended it; their number: none did */
-    int64_t end;                       /* when it had ended for certain */
+    const struct replay_check *checks; /* the checks of the lookup */
+    /* number of the check that ended the lookup; check_count if none did */
+    uint32_t stop;
+    int64_t end; /* when the lookup had certainly ended */
     int64_t region;
 };
 
@@ -61,7 +66,8 @@ static const struct replay_entry *entry_of(const struct walk *w, uint32_t entry)
     return &w->r->entries.at[entry];
 }
 
-/* May the lookup have tried ENTRY or not, for all that the trace shows? */
+/* Was ENTRY born, or did it die, about the time of the lookup? Then the lookup may have tried it or
+ * not. */
 static bool is_optional(const struct walk *w, uint32_t entry)
 {
     const struct replay_entry *e = entry_of(w, entry);
@@ -73,7 +79,8 @@ static bool is_optional(const struct walk *w, uint32_t entry)
     return may_have_died && e->died_ns <= w->end;
 }
 
-/* Why ENTRY, which the lookup tried or ran, is not among what it could see; NULL: it can be. */
+/* Return why the lookup cannot have seen ENTRY, which it tried or ran; NULL if it can have seen
+ * it. */
 static const char *fault_of_entry(const struct walk *w, uint32_t entry)
 {
     const struct replay_entry *e;
@@ -92,7 +99,7 @@ static const char *fault_of_entry(const struct walk *w, uint32_t entry)
     return NULL;
 }
 
-/* Did check I of the lookup end it? Guards that passed while their own entry died are no hit. */
+/* Did check I end the lookup? A check that passed does not if its entry died meanwhile. */
 static bool is_end(const struct walk *w, uint32_t i)
 {
     const struct replay_check *k = &w->checks[i];
@@ -106,7 +113,7 @@ static bool is_end(const struct walk *w, uint32_t i)
     return !is_optional(w, k->entry);
 }
 
-/* The place of the check that ended the lookup, else the number of checks. */
+/* Return the number of the check that ended the lookup, or the number of checks if none did. */
 static uint32_t end_of_checks(const struct walk *w)
 {
     uint32_t i = 0;
@@ -116,7 +123,7 @@ static uint32_t end_of_checks(const struct walk *w)
     return i;
 }
 
-/* Check I of the lookup, by itself. */
+/* Return what is wrong with check I of the lookup taken alone, or NULL. Sets F's entry. */
 static const char *fault_of_check(struct walk *w, uint32_t i, struct replay_finding *f)
 {
     const struct replay_check *k = &w->checks[i];
@@ -144,7 +151,7 @@ static const char *fault_of_check(struct walk *w, uint32_t i, struct replay_find
     return NULL;
 }
 
-/* All checks of the lookup, each by itself. */
+/* Return what is wrong with a check of the lookup, apart from their order, or NULL. */
 static const char *fault_of_checks(struct walk *w, struct replay_finding *f)
 {
     const struct replay_lookup *l = w->l;
@@ -166,7 +173,7 @@ static const char *fault_of_checks(struct walk *w, struct replay_finding *f)
     return NULL;
 }
 
-/* The entry that the lookup names. */
+/* Return what is wrong with the entry that the lookup hit or compiled, or NULL. */
 static const char *fault_of_named(struct walk *w)
 {
     const struct replay_lookup *l = w->l;
@@ -188,7 +195,7 @@ static const char *fault_of_named(struct walk *w)
     return NULL;
 }
 
-/* The lookup, which check END ended. */
+/* Return what is wrong with the lookup after check END, which ended it; NULL if nothing. */
 static const char *fault_of_end(const struct walk *w, const struct replay_check *end)
 {
     const struct replay_lookup *l = w->l;
@@ -199,7 +206,7 @@ static const char *fault_of_end(const struct walk *w, const struct replay_check 
         return l->outcome == OUTCOME_GUARD_ERROR ? NULL : "a guard raised, and it went on";
     if (l->outcome == OUTCOME_GUARD_ERROR && !l->observed)
         return "it ended in a guard's error, and no guard raised";
-    if (l->outcome != OUTCOME_HIT) { /* passed */
+    if (l->outcome != OUTCOME_HIT) { /* the check END passed */
         bool maybe = is_optional(w, end->entry);
         return maybe ? NULL : "an entry's guards passed, and it did not run that entry";
     }
@@ -208,7 +215,7 @@ static const char *fault_of_end(const struct walk *w, const struct replay_check 
     return NULL;
 }
 
-/* The lookup's own rows, order aside. */
+/* Return what is wrong with the rows of the lookup, apart from the order of its checks, or NULL. */
 static const char *fault_of_rows(struct walk *w, struct replay_finding *f)
 {
     const struct replay_lookup *l = w->l;
@@ -234,7 +241,7 @@ static const char *fault_of_rows(struct walk *w, struct replay_finding *f)
     return l->outcome == OUTCOME_HIT && l->named ? no_pass : NULL;
 }
 
-/* The first check from K on that is not optional. */
+/* Return the number of the first check from K on whose entry is not optional. */
 static uint32_t next_certain(const struct walk *w, uint32_t k)
 {
     for (; k < w->l->check_count; k++)
@@ -243,8 +250,8 @@ static uint32_t next_certain(const struct walk *w, uint32_t k)
     return k;
 }
 
-/* The first check from K on that tried ENTRY, or an entry that is not optional: an entry that came
- * or went meanwhile may have had any place. */
+/* Return the number of the first check from K on that tried ENTRY or an entry that is not optional.
+ * Optional entries are skipped: they may have had any place in the order. */
 static uint32_t next_of_entry(const struct walk *w, uint32_t k, uint32_t entry)
 {
     for (; k < w->l->check_count; k++) {
@@ -255,7 +262,8 @@ static uint32_t next_of_entry(const struct walk *w, uint32_t k, uint32_t entry)
     return k;
 }
 
-/* Were the entries tried in the order of WALK? *AT: the first check that has no place in it. */
+/* Did the lookup try the entries in the order of WALK? Sets *AT to the first check whose entry WALK
+ * does not contain, and F's entries if the order is wrong. */
 static bool is_in_order(const struct walk *w, struct cache_walk *walk, uint32_t *at,
                         struct replay_finding *f)
 {
@@ -281,7 +289,8 @@ static bool is_in_order(const struct walk *w, struct cache_walk *walk, uint32_t 
     return true;
 }
 
-/* Did the lookup try all entries, or end before that for a reason? WALK: those that are left. */
+/* Did the lookup end without a hit although WALK has an entry that it did not try? Returns the
+ * fault or NULL. */
 static const char *fault_of_left(const struct walk *w, struct cache_walk *walk,
                                  struct replay_finding *f)
 {
@@ -305,7 +314,7 @@ static const char *fault_of_left(const struct walk *w, struct cache_walk *walk,
     return NULL;
 }
 
-/* Were the entries that it tried those that it should have, in order? */
+/* Return what is wrong with the order in which the lookup tried entries, or NULL. */
 static const char *fault_of_order(struct walk *w, struct replay_finding *f)
 {
     struct cache_walk walk = cache_walk(&w->live.order, w->region, -1);
@@ -313,14 +322,15 @@ static const char *fault_of_order(struct walk *w, struct replay_finding *f)
 
     if (!is_in_order(w, &walk, &k, f))
         return other_order;
-    if (k < w->l->check_count) { /* no place for it: of another region */
+    /* the walk does not contain the entry, which belongs to another region */
+    if (k < w->l->check_count) {
         f->entry = w->checks[k].entry;
         return other_order;
     }
     return fault_of_left(w, &walk, f);
 }
 
-/* When the compile of L, which made an entry, ended; 0: it is not known. */
+/* Return when the compile of L, which made an entry, ended; 0 if that is not known. */
 static int64_t compile_end(const struct replay *r, const struct replay_lookup *l)
 {
     int64_t compile_id;
@@ -333,7 +343,7 @@ static int64_t compile_end(const struct replay *r, const struct replay_lookup *l
     return compile == REPLAY_NONE ? 0 : r->compiles.at[compile].end_ns;
 }
 
-/* The first lookup of L's thread, number INDEX, after L; NULL: none is near. */
+/* Return the next lookup on the thread of lookup INDEX, or NULL if there is none nearby. */
 static const struct replay_lookup *next_of_thread(const struct replay *r, uint32_t index)
 {
     const struct replay_lookup *l = &r->lookups.at[index];
@@ -349,19 +359,21 @@ static const struct replay_lookup *next_of_thread(const struct replay *r, uint32
     return NULL;
 }
 
-/* When lookup INDEX had ended for certain. Its duration leaves out the time of the recorder, and
- * the next lookup of that thread is after it. */
+/* Return when lookup INDEX had certainly ended. Its duration does not contain the recorder's own
+ * time, but the thread's next lookup starts after the end. */
 static int64_t window_end(const struct replay *r, uint32_t index)
 {
     const struct replay_lookup *l = &r->lookups.at[index];
     const struct replay_lookup *after;
     uint16_t unhindered =
-        l->outcome == OUTCOME_HIT; /* checks, which the recorder took no time for */
+        /* number of checks that cost the recorder no time: the one of a hit */
+        l->outcome == OUTCOME_HIT;
     int64_t end = l->end_ns + 1;
     int64_t latest = l->end_ns + SLACK_NS;
     int64_t next;
 
-    if (l->outcome == OUTCOME_COMPILED) { /* older recorders took that time out of these as well */
+    /* older recorders took their own time out of the durations of compiles, too */
+    if (l->outcome == OUTCOME_COMPILED) {
         int64_t compiled = compile_end(r, l);
         return compiled > end ? compiled : end;
     }
@@ -376,15 +388,15 @@ static int64_t window_end(const struct replay *r, uint32_t index)
     return next >= end ? next : end;
 }
 
-/* The entry that L moved is marked in `wild`: it may have been in its old place or in front. */
+/* Mark the entry that L hit or made in `wild`: it may stand in its old place or in front. */
 static void mark_moved(struct walk *w, const struct replay_lookup *l)
 {
     if (l->entry != REPLAY_NONE)
         w->moved[l->entry].wild = w->index + 1;
 }
 
-/* Mark the entries that lookups moved while lookup number RANK of the cache, the one that is
- * decided, went on. */
+/* Mark the entries that other lookups of the cache moved during the lookup being verified, which is
+ * number RANK of the cache. */
 static void mark_wild(struct walk *w, uint32_t rank)
 {
     const uint32_t *lookups = w->cache->lookups;
@@ -410,7 +422,7 @@ static void mark_wild(struct walk *w, uint32_t rank)
     }
 }
 
-/* Is nothing certain of the place of ENTRY? */
+/* May ENTRY stand in any place of the list, or not be there at all? */
 static bool may_be_anywhere(const struct walk *w, uint32_t entry)
 {
     bool moved = w->moved[entry].wild == w->index + 1;
@@ -427,7 +439,8 @@ static bool was_tried(const struct walk *w, uint32_t entry, uint32_t count)
     return false;
 }
 
-/* Are X and Y in one part of the list, so that the time when they moved orders them? */
+/* Are X and Y different entries, of one region and both precompiled or both not, so that the times
+ * when they moved tell their order? */
 static bool are_ordered(const struct walk *w, uint32_t x, uint32_t y)
 {
     const struct replay_entry *a = entry_of(w, x);
@@ -475,12 +488,12 @@ static bool is_check_possible(const struct walk *w, uint32_t i)
         if (!may_precede(w, x, y))
             return false;
     }
-    /* A region's own come before the common ones. */
+    /* A region's own entries come before the common ones. */
     return first || !tries_region_later(w, i);
 }
 
-/* May lookup number RANK have tried its entries in the recorded order? The time at which an entry
- * moved to the front is only known as a range. */
+/* May lookup number RANK of the cache have tried its entries in the recorded order? When an entry
+ * moved to the front is only known between two times. */
 static bool is_order_possible(struct walk *w, uint32_t rank)
 {
     mark_wild(w, rank);
@@ -493,7 +506,8 @@ static bool is_order_possible(struct walk *w, uint32_t rank)
     return true;
 }
 
-/* Believe the trace: what the lookup tried goes before the others, in that order. */
+/* Put the entries that the lookup tried in front, in the recorded order, so that one wrong row does
+ * not make later lookups wrong. */
 static void resync(struct walk *w)
 {
     for (uint32_t i = w->l->check_count; i > 0; i--) {
@@ -505,7 +519,8 @@ static void resync(struct walk *w)
     }
 }
 
-/* The order in which a forked process found its cache. */
+/* If the cache belongs to a forked process, put its entries into the order that they had in the
+ * parent at the fork. */
 static void begin_forked(struct walk *w)
 {
     struct replay_state state = {0};
@@ -544,8 +559,8 @@ static void explain_miss(const struct walk *w, struct replay_verdict *v)
         v->by_false++;
 }
 
-/* Lookup L agrees with the simulated cache. Count it: torch observed; a hit on an entry without a
- * record; or verified in full. */
+/* Count L, a lookup without a fault: as observed by torch's evaluator, as a hit of an entry without
+ * a record, or as verified in full. */
 static void count_decided(const struct replay_lookup *l, struct replay_verdict *v)
 {
     if (l->observed)
@@ -556,7 +571,7 @@ static void count_decided(const struct replay_lookup *l, struct replay_verdict *
         v->whole++;
 }
 
-/* The lookup hit: its entry moves to the front. */
+/* Move the entry that the lookup hit to the front. */
 static void move_hit(struct walk *w)
 {
     const struct replay_lookup *l = w->l;
@@ -564,7 +579,7 @@ static void move_hit(struct walk *w)
 
     if (w->end > moved->high)
         moved->high = w->end;
-    /* else another thread made it meanwhile: it is hit after its birth */
+    /* an entry born during the lookup was made by another thread and is in front already */
     if (entry_of(w, l->entry)->born_ns < l->start_ns) {
         replay_live_hit(&w->live, l->entry);
         moved->low = l->start_ns;
@@ -630,7 +645,7 @@ static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct
         w->longest = took;
 }
 
-/* CACHE, before its first lookup. */
+/* Prepare W for CACHE, before its first lookup. */
 static void begin_cache(struct walk *w, const struct replay_cache *cache, enum order_policy policy)
 {
     w->cache = cache;
@@ -648,7 +663,7 @@ static void begin_cache(struct walk *w, const struct replay_cache *cache, enum o
     begin_forked(w);
 }
 
-/* The caches of PROCESS, by the rules of POLICY. */
+/* Verify all caches of PROCESS by the rules of POLICY. */
 static void verify_process(struct walk *w, uint32_t process, enum order_policy policy,
                            struct replay_verdict *v)
 {
@@ -678,7 +693,7 @@ static int by_lookup(const void *a, const void *b)
     return (x->lookup > y->lookup) - (x->lookup < y->lookup);
 }
 
-/* V as it was at BEFORE: without the findings since. */
+/* Reset V to BEFORE, an earlier copy of V, and drop the findings added since. */
 static void take_back(struct replay_verdict *v, const struct replay_verdict *before)
 {
     struct replay_verdict again = *before;
@@ -688,8 +703,9 @@ static void take_back(struct replay_verdict *v, const struct replay_verdict *bef
     *v = again;
 }
 
-/* Verify process P by the evaluator's rules. If lookups of a torch program do not follow from them,
- * try torch's setting that leaves entries in their order of insertion, which no trace holds. */
+/* Verify process P by the evaluator's rules. If this gives findings in a torch program, try
+ * ORDER_FIFO: torch has a setting that leaves entries in their order of insertion, and no trace
+ * records this setting. */
 static void verify_either(struct walk *w, struct replay_process *process, uint32_t p,
                           struct replay_verdict *v)
 {
