@@ -76,7 +76,7 @@ static size_t find(const struct cursor *c, size_t at, bool gap, enum cursor_what
     return c->r->events.count;
 }
 
-/* ---- moving -------------------------------------------------------------- */
+/* ---- moving the cursor --------------------------------------------------- */
 
 void cursor_begin(struct cursor *c, struct db *db, struct replay *replay, FILE *out)
 {
@@ -184,7 +184,7 @@ enum cursor_result cursor_to(struct cursor *c, enum cursor_what what, int64_t id
 
 /* ---- parsing places: "miss", "1.5s", "lookup 20" ------------------------- */
 
-/* Is END nothing, or an ending of the plural? */
+/* Is END, the rest of a word after "lookup" or "miss", empty or a plural ending? */
 static bool is_plural_end(const char *end)
 {
     return !*end || !strcmp(end, "s") || !strcmp(end, "es");
@@ -257,7 +257,7 @@ enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_
     return CURSOR_THERE;
 }
 
-/* ---- filters and stops --------------------------------------------------- */
+/* ---- filters and stops: reading them, and marking what they mean --------- */
 
 /* Return a new array that marks the code objects of the function NAME; NULL on error, which has
  * been reported. */
@@ -561,7 +561,7 @@ enum cursor_result cursor_do(struct cursor *c, const char *name, const char *res
     return result;
 }
 
-/* ---- the cache as it stood at the cursor --------------------------------- */
+/* ---- finding the cache at the cursor ------------------------------------- */
 
 bool cursor_cache(const struct cursor *c, struct replay_state *state)
 {

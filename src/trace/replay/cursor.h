@@ -41,7 +41,7 @@ enum cursor_result { CURSOR_THERE, CURSOR_NONE, CURSOR_ERROR };
 struct cursor_stop {
     char *text; /* owned: the stop as typed */
     enum cursor_what when;
-    /* owned: the code objects, by index, at whose events to stop; for NEXT_HIT and NEXT_DEATH the
+    /* owned: stop at events of these code objects, by index; for NEXT_HIT and NEXT_DEATH, of these
      * entries */
     bool *marks;
 };

@@ -419,8 +419,8 @@ static void sort_lookups(struct replay *r)
         qsort_r(r->order, count, sizeof *r->order, replay_by_time, r->lookups.at);
 }
 
-/* Does PROCESS have an entry that was born in process MAKER at BORN_NS? It does if it is MAKER, or
- * was forked from MAKER later, perhaps over several generations. */
+/* Does PROCESS have an entry that was born in process MAKER at BORN_NS? True if PROCESS is MAKER,
+ * or was forked from MAKER after that, perhaps over several generations. */
 static bool inherits(const struct replay *r, uint32_t process, uint32_t maker, int64_t born_ns)
 {
     for (int generation = 0; generation < FORKS_MAX; generation++) {

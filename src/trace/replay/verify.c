@@ -6,10 +6,10 @@
  * (trace/replay/cache_order.h, docs/shim.md). For each cache, the lookups are visited in time
  * order, and the entries that a lookup should have tried are compared with those that it tried:
  *
- *     `live`                 the living entries, after all births, deaths and hits before the lookup
- *     should have tried      the entries of `live`, in order, up to the one that ended the lookup
- *     tried                  the rows of guard_check
- *     result                 outcome and entry in the row of the lookup
+ *     `live`               the living entries, after all births, deaths and hits before the lookup
+ *     should have tried    the entries of `live`, in order, up to the one that ended the lookup
+ *     tried                the rows of guard_check
+ *     result               outcome and entry in the row of the lookup
  *
  * After a lookup that tried entries in a wrong order, `live` is put into the order of the trace, so
  * that one wrong row gives one finding.
@@ -22,7 +22,7 @@
 #include "replay.h"
 
 enum {
-    CHECKS_MAX = 512, /* the recorder keeps at most so many checks of a lookup */
+    CHECKS_MAX = 512, /* the recorder keeps at most this number of checks of a lookup */
     /* how many lookups of other threads are passed over in search of the next lookup of a thread */
     THREADS_MAX = 4096,
     /* how many neighbours of a lookup are searched for lookups that overlap it */
@@ -99,7 +99,8 @@ static const char *fault_of_entry(const struct walk *w, uint32_t entry)
     return NULL;
 }
 
-/* Did check I end the lookup? A check that passed does not if its entry died meanwhile. */
+/* Did check I end the lookup? A check that passed does not end it if the entry died meanwhile and
+ * another check follows. */
 static bool is_end(const struct walk *w, uint32_t i)
 {
     const struct replay_check *k = &w->checks[i];
@@ -151,7 +152,7 @@ static const char *fault_of_check(struct walk *w, uint32_t i, struct replay_find
     return NULL;
 }
 
-/* Return what is wrong with a check of the lookup, apart from their order, or NULL. */
+/* Return what is wrong with the lookup's checks, apart from their order, or NULL. */
 static const char *fault_of_checks(struct walk *w, struct replay_finding *f)
 {
     const struct replay_lookup *l = w->l;
@@ -422,7 +423,7 @@ static void mark_wild(struct walk *w, uint32_t rank)
     }
 }
 
-/* May ENTRY stand in any place of the list, or not be there at all? */
+/* May ENTRY stand at any place of the list, or be missing from the list? */
 static bool may_be_anywhere(const struct walk *w, uint32_t entry)
 {
     bool moved = w->moved[entry].wild == w->index + 1;
@@ -559,8 +560,8 @@ static void explain_miss(const struct walk *w, struct replay_verdict *v)
         v->by_false++;
 }
 
-/* Count L, a lookup without a fault: as observed by torch's evaluator, as a hit of an entry without
- * a record, or as verified in full. */
+/* Count L, a lookup without a fault: as `observed` if torch used its own evaluator; as `before` if
+ * it hit an entry that is not in the trace; else as `whole`, verified by all rules. */
 static void count_decided(const struct replay_lookup *l, struct replay_verdict *v)
 {
     if (l->observed)

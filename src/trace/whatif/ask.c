@@ -17,7 +17,7 @@
 #include "trace/prose.h"
 #include "trace/whatif/whatif.h"
 
-enum { CANDIDATES = 24, STEPS = 4, LIMIT_MAX = 128 /* the search for a limit goes no further */ };
+enum { CANDIDATES = 24, STEPS = 4, LIMIT_MAX = 128 /* highest limit that "best" tries */ };
 
 /* ---- reading the settings ------------------------------------------------ */
 
@@ -71,8 +71,8 @@ static bool add_drop(struct whatif_knobs *k, const char *value)
 
 static const struct setting {
     const char *name, *refused; /* name of the setting, and the error message for a wrong value */
-    /* offset of the setting's member in the knobs: an int64_t of at least 1; or, if WORDS is not
-     * empty, an int that is the position of the typed word */
+    /* offset of the setting's member in struct whatif_knobs. The member is an int64_t of at least 1
+     * or, if WORDS is not empty, an int that is the position of the typed word */
     size_t at;
     const char *words[4]; /* the words that the setting accepts; the first word changes nothing */
     bool (*add)(struct whatif_knobs *knobs, const char *value);
@@ -209,8 +209,8 @@ void whatif_knobs_free(struct whatif_knobs *k)
     *k = (struct whatif_knobs){0};
 }
 
-/* Does the trace have the source or guard NAME? STATEMENT ("whatif/unknown-...") returns an error
- * message if not, which is reported after KEY, the typed setting, and NAME. */
+/* Does the trace have the source or guard NAME? If it does not, STATEMENT ("whatif/unknown-...")
+ * returns the error message, which is reported after KEY, the typed setting, and NAME. */
 static bool known(struct db *db, const char *statement, const char *key, const char *name)
 {
     struct query *query = db_query(db, schema_statement(statement));
@@ -326,8 +326,7 @@ static bool keep_best(struct search *s, const char *settings[], int count)
     return true;
 }
 
-/* Make sizes dynamic that caused recompiles, the most helpful first, as long as another one
- * helps. */
+/* Make sizes dynamic that caused recompiles, the most helpful first, as long as one more helps. */
 static void best_dimensions(struct search *s, struct db *db)
 {
     const char *settings[CANDIDATES];

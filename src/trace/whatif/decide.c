@@ -48,8 +48,8 @@ struct sim { /* a simulated cache */
     LIST(struct group_limit) limited;
     uint32_t dying; /* how many of the recorded deaths have been simulated */
     uint32_t born;  /* how many of the recorded births have been simulated */
-    int64_t less;   /* entries in the cache that may not have been made */
-    int64_t more;   /* entries that may have been made, and are not counted in the cache */
+    int64_t less;   /* expected entries that may not have been made (`unsure`) */
+    int64_t more;   /* unexpected entries that may have been made (`ghost`) */
     bool begun;
     struct bounds bounds;
     int64_t deaths;
@@ -133,8 +133,8 @@ static bool is_other_cache(const struct whatif *w, const struct sim *s, uint32_t
     return same != recorded || same != s->cache.count;
 }
 
-/* The program invalidated the recorded entry at PLACE. In S, which holds other entries, it may have
- * invalidated any of them: make all of them unsure. */
+/* Make all entries of S unsure. The program invalidated the recorded entry at PLACE; in S, which
+ * holds other entries, it may have invalidated any of them. */
 static void sim_doubt(struct whatif *w, struct sim *s, size_t place)
 {
     for (size_t i = 0; i < s->cache.count; i++) {
@@ -163,8 +163,8 @@ static void sim_reset(struct sim *s)
     s->more = 0;
 }
 
-/* An object that recorded guards name died. Guards of unrecorded entries in S may name the object,
- * too: make these entries unsure. */
+/* Make unrecorded entries of S unsure. An object that recorded guards name died, and guards of
+ * unrecorded entries may name the object, too. */
 static void sim_doubt_made(const struct whatif *w, struct sim *s)
 {
     list_each(entry, &s->cache) {
@@ -176,8 +176,8 @@ static void sim_doubt_made(const struct whatif *w, struct sim *s)
     }
 }
 
-/* Simulate the recorded death of ENTRY, which is at PLACE in S. It may live on if the settings drop
- * the guard that named the dead object. */
+/* Simulate the recorded death of ENTRY, which is at PLACE in S. The entry may live on if the
+ * settings drop the guard that named the dead object. */
 static void sim_remove(struct whatif *w, struct sim *s, size_t place, uint32_t entry)
 {
     enum like dies = like_dies(w, entry);
@@ -364,8 +364,8 @@ static bool was_handed_on(const struct whatif *w, const struct call *c, uint32_t
     return e->shared && e->region < 0 && e->died_ns < c->l->start_ns;
 }
 
-/* Find copies of entries that died in C's process. A recorded death does not tell in which of the
- * forked processes the entry died. If C's lookup tried all entries of its cache, those that it did
+/* Remove from S copies of entries that died in C's process. The trace does not tell in which of the
+ * forked processes an entry died. If C's lookup tried all entries of its cache, those that it did
  * not try were dead. */
 static void deaths_seen(struct whatif *w, struct sim *s, const struct call *c)
 {
@@ -390,7 +390,7 @@ static void check_cost(const struct whatif *w, uint32_t class_, bool passed, str
     t->check_ns += like_cost(w, class_, passed ? TIMED_PASS : TIMED_FAIL);
 }
 
-/* Did C's recorded lookup pass over an entry because its backend is another? */
+/* Did C's recorded lookup pass over an entry that belongs to another backend? */
 static bool saw_other_backend(const struct whatif *w, const struct call *c)
 {
     for (uint32_t i = 0; i < c->l->check_count; i++) {
@@ -415,7 +415,8 @@ static bool is_other_backend(struct whatif *w, uint32_t class_, const struct cal
 }
 
 /* May C have run while the callback was False, when the entries of all backends count? A trace does
- * not tell the callback. A lookup that passed over another backend's entry had a callback. */
+ * not hold the callback. A lookup that passed over another backend's entry did not run under
+ * False. */
 static bool may_be_run_only(const struct whatif *w, const struct call *c)
 {
     return c->l->outcome == OUTCOME_HIT && !saw_other_backend(w, c);
@@ -450,8 +451,8 @@ static struct cache_walk entries_seen(const struct whatif *w, const struct sim *
     return cache_walk(&s->cache, c->group, apart ? c->group : -1);
 }
 
-/* Does C hit TRIED? With GUESS it is not certain that C sees the entry, so the answer is not a
- * certain yes. */
+/* Does C hit TRIED? If GUESS, it is not certain that C sees the entry, so the answer is at most
+ * LIKE_GUESS_YES. */
 static enum like tried_fits(struct whatif *w, const struct cached *tried, const struct call *c,
                             bool guess)
 {
@@ -538,8 +539,8 @@ static struct counted count_entries(const struct whatif *w, const struct sim *s,
     return n;
 }
 
-/* Return the limit that C's group has reached, after which torch compiles nothing for the group;
- * NULL if it has reached none. */
+/* Return the limit that C's group has reached, or NULL. Torch compiles nothing more for a group at
+ * its limit. */
 static const struct group_limit *reached_limit(const struct sim *s, const struct call *c)
 {
     if (!c->torch)
@@ -604,7 +605,7 @@ static bool meets_limit(struct whatif *w, const struct sim *s, const struct call
     int64_t ever = ever_limit_of(w, c);
     bool over;
 
-    /* no call met the limit: it allows at least the recorded entries */
+    /* no call met the limit, so the limit is at least the number of recorded entries */
     if (limit == LIMIT_UNKNOWN) {
         int64_t seen = c->cache->entry_count;
         limit = seen > DEFAULT_LIMIT ? seen : DEFAULT_LIMIT;
@@ -659,8 +660,8 @@ static size_t rests_of(const struct whatif *w, uint32_t code)
     return sorted_count(w->rests.count, i, w->rests.at[i].code < code);
 }
 
-/* Compiled code of CODE calls its resume functions in the simulation. The trace has no such calls:
- * count them as unrecorded. */
+/* Count calls of CODE's resume functions as unrecorded: compiled code of CODE makes these calls in
+ * the simulation, and the trace does not have them. */
 static void rests_called(struct whatif *w, uint32_t code)
 {
     for (size_t at = rests_of(w, code); at < w->rests.count; at++) {
@@ -685,9 +686,9 @@ static void inlined_read(struct whatif *w, struct like_code *code, uint32_t inde
     arena_keep(&w->texts, code->inlined.at);
 }
 
-/* C runs as Python instead of compiled, so it calls the functions that were inlined into its
- * compiled code. Calls of those that have entries are looked up; the trace does not have these
- * lookups. */
+/* Count calls of functions that were inlined into C's compiled code as unrecorded: C runs as Python
+ * in the simulation and calls them. Calls of functions that have entries are looked up, and the
+ * trace does not have these lookups. */
 static void inlined_called(struct whatif *w, const struct call *c)
 {
     struct like_code *code = &w->codes[c->code];
@@ -763,7 +764,7 @@ static void nested_add(struct whatif *w, struct like_code *code, uint32_t of, si
     }
 }
 
-/* Find out which code objects the compiled code of OF calls: those that were looked up during the
+/* Fill in the code objects that the compiled code of OF calls: those that were looked up during the
  * calls of OF that compiled it. */
 static void nested_read(struct whatif *w, struct like_code *code, uint32_t of)
 {
@@ -778,9 +779,9 @@ static void nested_read(struct whatif *w, struct like_code *code, uint32_t of)
     arena_keep(&w->texts, code->nested.at);
 }
 
-/* C ran as Python when recorded, and torch does not look up the callees of such a call. If C is
- * compiled in the simulation, it may call what its compiled code called elsewhere: count these
- * calls as unrecorded. */
+/* Count calls that C makes only if it is compiled as unrecorded. C ran as Python when recorded, and
+ * torch does not look up the callees of such a call. If C is compiled in the simulation, it may
+ * call what its compiled code called elsewhere. */
 static void nested_called(struct whatif *w, const struct call *c)
 {
     struct like_code *code = &w->codes[c->code];
@@ -832,8 +833,8 @@ static void nested_enter(struct whatif *w, const struct call *c, enum around run
     t->depth++;
 }
 
-/* C was compiled in the recording. In the simulation C hits, or may hit, another entry: note until
- * when this call lasts. */
+/* Note until when C lasts, a call that was compiled in the recording and hits, or may hit, another
+ * entry in the simulation. */
 static void other_entry_enter(struct whatif *w, const struct call *c)
 {
     int64_t end_ns = frame_end(w, c->l->id);
@@ -895,7 +896,7 @@ static bool has_own_entry(const struct whatif *w, const struct sim *s, const str
     return false;
 }
 
-/* C may be compiled: add to S the entry that C would make, as one that may exist. */
+/* Add to S the entry that C makes if it is compiled, as an entry that may exist. */
 static void maybe_made(const struct whatif *w, struct sim *s, const struct call *c)
 {
     if (c->run_only || has_own_entry(w, s, c))
@@ -914,8 +915,8 @@ static bool is_certain(const struct whatif *w, const struct cached *entry)
     return is_recorded(w, entry->id) && !may_be_missing;
 }
 
-/* C's caller runs compiled in the simulation, so C is inlined and not looked up. Returns the
- * outcome. */
+/* Return the outcome of C, whose caller runs compiled in the simulation: C is inlined and not
+ * looked up. */
 static uint8_t take_in(struct whatif *w, const struct call *c)
 {
     bool breaks = w->codes[c->around->code].breaks;
@@ -925,9 +926,9 @@ static uint8_t take_in(struct whatif *w, const struct call *c)
     return WHATIF_GONE | undecided_if(breaks);
 }
 
-/* C is a call of a resume function, but the function before the graph break runs as Python in the
- * simulation, so the call does not happen. If this is a guess, the resume function may be called
- * and compiled. Returns the outcome. */
+/* Return the outcome of C, a call of a resume function, where the function before the graph break
+ * runs as Python in the simulation: the call does not happen. If this is a guess, the resume
+ * function may be called and compiled. */
 static uint8_t leave_out(struct whatif *w, struct sim *s, const struct call *c)
 {
     struct whatif_tally none = {0};
@@ -942,7 +943,8 @@ static uint8_t leave_out(struct whatif *w, struct sim *s, const struct call *c)
     return WHATIF_GONE | undecided_if(guess);
 }
 
-/* C hits the entry at PLACE. Returns the outcome. Sets *SETTLED if the hit is certain. */
+/* Simulate that C hits the entry at PLACE. Returns the outcome. Sets *SETTLED if the hit is
+ * certain. */
 static uint8_t run_entry(struct whatif *w, struct sim *s, const struct call *c, size_t place,
                          bool unsure, bool *settled)
 {
@@ -950,7 +952,7 @@ static uint8_t run_entry(struct whatif *w, struct sim *s, const struct call *c, 
     struct whatif_function *f = &w->functions[c->code];
 
     f->trusting += !is_recorded(w, entry->id);
-    /* a declined call was not looked up again; later calls of a compiled one are */
+    /* after a declined call the function was not looked up again; after a hit it is */
     f->unrecorded += c->l->outcome == OUTCOME_DECLINED;
     *settled = !unsure && is_certain(w, entry);
     cache_order_hit(&s->cache, place);
@@ -959,7 +961,7 @@ static uint8_t run_entry(struct whatif *w, struct sim *s, const struct call *c, 
     return OUTCOME_HIT | undecided_if(unsure);
 }
 
-/* C misses, and its compiler declined it in the recording. Returns the outcome. */
+/* Return the outcome of C, which misses in the simulation and was declined in the recording. */
 static enum outcome decline(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
 {
     struct whatif_function *f = &w->functions[c->code];
@@ -977,7 +979,7 @@ static enum outcome decline(struct whatif *w, struct sim *s, const struct call *
     return OUTCOME_DECLINED;
 }
 
-/* C misses: compile it unless a limit forbids it. Returns the outcome. */
+/* Compile C, which misses, unless a limit forbids this. Returns the outcome. */
 static enum outcome compile(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
 {
     struct whatif_function *f = &w->functions[c->code];
@@ -1036,7 +1038,7 @@ static uint8_t decide(struct whatif *w, struct call c, bool *settled)
     }
     if (!s->cache.count) {
         bool declined = c.l->outcome == OUTCOME_DECLINED;
-        /* below a call at its limit torch looks up only functions with entries */
+        /* within a call at its limit torch looks up only functions that have entries */
         if (around && !guess)
             return WHATIF_GONE;
         if (declined && w->codes[c.code].excluded)
@@ -1051,7 +1053,7 @@ static uint8_t decide(struct whatif *w, struct call c, bool *settled)
     return (uint8_t)outcome | undecided_if(unsure);
 }
 
-/* ---- counting ------------------------------------------------------------ */
+/* ---- counting calls and checks ------------------------------------------- */
 
 static void outcome_count(struct whatif_tally *t, enum outcome outcome)
 {
@@ -1195,8 +1197,8 @@ static bool is_group_unknown(const struct whatif *w, const struct call *c)
     return region_unknown || backend_unknown;
 }
 
-/* C does not run as recorded, or may not: count the calls that C makes or omits now. UNSURE: it is
- * not certain whether C runs as Python or compiled. */
+/* Count the calls that C makes or omits because it does not run as recorded, or may not. UNSURE: it
+ * is not certain whether C runs as Python or compiled. */
 static void follow_callees(struct whatif *w, const struct call *c, unsigned predicted, bool unsure)
 {
     unsigned recorded = outcome_of(c->l->outcome);
@@ -1549,7 +1551,7 @@ void whatif_result_free(struct whatif_result *result)
     result->outcomes = NULL;
 }
 
-/* ---- opening ------------------------------------------------------------- */
+/* ---- opening and freeing ------------------------------------------------- */
 
 struct whatif *whatif_open(struct db *db, const struct replay *r)
 {

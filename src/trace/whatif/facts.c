@@ -261,7 +261,7 @@ static void learn_shape(struct shape *a, const struct shape *more)
             a->size[i] = more->size[i];
 }
 
-/* Add to V what follows from a guard that expects MORE, and held for the value. */
+/* Add MORE, the value that a guard expects, to V: the guard held for the value. */
 static void learn_value(struct value *v, const struct value *more)
 {
     bool replaces_type = more->literal || !v->type;
@@ -480,7 +480,7 @@ static void read_object(const char *expression, struct value *want)
         value_is(want, is + 4);
 }
 
-/* Does a guard that checks ABOUT hold only for values other than None? */
+/* Does a guard on the property ABOUT hold only for values other than None? */
 static bool wants_something(enum about about)
 {
     switch (about) {
@@ -648,7 +648,7 @@ struct value value_of(struct whatif *w, uint32_t other, bool first, const char *
 
 /* ---- whether a guard holds for known values ------------------------------ */
 
-/* Are A and B names of one type? A signature writes "T" where a guard writes "module.T". */
+/* Are A and B names of the same type? A signature writes "T" where a guard writes "module.T". */
 static bool types_same(const char *a, const char *b)
 {
     const char *x = strrchr(a, '.');

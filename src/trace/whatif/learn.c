@@ -4,7 +4,7 @@
 #include "trace/doubts.h"
 #include "trace/whatif/like.h"
 
-enum { PAIRS_MAX = 1 << 19 /* pairs that are kept; the bits of others are computed again */ };
+enum { PAIRS_MAX = 1 << 19 /* how many pairs are kept; the bits of others are computed again */ };
 
 int64_t *pair_at(struct whatif *w, uint32_t made, uint32_t other)
 {
@@ -51,7 +51,7 @@ static bool rest_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* Read a guard that the call which made an entry failed, where another guard is the recorded
+/* Read a row: a guard failed for the call that made an entry, though another guard is the recorded
  * cause. */
 static bool failed_row(void *context, const int64_t *v, unsigned nulls)
 {
@@ -107,8 +107,8 @@ static uint32_t miss_class(struct whatif *w, struct map *known, uint32_t lookup)
     return (uint32_t)*number - 1;
 }
 
-/* In observe mode no checks are recorded. LOOKUP hit nothing, so it would miss all entries that
- * were alive then. */
+/* Note that LOOKUP, which hit nothing, would miss all entries that were alive then. This is for
+ * observe mode, which does not record the entries that a lookup tried. */
 static void learn_unseen(struct whatif *w, uint32_t lookup)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
@@ -234,8 +234,8 @@ int64_t like_region(const struct replay *r, const struct replay_lookup *k, uint3
     return region;
 }
 
-/* Return how many entries counted towards the limit for lookup K in the recording. Torch counts
- * dead entries, too. */
+/* Return how many entries counted towards the limit that lookup K met in the recording. Torch
+ * counts dead entries, too. */
 static int64_t counted_recorded(const struct replay *r, const struct replay_lookup *k)
 {
     const struct replay_cache *cache = &r->caches.at[k->cache];
@@ -260,8 +260,8 @@ static int64_t counted_recorded(const struct replay *r, const struct replay_look
     return count;
 }
 
-/* Return how many entries the stand-alone shim counted for lookup K towards the limit on all
- * entries ever made. */
+/* Return how many entries counted towards the limit on all entries ever made when the stand-alone
+ * shim ran lookup K. */
 static int64_t made_recorded(const struct replay *r, const struct replay_lookup *k)
 {
     const struct replay_cache *cache = &r->caches.at[k->cache];

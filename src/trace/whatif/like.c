@@ -134,7 +134,7 @@ static bool find_varying(struct whatif *w, uint32_t code, const struct guard *on
     return false;
 }
 
-/* Return find_varying(), whose result is kept by the row id of ONE. */
+/* Return find_varying() for ONE. The result is kept in w->varying. */
 static bool varies(struct whatif *w, uint32_t code, const struct guard *one)
 {
     int64_t *known = map_put(&w->varying, one->id);
@@ -238,8 +238,8 @@ static bool condition_moved(const struct asked *a, const struct guard *g)
     return false;
 }
 
-/* Does condition G of ENTRY give one result for the numbers A, for which MADE was compiled, and B?
- * The answer is known only if G is about the number at SOURCE alone. */
+/* Does condition G of ENTRY give the same result for two numbers: A, for which MADE was compiled,
+ * and B? The answer is known only if G is about the number at SOURCE alone. */
 static enum like condition_agrees(struct whatif *w, uint32_t made, uint32_t entry,
                                   const struct guard *g, const char *source, const struct value *a,
                                   const struct value *b)
@@ -259,9 +259,9 @@ static enum like condition_agrees(struct whatif *w, uint32_t made, uint32_t entr
     return like_stands(w, entry, made, g) ? LIKE_NO : LIKE_GUESS_NO;
 }
 
-/* Do recorded entries' conditions on the number at SOURCE give one result for A, for which MADE was
- * compiled, and B? If the number is dynamic, MADE has the conditions of the entries whose other
- * guards hold for MADE. Conditions that relate the number to other numbers are not known. */
+/* Do recorded conditions on the number at SOURCE give the same result for two numbers: A, for which
+ * MADE was compiled, and B? If the number is dynamic, MADE has the conditions of the entries whose
+ * other guards hold for MADE. Conditions that relate the number to other numbers are not known. */
 static enum like conditions_agree(struct whatif *w, uint32_t made, const char *source,
                                   const struct value *a, const struct value *b)
 {
@@ -361,7 +361,7 @@ static struct value number_of(int64_t size)
     return (struct value){.low = (double)size, .high = (double)size};
 }
 
-/* May torch have made dimension I of G dynamic after it saw the sizes X and Y there? */
+/* May torch have made dimension I of guard G dynamic, because its size was X and then Y? */
 static bool is_automatic(const struct whatif *w, const struct guard *g, int i, int64_t x, int64_t y)
 {
     bool loose = w->torch && g->loose & 1u << i;
@@ -409,7 +409,7 @@ static enum like tensor_takes(const struct asked *a, const struct guard *g)
             like = least(like, size_takes(a, g->source, i, x, y));
             weaker.want.sizes.size[i] = SIZE_ANY;
         } else if (is_automatic(w, g, i, x, y)) {
-            /* an entry does not show which sizes torch makes dynamic in the next */
+            /* an entry does not show which sizes torch makes dynamic in the next entry */
             assume(w, ASSUMED_AUTOMATIC);
             like = least(like, LIKE_GUESS_YES);
             weaker.want.sizes.size[i] = SIZE_ANY;
@@ -440,7 +440,7 @@ static enum like dynamic_number_takes(struct whatif *w, uint32_t made, const str
         if (!is_variable(g->source)) /* some versions of torch make such a number dynamic, too */
             return g->loose ? LIKE_GUESS_NO : LIKE_NO;
     }
-    if (is_float) { /* torch compiles no float apart, unlike 0 and 1 */
+    if (is_float) { /* floats have no special values, unlike the integers 0 and 1 */
         assume(w, ASSUMED_DYNAMIC);
         return conditions_agree(w, made, g->source, &g->want, v);
     }
@@ -506,8 +506,8 @@ static bool is_shadowed(const struct asked *a, const struct guard *g)
     return false;
 }
 
-/* Is G, of which it is not known whether it holds, a guard that never varied or failed, and that
- * was evaluated? */
+/* Is it not known whether G holds, though G was evaluated in recorded calls and never failed or
+ * varied? */
 static bool is_steady(const struct asked *a, const struct guard *g)
 {
     bool input = is_recorded(a->w, a->other) && after(g->source, "L[");
@@ -733,8 +733,8 @@ static enum like own_check(const struct whatif *w, uint32_t made, uint32_t looku
     return LIKE_GUESS_NO;
 }
 
-/* Return guards_take() for the call of LOOKUP, which tried the entry, by means of the recorded
- * results of its guards. */
+/* Return guards_take() for the call of LOOKUP, which tried the entry. Uses the recorded results of
+ * the guards. */
 static enum like rest_takes(const struct asked *a, uint32_t lookup)
 {
     struct whatif *w = a->w;

@@ -15,6 +15,7 @@
 #include "replay.h"
 #include "trace/whatif/whatif.h"
 
+/* Does a guard hold, or does a call hit an entry? LIKE_GUESS_NO also stands for "not known". */
 enum like { LIKE_NO, LIKE_GUESS_NO, LIKE_GUESS_YES, LIKE_YES };
 
 static inline enum like least(enum like a, enum like b)
@@ -158,7 +159,9 @@ struct guards { /* the guards of one entry, sorted by source and then by kind */
 /* Bits for a pair of classes: class MADE has an entry, and calls of class OTHER may hit this
  * entry. */
 enum {
+    /* observe mode: a call that made OTHER's entry, or ran no entry, missed MADE's entry */
     FIRST_FAIL = 1 << 0,
+    /* a call of OTHER passed over MADE's entry, which belongs to another backend */
     SEEN_MISMATCH = 1 << 1,
     /* MADE's guards have been evaluated for calls that hit OTHER's entry; the two bits at
      * KNOWN_SHIFT hold the result, an enum like */
@@ -184,7 +187,7 @@ struct like_class {
     struct like_times times;
     /* for an entry that a fork copied: when the process that made the entry last tried it */
     int64_t seen_ns;
-    /* the lookup that made the entry, or else the first of the class; REPLAY_NONE if not
+    /* the lookup that made the entry; without an entry, the first lookup; REPLAY_NONE if not
      * recorded */
     uint32_t founder;
     struct guards guards; /* guards of the class's entry; guards_of() fills them in */
@@ -195,7 +198,8 @@ struct like_code {
      * not tell which of the two the call used */
     bool namesakes;
     bool several; /* the code object was called in several regions or with several backends */
-    /* the limit on entries that the trace shows; 0 if not known, or LIMIT_VARIES */
+    /* the limit that stopped recorded calls, a number of entries; 0 if not known, or
+     * LIMIT_VARIES */
     int64_t limit;
     int64_t least;    /* calls were still compiled while fewer entries than this were alive */
     bool accumulated; /* the limit counts all entries ever made, dead ones too */
@@ -214,7 +218,7 @@ struct like_code {
 };
 enum { LIMIT_VARIES = -1 /* the limit changed, or does not count entries */ };
 
-struct rest { /* an edge: RESUME is a resume function of CODE */
+struct rest { /* a pair of code objects: RESUME is a resume function of CODE */
     uint32_t code, resume;
 };
 
@@ -273,9 +277,10 @@ struct whatif {
     uint8_t *base;
     /* owned: recorded counts by code object, from the first run */
     struct whatif_function *recorded;
-    struct sim *sims;                  /* simulated caches, by index of the recorded cache */
-    struct thread *threads;            /* by index of the thread */
-    struct whatif_function *functions; /* by index of the code object */
+    /* owned during a run: simulated caches, by index of the recorded cache */
+    struct sim *sims;
+    struct thread *threads;            /* owned during a run: state of the threads, by index */
+    struct whatif_function *functions; /* owned during a run: counts, by index of the code object */
 };
 
 static inline const struct replay_entry *entry_at(const struct whatif *w, uint32_t entry)
@@ -319,7 +324,7 @@ static inline void assume(struct whatif *w, enum assumption assumption)
 /* Begin a run with other settings: forget everything that depends on the previous settings. */
 void like_begin(struct whatif *w);
 
-/* Would the call of LOOKUP hit an entry that was made for class MADE? */
+/* Would the call of LOOKUP hit the entry of class MADE? */
 enum like like_fits(struct whatif *w, uint32_t made, uint32_t lookup);
 
 /* Do the guards of the recorded entry ENTRY hold for the call that made CLASS_'s entry? Guard BUT,
@@ -333,9 +338,9 @@ bool like_symbols(struct whatif *w, uint32_t class_);
 /* Does ENTRY still die at the recorded time, although the settings drop guards? */
 enum like like_dies(struct whatif *w, uint32_t entry);
 
-/* ---- trace/whatif/learn.c ------------------------------------------------ */
+/* ---- trace/whatif/learn.c: reads the trace ------------------------------- */
 
-/* Read into W what its trace tells about calls and entries. whatif_free() releases the memory. */
+/* Read what W's trace tells about calls and entries. whatif_free() releases the memory. */
 void whatif_learn(struct whatif *w);
 
 /* Return how many nanoseconds KIND takes for an entry of CLASS_: the mean of the recorded times, or
@@ -357,7 +362,7 @@ int64_t *pair_at(struct whatif *w, uint32_t made, uint32_t other);
 /* Return a copy of TEXT that lives as long as W. */
 const char *text_copy(struct whatif *w, const char *text);
 
-/* ---- trace/whatif/facts.c ------------------------------------------------ */
+/* ---- trace/whatif/facts.c: values and guards ----------------------------- */
 
 /* Return the guards of CLASS_'s entry. They are loaded, or made up for an unrecorded entry, when
  * they are first needed. */
@@ -365,8 +370,8 @@ const struct guards *guards_of(struct whatif *w, uint32_t class_);
 /* Return ENTRY's guard with row id ID, or NULL. */
 const struct guard *guard_of(struct whatif *w, uint32_t entry, int64_t id);
 
-/* Visit the guards on SOURCE of all recorded entries of a code object: for (struct look at = {0};
- * guard_next(...);) use at.g. */
+/* Step to the next guard on SOURCE in the recorded entries of a code object. Returns false at the
+ * end. Use: for (struct look at = {0}; guard_next(w, code, source, &at);) ... at.g ... */
 struct look {
     uint32_t entry;
     const struct guard *g;
@@ -395,7 +400,7 @@ enum like number_holds(const struct value *want, const struct value *number);
  * (trace/whatif/made.c). */
 void guards_make(struct whatif *w, uint32_t class_, struct guards *guards);
 
-/* ---- trace/whatif/bounds.c ----------------------------------------------- */
+/* ---- trace/whatif/bounds.c: the range of an answer ----------------------- */
 
 /* One call: its predicted outcome, and the other outcomes that are possible. */
 struct decided {
@@ -415,7 +420,7 @@ struct decided {
     bool alike;      /* all calls of the class hit one entry, whichever of them is compiled */
     /* Set by bounds_call: */
     bool certain; /* the predicted outcome is certain */
-    bool eager;   /* the call may run as Python, by what bounds_call() knows */
+    bool eager;   /* running as Python is one of the possible outcomes */
     bool fresh;   /* the call may make code that the trace knows nothing about */
 };
 

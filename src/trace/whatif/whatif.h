@@ -75,8 +75,9 @@ struct whatif_function { /* the counts for one code object */
     int64_t gone;      /* calls that would not be looked up any more */
     int64_t undecided; /* calls whose outcome may differ from the prediction */
     int64_t trusting;  /* calls that would run code whose compile was not recorded */
-    int64_t either;    /* hits of one of several entries: the number of checks is a guess */
-    /* lookups that would happen and are not in the trace, at least so many */
+    /* hits for which several entries are possible, so that the number of checks is a guess */
+    int64_t either;
+    /* at least so many lookups would happen that are not in the trace */
     int64_t unrecorded;
     /* index of the code object; must follow the int64_t members, which function_add() sums */
     uint32_t code;
@@ -93,13 +94,13 @@ struct whatif_result {
      * WHATIF_UNDECIDED if it is a guess */
     uint8_t *outcomes;
     LIST(const char *) notes; /* the assumptions, in words */
-    /* An assumption may be wrong without a call being marked as undecided: events were lost, values
-     * were not recorded, or entries are assumed to die when they did. */
+    /* Some calls that are not marked as undecided may still be wrong, because of an assumption:
+     * events were lost, values were not recorded, or entries are assumed to die when they did. */
     bool uncertain;
 };
 enum { WHATIF_OUTCOME = 31, WHATIF_GONE = 31, WHATIF_UNDECIDED = 128 };
 
-/* ---- trace/whatif/bounds.c ----------------------------------------------- */
+/* ---- trace/whatif/bounds.c: the range of an answer ----------------------- */
 
 static inline bool whatif_range_is_exact(const struct whatif_range *range)
 {
@@ -127,7 +128,7 @@ void whatif_run(struct whatif *whatif, const struct whatif_knobs *knobs,
                 struct whatif_result *result);
 void whatif_result_free(struct whatif_result *result);
 
-/* ---- trace/whatif/ask.c -------------------------------------------------- */
+/* ---- trace/whatif/ask.c: from typed settings to an answer ---------------- */
 
 /* Add the settings in TEXT to KNOBS: KEY=VALUE, or several separated by commas that are not within
  * brackets. Returns false on error, which has been reported. */
@@ -161,7 +162,7 @@ struct whatif_answer { /* all members are owned: call whatif_answer_free(), also
 bool whatif_ask(const struct whatif_asked *asked, struct whatif_answer *answer);
 void whatif_answer_free(struct whatif_answer *answer);
 
-/* ---- trace/whatif/page.c ------------------------------------------------- */
+/* ---- trace/whatif/page.c: prints the answer ------------------------------ */
 
 /* Print ANSWER: the recorded and the predicted figures of each function. RECORDED, unless NULL, is
  * called between a function's name and its figures with the code object's row id, or with -1 before
@@ -169,7 +170,7 @@ void whatif_answer_free(struct whatif_answer *answer);
 void whatif_page(const struct whatif_asked *asked, const struct whatif_answer *answer,
                  void (*recorded)(void *context, int64_t code_id), void *context);
 
-/* ---- trace/whatif/measure.c ---------------------------------------------- */
+/* ---- trace/whatif/measure.c: how to measure the answer ------------------- */
 
 /* Return the arguments of `dyntrace try` that change the program as KNOBS change the recorded
  * calls: the trace, the function and the settings, each quoted for a shell. The caller frees the
