@@ -35,7 +35,7 @@ enum cursor_what {
 };
 extern const char *const cursor_whats[NEXT_KINDS]; /* names of the kinds: "lookup", ... */
 
-/* THERE: the cursor has moved. NONE: there is no such event. ERROR: the error has been reported. */
+/* THERE: the cursor is on the event. NONE: there is no such event. ERROR: an error was reported. */
 enum cursor_result { CURSOR_THERE, CURSOR_NONE, CURSOR_ERROR };
 
 struct cursor_stop {
@@ -51,8 +51,8 @@ enum { FILTER_CODE, FILTER_THREAD, FILTER_OUTCOME, FILTER_WHERE, FILTERS };
 struct cursor {
     struct db *db;    /* borrowed */
     struct replay *r; /* borrowed */
-    /* borrowed: where commands and pages are printed, and the functions that an ambiguous name
-     * fits */
+    /* borrowed: commands and pages are printed here, and the list of functions if a name is
+     * ambiguous */
     FILE *out;
     /* called while the cursor runs to a stop; true ends the run */
     bool (*interrupted)(void *context);

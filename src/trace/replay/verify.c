@@ -290,8 +290,8 @@ static bool is_in_order(const struct walk *w, struct cache_walk *walk, uint32_t 
     return true;
 }
 
-/* Did the lookup end without a hit although WALK has an entry that it did not try? Returns the
- * fault or NULL. */
+/* Check that the lookup tried all entries that are left in WALK, unless a hit or an error ended it.
+ * Returns what is wrong, or NULL. */
 static const char *fault_of_left(const struct walk *w, struct cache_walk *walk,
                                  struct replay_finding *f)
 {
@@ -360,15 +360,14 @@ static const struct replay_lookup *next_of_thread(const struct replay *r, uint32
     return NULL;
 }
 
-/* Return when lookup INDEX had certainly ended. Its duration does not contain the recorder's own
- * time, but the thread's next lookup starts after the end. */
+/* Return when lookup INDEX had certainly ended. The recorded duration does not contain the
+ * recorder's own time, but the next lookup on the same thread starts after the end. */
 static int64_t window_end(const struct replay *r, uint32_t index)
 {
     const struct replay_lookup *l = &r->lookups.at[index];
     const struct replay_lookup *after;
-    uint16_t unhindered =
-        /* number of checks that cost the recorder no time: the one of a hit */
-        l->outcome == OUTCOME_HIT;
+    /* number of checks that cost the recorder no time: the last check of a hit */
+    uint16_t unhindered = l->outcome == OUTCOME_HIT;
     int64_t end = l->end_ns + 1;
     int64_t latest = l->end_ns + SLACK_NS;
     int64_t next;
@@ -463,7 +462,7 @@ static bool may_precede(const struct walk *w, uint32_t x, uint32_t y)
     return of_y->low <= of_x->high;
 }
 
-/* Did a check after number I try an entry of a region? */
+/* Did a check after number I try an entry that belongs to a region? */
 static bool tries_region_later(const struct walk *w, uint32_t i)
 {
     for (uint32_t k = i + 1; k < w->l->check_count; k++)
@@ -694,7 +693,7 @@ static int by_lookup(const void *a, const void *b)
     return (x->lookup > y->lookup) - (x->lookup < y->lookup);
 }
 
-/* Reset V to BEFORE, an earlier copy of V, and drop the findings added since. */
+/* Reset V to BEFORE, an earlier copy of V, which removes the findings added since. */
 static void take_back(struct replay_verdict *v, const struct replay_verdict *before)
 {
     struct replay_verdict again = *before;

@@ -69,7 +69,7 @@ struct thread {
         uint32_t code;
     } stack[NESTED];
     int depth;
-    /* when the last call ends that runs, or may run, another entry than recorded */
+    /* end of the last call on the thread that runs, or may run, another entry than recorded */
     int64_t other_until_ns;
 };
 
@@ -115,7 +115,7 @@ static bool has_lived_at_death(const struct replay_entry *e, const struct replay
     return e->born_ns < died->died_ns && e->died_ns >= died->died_ns;
 }
 
-/* Does the simulated cache S hold other entries than the recorded cache held when ENTRY died? */
+/* Does S hold other entries than the recorded cache held when ENTRY died? */
 static bool is_other_cache(const struct whatif *w, const struct sim *s, uint32_t entry)
 {
     const struct replay_entry *died = entry_at(w, entry);
@@ -322,7 +322,7 @@ struct call {
     int64_t region;
     int64_t group;
     bool torch;
-    bool run_only; /* the call may run compiled code, but may not be compiled */
+    bool run_only; /* the call may hit an entry, but may not be compiled */
 };
 
 static struct call call_of(const struct whatif *w, uint32_t lookup)
@@ -672,7 +672,8 @@ static void rests_called(struct whatif *w, uint32_t code)
     }
 }
 
-/* Read which code objects are inlined into the compiled code of CODE, whose index is INDEX. */
+/* Read from the trace which code objects are inlined into the compiled code of CODE, whose index is
+ * INDEX. */
 static void inlined_read(struct whatif *w, struct like_code *code, uint32_t index)
 {
     int64_t id = w->r->codes.at[index].id;
@@ -1156,8 +1157,8 @@ static bool is_after_loss(const struct whatif *w, const struct call *c)
     return process != REPLAY_NONE && c->l->start_ns >= w->r->processes.at[process].lost_ns;
 }
 
-/* Can no setting change C? True if C did not search for an entry, or if it ran an entry that is not
- * in the trace. */
+/* Does C end as recorded under all settings? True if C did not search for an entry, or if it ran an
+ * entry that is not in the trace. */
 static bool is_untouched(const struct call *c)
 {
     unsigned recorded = outcome_of(c->l->outcome);

@@ -207,7 +207,7 @@ static bool symbol_unsure(struct whatif *w, uint32_t code, const struct guard *g
     return found;
 }
 
-/* Does guard H check a number or sizes that may be dynamic now and differ in the call? */
+/* Does guard H check a number, or sizes, that may be dynamic now and may differ in the call? */
 static bool symbol_moved(const struct asked *a, const struct guard *h)
 {
     if (!is_of_value(h))
@@ -217,9 +217,8 @@ static bool symbol_moved(const struct asked *a, const struct guard *h)
     return asked_holds(a, h) != LIKE_YES;
 }
 
-/* Is G a condition of MADE's entry that may be another condition for the call? True if it is not
- * certain that the entry has G, or if G came from a number that may be dynamic now: "5 <= size" may
- * then be "n <= size". */
+/* Is G a condition that MADE's entry may not have in this form? True if G is a guess, or if G came
+ * from a number that may be dynamic now: "5 <= size" may then be "n <= size". */
 static bool condition_moved(const struct asked *a, const struct guard *g)
 {
     struct whatif *w = a->w;
@@ -384,8 +383,8 @@ static enum like size_takes(const struct asked *a, const char *source, int i, in
     return symbol_takes(a->w, a->made, source, i, &then, &now);
 }
 
-/* Does G, a guard on a tensor, hold for the call, except for sizes that the settings make dynamic,
- * or that torch may have made dynamic? */
+/* Does G, a guard on a tensor, hold for the call? Sizes that the settings make dynamic, or that
+ * torch may have made dynamic, may differ. */
 static enum like tensor_takes(const struct asked *a, const struct guard *g)
 {
     struct whatif *w = a->w;
@@ -506,8 +505,8 @@ static bool is_shadowed(const struct asked *a, const struct guard *g)
     return false;
 }
 
-/* Is it not known whether G holds, though G was evaluated in recorded calls and never failed or
- * varied? */
+/* May G, of which it is not known whether it holds, be assumed to hold? Yes if recorded calls
+ * evaluated G, and guards with its kind and source never failed or varied. */
 static bool is_steady(const struct asked *a, const struct guard *g)
 {
     bool input = is_recorded(a->w, a->other) && after(g->source, "L[");
@@ -527,7 +526,8 @@ static enum like guard_holds_weaker(const struct asked *a, const struct guard *g
     if (like == LIKE_YES)
         return like;
     if (g->about == ABOUT_ALIKE && a->w->weaker)
-        return LIKE_GUESS_NO; /* it is not known which kind of guard the entry would have there */
+        /* it is not known which kind of guard the entry would have at this source */
+        return LIKE_GUESS_NO;
     if (g->about == ABOUT_TENSOR)
         return tensor_takes(a, g);
     if (one_number && like == LIKE_NO)
@@ -757,7 +757,7 @@ static enum like rest_takes(const struct asked *a, uint32_t lookup)
     return like;
 }
 
-/* Return guards_take(), which is computed only once for each pair of classes. */
+/* Return guards_take(). It is computed only once for each pair of classes. */
 static enum like class_takes(const struct asked *a)
 {
     int shift = a->first ? KNOWN_SHIFT + 2 : KNOWN_SHIFT;
@@ -778,7 +778,7 @@ static bool still_fails(const struct asked *a, const struct guard *g)
     return failed_takes(a, g) == LIKE_NO && !condition_moved(a, g);
 }
 
-/* Return like_fits() for a LOOKUP whose last check, if it passed, ran all guards. */
+/* Return like_fits(), but assume that LOOKUP's last check ran all guards. */
 static enum like entry_fits(struct whatif *w, uint32_t made, uint32_t lookup)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);

@@ -107,7 +107,7 @@ struct value {
     const char *tensor;      /* dtype, device and so on, as a guard's expression writes them */
     const struct part *part; /* the value's description in a signature; NULL if there is none */
     struct shape sizes, strides;
-    int64_t length;   /* -1 if not known */
+    int64_t length;   /* length of a container; -1 if not known */
     double low, high; /* bounds of a number; -INFINITY and INFINITY if not known */
     int64_t by;       /* the number is known to be a multiple of BY, or BY is 0 */
     bool something;   /* the value is certainly not None */
@@ -181,7 +181,8 @@ struct like_times {
 struct like_class {
     int64_t signature; /* row id of the calls' signature, or -1 */
     uint32_t code;
-    /* number of the name of the backend that the calls used; REPLAY_NONE if it is not known */
+    /* number that stands for the name of the calls' backend; REPLAY_NONE if the backend is not
+     * known */
     uint32_t backend;
     /* recorded times of the class's entry; all 0 if the class has no recorded entry */
     struct like_times times;
@@ -216,7 +217,7 @@ struct like_code {
     LIST(uint32_t) nested;
     struct like_times times; /* recorded times of all entries of the code object */
 };
-enum { LIMIT_VARIES = -1 /* the limit changed, or does not count entries */ };
+enum { LIMIT_VARIES = -1 /* the limit changed, or is no number of entries */ };
 
 struct rest { /* a pair of code objects: RESUME is a resume function of CODE */
     uint32_t code, resume;
@@ -252,7 +253,7 @@ struct whatif {
      * object */
     struct map killers;
     struct arena texts;      /* memory of texts, guards and signatures */
-    struct like_code *codes; /* owned */
+    struct like_code *codes; /* owned, by index of the code object */
     LIST(struct rest) rests; /* sorted by the code object that has the graph break */
     bool regions;            /* some entries belong to a region */
     /* indices of caches that a fork copied, sorted by the time of the fork */

@@ -33,8 +33,8 @@ static bool signatures_alike(const struct signature *a, const struct signature *
 }
 
 /* Return the newest recorded entry of CLASS_'s code object whose inputs have the types of CLASS_'s
- * inputs (any types unless TYPED), or REPLAY_NONE. With TYPED, entries come first whose guards hold
- * for CLASS_ (like_stands()). */
+ * inputs (any types unless TYPED), or REPLAY_NONE. If TYPED, an entry whose guards hold for CLASS_
+ * (like_stands()) is preferred to a newer one. */
 static uint32_t most_alike(struct whatif *w, uint32_t class_, bool typed)
 {
     const struct signature *mine = signature_of(w, class_at(w, class_)->signature);
