@@ -273,9 +273,9 @@ static bool *codes_named(struct cursor *c, const char *name)
     return codes;
 }
 
-/* Return a new array of COUNT marks for the rows of QUERY, which is closed. The first column is a
- * row id: MAP gives its index or, if MAP is NULL, the row is a lookup. TEXT is what the user typed,
- * for the error message. Returns NULL on error, which has been reported. */
+/* Return a new array of COUNT bools that marks the rows of QUERY, and close QUERY. The first column
+ * is a row id: MAP gives its index or, if MAP is NULL, the id is that of a lookup. TEXT is what the
+ * user typed, for the error message. Returns NULL on error, which has been reported. */
 static bool *ids_marked(struct cursor *c, struct query *query, const char *text,
                         const struct map *map, size_t count)
 {

@@ -434,7 +434,7 @@ static bool inherits(const struct replay *r, uint32_t process, uint32_t maker, i
             return false;
         process = p->parent;
     }
-    return process == maker; /* true if both processes are unknown */
+    return process == maker; /* also true if both processes are unknown */
 }
 
 /* Did PROCESS fork while its entry E was alive? */

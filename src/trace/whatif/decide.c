@@ -586,8 +586,8 @@ static bool is_limit_unsure(const struct counted *n, int64_t limit)
     return n->count + n->more >= limit;
 }
 
-/* May the limit that CODE met in the recording be the limit on all entries ever made, while the
- * settings change this limit? */
+/* Calls of CODE met a limit in the recording. May this be the limit on all entries ever made, and
+ * do the settings change only that limit? */
 static bool is_other_limit(const struct whatif *w, const struct like_code *code)
 {
     if (!code->maybe_ever)

@@ -67,7 +67,7 @@ static void print_predicted(struct page_text *page, const struct whatif_function
     };
     /* clang-format on */
     enum { COLUMNS = array_count(columns) };
-    char texts[COLUMNS][WHATIF_RANGE_TEXT]; /* must stay until the row is printed */
+    char texts[COLUMNS][WHATIF_RANGE_TEXT]; /* the texts must stay until the row is printed */
 
     for (int i = 0; i < COLUMNS; i++)
         fact(page, columns[i].name, whatif_range_text(texts[i], columns[i].range));
