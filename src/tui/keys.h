@@ -1,8 +1,8 @@
-/* tui/keys.h -- the keys: their names, what each asks for, its name as a command, and its words in
- * the help.
+/* tui/keys.h -- the keys: their names, requests, command names and help texts.
  *
- * KEYS is the only list of what they do. The requests, the help, `:` and its completion, the line
- * at the bottom and what the tests type are made from it; docs/tui.md is held against it. */
+ * KEYS is the only list of the keys. The requests, the help, the names that `:` takes and
+ * completes, the line at the bottom of the screen and the key scripts of the tests are made from
+ * KEYS. A test compares docs/tui.md with KEYS. */
 #ifndef DYNTRACE_TUI_KEYS_H
 #define DYNTRACE_TUI_KEYS_H
 
@@ -10,8 +10,9 @@
 
 #include "tui/views.h"
 
-/* Keys that are no characters: ours, the name in a script, ncurses' (known where curses.h is; 0: it
- * has none). */
+/* Keys that are not characters: X(our code, the key's name in a script, ncurses' code). curses.h
+ * defines ncurses' code, so only files that include curses.h may use the third argument. 0 means
+ * that ncurses has no code for the key. */
 /* clang-format off */
 #define KEY_CODES(X)                                                                               \
     X(K_UP, "Up", KEY_UP)                                                                          \
@@ -39,9 +40,9 @@
 /* clang-format off */
 enum key_code {
     KEY_NONE,
-    KEY_FIRST = 0x200000, /* beyond all characters */
+    KEY_FIRST = 0x200000, /* larger than every Unicode character */
     KEY_CODES(KEY_CODE_)
-    K_CLOSED, /* no more keys: the terminal is gone */
+    K_CLOSED, /* no more keys will come: the terminal is gone */
 };
 /* clang-format on */
 #undef KEY_CODE_
@@ -49,7 +50,7 @@ enum key_code {
 
 struct key {
     int code; /* a character or an enum key_code */
-    int y, x; /* of the mouse; K_RESIZE: rows and columns in memory */
+    int y, x; /* where the mouse was clicked; for K_RESIZE of a screen in memory: the new size */
 };
 
 /* X(request, name, keys, words in the help, other members of struct binding) */
@@ -139,24 +140,27 @@ enum request { REQUEST_NONE, KEYS(REQUEST_) REQUESTS };
 #undef REQUEST_
 
 struct binding {
-    const char *name;    /* as a command: ":page-down" */
-    int keys[4];         /* 0 ends them */
-    enum view_kind view; /* that it opens */
-    const char *group;   /* title of the help's part, where one begins */
+    const char *name;    /* the command's name: "page-down" for `:page-down` */
+    int keys[4];         /* the keys that are bound to the request; 0 ends the list */
+    enum view_kind view; /* the view that the key opens, or VIEW_NONE */
+    const char *group;   /* the title of a part of the help that begins with this key, or NULL */
     const char *help;
-    const char *foot; /* at the bottom of the screen, or NULL */
+    const char *foot; /* the text for the line at the bottom of the screen, or NULL */
 };
 
-/* By enum request; REQUEST_NONE has no name. */
+/* The key bindings, indexed by enum request. The entry for REQUEST_NONE has no name. */
 extern const struct binding bindings[REQUESTS];
 
-/* The next key of a script, 'j j Enter /forward Enter', at *AT, which moves on. False at the end. A
- * script is words with spaces between them, and one before the first. A word is a key's name
- * (KEY_CODES, Space, C-l), the mouse (Click:X,Y), a new size (Resize:WxH), or characters, each of
- * which is a key. */
+/* Read the next key of the script at *AT into KEY, and move *AT behind the key. Returns false at
+ * the end of the script.
+ *
+ * A script is words, such as " j j Enter /forward Enter", with a space before each. A word is a
+ * key's name (KEY_CODES, Space, C-l), a click (Click:X,Y), a new screen size (Resize:WxH), or
+ * characters, each of which is a key. */
 bool script_key(const char **at, struct key *key);
 
-/* What a key is called: "Enter", "C-z", "j". MADE has room for 16 bytes. */
+/* Return the name of the key CODE: "Enter", "C-z", "j". The name may be written into MADE, which
+ * has room for 16 bytes. */
 const char *key_label(int code, char *made);
 
 #endif

@@ -1,18 +1,21 @@
-/* tui/lead.h -- templates of the screen: a view's file in schemas/tui/, and where its rows lead. */
+/* tui/lead.h -- read a view's template from schemas/tui/, and find the target of a row. */
 #ifndef DYNTRACE_TUI_LEAD_H
 #define DYNTRACE_TUI_LEAD_H
 
 #include "trace/template.h"
 #include "tui/view.h"
 
-/* The view NAME's file, with CODES for "$codes", or NULL, as the blocks of an empty TEMPLATE. */
+/* Read the template file of the view NAME into TEMPLATE, which is empty. CODES replaces "$codes"
+ * in the file; if CODES is NULL, an SQL subquery replaces "$codes". */
 void view_template_open(struct template *template, const char *name, const char *codes);
 
-/* What a column called NAME, of SQL or of a command's output, leads to by the ID in it; VIEW_NONE:
- * nowhere. */
+/* Return the view that shows the row with this ID, by the name of the column that holds the ID:
+ * a `compile_id` leads to the view `compile`. Returns the kind VIEW_NONE for other columns. NAME
+ * is a column of an SQL result or of a command's output. */
 struct target id_target(const char *name, int64_t id);
 
-/* Where TEXT leads, by its "=>"; VIEW_NONE: nowhere. Its texts are in ARENA. */
+/* Return the target that TEXT, a line of a template, names after "=>" for ROW. Returns the kind
+ * VIEW_NONE if TEXT has no "=>". The target's strings are allocated in ARENA. */
 struct target row_target(struct arena *arena, const struct row *row, const char *text);
 
 #endif

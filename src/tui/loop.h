@@ -1,5 +1,5 @@
-/* tui/loop.h -- the loop of `dyntrace tui`: where the door (tui.c) meets what it does itself with
- * keys (tui/requests.c) and with the trace's file (tui/trace_file.c). */
+/* tui/loop.h -- the main loop of `dyntrace tui`: its state, and the functions that tui.c,
+ * tui/requests.c and tui/trace_file.c share. */
 #ifndef DYNTRACE_LOOP_H
 #define DYNTRACE_LOOP_H
 
@@ -9,23 +9,23 @@
 #include "tui/places.h"
 #include "tui/prompt.h"
 
-/* What the program does per second while its recording is followed, and did before (tui/rates.c).
- * */
+/* How many calls, hits, compiles and recompiles per second a recording program makes, now and in
+ * the last RATES_KEPT looks (tui/rates.c). */
 enum { RATES = 4 /* calls, hits, compiles, recompiles */, RATES_KEPT = 60 };
 
 struct rates {
-    int64_t at_ms; /* when it was looked last, 0: not yet */
+    int64_t at_ms; /* when the trace was read last (monotonic clock), or 0 if never */
     int64_t sums[RATES], lookup_id;
-    double kept[RATES_KEPT][RATES]; /* per second; the newest last */
-    int looks;                      /* of them */
-    char compiling[100];            /* what is being compiled now, or "" */
+    double kept[RATES_KEPT][RATES]; /* rates per second at each look; the newest is last */
+    int looks;                      /* how many entries of `kept` are filled */
+    char compiling[100];            /* "compiling NAME for 4 s" while a compile runs, or "" */
 };
 
-/* Look at the trace that is being written. */
+/* Read the trace that is being recorded, and update RATES. */
 void rates_look(struct rates *rates, struct db *db);
 
-/* "compiling train for 4 s  calls 1.2 M/s ▁▃█ ..." for COLUMNS, and the memory of process PID, if
- *                           it is not 0. LINE has room for BYTES. */
+/* Print the rates into LINE, which has room for BYTES: "compiling train for 4 s  calls 1.2 M/s
+ * ▁▃█ ...", in COLUMNS columns. If PID is not 0, the memory use of process PID follows. */
 void rates_print(const struct rates *rates, int pid, int columns, char *line, size_t bytes);
 
 enum { SAY = 400 };
@@ -33,34 +33,37 @@ enum { SAY = 400 };
 struct tui_options;
 
 struct loop {
-    struct tui face;                   /* screen, work and db are owned */
+    /* the loop as views see it; its screen, work and db are owned */
+    struct tui face;
     const struct tui_options *options; /* borrowed */
-    struct places places;              /* owned: the views */
+    struct places places;              /* owned: the open views */
     struct prompt prompt;
-    enum request asked;     /* what the prompt is for */
-    struct sql_words words; /* owned; gathered when first needed */
+    enum request asked;     /* the request whose question the prompt asks */
+    struct sql_words words; /* owned: words for SQL completion, gathered when first needed */
     size_t next_word;
     char message[SAY];
     bool alarm, quit;
-    int64_t opened_ms;      /* when a click opened a view */
-    bool waits;             /* the last key is about what is still being asked */
-    LIST(struct key) typed; /* owned: that one and those that came since */
-    struct output output;   /* owned: what the program printed */
+    /* when a click opened a view; the second click of a double click is ignored */
+    int64_t opened_ms;
+    bool waits;             /* the last key waits for a query to finish */
+    LIST(struct key) typed; /* owned: the key that waits, and the keys that were typed after it */
+    struct output output;   /* owned: what the program under `run --live` printed */
 
-    /* the trace, whose file may be deleted, replaced or written to */
-    char *path;          /* owned: absolute */
-    const char *name;    /* borrowed: what it is called */
-    int ended_fd;        /* owned: readable when a job has ended */
-    struct stat file;    /* as it was opened */
-    bool gone, replaced; /* there is none of that name any more, or another */
+    /* ---- the trace; its file may be deleted, replaced or written to at any time ---- */
+    char *path;          /* owned: the absolute path of the trace */
+    const char *name;    /* borrowed: the name of the trace on the screen */
+    int ended_fd;        /* owned: an eventfd that is readable when a job has ended */
+    struct stat file;    /* the trace file's stat() when it was opened */
+    bool gone, replaced; /* gone: the file was deleted; replaced: another file has its name */
     bool live, hold;
     int64_t ticked_ms;
-    struct rates rates; /* while it is live */
-    int killed;         /* how often the program was told to end */
-    int64_t version;    /* of its rows when it was looked at last, 0: not yet */
+    struct rates rates; /* rates of the program while its recording is live */
+    int killed;         /* how often the user asked to end the program (K) */
+    int64_t version;    /* SQLite's data_version at the last look, or 0 before the first */
 };
 
-/* What struct tui gives the views: calls (tui/requests.c) and tables (tui/view_table.c). */
+/* What struct tui gives the views: functions of the loop (tui/requests.c), and the tables of
+ * views and page parts (tui/view_table.c). */
 extern const struct tui_calls loop_calls;
 extern const struct view_ops *const loop_views[VIEW_KINDS];
 extern const struct page_part *const loop_parts;
@@ -70,23 +73,27 @@ static inline struct view *loop_top(const struct loop *loop)
     return places_top(&loop->places);
 }
 
-/* tui/requests.c: what no view takes, and what was typed for ASKED. */
+/* Handle a REQUEST, unless the view on top does; and use TEXT, which the user typed in answer to
+ * the prompt of the request ASKED (tui/requests.c). */
 void loop_request(struct loop *loop, enum request request, const struct key *key);
 void loop_answer(struct loop *loop, enum request asked, char *text);
 
-/* Of the prompt, for a struct loop: names of commands, then of views; for a filter the columns
- * first; for SQL the trace's own words. */
+/* Return the completion number AGAIN of WORD, or NULL; the caller frees it. In a command the
+ * names of commands and views complete WORD, in a filter first the columns, in SQL the trace's
+ * tables and columns. CONTEXT is a struct loop. */
 char *loop_complete(void *context, const char *word, bool first, int again);
 
-/* tui/trace_file.c */
-/* Show the trace at PATH, or NULL for the newest here, in place of the one before. False on error,
- * which has been reported. */
+/* ---- tui/trace_file.c: the trace that the loop shows ---- */
+/* Show the trace at PATH in place of the present one. If PATH is NULL, show the newest trace in
+ * this directory. Returns false on error, which has been reported. */
 bool loop_take(struct loop *loop, const char *path);
-/* The same, and begin with its overview. */
+/* Show the trace at PATH in place of the present one, and open its overview. */
 void loop_open(struct loop *loop, const char *path);
-/* Open the file that has the trace's name now, unless it cannot be read. */
+/* Open the trace's path again, because another file has been put there. If that file cannot be
+ * read, the old one stays open. */
 void loop_reopen(struct loop *loop);
-/* See whether the file is still there, and has other rows. */
+/* Check whether the trace file was deleted, replaced or written to, and refresh the views of a
+ * live trace. */
 void loop_look(struct loop *loop);
 /* Close the trace and all views of it. */
 void loop_leave(struct loop *loop);

@@ -1,29 +1,32 @@
-/* tui/places.h -- the views that are open: the way to the one on top, and the one beside it.
+/* tui/places.h -- the open views: a stack of them, and one beside the top.
  *
  *     overview > functions > function slow          stack, up to `depth`: Esc goes back
  *     [ functions         ]
  *     [ > slow            ]
- *     [ function slow     ]                         aside: what Enter would open, and follows the
+ *     [ function slow     ]                         aside: what Enter would open; follows the
  *                                                   cursor
  *
- * The views of the number keys are places: there is one of each, with its filter, order and cursor,
- * which is kept when the way to it is left, until its number is typed again. */
+ * A view that a number key opens is a place: there is only one of it. A place keeps its filter,
+ * order and cursor after Esc has closed it, until its number is typed again. */
 #ifndef DYNTRACE_PLACES_H
 #define DYNTRACE_PLACES_H
 
 #include "tui/view.h"
 
-enum { PLACES_DEEP = 64 /* views; the oldest but the first goes when there are more */ };
+enum { PLACES_DEEP = 64 /* views; if more are opened, the second oldest is closed */ };
 
 struct places {
     struct tui *tui;                 /* borrowed */
-    struct view *stack[PLACES_DEEP]; /* owned, but for places */
-    int depth;                       /* the view on top is the one before it */
-    struct view *kept[VIEW_KINDS];   /* owned: the places, which the stack borrows; or NULL */
-    /* owned: while tui->split; or NULL: what the cursor is on leads nowhere */
+    struct view *stack[PLACES_DEEP]; /* owned, except places, which `kept` owns */
+    int depth;                       /* how many views are on the stack; the last is on top */
+    /* owned: the places that have been opened, or NULL; `stack` borrows them */
+    struct view *kept[VIEW_KINDS];
+    /* owned: the view beside the one on top; NULL if the screen is not split, or the line under
+     * the cursor leads nowhere */
     struct view *aside;
-    struct arena lead; /* the texts of its target */
-    /* where the names of views begin in the uppermost line, as it was drawn; 0: not there */
+    struct arena lead; /* holds the strings of the target that places_lead() returned */
+    /* the column of the first screen line where each view's name was drawn, or 0 if it was not
+     * drawn */
     int crumbs[PLACES_DEEP + 1];
 };
 
@@ -32,37 +35,42 @@ static inline struct view *places_top(const struct places *places)
     return places->depth ? places->stack[places->depth - 1] : NULL;
 }
 
-/* TARGET names a view that there is one of. */
+/* Is TARGET a place: a view that a number key opens? */
 bool place_is(const struct target *target);
 
-/* Open what TARGET names, or go there. On top already: a place begins anew (true), others stay. */
+/* Open the view that TARGET names. If TARGET is a place that is on the stack already, go back to
+ * it. If TARGET is on top already, a place is opened afresh (returns true), and other views
+ * stay. Returns false in all other cases. */
 bool places_go(struct places *places, const struct target *target);
 
-/* One view back; false: there is none. */
+/* Close the view on top and go back to the one below. Returns false if there is none below. */
 bool places_back(struct places *places);
 
-/* Show what Enter opens beside the view on top, or no more. */
+/* Split the screen, so that the view that Enter would open is shown beside the one on top; or
+ * end the split. */
 void places_split(struct places *places);
 
-/* Where the line under the cursor leads; its texts hold until the next call. */
+/* Return the target that Enter would open from the view on top. The target's strings are valid
+ * until the next call. */
 struct target places_lead(struct places *places);
 
-/* The size of the screen, or how it is split, has changed. */
+/* Give each view its new position and size, after the screen was resized or split. */
 void places_fit(struct places *places);
 
 void places_settle(struct places *places);
 void places_refresh(struct places *places);
 
-/* The view on top and the one beside it, then the way to it, after the NAME of the trace and what
- * is said of that. */
+/* places_draw() draws the view on top, and the one beside it. places_bar_draw() draws the first
+ * line of the screen: the NAME and STATE of the trace, then the names of the views on the stack. */
 void places_draw(struct places *places);
 void places_bar_draw(struct places *places, const char *name, const char *state);
 
-/* The keys of the view on top, where nothing is to be said. */
+/* Draw the keys of the view on top in the last line of the screen. */
 void places_hint_draw(struct places *places);
 
-/* KEY, of the mouse, is in the view on top, by whose columns it is then; false: it is elsewhere,
- * and that is done. */
+/* Handle the click KEY, unless it is inside the view on top: a view's name in the first line
+ * goes back to that view, the view beside opens. Returns true if the click is inside the view on
+ * top, whose request() has to handle it. */
 bool places_click(struct places *places, struct key *key);
 
 void places_close(struct places *places);

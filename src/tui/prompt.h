@@ -1,7 +1,7 @@
-/* tui/prompt.h -- a line that is typed at the bottom of the screen.
+/* tui/prompt.h -- a line that the user types at the bottom of the screen.
  *
- * libedit keeps the lines typed before, no more: it would read keys and draw by itself, which the
- * screen does. */
+ * libedit only keeps the history of lines. Its line editor is not used, because it reads keys
+ * and draws by itself. */
 #ifndef DYNTRACE_TUI_PROMPT_H
 #define DYNTRACE_TUI_PROMPT_H
 
@@ -12,32 +12,33 @@ enum { PROMPT_BYTES = 8000 };
 
 struct prompt {
     bool active;
-    /* lines typed before come back where they are asked for by the same */
+    /* the question, such as "filter: "; each label has a history of its own */
     char label[48];
     char text[PROMPT_BYTES];  /* UTF-8 */
-    size_t at;                /* of the cursor, in bytes */
-    size_t back;              /* how many lines of the history up */
-    int again;                /* completions of one word tried so far */
-    size_t word;              /* where that word begins */
-    char begun[PROMPT_BYTES]; /* the word as it was typed */
+    size_t at;                /* the cursor, as an offset in bytes */
+    size_t back;              /* how many lines back in the history; 0 is the line being typed */
+    int again;                /* how many completions of the present word have been tried */
+    size_t word;              /* where the word that is being completed begins */
+    char begun[PROMPT_BYTES]; /* the word to complete, as the user typed it */
 
-    /* What could stand in place of WORD: the AGAINth of them, from 0, or NULL. The caller frees it.
-     * FIRST: of the line. */
+    /* Return completion number AGAIN, from 0, of WORD; or NULL if there are no more. FIRST means
+     * that WORD is the first of the line. The caller frees the text. */
     char *(*complete)(void *context, const char *word, bool first, int again);
     void *context;
 
-    struct history *past; /* owned: lines, each behind its label */
-    char *path;           /* owned: of the file they are kept in; NULL: in none */
+    struct history *past; /* owned: the history; each line begins with its label */
+    char *path;           /* owned: the file where the history is kept, or NULL */
 };
 
 void tui_prompt_begin(struct prompt *prompt, const char *label, const char *text);
-/* True: the line is whole. */
+/* Handle a typed key. Returns true when Enter has finished the line. */
 bool tui_prompt_key(struct prompt *prompt, const struct key *key);
 void tui_prompt_draw(struct prompt *prompt, struct screen *screen);
 
-/* Read what was typed in earlier runs; PATH is taken over, NULL for none. */
+/* Read the history of earlier runs from PATH, which the prompt owns from then on. If PATH is
+ * NULL, the history is not stored. */
 void tui_prompt_past_read(struct prompt *prompt, char *path);
-/* Keep it for later ones. */
+/* Write the history to its file for later runs, and free it. */
 void tui_prompt_past_keep(struct prompt *prompt);
 
 #endif

@@ -1,9 +1,9 @@
-/* tui/screen.h -- what is on the screen: a grid of cells, and the terminal that shows it.
+/* tui/screen.h -- the screen: a grid of cells, and the terminal that shows it.
  *
- * screen_clear(), then screen_put() for all that is seen, then screen_show(). Views draw into the
- * grid alone, so a screen without a terminal is the same screen, and screen_dump() prints it. Text
- * is escaped here, cell by cell: what a traced program wrote cannot reach the terminal as anything
- * but glyphs. */
+ * To draw: screen_clear(), then screen_put() for all texts, then screen_show(). Views draw only
+ * into the grid, so they draw the same without a terminal, and screen_dump() prints that.
+ * screen_put() escapes text cell by cell, so text of a traced program reaches the terminal only
+ * as glyphs. */
 #ifndef DYNTRACE_TUI_SCREEN_H
 #define DYNTRACE_TUI_SCREEN_H
 
@@ -16,64 +16,68 @@
 enum { SCREEN_ROWS_LEAST = 12, SCREEN_COLUMNS_LEAST = 40, SCREEN_MOST = 1000, CELL_RUNES = 4 };
 
 struct cell {
-    wchar_t runes[CELL_RUNES]; /* a base and what combines with it; 0 ends them */
-    unsigned char width;       /* 0: the right half of a wide one */
+    wchar_t runes[CELL_RUNES]; /* a base character and its combining characters; 0 ends them */
+    unsigned char width;       /* in columns; 0 in the right half of a wide character */
     unsigned char style;
 };
 
 struct screen {
     int rows, columns;
     struct cell *cells; /* owned: rows * columns */
-    int left, wide;     /* the window that is drawn into: columns count from its left */
+    /* the part of the screen that is drawn into: its left edge, and its width */
+    int left, wide;
     bool terminal, ascii;
-    int cursor_y, cursor_x; /* -1: hidden */
-    int keys_fd;            /* readable when something was typed */
+    int cursor_y, cursor_x; /* where the cursor is drawn; -1 hides it */
+    int keys_fd;            /* a file descriptor that is readable when a key was typed */
 };
 
-/* Why standard output can be no screen; NULL: it can. */
+/* Return why standard output cannot be a screen (it is no terminal), or NULL if it can. */
 const char *screen_fault(void);
 
-/* NULL: *WHY says why not, in a few words (borrowed). One at a time. */
+/* Take over the terminal, or make a screen in memory. If screen_open_terminal() fails, it
+ * returns NULL and sets *WHY to the reason (a borrowed string). Only one terminal screen can be
+ * open at a time. */
 struct screen *screen_open_terminal(bool ascii, const char **why);
 struct screen *screen_open_memory(int rows, int columns, bool ascii);
 void screen_close(struct screen *screen);
 
-/* A memory screen gets a new size; a terminal's is read again. */
+/* Resize the grid: of a screen in memory to ROWS and COLUMNS, of a terminal to the terminal's
+ * present size. */
 void screen_resize(struct screen *screen, int rows, int columns);
 
 void screen_clear(struct screen *screen);
 
-/* From here on draw into WIDE columns, which begin at LEFT and are 0 then. */
+/* Draw into WIDE columns from column LEFT on. Until the next call, column 0 is that at LEFT. */
 void screen_window(struct screen *screen, int left, int wide);
 
-/* TEXT from column X on, at most WIDTH columns, the last one a "…" if it is cut. Returns the
- * columns used. SKIP columns are left out at the left. MARKED: it has style marks, which begin from
- * STYLE. */
+/* Draw TEXT in row Y from column X on, in at most WIDTH columns; if it does not fit, the last
+ * column is "…". SKIP columns of the text are left out at its beginning. If MARKED, style marks
+ * in the text change the style, which begins as STYLE. Returns the number of columns used. */
 int screen_text(struct screen *screen, int y, int x, int width, int skip, int style,
                 const char *text, bool marked);
 #define screen_put(screen, y, x, width, style, text) \
     screen_text(screen, y, x, width, 0, style, text, false)
 
-/* Spaces of that style. */
+/* Draw WIDTH spaces of STYLE. */
 void screen_fill(struct screen *screen, int y, int x, int width, int style);
 
-/* Columns that screen_put() needs for TEXT, at most LIMIT. */
+/* Return how many columns screen_put() needs for TEXT, at most LIMIT. */
 int screen_width(const struct screen *screen, const char *text, int limit);
 
 void screen_show(struct screen *screen);
 void screen_dump(const struct screen *screen, FILE *out);
 
-/* What was typed, or KEY_NONE at once. */
+/* Return the next typed key, or KEY_NONE if none was typed. Does not wait. */
 struct key screen_key(struct screen *screen);
 
-/* Leave the terminal to /bin/sh with these arguments, the first its name, until that ends. False:
- * it could not run them. */
+/* Lend the terminal to `/bin/sh`, with the arguments COMMAND (its first is the name), until the
+ * shell ends. Returns false if the shell or the command could not be run. */
 bool screen_shell(const char *const *command);
 
-/* Stop this process as Ctrl-Z does, and come back after. */
+/* Stop this process as Ctrl-Z does in a shell, and redraw when it is continued. */
 void screen_stop(struct screen *screen);
 
-/* Put TEXT into the terminal's clipboard, where it has one (OSC 52). */
+/* Put TEXT into the clipboard of the terminal, if the terminal supports that (OSC 52). */
 void screen_copy(struct screen *screen, const char *text);
 
 #endif

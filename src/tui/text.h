@@ -1,4 +1,4 @@
-/* tui/text.h -- a view that is lines of text, each of which may lead somewhere.
+/* tui/text.h -- a view that is lines of text, each of which may have a target.
  *
  * Runs in: the viewer; ops->build() in a thread.
  *
@@ -6,12 +6,14 @@
  *     {
  *         doc_part(doc, "Why");
  *         doc_line(doc, "  it is %s", doc_safe(doc, text, 80));
- *         doc_leads(doc, VIEW_FUNCTION, code_id, NULL, NULL);      that line
+ *         doc_leads(doc, VIEW_FUNCTION, code_id, NULL, NULL);      the target of that line
  *     }
  *
- * Text from a trace goes through doc_safe(): then no byte of it can be taken for a style.
+ * Text from a trace goes through doc_safe(), so that no byte of it can be taken for a style
+ * mark.
  *
- * Most of them are pages: made by page_build() from their file in schemas/tui/ (tui/lead.h). */
+ * Most text views are pages: page_build() makes their lines from a file in schemas/tui/
+ * (tui/lead.h). */
 #ifndef DYNTRACE_TUI_TEXT_H
 #define DYNTRACE_TUI_TEXT_H
 
@@ -21,67 +23,79 @@
 struct source;
 
 struct doc_line {
-    const char *text; /* marked; in the arena, as its target's texts */
+    const char *text; /* with style marks; this string and the target's are in the doc's arena */
     struct target target;
-    int64_t source_line;  /* in FILE, or in that of the doc's subject; 0: none */
-    const char *file;     /* or NULL */
-    bool part;            /* a heading */
-    int half;             /* where its right half begins, 0: it is one */
-    struct target beside; /* where that leads */
+    int64_t source_line; /* the line of source that `o` opens in an editor, or 0 */
+    const char *file;    /* the file of source_line; NULL means the file of the doc's subject */
+    bool part;           /* the line is a heading */
+    /* the column where the line's right half begins, or 0 if it has no halves */
+    int half;
+    struct target beside; /* the target of the right half */
 };
 
 struct doc {
-    struct job job; /* that makes it */
+    struct job job; /* the job that runs build() */
     LIST(struct doc_line) lines;
-    struct arena arena;         /* all texts of lines and targets, and what doc_safe made */
-    const struct view_ops *ops; /* borrowed: of the view */
-    /* borrowed; in a thread only its tables may be read: what else it has changes meanwhile */
+    struct arena arena;         /* owns the strings of lines and targets, and those of doc_safe() */
+    const struct view_ops *ops; /* borrowed: the operations of the view */
+    /* borrowed; build() runs in a thread and may read only the tables of views and parts,
+     * because the loop changes the other members meanwhile */
     const struct tui *tui;
-    struct target target;  /* of the view */
-    int columns, rows;     /* of the view */
-    bool aside;            /* it stands beside the one on top */
-    bool dense;            /* set by build(): no empty lines between parts */
-    bool fills;            /* set by build(): it has as many lines as there are rows */
-    bool quick;            /* only what takes no time, for the first look */
-    bool whole;            /* but this is the second: what build() cut then is wanted whole */
-    bool more, cut;        /* set by build(): quick was not all; and a part of it is not whole */
-    bool failed;           /* a line says why it is not all */
-    const char *heading;   /* the last one of a page */
+    struct target target; /* what the view shows */
+    int columns, rows;    /* the size of the view */
+    bool aside;           /* the view is the one beside the view on top */
+    bool dense;           /* set by build(): no empty line before a heading */
+    /* set by build(): the number of lines depends on the height of the view */
+    bool fills;
+    bool quick; /* make only what takes no time; a second doc will have the rest */
+    bool whole; /* make everything, also what build() left out before with `cut` set */
+    /* set by build(): `more`: the quick doc left something out; `cut`: a part was not read to
+     * its end */
+    bool more, cut;
+    bool failed;           /* the first line says why the text is incomplete */
+    const char *heading;   /* the last heading that a page has put */
     char title[160];       /* set by build() */
-    size_t start;          /* set by build(): the line to begin on */
-    struct target subject; /* set by build(): what it is about */
-    /* set by build(): what p and n show, in its place if it is another of its kind */
+    size_t start;          /* set by build(): the line where the cursor begins */
+    struct target subject; /* set by build(): the row that the text is about */
+    /* set by build(): the targets of the keys p and n; a target of the same kind replaces this
+     * view's own */
     struct target previous, next;
 };
 
 struct text {
     struct view view;
-    struct doc *asked, *doc; /* owned: what is being made, and what is shown; or NULL */
-    bool stale;              /* what is shown is not what the view is about now */
-    int skip;                /* columns scrolled to the right */
-    bool right;              /* the right half of lines that have one is chosen */
+    /* owned: the doc that is being made, and the doc that is shown; or NULL */
+    struct doc *asked, *doc;
+    bool stale; /* `doc` is not (yet) about the view's target */
+    int skip;   /* how many columns the text is scrolled to the right */
+    /* the right half of the chosen line is chosen, if the line has halves */
+    bool right;
 };
 
-/* What views that are texts are built on; their ops->build() makes the text. */
+/* The operations that all text views share. Each view's own ops->build() makes the text. */
 extern const struct view_ops text_ops;
 
-/* By printf: a text that lives as long as DOC, a line, a heading. */
+/* Format as printf() does: doc_print() returns a string that lives as long as DOC, doc_line()
+ * adds a line, doc_part() adds a heading. */
 #define doc_print(doc, ...) arena_print(&(doc)->arena, __VA_ARGS__)
-#define doc_keep(doc, text) arena_keep(&(doc)->arena, text) /* TEXT is DOC's from here on */
+/* hand the malloc()ed TEXT to DOC, which frees it */
+#define doc_keep(doc, text) arena_keep(&(doc)->arena, text)
 #define doc_line(doc, ...) doc_add(doc, doc_print(doc, __VA_ARGS__))
 #define doc_part(doc, ...) doc_add_part(doc, doc_print(doc, __VA_ARGS__))
-/* the last line, which it is unless there are too many */
+/* Add a line or a heading. doc_add() returns the doc's last line, which is the new one unless
+ * DOC already has the most lines allowed. */
 struct doc_line *doc_add(struct doc *doc, const char *text);
 void doc_add_part(struct doc *doc, const char *text);
 
-/* Where the last line leads; a line leads to one place. Texts of a target are borrowed for as long
- * as DOC lives. */
+/* Set the target of the last line, unless the line has a target. The strings of the target are
+ * borrowed, and must live as long as DOC. */
 void doc_target(struct doc *doc, struct target target);
 #define doc_leads(doc, kind, id, where, title) \
     doc_target(doc, (struct target){kind, id, 0, VIEW_NONE, where, title})
 
-/* TEXT escaped and cut to WIDTH bytes, NULL is "?"; cut or filled to COLUMNS. They live as long as
- * DOC. */
+/* doc_safe() escapes TEXT and cuts it to WIDTH bytes; NULL becomes "?". doc_fit() cuts TEXT or
+ * fills it with spaces to COLUMNS columns. doc_counted(), doc_count() and doc_time() print
+ * numbers. All results live as long as DOC. */
 #define doc_safe(doc, text, width) text_safe(&(doc)->arena, text, width)
 #define doc_fit(doc, text, columns) text_fit(&(doc)->arena, text, columns)
 #define doc_counted(doc, count, noun) \
@@ -89,49 +103,54 @@ void doc_target(struct doc *doc, struct target target);
 #define doc_count(doc, count) table_count(arena_take(&(doc)->arena, TABLE_HUMAN), count)
 #define doc_time(doc, ns) table_duration(arena_take(&(doc)->arena, TABLE_HUMAN), ns)
 
-/* A line of two: RIGHT leads to TARGET, and stands beside LEFT, which has COLUMNS. */
+/* Add a line of two halves: LEFT in COLUMNS columns, and RIGHT, whose target is TARGET. */
 void doc_beside(struct doc *doc, const char *left, int columns, const char *right,
                 struct target target);
 
-/* A line, marked, in as many as it needs, which all lead to TARGET. TEXT lives as long as DOC. */
+/* Add TEXT, which has style marks, wrapped into as many lines as it needs. All of them have the
+ * target TARGET. TEXT must live as long as DOC. */
 void doc_wrap(struct doc *doc, const char *text, struct target target);
 
-/* Lines of a longer text, each with INDENT spaces; at most MOST. */
+/* Add the lines of a longer text, each indented by INDENT spaces; at most MOST lines. */
 void doc_text(struct doc *doc, const char *text, int indent, size_t most);
 
-/* What stands at the left of a line of source (page.c). */
+/* A mark beside one line of source (see source_put() in page.c). */
 struct gutter {
     int64_t line;
-    const char *mark; /* marked text, at most six columns */
-    const char *note; /* marked text after the line, or NULL */
-    int64_t id;       /* where it leads */
-    int kind;         /* enum view_kind */
+    const char *mark; /* text at the left, with style marks, at most six columns wide */
+    const char *note; /* text after the source line, with style marks, or NULL */
+    int64_t id;       /* the id of the target of the line */
+    int kind;         /* the kind of the target of the line: an enum view_kind */
 };
 
-/* Lines FROM to TO of it, or why there are none; also when it changed since it was recorded. AT is
- * pointed at. */
+/* Add lines FROM to TO of SOURCE, with the marks GUTTER. An arrow points at line AT. If the file
+ * is missing or was changed since the recording, a line says so. */
 void source_put(struct doc *doc, struct db *db, const struct source *source, int64_t from,
                 int64_t to, int64_t at, const struct gutter *gutter, size_t gutters);
 
-/* The last line of what is defined at FIRST: where the indentation ends. */
+/* Return the last line of the function or class that begins at line FIRST: the last before the
+ * indentation ends. */
 int64_t source_end(const struct source *source, int64_t first);
 
-/* Build it anew: what it is about has changed; by what was typed. */
+/* text_restart() builds the text again, because the view's target has changed. text_input()
+ * makes the typed TEXT the target's `where` first. */
 void text_restart(struct view *view);
 void text_input(struct view *view, const char *text);
 
 void page_build(struct doc *doc, struct db *db);
 
-/* The code objects that are the same function as CODE_ID: "(1, 2)". */
+/* Return the code objects of the function that CODE_ID belongs to, as an SQL list such as "(1,
+ * 2)". */
 const char *page_codes(struct doc *doc, struct db *db, int64_t code_id);
 
-/* What C makes of a row of a page, by its NAME in `--call NAME`. */
+/* A part of a page that a C function adds, by the NAME that a template's line `call NAME` has. */
 struct page_part {
-    const char *name; /* NULL ends a table of them */
+    const char *name; /* NULL marks the end of a table of parts */
     void (*put)(struct doc *doc, struct db *db, struct query *row);
 };
 
-/* All of them, in tui/views/; tui/view_table.c makes the table. */
+/* The names of all page parts. Their functions part_NAME() are in tui/views/; tui/view_table.c
+ * makes the table of them. */
 /* clang-format off */
 #define PAGE_PARTS(X) \
     X(doubts) X(findings) X(guards) X(bytecode) X(compile_remedy) X(break_remedy) \

@@ -1,14 +1,15 @@
 /* tui/view.h -- what the loop of `dyntrace tui` (tui.c) and its views share.
  *
- * A key becomes a request (tui/keys.h). The view on top takes it or hands it back, then the loop
- * may know what to do. A view says where a line leads by a target; the loop opens the view that a
- * target names, on top of the others, so that going back finds each as it was left.
+ * A key becomes a request (tui/keys.h). The view on top handles the request or returns false,
+ * and then the loop handles it. A view names what a line leads to by a target. The loop opens
+ * the view of a target on top of the other views, which keep their state until the user comes
+ * back.
  *
  *     open -> { settle -> draw -> request }* -> close
  *
- * settle() takes what jobs have found and asks for what will be drawn; draw() changes nothing. Most
- * views are a list (tui/list.h) or a page (tui/text.h), which are all in their file of
- * schemas/tui/. */
+ * settle() takes the results of finished jobs, and starts jobs for what will be drawn. draw()
+ * changes nothing. Most views are a list (tui/list.h) or a page (tui/text.h), and are described
+ * by a file in schemas/tui/. */
 #ifndef DYNTRACE_TUI_VIEW_H
 #define DYNTRACE_TUI_VIEW_H
 
@@ -16,29 +17,29 @@
 #include "tui/screen.h"
 #include "tui/work.h"
 
-/* What the program under `run --live` has printed (tui/views/output.c). */
+/* The output of the program under `run --live` (tui/views/output.c). */
 struct output {
-    LIST(char) text; /* and a NUL at its end */
-    size_t lines;    /* that have ended in it */
-    bool cut;        /* its beginning was left out */
-    bool open;       /* more may come */
-    bool screen;     /* it draws a whole screen, as an editor does */
-    int input_fd;    /* lines are typed into this, -1: no */
+    LIST(char) text; /* the output, with a NUL behind it */
+    size_t lines;    /* the number of newlines in the text */
+    bool cut;        /* the beginning of the output was dropped */
+    bool open;       /* more output may come */
+    bool screen;     /* the program draws on the whole screen, as an editor does */
+    int input_fd;    /* where lines for the program are written, or -1 if it reads no input */
 };
 
-/* Take what is there. False: no more will come. */
+/* Read what FD has now into OUTPUT. Returns false at the end of the output. */
 bool output_read(struct output *output, int fd);
-/* The last line; the caller frees it; NULL: none. */
+/* Return the last line, or NULL if nothing was printed. The caller frees it. */
 char *output_last(const struct output *output);
-/* All of it, as it came. */
+/* Print the whole output to standard output, unchanged. */
 void output_print(const struct output *output);
 
 struct db;
 struct tui;
 struct target;
 
-/* What a view has the loop do: tui/requests.c, which lies above the views, fills it in. The macros
- * and functions tui_go() to tui_ask(), below, call it. */
+/* Functions of the loop that views call. tui/requests.c, which views must not include, fills in
+ * the table; views call the functions through tui_go() to tui_ask() below. */
 struct tui_calls {
     void (*go)(struct tui *tui, const struct target *target);
     void (*open)(struct tui *tui);
@@ -48,35 +49,39 @@ struct tui_calls {
     void (*ask)(struct tui *tui, const char *label, const char *text);
 };
 
-/* What views see of the loop. Borrowed. */
+/* What views see of the loop. All members are borrowed. */
 struct tui {
     const struct tui_calls *calls;
-    const struct view_ops *const *views; /* by enum view_kind; NULL: VIEW_NONE (tui/view_table.c) */
-    const struct page_part *parts;       /* what C makes of pages (tui/text.h) */
+    /* indexed by enum view_kind; NULL for VIEW_NONE (tui/view_table.c) */
+    const struct view_ops *const *views;
+    const struct page_part *parts; /* the parts of pages that C functions make (tui/text.h) */
     struct work *work;
-    struct db *db; /* for what is known at once */
+    struct db *db; /* a connection for queries that take no time */
     struct screen *screen;
-    int64_t moment_ns; /* the one that was looked at last, 0: none */
-    int below;         /* lines at the bottom that no view has, but the last */
-    bool split;        /* what Enter opens stands beside the view on top */
-    /* keys come from a script: what changes while one looks is not shown */
+    int64_t moment_ns; /* the moment that the user looked at last, or 0 */
+    /* how many lines above the last are taken from the bottom of views: 1 while a trace is live */
+    int below;
+    /* the screen is split: beside the view on top stands what Enter would open */
+    bool split;
+    /* the keys come from a script, so the note that says how far a query is stays hidden */
     bool scripted;
-    char searched[200]; /* what the last search looked for, "" when there was none */
-    /* what the program under `run --live` has printed, NULL where none runs */
+    char searched[200]; /* the text of the last search, or "" */
+    /* the output of the program under `run --live`, or NULL without one */
     const struct output *output;
 };
 
 struct target {
-    enum view_kind kind; /* VIEW_NONE: it leads nowhere */
-    int64_t id;          /* of which row, by the view's own table */
-    int64_t at_ns;       /* the moment that it is about, 0: none */
-    /* replay, timeline, what-if: whose row ID is, as the view of one has it */
+    enum view_kind kind; /* the view to open; VIEW_NONE means that the line leads nowhere */
+    int64_t id;          /* the id of the row to show, in the table that the view shows; or 0 */
+    int64_t at_ns;       /* the moment that the target is about, or 0 */
+    /* for replay, timeline and what-if: the kind of view that shows row `id` (VIEW_COMPILE: `id`
+     * is a compile_id) */
     enum view_kind about;
     const char *where; /* borrowed: an SQL condition on the view's columns, or NULL */
     const char *title; /* borrowed: what that condition means, in words, or NULL */
 };
 
-/* A copy whose texts are in ARENA. */
+/* Copy TARGET, and its strings into ARENA. */
 struct target target_keep(struct arena *arena, const struct target *target);
 
 struct view;
@@ -84,165 +89,188 @@ struct doc;
 struct db;
 
 struct view_ops {
-    const char *summary; /* for the help */
-    const char *writes;  /* how the names end of the files that e writes */
-    /* what its keys do: "+ - zooms  n finds", two spaces between; for the last line, and the help
-     *                               */
+    const char *summary; /* a phrase that describes the view in the help */
+    const char *writes;  /* the extension of the files that key e writes, such as "csv" */
+    /* the keys of the view with what they do, two spaces between: "+ - zooms  n finds"; for the
+     * last line of the screen, and the help */
     const char *keys;
-    /* of the struct that begins with a struct view, behind which stand pointers to its jobs, each
-     * owned or NULL: */
+    /* size of the view's struct: a struct view, then pointers to its jobs (owned or NULL), then
+     * other members */
     size_t size;
-    /* so many that are being asked: until they are taken it is busy; and all of them */
+    /* `jobs` is how many job pointers the struct has; the first `asked` of them are running
+     * jobs, and the view is busy while one of those is not NULL */
     int asked, jobs;
-    void (*open)(struct view *view);  /* target is set; or NULL */
-    void (*close)(struct view *view); /* what it owns but its jobs; or NULL */
+    void (*open)(struct view *view);  /* start the view, whose target is set; or NULL */
+    void (*close)(struct view *view); /* free what the view owns, except its jobs; or NULL */
     void (*settle)(struct view *view);
     void (*draw)(struct view *view, struct screen *screen);
-    /* true: taken */
+    /* handle REQUEST; returns false if the view has no use for it */
     bool (*request)(struct view *view, enum request request, const struct key *key);
-    /* ask again, stay where it is; or NULL */
+    /* run the queries again, and keep the cursor where it is; or NULL */
     void (*refresh)(struct view *view);
-    /* what is shown, as SQL; the caller frees it; or NULL */
+    /* return the SQL of what is shown, which the caller frees; or NULL */
     char *(*sql)(struct view *view);
-    /* that line has it, for a search; or NULL */
+    /* does line AT contain TEXT? For a search; or NULL */
     bool (*has)(struct view *view, size_t at, const char *text);
-    /* for one that goes otherwise; false: not found; or NULL */
+    /* search in a way of its own; returns false if TEXT was not found; or NULL */
     bool (*search)(struct view *view, const char *text, int direction);
-    void (*filter)(struct view *view, const char *text); /* "" ends it; or NULL */
-    /* a name that a filter may have; borrowed; NULL: no more; or NULL */
+    /* show only what fits TEXT, or everything if TEXT is ""; or NULL */
+    void (*filter)(struct view *view, const char *text);
+    /* return the name of column AT, which a filter may use, or NULL if there are no more
+     * (borrowed); or NULL */
     const char *(*column)(struct view *view, size_t at);
-    bool (*export)(struct view *view, const char *path); /* true: it goes its way; or NULL */
-    /* where the line leads; texts in ARENA or borrowed; NULL: to its subject */
+    /* write what is shown to PATH; returns true if the writing has begun; or NULL */
+    bool (*export)(struct view *view, const char *path);
+    /* set TARGET to what the chosen line leads to, with strings in ARENA or borrowed; if NULL,
+     * lines lead to subject() */
     void (*lead)(struct view *view, struct arena *arena, struct target *target);
-    /* show that, near: from near by; or NULL */
+    /* show the moment AT_NS; NEAR zooms in on it; or NULL */
     void (*moment)(struct view *view, int64_t at_ns, bool near);
-    /* for an editor; borrowed; false, or NULL: that of what the line leads to, or is about */
+    /* find the source line to open in an editor (borrowed). If this returns false or is NULL,
+     * the editor opens the code of the line's target, or of its subject */
     bool (*place)(struct view *view, const char **file, int64_t *line);
-    /* what the line is about, for replay ...; borrowed; or NULL */
+    /* set SUBJECT to the row that the chosen line is about (borrowed), for replay, timeline and
+     * what-if; or NULL */
     void (*subject)(struct view *view, struct target *subject);
-    /* what was typed after REQUEST_INPUT; or NULL */
+    /* use TEXT, which the user typed after REQUEST_INPUT; or NULL */
     void (*input)(struct view *view, const char *text);
-    const char *asks; /* label of what i asks for: another target.where, for input(); or NULL */
-    /* tui/text.h: makes the text, in a thread */
+    const char *asks; /* the prompt of key i, whose answer goes to input(); or NULL */
+    /* text views (tui/text.h): make the lines; runs in a thread */
     void (*build)(struct doc *doc, struct db *db);
-    bool slow;          /* build() may take seconds */
-    bool at_once;       /* build() needs no trace: it is not a job */
-    enum view_kind all; /* of a view of one: the list of all, opened by `:name` without a number */
-    const struct view_ops *base; /* what it is built on and does not do in its own way; or NULL */
+    bool slow;    /* build() may take seconds */
+    bool at_once; /* build() needs no trace, so it runs at once and not as a job */
+    /* for a view of one row: the list of all rows, which `:name` opens without a number */
+    enum view_kind all;
+    /* the operations that this view inherits where its own are NULL; or NULL */
+    const struct view_ops *base;
 };
 
-/* A member of view_ops, its own or that of what it is built on. */
+/* The member NAME of a view_ops, or the inherited one if OPS has none. */
 #define view_op(ops, name) ((ops)->name || !(ops)->base ? (ops)->name : (ops)->base->name)
 
-/* That of VIEW is called, where there is one. */
+/* Call the operation NAME of VIEW, if VIEW has one. */
 #define view_do(view, name, ...) \
     (view_op((view)->ops, name) ? view_op((view)->ops, name)(view, ##__VA_ARGS__) : (void)0)
 
 struct view {
     const struct view_ops *ops;
     struct tui *tui;         /* borrowed */
-    struct arena arena;      /* lives as long as the view */
-    struct target target;    /* by which it was opened; its texts are in the arena */
-    int x, y, rows, columns; /* of the screen, set before settle() */
-    bool searched;           /* the last search was made here: n goes on with it */
-    bool aside;              /* it stands beside the one on top, and has no cursor */
-    size_t count, at, top;   /* lines, the chosen one, and the first that is shown */
-    int head;                /* rows above the first line */
-    char title[160];         /* beside the name: made by the view */
-    char note[200];          /* at the right: how many rows, what is asked */
-    bool busy;               /* something is still being asked */
-    const char *failed;      /* why there is no newer answer, or NULL */
+    struct arena arena;      /* freed when the view is closed */
+    struct target target;    /* what the view was opened for; its strings are in the arena */
+    int x, y, rows, columns; /* position and size on the screen, set before settle() */
+    bool searched;           /* the last search was made in this view, so n continues that search */
+    bool aside;              /* the view stands beside the one on top, and draws no cursor */
+    /* the number of lines, the chosen line, and the first line on the screen */
+    size_t count, at, top;
+    int head; /* rows of the screen above the first line, for headings */
+    /* shown behind the view's name in the first line of the screen; made by the view */
+    char title[160];
+    /* shown at the right of the first line: how many rows, or how far a query is */
+    char note[200];
+    bool busy;          /* a job of the view is still running */
+    const char *failed; /* why there is no newer result, or NULL */
 };
 
-/* The next of view_ops.keys at *AT, which moves on, and how many BYTES it has; NULL: there are no
- * more. */
+/* Return the next part of view_ops.keys at *AT, and move *AT behind it. *BYTES is the part's
+ * length. Returns NULL at the end. */
 const char *view_keys(const char **at, int *bytes);
 
-/* The view of KIND; NULL: there is none. */
+/* Return the operations of the view KIND, or NULL if there is no such view. */
 static inline const struct view_ops *view_of(const struct tui *tui, enum view_kind kind)
 {
     return kind < VIEW_KINDS ? tui->views[kind] : NULL;
 }
 
-/* What `:name` opens it by, and the name of its file in schemas/tui/; NULL: VIEW_NONE has none. */
+/* Return the name of the view KIND, by which `:name` opens it and its file in schemas/tui/ is
+ * called; NULL for VIEW_NONE. */
 const char *view_name(enum view_kind kind);
-/* The view with NAME, which is BYTES long; VIEW_NONE if there is none. */
+/* Return the view called NAME, which is BYTES long, or VIEW_NONE if there is none. */
 enum view_kind view_named(const char *name, size_t bytes);
 
-/* The editor, at the place of the line under the cursor. */
+/* Open the editor at the source of the line under the cursor. */
 void view_edit(struct view *view);
 
-/* "0.3", "15.2s", "@12.744", and "+100ms" from FROM_NS on, which is no more than 4e18: a moment.
- * False: it is none; without a unit, a point or a sign it is a number, unless one is SURE. */
+/* Read a moment: "0.3", "15.2s" or "@12.744", or "+100ms", which counts from FROM_NS. The moment
+ * is at most 4e18 ns. Returns false if TEXT is not a moment. A number without a unit, a point or
+ * a sign is a moment only if SURE. */
 bool moment_read(const char *text, bool sure, int64_t from_ns, int64_t *ns);
 
-/* Choose line AT, or the last. */
+/* Choose line AT, or the last line if there are fewer, and scroll to it. */
 void view_choose(struct view *view, size_t at);
-/* The keys that move up and down: choose by them. False: it is none of them. */
+/* Handle the requests that move the cursor up and down. Returns false for all other requests. */
 bool view_move(struct view *view, enum request request);
-/* Choose the next line in that direction that FITS, around the end. False: none does. */
+/* Choose the next line in DIRECTION for which FITS returns true, starting over at the end.
+ * Returns false if there is none. */
 typedef bool view_fits(struct view *view, size_t at, const char *text);
 bool view_find(struct view *view, int direction, view_fits *fits, const char *text);
-/* Choose the line of a click; false: there is none. AGAIN: it was chosen before. */
+/* Choose the line that was clicked. *AGAIN: that line was chosen already. Returns false if the
+ * click hit no line. */
 bool view_click(struct view *view, const struct key *key, bool *again);
-/* Take what jobs have found; drop them, and what it owns besides. */
+/* view_settle() takes the results of the view's jobs. view_close() drops the jobs, and frees
+ * what the view owns. */
 void view_settle(struct view *view);
 void view_close(struct view *view);
-/* Where to cut TEXT, of which ROOM bytes fit: before a space; ROOM if that is all; 0: no space. */
+/* Return where to break TEXT, of which ROOM bytes fit: at the last space. Returns ROOM if all of
+ * TEXT fits, and 0 if there is no space. */
 size_t text_cut(const char *text, size_t room);
-/* Words in place of what is not there; and of what is not SHOWN: why, or that it will be (true). */
+/* view_words() draws WORDS in place of lines. view_empty() does this if SHOWN is NULL, with the
+ * reason or "…" as the words, and returns true. */
 void view_words(struct view *view, struct screen *screen, int style, const char *words);
 bool view_empty(struct view *view, struct screen *screen, const void *shown);
 
-/* ASKED, a pointer to a job of VIEW, has its answer: it takes the place of SHOWN (true), but where
- * it failed. */
+/* If the job ASKED of VIEW has ended, drop SHOWN and put ASKED in its place (returns true). If
+ * ASKED failed, SHOWN stays, and view->failed gets the reason. */
 #define view_take(view, asked, shown) view_take_(view, (job_held *)&(asked), (job_held *)&(shown))
 typedef struct job *job_held __attribute__((may_alias));
 bool view_take_(struct view *view, job_held *asked, job_held *shown);
-/* The ground of a line, which has a mark where it is the chosen one. Returns what that adds to its
- * styles. */
+/* Draw the background of a line, with a mark if the line is CHOSEN. Returns the style to add to
+ * the line's own styles. */
 int view_row(const struct view *view, struct screen *screen, int y, bool chosen);
 
-/* Open what TARGET names on top; TARGET stays the caller's. */
+/* Open the view that TARGET names on top. TARGET is copied. */
 static inline void tui_go(struct tui *tui, const struct target *target)
 {
     tui->calls->go(tui, target);
 }
 
-/* Open what the line under the cursor leads to. */
+/* Open the target of the line under the cursor. */
 static inline void tui_open(struct tui *tui)
 {
     tui->calls->open(tui);
 }
 
-/* What the key is about may still come: then it is taken again until it is there (true), and what
- * is typed meanwhile after it. */
+/* If queries of the view on top are running, have the loop keep the present key and handle it
+ * again when they have ended (returns true). Keys that are typed meanwhile wait behind it. */
 static inline bool tui_wait(struct tui *tui)
 {
     return tui->calls->wait(tui);
 }
 
-/* TEXT with VALUE for every NAME; TEXT as one word of a command (tui/views/commands.c). */
+/* text_with() returns TEXT with every NAME replaced by VALUE. text_quoted() quotes TEXT as one
+ * word of a command (tui/views/commands.c). */
 char *text_with(struct arena *arena, const char *text, const char *name, const char *value);
 #define text_quoted(arena, text) arena_print(arena, "'%s'", text_with(arena, text, "'", "''"))
 
-/* Have `dyntrace export` write to PATH, as OPTIONS say, and show what it says. */
+/* Run `dyntrace export OPTIONS -o PATH`, and open a view with what the command prints. */
 bool view_export(struct view *view, const char *options, const char *path);
 
-/* Where the code of the row that TARGET names stands, for view_ops.place; *FILE lives as long as
- * VIEW. */
+/* Find the file and line of the code of the row that TARGET names, for view_ops.place. *FILE
+ * lives as long as VIEW. Returns false if nothing was found. */
 bool view_source(struct view *view, const struct target *target, const char **file, int64_t *line);
 
-/* What TARGET is called, in ARENA; it is about the moment AT_NS, 0: none. */
+/* Describe TARGET in words, such as "function train at 0.3 s". The text is in ARENA. AT_NS is 0
+ * if the target has no moment. */
 const char *target_words(struct tui *tui, struct arena *arena, const struct target *target,
                          int64_t at_ns);
 
-/* A line for the user, at the bottom until the next key. */
+/* Show a message in the last line of the screen, until the next key. tui_alarm() shows it in
+ * red. */
 #define tui_say(tui, ...) tui_print(tui, false, __VA_ARGS__)
 #define tui_alarm(tui, ...) tui_print(tui, true, __VA_ARGS__)
 #define tui_print(tui, alarm, ...) ((tui)->calls->print(tui, alarm, __VA_ARGS__))
 
-/* Ask for a line, begun with TEXT; ops->input() of the view on top gets it. */
+/* Ask the user for a line, which begins as TEXT. The answer goes to ops->input() of the view on
+ * top. */
 static inline void tui_ask(struct tui *tui, const char *label, const char *text)
 {
     tui->calls->ask(tui, label, text);

@@ -1,10 +1,11 @@
-/* tui/views.h -- the views: what makes one, its name, and its words in the help. A new one is a
- * line here and its file.
+/* tui/views.h -- the list of all views: how each is made, its name, its description in the help.
  *
- * LIST   schemas/tui/NAME.sql is all of it (tui/list.h): name, words
- * PAGE   that, too (tui/text.h): name, the list of all of what it shows one of or NONE, words, and
- *        members of struct view_ops
- * OWN    name, a struct view_ops of tui/views/ */
+ * To add a view, add a line to VIEWS and write its file.
+ *
+ * LIST   described wholly by schemas/tui/NAME.sql (tui/list.h). Arguments: name, description
+ * PAGE   described by schemas/tui/NAME.sql, too (tui/text.h). Arguments: name, the view that
+ * lists all such rows or NONE, description, and other members of struct view_ops
+ * OWN    written in C. Arguments: name, a struct view_ops of a file in tui/views/ */
 #ifndef DYNTRACE_TUI_VIEWS_H
 #define DYNTRACE_TUI_VIEWS_H
 

@@ -1,15 +1,15 @@
-/* tui/work.h -- queries that run beside the keys.
+/* tui/work.h -- run queries in threads, so that keys need not wait.
  *
- * Runs in: the viewer; a job's run() in threads of its own.
+ * Runs in: the viewer; a job's run() in a worker thread.
  *
- *     struct flame_job *job = job_new(sizeof *job, run, free, slow);      a struct that begins with
- *     a struct job work_start(work, &job->job);
- *     ... work_done(job) becomes true; what run() made is then the caller's to read ...
- *     work_drop(work, job);               at any time: cancelled if it still runs, freed when it
- *                                         has ended; then NULL
+ *     struct flame_job *job = job_new(sizeof *job, run, free, slow);      begins with a struct job
+ *     work_start(work, &job->job);
+ *     ... when work_done(work, &job->job) is true, the caller may read what run() stored ...
+ *     work_drop(work, job);               at any time: cancels the job if it still runs, frees it
+ *                                         when it has ended, and sets the pointer to NULL
  *
- * Each thread has a connection of its own to the trace, so one slow query holds up neither the keys
- * nor the quick ones. */
+ * Each thread has its own connection to the trace, so a slow query delays neither keys nor quick
+ * queries. */
 #ifndef DYNTRACE_TUI_WORK_H
 #define DYNTRACE_TUI_WORK_H
 
@@ -22,57 +22,60 @@ struct db;
 struct work;
 
 struct job {
-    void (*run)(struct job *job, struct db *db); /* in a thread; may look at `cancelled` */
-    /* what it owns but itself, by whoever is last; or NULL */
+    /* do the work, in a thread; may check `cancelled` */
+    void (*run)(struct job *job, struct db *db);
+    /* free what the job owns, except the job itself; runs in the thread that drops the job last;
+     * or NULL */
     void (*free)(struct job *job);
-    /* may take seconds: a thread is kept free of these */
+    /* the job may take seconds; slow jobs never occupy all threads */
     bool slow;
-    /* frames that it reads, for a first look; 0: all */
+    /* a limit on the frames that run() reads, for a first look; 0 means all */
     int64_t most;
     atomic_bool cancelled;
-    char *error;            /* owned: what was said while it ran, or NULL */
-    atomic_llong done, all; /* how far it has come, where it says so */
+    char *error;            /* owned: the first error that was reported during run(), or NULL */
+    atomic_llong done, all; /* progress, if run() stores it */
 
-    /* of tui/work.c */
+    /* ---- private to tui/work.c ---- */
     struct job *next;
     struct db *db;
     bool ended, dropped;
 };
 
-/* Connections to the trace at PATH. ENDED_FD, an eventfd, is written to when a job has ended. NULL:
- * the error has been reported. */
+/* Start the threads, with connections to the trace at PATH. When a job ends, ENDED_FD, an
+ * eventfd, becomes readable. Returns NULL on error, which has been reported. */
 struct work *work_open(const char *path, int ended_fd);
-void work_close(struct work *work); /* harmless on NULL */
+void work_close(struct work *work); /* WORK may be NULL */
 
-/* SIZE bytes, zeroed, that begin with a job. */
+/* Allocate SIZE zeroed bytes that begin with a struct job. */
 void *job_new(size_t size, void (*run)(struct job *job, struct db *db),
               void (*free)(struct job *job), bool slow);
 
 void work_start(struct work *work, struct job *job);
 
-/* HELD, a pointer to a struct that begins with a job, or NULL, becomes NULL. */
+/* Cancel and free the job HELD, and set HELD to NULL. HELD is a pointer to a struct that begins
+ * with a struct job, or NULL. */
 #define work_drop(work, held) (work_drop_(work, (struct job *)(held)), (held) = NULL)
 void work_drop_(struct work *work, struct job *job);
 
-/* How far it has come, in per cent. */
+/* Return the progress of JOB in per cent. */
 int job_percent(struct job *job);
 
-/* Ask all that have not ended to end early; they are done soon, with an error. False: there are
+/* Cancel all jobs that have not ended. They end soon, with an error. Returns false if there are
  * none. */
 bool work_cancel(struct work *work);
 
-/* Wait until JOB is done, at most MS milliseconds. False: it is not. */
+/* Wait at most MS milliseconds until JOB has ended. Returns false if it has not. */
 bool work_wait(struct work *work, struct job *job, int ms);
 #define work_done(work, job) work_wait(work, job, 0)
 
-/* From the next job on, new connections: the file was changed in a way that the old ones do not
- * see. */
+/* Have each thread open a new connection before its next job, because the file was changed in a
+ * way that the old connections do not see. */
 void work_reconnect(struct work *work);
 
-/* Some job has found the trace damaged. */
+/* Has a job found that the trace is damaged? */
 bool work_damaged(struct work *work);
 
-/* There are jobs that have not ended. */
+/* Are there jobs that have not ended? */
 bool work_pending(struct work *work);
 
 #endif

@@ -1,12 +1,11 @@
-/* tui/views/lanes.h -- where the view `timeline` (tui/views/timeline.c) meets what it reads
- * (tui/views/lanes.c).
+/* tui/views/lanes.h -- what the view `timeline` (timeline.c) reads from the trace (lanes.c).
  *
  * Runs in: the viewer; both jobs in threads.
  *
- * The whole time is cut into BUCKETS equal stretches. One pass over lookups and
- * frames says for each thread what was in each stretch, and which ids lie in it:
- * so that any part of a long recording can be read again by its ids alone, when
- * the screen shows so little of it that single calls can be seen. */
+ * The recording's time is divided into BUCKETS equal intervals. One pass over lookups and frames
+ * counts for each thread what began in each interval, and which ids began in it. When the screen
+ * shows an interval so short that single calls can be drawn, a second job reads those calls by
+ * their ids, without a search in the whole trace. */
 #ifndef DYNTRACE_TUI_LANES_H
 #define DYNTRACE_TUI_LANES_H
 
@@ -15,12 +14,13 @@
 
 enum {
     BUCKETS = 4096,
-    LANES_MOST = 1000,    /* threads */
-    DETAIL_ROWS = 400000, /* read for one screen */
+    LANES_MOST = 1000, /* threads that are shown; more are left out */
+    /* rows that are read for one screen; with more, single calls are not drawn */
+    DETAIL_ROWS = 400000,
     DETAIL_DEPTH = 40,
 };
 
-/* Names of code objects or threads, by id. */
+/* The name of a code object or a thread. */
 struct name {
     int64_t id;
     const char *text; /* in the arena */
@@ -31,72 +31,81 @@ struct names {
     struct arena arena;
 };
 
-/* STATEMENT asks for id and name, by id. */
+/* Read names by STATEMENT, which returns ids and names in order of id. */
 void names_read(struct names *names, struct db *db, const char *statement);
 void names_free(struct names *names);
-const char *name_find(const struct names *names, int64_t id); /* one that is not there is "?" */
+/* Return the name of ID, or "?" if it has none. */
+const char *name_find(const struct names *names, int64_t id);
 
-/* The innermost call of a thread at a moment; 0: nothing ran then (tui/views/calls.c). */
+/* Return the innermost frame of a thread at a moment, or 0 if none was running
+ * (tui/views/calls.c). */
 int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns);
 
-/* Of a walk over frames (trace/stacks.h) for a job, which ends after job.most; frames_more: that
- * was not all. */
-enum { FIRST_FRAMES = 300000 /* a tenth of a second */ };
+/* Limit a walk over frames (trace/stacks.h) in a job to the first job.most frames. frames_tick()
+ * counts the frames, and returns false when the walk has to end. frames_more() tells whether the
+ * trace has more frames. */
+enum { FIRST_FRAMES = 300000 /* frames that are read in about 0.1 s */ };
 bool frames_tick(void *job, int64_t frame_id);
 bool frames_more(const struct job *job);
 
-/* Ids that began in a stretch of time; 0: none. */
+/* The first and last id that began in an interval of time; both are 0 if none did. */
 struct ids {
     int64_t first, last;
 };
 
 struct lane {
-    int64_t thread_id, ended_ns; /* ended_ns: its process */
-    const char *name;            /* in the arena of names */
-    int64_t calls;               /* lookups */
+    int64_t thread_id, ended_ns; /* ended_ns: when the thread's process ended */
+    const char *name;            /* borrowed from the job's `names` */
+    int64_t calls;               /* how many lookups the thread made */
     struct bucket {
-        uint32_t hits, misses, eager; /* lookups that began there */
-        uint32_t depth;               /* of frames, the deepest */
+        uint32_t hits, misses, eager; /* lookups that began in the interval, by outcome */
+        uint32_t depth;               /* the largest depth of the stack in the interval */
         struct ids frames, lookups;
-    } * buckets;     /* owned: BUCKETS */
-    int first, last; /* those that have anything */
+    } * buckets;     /* owned: BUCKETS of them */
+    int first, last; /* the first and the last interval that is not empty */
     uint32_t deepest;
 };
 
 struct compile_mark {
     int64_t id, start_ns, end_ns;
     int lane;
-    bool bad, broke; /* it gave no code; its graph broke */
+    bool bad, broke; /* bad: the compile gave no code; broke: its graph broke */
 };
 
 struct lanes_job {
     struct job job;
     LIST(struct lane) lanes;
-    LIST(struct compile_mark) compiles; /* by start */
-    struct names names;                 /* of code */
+    LIST(struct compile_mark) compiles; /* in order of start */
+    struct names names;                 /* the names of code objects */
     int64_t span_ns;
 };
 
-/* One lane's calls between two moments, as boxes on so many columns. */
+/* A job that reads the calls of one lane between two moments, and places them in COLUMNS columns
+ * of the screen. */
 struct detail_job {
     struct job job;
     int64_t thread_id, ended_ns, from_ns, to_ns;
-    int64_t before; /* the last frame that began earlier */
+    int64_t before; /* the last frame that began before from_ns; its callers may be open still */
     struct ids frames, lookups;
     int columns, lane;
-    int depth;              /* rows that have something */
-    int stack[SCREEN_MOST]; /* how many calls are in the deepest stack of a column */
+    int depth; /* how many rows of `cells` have calls */
+    /* for each column: the depth of its deepest stack, also beyond DETAIL_DEPTH */
+    int stack[SCREEN_MOST];
     struct detail_cell {
-        int64_t code_id, frame_id, ns; /* the longest frame there; frame_id 0: none */
+        /* the longest frame in this column; frame_id is 0 if there is none */
+        int64_t code_id, frame_id, ns;
     } cells[DETAIL_DEPTH][SCREEN_MOST];
-    char marks[SCREEN_MOST]; /* '.', 'm', 'e', 'X': what lookups came to */
+    /* for each column: its most serious lookup: '.' hit, 'm' miss, 'e' eager, 'X' limit or error */
+    char marks[SCREEN_MOST];
     uint32_t lookups_at[SCREEN_MOST];
 };
 
-/* FIRST: for a first look; if more of its lookups or frames are there, frames_more. */
+/* Start the job that reads all lanes. FIRST limits it to what a first look has time for; then
+ * frames_more() tells whether the trace has more. */
 struct lanes_job *lanes_ask(struct work *work, bool first);
 
-/* NULL: too much lies in it to be read for one screen. */
+/* Start the job that reads the calls of LANE from FROM_NS to TO_NS. Returns NULL if there are
+ * too many to be read for one screen. */
 struct detail_job *detail_ask(struct work *work, const struct lanes_job *lanes, int lane,
                               int64_t from_ns, int64_t to_ns, int columns);
 
