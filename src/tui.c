@@ -1,13 +1,13 @@
-/* tui.c -- `dyntrace tui`: the loop that reads keys, and the first and last rows of the screen. See
- * tui.h; tui/view.h declares what views may use.
+/* tui.c -- `dyntrace tui`: the loop that reads keys, and the first and last rows of the screen.
+ * See tui.h; tui/view.h declares what views may use.
  *
- *     row 0       name of the trace, the views on the stack ... a note of the one on top
+ *     row 0       the trace's name, the names of the views on the stack ... the top view's note
  *     rows 1 to   the view on top
- *     last row a message, a line being typed, or the keys
+ *     last row    a message, a line being typed, or the keys
  *
- * Keys never wait for the trace: views run their queries in threads (tui/work.h) and draw the rows
- * that they have. With --keys the same code waits before each key until all queries are done, so
- * that a script always sees the same screens. */
+ * Keys never wait for the trace: views run their queries in threads (tui/work.h) and draw the
+ * rows that they have. With --keys the same code waits before each key until all queries are
+ * done, so that a script always sees the same screens. */
 #include "tui.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static void on_error(void *context, const char *line)
     tui_alarm(tui, "%s", line);
 }
 
-/* ---- keys ---------------------------------------------------------------- */
+/* ---- handling of keys ---------------------------------------------------- */
 
 /* Return the request that the key CODE is bound to, or REQUEST_NONE. */
 static enum request key_request(int code)
@@ -64,18 +64,20 @@ static void key_take(struct loop *loop, const struct key *typed)
         return;
     }
     loop->message[0] = 0;
-    /* Ctrl-Z and Ctrl-L leave the line being typed as it is. */
+    /* Ctrl-Z and Ctrl-L do not go to the prompt, so the line being typed stays as it is. */
     if (loop->prompt.active && key->code != K_CONTROL('z') && key->code != K_CONTROL('l')) {
         if (tui_prompt_key(&loop->prompt, key)) {
-            char *text = strdup(loop->prompt.text); /* loop_answer may open another prompt */
+            /* a copy, because loop_answer() may open another prompt */
+            char *text = strdup(loop->prompt.text);
             loop_answer(loop, loop->asked, text);
-            /* If the answer has to wait, Enter is handled once more later, for the same line. */
+            /* If the answer has to wait for a query, the prompt stays open, and Enter is handled
+             * again later. */
             loop->prompt.active |= loop->waits;
             free(text);
         }
         return;
     }
-    /* The first click of a double click opened the row already. */
+    /* Ignore the second click of a double click: the first click has opened the row already. */
     if (key->code == K_CLICK && clock_monotonic_ms() - loop->opened_ms < DOUBLE_MS &&
         !loop->face.scripted)
         return;
@@ -89,7 +91,7 @@ static void key_take(struct loop *loop, const struct key *typed)
         loop->opened_ms = clock_monotonic_ms();
 }
 
-/* Handle typed keys, up to a key that has to wait for a query. */
+/* Handle the queued keys. Stop at a key that has to wait for a query. */
 static void typed_take(struct loop *loop)
 {
     size_t taken = 0;
@@ -125,7 +127,7 @@ static void key_type(struct loop *loop, const struct key *key)
         typed_take(loop);
 }
 
-/* ---- drawing ------------------------------------------------------------- */
+/* ---- drawing the whole screen -------------------------------------------- */
 
 static void foot_draw(struct loop *loop)
 {
@@ -176,10 +178,10 @@ static void draw(struct loop *loop)
     screen_show(screen);
 }
 
-/* ---- the loop ------------------------------------------------------------ */
+/* ---- the loop that waits and draws --------------------------------------- */
 
-/* Wait for the end of a job, at most MS milliseconds. If ALSO, typed keys and output of the program
- * end the wait, too. Returns true if a job has ended. */
+/* Wait at most MS milliseconds for the end of a job. If ALSO, typed keys and output of the
+ * program end the wait, too. Returns true if a job has ended. */
 static bool wait_for_something(struct loop *loop, int64_t ms, bool also)
 {
     struct pollfd polled[3] = {{loop->ended_fd, POLLIN, 0},
@@ -198,7 +200,8 @@ static bool wait_for_something(struct loop *loop, int64_t ms, bool also)
 /* Wait until all queries are done and drawn. */
 static void calm(struct loop *loop)
 {
-    for (int quiet = 0; quiet < 3; quiet++) { /* settling a view may start more queries */
+    /* three rounds, because settling a view may start more queries */
+    for (int quiet = 0; quiet < 3; quiet++) {
         places_settle(&loop->places);
         while (work_pending(loop->face.work)) {
             wait_for_something(loop, 1000, false);
@@ -247,7 +250,7 @@ static void keys_take(struct loop *loop)
     while (!loop->quit) {
         int64_t idle;
         struct key key;
-        /* the next key's queries get a time limit of their own */
+        /* no query is running: the next key's queries get the full time limit */
         if (!work_pending(loop->face.work))
             bounds_attended();
         settle_soon(loop, any);
@@ -315,13 +318,14 @@ int tui_run(const struct tui_options *options, const char *path)
             keys_take(loop);
         damaged = options->dump && work_damaged(loop->face.work);
         say_divert(NULL, NULL);
-        /* first: a query may never end, and with the terminal restored Ctrl-C stops us */
+        /* Restore the terminal first: closing the trace may wait for a query that never ends,
+         * and then Ctrl-C must be able to stop this process. */
         screen_close(screen);
         tui_prompt_past_keep(&loop->prompt);
     }
     loop_leave(loop);
     close(loop->ended_fd);
-    output_print(&loop->output); /* on the terminal, where the program would have printed it */
+    output_print(&loop->output); /* printed on the terminal, where the program would have printed */
     list_free(&loop->output.text);
     list_free(&loop->typed);
     return screen && !damaged ? 0 : 2;

@@ -1,5 +1,4 @@
-/* tui/keys.c -- the keys: what they are bound to, their names, and scripts of them. See tui/keys.h.
- * */
+/* tui/keys.c -- the table of key bindings, the names of keys, and key scripts. See tui/keys.h. */
 #include "tui/keys.h"
 
 #include <string.h>
@@ -34,7 +33,7 @@ const char *key_label(int code, char *made)
     return made;
 }
 
-/* "C-a" to "C-z" */
+/* Is WORD the name of a control key, "C-a" to "C-z"? */
 static bool is_control(const char *word, size_t length)
 {
     if (length != 3 || strncmp(word, "C-", 2))
@@ -42,7 +41,8 @@ static bool is_control(const char *word, size_t length)
     return word[2] >= 'a' && word[2] <= 'z';
 }
 
-/* Read a key's name, and the numbers that may follow it after a colon. False: WORD is no name. */
+/* Read the name of a key, such as "Enter", and the numbers behind it in "Click:10,5" and
+ * "Resize:80x24". Returns false if WORD is not the name of a key. */
 static bool named_key_read(const char *word, size_t length, struct key *key)
 {
     size_t bare = strcspn(word, " :");

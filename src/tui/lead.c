@@ -1,4 +1,4 @@
-/* tui/lead.c -- where rows lead. See tui/lead.h. */
+/* tui/lead.c -- read view templates and find the targets of rows. See tui/lead.h. */
 #include "tui/lead.h"
 
 #include "schema.h"

@@ -1,5 +1,4 @@
-/* tui/list.c -- a view that is a table of rows: what is drawn of them, and its keys. See
- * tui/list.h. */
+/* tui/list.c -- a view that is a table of rows: its drawing and its keys. See tui/list.h. */
 #include "tui/list.h"
 
 #include <ctype.h>
@@ -9,8 +8,8 @@
 #include "trace/db.h"
 
 enum {
-    TEXT_WIDEST = 72, /* of a text column, while there is room */
-    GAP = 2,          /* between columns */
+    TEXT_WIDEST = 72, /* the widest that a text column becomes */
+    GAP = 2,          /* spaces between two columns */
     LAYOUT_MOST = 64,
 };
 
@@ -19,7 +18,7 @@ static bool is_text(const struct list_column *column)
     return column->format <= AS_SPARK;
 }
 
-/* ---- drawing ------------------------------------------------------------- */
+/* ---- drawing the table --------------------------------------------------- */
 
 struct layout {
     int count;
@@ -28,7 +27,8 @@ struct layout {
     } at[LAYOUT_MOST];
 };
 
-/* The heading of a column: a time has its unit there. */
+/* Write a column's heading into MADE: the name, the unit of a time, the arrow of the sort
+ * column. */
 static const char *heading_print(char made[160], const struct list *list, int column)
 {
     const struct list_column *c = column_at(list, column);
@@ -41,7 +41,7 @@ static const char *heading_print(char made[160], const struct list *list, int co
     return made;
 }
 
-/* What a column would like to be wide, by its heading and by the rows that are there. */
+/* Return the width that COLUMN needs for its heading and for the rows that have been fetched. */
 static int natural_width(const struct list *list, const struct screen *screen, int column)
 {
     const struct list_column *c = column_at(list, column);
@@ -64,7 +64,8 @@ static int natural_width(const struct list *list, const struct screen *screen, i
     return width;
 }
 
-/* Give texts that want more than they have a column of *ROOM each. False: none does. */
+/* Make each column that is narrower than its natural width one wider, while there is *ROOM.
+ * Returns false if no column was widened. */
 static bool widen(struct layout *layout, const int natural[], int *room)
 {
     bool wider = false;
@@ -81,8 +82,8 @@ static bool widen(struct layout *layout, const int natural[], int *room)
     return wider;
 }
 
-/* The columns that fit, from `scroll` on, after the first, which stays. Texts share what is left.
- * */
+/* Choose the columns that fit on the screen, and their widths. The first column always stays;
+ * the others begin with `scroll`. Text columns share the space that is left. */
 static struct layout layout_make(const struct list *list, const struct screen *screen)
 {
     struct layout layout = {0};
@@ -101,7 +102,7 @@ static struct layout layout_make(const struct list *list, const struct screen *s
         natural[layout.count] = width;
         if (is_text(c) && width > c->width)
             width = c->width;
-        /* the first leaves room for others, and takes what they leave */
+        /* the first column takes at most half of the line at first */
         if (!gap && width > room / 2)
             width = room / 2;
         if (room < width + gap)
@@ -150,7 +151,8 @@ static void cell_draw(struct screen *screen, int y, int x, int width, int style,
     screen_put(screen, y, x, width, style, text);
 }
 
-/* The text beside column COLUMN that it is compared with: expected and actual. NULL: none. */
+/* Return the text that column COLUMN is compared with: that of the other column of the format
+ * AS_DIFFER (`expected` and `actual`), or NULL. */
 static const char *text_beside(const struct list *list, const struct value *row, int column)
 {
     const char *beside = NULL;
@@ -163,14 +165,14 @@ static const char *text_beside(const struct list *list, const struct value *row,
     return beside;
 }
 
-/* Does BYTE go on with a letter of UTF-8 that began before it? */
+/* Is BYTE inside a UTF-8 character, not its first byte? */
 static bool is_inside_letter(char byte)
 {
     return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
-/* Cut from MADE, if it is wider than its column, the beginning that it shares with the value beside
- * it. */
+/* If MADE is wider than its column, replace its beginning by "…" as far as the text that it is
+ * compared with begins in the same way. */
 static void difference_print(char made[CELL_TEXT], const struct list *list,
                              const struct screen *screen, const struct value *row, int column,
                              int width)
@@ -212,7 +214,7 @@ static void head_draw(struct list *list, struct screen *screen, const struct lay
     }
 }
 
-/* VALUE, of ROW and column C, at X of row Y, in WIDTH columns. */
+/* Draw the value of ROW in column C at row Y, column X of the screen, WIDTH columns wide. */
 static void value_draw(const struct list *list, struct screen *screen, const struct value *row,
                        int c, int y, int x, int width, int selected)
 {
@@ -252,7 +254,7 @@ static void row_draw(struct list *list, struct screen *screen, const struct layo
     }
 }
 
-/* The words in place of rows. */
+/* Return the words that are drawn if the list has no rows. They may be written into MADE. */
 static const char *empty_words(const struct list *list, char *made, size_t bytes)
 {
     const char *none = block_word(list->block, "none");
@@ -289,7 +291,7 @@ static void list_draw(struct view *view, struct screen *screen)
     }
 }
 
-/* ---- requests ------------------------------------------------------------ */
+/* ---- requests: moving, sorting, searching, filtering --------------------- */
 
 static bool is_column(const struct list *list, int column)
 {
@@ -306,7 +308,7 @@ static bool is_on_screen(const struct list *list, int column)
     return false;
 }
 
-/* Go to the next column in direction BY that has something to show, and scroll to it. */
+/* Choose the next column that is shown, to the right (BY is 1) or left (-1), and scroll to it. */
 static void column_move(struct list *list, int by)
 {
     int to = list->column + by;
@@ -327,7 +329,8 @@ static void column_move(struct list *list, int by)
     }
 }
 
-/* Sort by COLUMN, numbers by the largest first; the second time the other way round. */
+/* Sort by COLUMN, numbers with the largest first. If COLUMN is the sort column already, reverse
+ * the order. */
 static void sort_by(struct list *list, int column)
 {
     struct question *q = &list->q;
@@ -340,11 +343,13 @@ static void sort_by(struct list *list, int column)
         q->descending = !is_text(column_at(list, column));
     q->sort = column;
     rows_again(list, false);
-    list->wanted_id = -1; /* what comes first now is what one wants to see */
+    /* show the first row of the new order, instead of following the chosen row */
+    list->wanted_id = -1;
     view_choose(&list->view, 0);
 }
 
-/* Where TEXT leads from the chosen row; NULL: where the row does. */
+/* Return the target that TEXT, a line of the template, names for the chosen row. If TEXT is
+ * NULL, return the row's own target. */
 static struct target target_of(const struct list *list, struct arena *arena, const char *text)
 {
     const char *lead = text ? text : block_word(list->block, "row");
@@ -374,7 +379,7 @@ static void list_lead(struct view *view, struct arena *arena, struct target *tar
     if (title < 0)
         title = 0;
     *target = target_of(list, arena, lead);
-    if (row && !target->title) /* what the row is called */
+    if (row && !target->title) /* the row's title */
         target->title = value_print(arena_take(arena, CELL_TEXT), &row[title], AS_TEXT, 0);
 }
 
@@ -385,7 +390,7 @@ static void list_subject(struct view *view, struct target *subject)
     *subject = target_of(list, &view->arena, block_word(list->block, "subject"));
 }
 
-/* The column at X of the screen; -1: none. */
+/* Return the column that is drawn at X of the screen, or -1 if there is none. */
 static int column_clicked(const struct list *list, int x)
 {
     struct layout layout = layout_make(list, list->view.tui->screen);
@@ -400,7 +405,8 @@ static int column_clicked(const struct list *list, int x)
     return column;
 }
 
-/* A click: on the heading it sorts, on a row it chooses, on the chosen one it opens. */
+/* Handle a click: on a heading sort by that column, on a row choose the row, on the chosen cell
+ * open its target. */
 static void click(struct list *list, const struct key *key)
 {
     int column = column_clicked(list, key->x);
@@ -460,10 +466,10 @@ static bool list_search(struct view *view, const char *text, int direction)
     bool was_cut = list->read && list->read->cut;
     bool found;
 
-    if (windowed(list) && list->asking) /* not all that is looked through is there */
+    if (windowed(list) && list->asking) /* the ids to search have not all been read */
         return false;
     if (view->count && windowed(list)) {
-        rows_seek(list, text, direction); /* a thread looks for it */
+        rows_seek(list, text, direction); /* a job searches, and seek_take() goes to the row */
         return true;
     }
     found = view_find(view, direction, row_fits, text);
@@ -473,8 +479,8 @@ static bool list_search(struct view *view, const char *text, int direction)
     return found || was_cut;
 }
 
-/* The first operator in TEXT, or word of SQL that is one. NULL: there is none, so it is words to
- * look for, not a condition. */
+/* Return the first comparison operator in TEXT, or NULL. Text with an operator is an SQL
+ * condition, text without one is words to look for. */
 static const char *operator_in(const char *text)
 {
     static const char *const words[] = {
@@ -492,7 +498,7 @@ static const char *operator_in(const char *text)
     return first;
 }
 
-/* The bytes of the word of letters, digits and _ at TEXT. */
+/* Return the length of the word (letters, digits, _) at TEXT. */
 static size_t word_bytes(const char *text)
 {
     size_t bytes = 0;
@@ -502,7 +508,8 @@ static size_t word_bytes(const char *text)
     return bytes;
 }
 
-/* The bytes of what is quoted at TEXT, with its quotes, or bracketed; 0: nothing is. */
+/* Return the length of the quoted or bracketed text at TEXT with its quotes, or 0 if TEXT does
+ * not begin with a quote. */
 static size_t quoted_bytes(const char *text)
 {
     bool opens = strchr("'\"[", *text);
@@ -511,8 +518,8 @@ static size_t quoted_bytes(const char *text)
     return end ? (size_t)(end + 1 - text) : 0;
 }
 
-/* Put the number at TEXT, if letters that people put behind numbers follow, without these: 10ms as
- * nanoseconds, 2k, 3M. Returns the bytes that were read; 0: there are no such letters. */
+/* If the number at TEXT has a unit (10ms, 2k, 3M), write the number without it, times as
+ * nanoseconds. Returns the number of bytes read, or 0 if there is no unit. */
 static size_t unit_put(FILE *out, const char *text)
 {
     char *unit;
@@ -532,7 +539,7 @@ static size_t unit_put(FILE *out, const char *text)
     return (size_t)(unit - text) + letters;
 }
 
-/* Is the word of LENGTH at TEXT a column that is compared with something? */
+/* Is the word of LENGTH bytes at TEXT a column, with an operator behind it? */
 static bool is_compared(const struct list *list, struct arena *arena, const char *text,
                         size_t length)
 {
@@ -552,8 +559,9 @@ static size_t number_bytes(const char *text)
     return (size_t)(end - text);
 }
 
-/* TEXT with numbers for what stands there for people: 10ms as nanoseconds, 2k, 3M; and quotes
- * around the columns that it compares: `where` is one. What is quoted stays. */
+/* Make SQL of the condition that the user typed: numbers with units (10ms, 2k, 3M) become plain
+ * numbers, and columns before an operator are quoted, because a column may be called `where`.
+ * Quoted text stays. */
 static const char *condition_make(const struct list *list, struct arena *arena, const char *text)
 {
     size_t bytes;
@@ -609,9 +617,10 @@ static void list_refresh(struct view *view)
 
     if (list->asking || !list->q.sql)
         return;
-    work_drop(list->view.tui->work, list->window); /* its rows may have changed, too */
+    work_drop(list->view.tui->work, list->window); /* fetched rows may be out of date */
     rows_again(list, true);
-    if (!view->at) /* at the top it stays there, whatever comes first now */
+    /* a cursor in the first row stays there, even if another row becomes the first */
+    if (!view->at)
         list->wanted_id = -1;
 }
 
@@ -622,9 +631,10 @@ static char *list_sql(struct view *view)
     return list->q.sql ? question_sql(&list->q, ASK_EXPORT, false) : NULL;
 }
 
-/* ---- opening and closing ------------------------------------------------- */
+/* ---- opening and closing the list ---------------------------------------- */
 
-/* "name   format width  => lead" as a column. */
+/* Add the column that a template's line "name   format width  => lead" describes. NAME is cut
+ * up. */
 static void column_read(struct list *list, char *name)
 {
     char *end = strstr(name, "  ");

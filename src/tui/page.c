@@ -1,5 +1,5 @@
-/* tui/page.c -- a text view that is made by its file in schemas/tui/, and lines of source in one.
- * See tui/text.h.
+/* tui/page.c -- text views made by templates in schemas/tui/, and lines of source in them. See
+ * tui/text.h.
  *
  * Runs in: the viewer, in a thread. */
 #include "tui/text.h"
@@ -26,7 +26,8 @@ static bool is_word(const struct template_line *line, const char *word)
     return !strcmp(line->word, word);
 }
 
-/* A line or, if PART, a heading, with where it leads. ARENA is for what is printed on the way. */
+/* Fill in the template line TEXT for ROW, and add the result to DOC with its target: as a
+ * heading if PART, else as wrapped text. ARENA is for temporary strings. */
 static void line_put(struct doc *doc, struct arena *arena, const struct row *row, const char *text,
                      bool part)
 {
@@ -44,7 +45,8 @@ static void line_put(struct doc *doc, struct arena *arena, const struct row *row
     doc_target(doc, target);
 }
 
-/* The text of the first field of TEXT, whole, or NULL. */
+/* Return the whole text of the first field in TEXT, or NULL if the field is not text. Values in
+ * ROW may have been cut. */
 static const char *field_whole(struct query *query, const struct row *row, const char *text)
 {
     const struct value *value = row_field(row, text);
@@ -61,7 +63,7 @@ static void part_put(struct doc *doc, struct db *db, struct query *row, const ch
             part->put(doc, db, row);
 }
 
-/* The last line is of ROW: `o` opens the place of its code. */
+/* Make key o on the last line open the source of ROW's code object. */
 static void place_put(struct doc *doc, const struct row *row)
 {
     struct doc_line *last = &doc->lines.at[doc->lines.count - 1];
@@ -72,7 +74,8 @@ static void place_put(struct doc *doc, const struct row *row)
         last->file = doc_print(doc, "%s", file->text);
 }
 
-/* Is row NUMBER of BLOCK, counted from 0, shown only where there is room? */
+/* May row NUMBER (from 0) of BLOCK be left out if the screen is full? True for rows behind the N
+ * of the template's `fill N`. */
 static bool fills(const struct template_block *block, int number)
 {
     const char *least = block_word(block, "fill");
@@ -80,7 +83,7 @@ static bool fills(const struct template_block *block, int number)
     return least && number > strtol(least, NULL, 10);
 }
 
-/* A heading, where it is another one than that of the row before. */
+/* Add the heading that TEXT makes of ROW, unless the row before had the same heading. */
 static void heading_put(struct doc *doc, struct arena *arena, const struct row *row,
                         const char *text, int number)
 {
@@ -93,8 +96,8 @@ static void heading_put(struct doc *doc, struct arena *arena, const struct row *
     line_put(doc, arena, row, text, true);
 }
 
-/* A line of a row. False: it wraps, and there is room for its first line only. FILLING: the row is
- * shown only where there is room. */
+/* Add the line that TEXT makes of ROW. If FILLING, the row may be left out: when the wrapped
+ * line does not fit on the screen, nothing is added and false is returned. */
 static bool filled_put(struct doc *doc, struct arena *arena, const struct row *row,
                        const char *text, bool filling)
 {
@@ -110,8 +113,9 @@ static bool filled_put(struct doc *doc, struct arena *arena, const struct row *r
     return true;
 }
 
-/* The whole of a field, at most MOST bytes: as lines of its own, or as one behind the words before
- * the field in REST. */
+/* Add the whole text of the field in REST, at most MOST bytes (or lines, without WRAP). With
+ * WRAP the text is one paragraph behind the words of REST, without WRAP its lines are separate
+ * lines. */
 static void whole_put(struct doc *doc, struct query *query, const struct row *row, const char *rest,
                       size_t most, bool wrap)
 {
@@ -142,30 +146,30 @@ static bool has_room(const struct doc *doc)
     return (int)doc->lines.count + 1 < doc->rows;
 }
 
-/* A row of a block, and where it is shown. */
+/* A row of a block that is being added to a page. */
 struct page_row {
     struct doc *doc;
     struct db *db;
-    struct arena *arena; /* of the row */
+    struct arena *arena; /* strings of this row only */
     struct query *query;
     const struct row *row;
-    int number;   /* of the row, from 0 */
-    bool filling; /* it is shown only where there is room */
+    int number;   /* the number of the row, from 0 */
+    bool filling; /* leave the row out if the screen is full */
 };
 
-/* What a line of a block makes of a row. */
+/* What a template line does with a row, by the word that the line begins with. */
 enum line_kind {
     LINE_OTHER,
-    LINE_HEADING, /* `#`: a heading, where it is another one than that before */
-    LINE_TEXT,    /* `|` */
-    LINE_WHOLE,   /* `text`: a field as lines of its own */
-    LINE_WRAP,    /* `wrap`: a field as one line, wrapped */
-    LINE_CALL,    /* `call`: what C makes of the row */
-    LINE_TITLE,   /* `title`: of the view */
-    LINE_SUBJECT, /* `subject`: what the page is about */
-    LINE_START,   /* `start`: the page begins here */
-    LINE_MORE,    /* `more N`: in place of all rows after N */
-    LINE_FILL,    /* `fill N`: rows after N are shown where there is room */
+    LINE_HEADING, /* `#`: add a heading, unless the row before had the same one */
+    LINE_TEXT,    /* `|`: add a line of text */
+    LINE_WHOLE,   /* `text`: add the lines of a field */
+    LINE_WRAP,    /* `wrap`: add a field as one paragraph */
+    LINE_CALL,    /* `call`: call a C function for the row */
+    LINE_TITLE,   /* `title`: set the title of the view */
+    LINE_SUBJECT, /* `subject`: set what the page is about */
+    LINE_START,   /* `start`: the cursor begins on the next line */
+    LINE_MORE,    /* `more N`: add this line in place of all rows after N */
+    LINE_FILL,    /* `fill N`: leave out rows after N if the screen is full */
 };
 
 static enum line_kind line_kind(const struct template_line *line)
@@ -186,7 +190,8 @@ static enum line_kind line_kind(const struct template_line *line)
     return LINE_OTHER;
 }
 
-/* The number with which TEXT begins, else 0. Returns the words after it. */
+/* Read the number at the beginning of TEXT into *NUMBER, which becomes 0 if there is none.
+ * Returns the text behind the number. */
 static const char *number_skip(char *text, long *number)
 {
     char *rest;
@@ -195,7 +200,7 @@ static const char *number_skip(char *text, long *number)
     return rest + (*rest == ' ');
 }
 
-/* Put LINE of a block for row R. False: the block ends with it. */
+/* Do what LINE of a template says for row R. Returns false if the block ends with this row. */
 static bool row_line_put(const struct page_row *r, const struct template_line *line,
                          enum line_kind kind)
 {
@@ -234,7 +239,7 @@ static bool row_line_put(const struct page_row *r, const struct template_line *l
     return true;
 }
 
-/* Put a row of BLOCK. False: the block ends with it. */
+/* Add row R to the page by all lines of BLOCK. Returns false if the block ends with this row. */
 static bool row_put(const struct page_row *r, const struct template_block *block)
 {
     for (size_t i = 0; i < block->lines.count; i++) {
@@ -257,7 +262,8 @@ static bool row_put(const struct page_row *r, const struct template_block *block
     return true;
 }
 
-/* The lines that stand there in place of rows: WORD is "none", or "slow" for the first look. */
+/* Add the lines of BLOCK that replace its rows: WORD is "none" if there are no rows, or "slow"
+ * if they are left out of the first look. */
 static void instead_put(struct doc *doc, const struct template_block *block, const char *word)
 {
     static const struct row none = {0};
@@ -279,7 +285,7 @@ static void block_put(struct doc *doc, struct db *db, const struct template_bloc
     int columns = query_columns(query);
     struct value values[columns + 1];
     const char *names[columns + 1];
-    struct arena arena = {0}; /* of a row */
+    struct arena arena = {0}; /* strings of one row */
     struct row row = {0};
     struct page_row r = {.doc = doc, .db = db, .arena = &arena, .query = query, .row = &row};
     bool more = true;
@@ -326,7 +332,7 @@ void page_build(struct doc *doc, struct db *db)
     template_close(&template);
 }
 
-/* The columns that LINE is indented by; -1: it is empty. */
+/* Return the number of columns by which LINE is indented, or -1 if it is empty. */
 static int indentation(const char *line)
 {
     int columns = 0;
@@ -339,7 +345,8 @@ static int indentation(const char *line)
     return *line ? columns : -1;
 }
 
-/* Does TEXT, at the margin, belong to the function or class that is defined in it or before it? */
+/* Does TEXT, which is not indented, belong to the head of a definition: a decorator, "def", or
+ * the ")" behind the parameters? */
 static bool head_goes_on(const char *text)
 {
     static const char *const words[] = {")", "@", "def ", "async ", "class "};
@@ -366,7 +373,8 @@ int64_t source_end(const struct source *source, int64_t first)
         if (here < 0)
             continue;
         text += strspn(text, " \t");
-        at_margin = here <= outer && *text != '#'; /* a comment there does not end it */
+        /* a comment at the margin does not end the body */
+        at_margin = here <= outer && *text != '#';
         goes_on = !body && head_goes_on(text);
         if (at_margin && !goes_on)
             break;
@@ -376,7 +384,8 @@ int64_t source_end(const struct source *source, int64_t first)
     return last;
 }
 
-/* TEXT with tabs as spaces and not too long. Borrowed from DOC. */
+/* Return TEXT for the screen: tabs become spaces, and long lines are cut. The result is borrowed
+ * from DOC. */
 static const char *line_shown(struct doc *doc, const char *text)
 {
     int indent = indentation(text);
@@ -391,8 +400,7 @@ static const char *line_shown(struct doc *doc, const char *text)
     return doc_print(doc, "%*s%s", indent, "", doc_safe(doc, rest, 1000));
 }
 
-/* The words at the left of LINE, and after it, by the GUTTERS of that line: the first mark and
- * the first note. */
+/* Combine the gutters of LINE: the first mark, and the first note. */
 static struct gutter gutter_at(const struct gutter *gutter, size_t gutters, int64_t line)
 {
     struct gutter found = {0};
@@ -408,7 +416,8 @@ static struct gutter gutter_at(const struct gutter *gutter, size_t gutters, int6
     return found;
 }
 
-/* False: SOURCE is not there, or too short to be what was recorded, which is said. */
+/* Check that SOURCE was read and has line FROM. Returns false if not, and adds the reason to
+ * DOC. If the file is newer than the recording, a warning is added. */
 static bool source_check(struct doc *doc, struct db *db, const struct source *source, int64_t from)
 {
     int64_t started = db_meta_integer(db, "started_unix_ns", 0);

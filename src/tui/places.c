@@ -1,20 +1,22 @@
-/* tui/places.c -- the views that are open. See tui/places.h. */
+/* tui/places.c -- the stack of open views. See tui/places.h. */
 #include "tui/places.h"
 
 #include <ctype.h>
 
-enum { BESIDE_COLUMNS = 120 /* from here on a split screen has its halves side by side */ };
+enum {
+    BESIDE_COLUMNS = 120 /* columns from which on a split screen has its halves side by side */
+};
 
-/* ---- views begin and end ------------------------------------------------- */
+/* ---- creating and freeing views ------------------------------------------ */
 
-/* Do the halves of a split screen stand side by side? */
+/* Are the halves of a split screen side by side, not one below the other? */
 static bool is_wide(const struct screen *screen)
 {
     return screen->columns >= BESIDE_COLUMNS;
 }
 
-/* Give VIEW its part of the screen: if ASIDE, the lower or the right half, whose first line is for
- * the name of the view. */
+/* Set VIEW's position and size. On a split screen ASIDE selects the right or lower half, whose
+ * first line is left for the view's name. */
 static void view_fit(const struct places *places, struct view *view, bool aside)
 {
     const struct screen *screen = places->tui->screen;
@@ -69,7 +71,7 @@ static void view_end(struct view *view)
     free(view);
 }
 
-/* ---- going --------------------------------------------------------------- */
+/* ---- opening views and going back ---------------------------------------- */
 
 bool place_is(const struct target *target)
 {
@@ -97,7 +99,7 @@ static bool target_same(const struct target *a, const struct target *b)
     return !strcmp(a_where, b_where);
 }
 
-/* Close VIEW, which is on no way any more; a place is kept. */
+/* Free VIEW, which is on the stack no more, unless it is a place. */
 static void view_leave(struct places *places, struct view *view)
 {
     bool kept = view == places->kept[view->target.kind];
@@ -106,7 +108,7 @@ static void view_leave(struct places *places, struct view *view)
         view_end(view);
 }
 
-/* Go back until DEPTH views are left. */
+/* Close the views on top until DEPTH views are left. */
 static void leave_to(struct places *places, int depth)
 {
     while (places->depth > depth) {
@@ -115,7 +117,7 @@ static void leave_to(struct places *places, int depth)
     }
 }
 
-/* The place of VIEW on the stack; -1: it is not there. */
+/* Return VIEW's position on the stack, or -1 if it is not on the stack. */
 static int depth_of(const struct places *places, const struct view *view)
 {
     for (int i = 0; view && i < places->depth; i++)
@@ -124,7 +126,8 @@ static int depth_of(const struct places *places, const struct view *view)
     return -1;
 }
 
-/* Put VIEW on top of the others. Of too many the second is left: the first is where one began. */
+/* Push VIEW on the stack. If the stack is full, drop the second view: the first is where the
+ * user began. */
 static void view_push(struct places *places, struct view *view)
 {
     struct view **stack = places->stack;
@@ -219,7 +222,8 @@ void places_refresh(struct places *places)
         view_do(places->stack[i], refresh);
 }
 
-/* See that the view beside the one on top is that of the line under its cursor. */
+/* Open the target of the line under the cursor beside the view on top, unless it is shown there
+ * already. */
 static void aside_settle(struct places *places)
 {
     struct target target = places_lead(places);
@@ -245,7 +249,7 @@ void places_settle(struct places *places)
         view_settle(places->aside);
 }
 
-/* ---- drawing ------------------------------------------------------------- */
+/* ---- drawing the views, the first line and the hint ---------------------- */
 
 static void view_show(struct places *places, struct view *view)
 {
@@ -256,7 +260,7 @@ static void view_show(struct places *places, struct view *view)
     screen_window(screen, 0, screen->columns);
 }
 
-/* "│" to the left of the view that stands beside the one on top, and the words above it. */
+/* Draw the edge of the view beside the one on top: its name above it, and "│" at its left. */
 static void edge_draw(const struct places *places, const struct view *edge)
 {
     struct screen *screen = places->tui->screen;
@@ -288,7 +292,8 @@ void places_draw(struct places *places)
     edge_draw(places, &edge);
 }
 
-/* The note of the view on top, at the right. Returns the columns that are left beside it. */
+/* Draw the note of the view on top at the right of the first line. Returns how many columns are
+ * left for the rest of the line. */
 static int note_draw(const struct places *places, const struct view *view)
 {
     struct screen *screen = places->tui->screen;
@@ -301,12 +306,14 @@ static int note_draw(const struct places *places, const struct view *view)
     return left - 6;
 }
 
-/* The names of as many of the last views as fit into WIDE columns from X on, and where each is. */
+/* Draw the names of the views on the stack in WIDE columns from X on, without the first ones if
+ * not all fit. Note in `crumbs` where each name stands, for clicks. */
 static void path_draw(struct places *places, int x, int wide)
 {
     struct screen *screen = places->tui->screen;
     const char *title = places_top(places)->title;
-    char path[160 + PLACES_DEEP * 44]; /* " > functions > function scale" */
+    /* the path as it is drawn: " > functions > function scale" */
+    char path[160 + PLACES_DEEP * 44];
     char *end = path;
     const char *starts[PLACES_DEEP] = {path};
     int last = places->depth - 1;
@@ -331,7 +338,6 @@ static void path_draw(struct places *places, int x, int wide)
     places->crumbs[places->depth] = x + used;
 }
 
-/* The trace, as many of the last views as there is room for, and the note of the one on top. */
 void places_bar_draw(struct places *places, const char *name, const char *state)
 {
     struct screen *screen = places->tui->screen;
@@ -370,7 +376,8 @@ void places_hint_draw(struct places *places)
     screen_put(screen, screen->rows - 1, 0, screen->columns, STYLE_DIM, line);
 }
 
-/* The view whose name is at column X of the first line; -1: none. */
+/* Return the view on the stack whose name is at column X of the first line, or -1 if there is
+ * none. */
 static int crumb_at(const struct places *places, int x)
 {
     const int *crumbs = places->crumbs;

@@ -1,4 +1,4 @@
-/* tui/prompt.c -- a line that is typed at the bottom of the screen. See tui/prompt.h. */
+/* tui/prompt.c -- a line that the user types at the bottom of the screen. See tui/prompt.h. */
 #include "tui/prompt.h"
 
 #include <histedit.h>
@@ -7,8 +7,8 @@
 
 enum { PAST_LINES = 1000 };
 
-/* TEXT in place of what stands FROM there up to TO, if there is room for it, and the cursor after
- * it. */
+/* Replace the bytes FROM to TO of the line by TEXT, and put the cursor behind it. If there is no
+ * room, nothing changes. */
 static void replace(struct prompt *prompt, size_t from, size_t to, const char *text)
 {
     size_t length = strlen(text);
@@ -45,14 +45,14 @@ void tui_prompt_past_keep(struct prompt *prompt)
 {
     HistEvent event;
 
-    if (prompt->path) /* that it cannot be kept is no reason to complain */
+    if (prompt->path) /* a failure is not reported: the history is a convenience */
         history(prompt->past, &event, H_SAVE, prompt->path);
     if (prompt->past)
         history_end(prompt->past);
     free(prompt->path);
 }
 
-/* What was typed; each line stands once, at its latest place. */
+/* Add the line to the history, and remove an older copy of it. */
 static void past_add(struct prompt *prompt)
 {
     char *line = say_print("%s%s", prompt->label, prompt->text);
@@ -62,12 +62,12 @@ static void past_add(struct prompt *prompt)
     while (found >= 0 && strcmp(event.str, line))
         found = history(prompt->past, &event, H_NEXT);
     if (found >= 0 && history(prompt->past, &event, H_DEL, event.num) >= 0)
-        free((char *)event.str); /* a copy of what it deleted */
+        free((char *)event.str); /* libedit returned a copy of the deleted line */
     history(prompt->past, &event, H_ENTER, line);
     free(line);
 }
 
-/* BY lines up in those with this label. */
+/* Go BY lines back in the history of this label, or forward if BY is negative. */
 static void past_move(struct prompt *prompt, int by)
 {
     size_t back = prompt->back + (size_t)by;
@@ -83,13 +83,13 @@ static void past_move(struct prompt *prompt, int by)
             left--;
             line = event.str + label;
         }
-    if (left) /* there are not so many */
+    if (left) /* the history is not that long */
         return;
     prompt->back = back;
     replace(prompt, 0, strlen(prompt->text), line);
 }
 
-/* From AT to where the next rune begins, BY bytes at a time: 1 or -1. */
+/* Return the beginning of the character after (BY is 1) or before (-1) the one at AT. */
 static size_t rune_step(const struct prompt *prompt, size_t at, int by)
 {
     if (by < 0 ? !at : !prompt->text[at])
@@ -100,10 +100,10 @@ static size_t rune_step(const struct prompt *prompt, size_t at, int by)
     return at;
 }
 
-/* As UTF-8, whatever the locale. */
+/* Insert the character RUNE at the cursor, as UTF-8 whatever the locale is. */
 static void insert_rune(struct prompt *prompt, int rune)
 {
-    int more = 0; /* bytes after the first */
+    int more = 0; /* how many bytes follow the first */
     char made[5] = {0};
 
     if (rune >= 0x80)
@@ -118,7 +118,7 @@ static void insert_rune(struct prompt *prompt, int rune)
     replace(prompt, prompt->at, prompt->at, made);
 }
 
-/* Where the word begins that ends AT; it has none of ENDS in it. */
+/* Return the beginning of the word that ends at AT. The characters of ENDS separate words. */
 static size_t word_begin(const struct prompt *prompt, size_t at, const char *ends)
 {
     while (at > 0 && !strchr(ends, prompt->text[at - 1]))
@@ -126,7 +126,7 @@ static size_t word_begin(const struct prompt *prompt, size_t at, const char *end
     return at;
 }
 
-/* Put the next completion of the word before the cursor in its place. */
+/* Replace the word before the cursor by its next completion. */
 static void complete(struct prompt *prompt)
 {
     char *found;
@@ -137,7 +137,8 @@ static void complete(struct prompt *prompt)
                  prompt->text + prompt->word);
     }
     found = prompt->complete(prompt->context, prompt->begun, prompt->word == 0, prompt->again++);
-    if (!found) { /* around, or none at all */
+    /* No more completions: start over with the first. If there are none, the word stays. */
+    if (!found) {
         prompt->again = 1;
         found = prompt->complete(prompt->context, prompt->begun, prompt->word == 0, 0);
     }
@@ -152,7 +153,7 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
     size_t last = at;
 
     while (last > 0 && prompt->text[last - 1] == ' ')
-        last--; /* spaces after a word */
+        last--; /* Ctrl-W deletes the spaces behind a word, too */
     if (key->code != K_TAB)
         prompt->again = 0;
     switch (key->code) {
@@ -218,7 +219,7 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
     return false;
 }
 
-/* As far to the left as the cursor needs it. */
+/* Draw the line, scrolled so far to the left that the cursor is visible. */
 void tui_prompt_draw(struct prompt *prompt, struct screen *screen)
 {
     int y = screen->rows - 1;

@@ -1,4 +1,4 @@
-/* tui/rates.c -- what a program does per second while its recording is followed. See tui/loop.h. */
+/* tui/rates.c -- rates of a program per second while it is recorded. See tui/loop.h. */
 #include "tui/loop.h"
 
 #include <inttypes.h>
@@ -15,7 +15,8 @@
 enum { CALLS, HITS, COMPILES, RECOMPILES };
 enum { MEMORY_COLUMNS = 18, BARS_LEAST = 3 };
 
-/* The compile that runs longest: one has its row when it begins. */
+/* Describe the compile that has been running longest. A compile's row is written when the
+ * compile begins. */
 static void compiling_look(struct rates *rates, struct db *db)
 {
     struct timespec now;
@@ -35,7 +36,7 @@ static void compiling_look(struct rates *rates, struct db *db)
     }
 }
 
-/* How much is done in SECONDS more than at the last look, per second. */
+/* Return the increase from BEFORE to NOW per second, over SECONDS. */
 static double rate_of(int64_t now, int64_t before, double seconds)
 {
     return now > before ? (double)(now - before) / seconds : 0;
@@ -72,7 +73,8 @@ void rates_look(struct rates *rates, struct db *db)
     compiling_look(rates, db);
 }
 
-/* The columns for the bars of rate I in ROOM: of each, or where that is too little of calls. */
+/* Return the width of the bars of rate I, if all rates share ROOM columns. If that is too
+ * narrow, only the calls get bars. */
 static int bars_width(const struct rates *rates, int room, int i)
 {
     int width = room / RATES - 1;
@@ -84,8 +86,8 @@ static int bars_width(const struct rates *rates, int room, int i)
     return width < rates->looks ? width : rates->looks;
 }
 
-/* The rates per second now, with their last looks as bars in ROOM columns, the oldest first.
- * Returns the bytes of LINE that it used. */
+/* Print the latest rates into LINE, each with bars for its last looks (the oldest first), in
+ * ROOM columns. Returns the number of bytes printed. */
 static size_t rates_put(const struct rates *rates, int room, char *line, size_t bytes)
 {
     static const char *const names[RATES] = {"calls", "hits", "compiles", "recompiles"};
@@ -106,7 +108,7 @@ static size_t rates_put(const struct rates *rates, int room, char *line, size_t 
     return used;
 }
 
-/* The memory of process PID, in MB; -1: not known. */
+/* Return the resident memory of process PID in MB, or -1 if it is not known. */
 static double memory_of(int pid)
 {
     char path[64];
@@ -134,7 +136,8 @@ void rates_print(const struct rates *rates, int pid, int columns, char *line, si
     int left = columns - MEMORY_COLUMNS - (int)compiling;
     size_t used;
 
-    left -= (int)rates_put(rates, 0, rest, room); /* without bars */
+    /* printed once with no room for bars, to learn how much room is left for them */
+    left -= (int)rates_put(rates, 0, rest, room);
     used = rates_put(rates, left, rest, room);
     if (memory >= 0 && used + 1 < room)
         snprintf(rest + used, room - used, "  memory %.0f MB", memory);

@@ -1,6 +1,6 @@
-/* tui/requests.c -- what the loop does with a key that no view takes, and with a line that is
- * typed: commands after `:`, searches, filters, moments; and what it does for views (tui/view.h).
- * */
+/* tui/requests.c -- requests that the view on top does not handle, and lines that the user
+ * types: commands after `:`, searches, filters, moments. Also the loop's functions for views
+ * (tui/view.h). */
 #include "tui/loop.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "trace/db.h"
 #include "tui.h"
 
-/* ---- what the loop does for views ---------------------------------------- */
+/* ---- the functions of struct tui_calls ----------------------------------- */
 
 static void do_print(struct tui *tui, bool alarm, const char *format, ...)
 {
@@ -38,7 +38,7 @@ static bool do_wait(struct tui *tui)
     return loop->waits;
 }
 
-/* What the line of the view on top is about. */
+/* Return the row that the chosen line of the view on top is about. */
 static struct target subject(struct loop *loop)
 {
     struct target subject = {0};
@@ -48,8 +48,8 @@ static struct target subject(struct loop *loop)
     return subject;
 }
 
-/* The view on top shows the moment that was looked at last; NEAR: from near by. False: it has none
- * to show. */
+/* Have the view on top show the current moment, face.moment_ns. NEAR zooms in on it. Returns
+ * false if the view shows no moments. */
 static bool moment_show(struct loop *loop, bool near)
 {
     struct view *view = loop_top(loop);
@@ -70,7 +70,8 @@ static void do_go(struct tui *tui, const struct target *target)
     if (was.at_ns > 0)
         tui->moment_ns = was.at_ns;
     again = places_go(&loop->places, target);
-    if (again && target->kind == VIEW_OVERVIEW) { /* all is as it was at first */
+    /* the overview was opened afresh: forget the moment and the split, too */
+    if (again && target->kind == VIEW_OVERVIEW) {
         tui->moment_ns = 0;
         if (tui->split)
             places_split(&loop->places);
@@ -90,14 +91,15 @@ static void do_open(struct tui *tui)
         tui_say(tui, "this leads nowhere further; o opens the source where there is one");
 }
 
-/* ---- lines that are typed ------------------------------------------------ */
+/* ---- prompts and commands ------------------------------------------------ */
 
-/* Commands of dyntrace that `:` runs on the trace, and shows. */
+/* Commands of dyntrace that `:` runs on the trace; their output becomes a view. */
 static const char *const commands[] = {"check",  "diff", "fsck",   "ranks",
                                        "report", "show", "verify", "why"};
 enum { COMMANDS = array_count(commands) };
 
-/* Name I of those that `:` takes: a request's, a view's, a command's; NULL: it has none. */
+/* Return name I of those that `:` accepts: names of requests, then of views, then of commands.
+ * Returns NULL if a request or view has no name. */
 static const char *command_name(int i)
 {
     if (i < REQUESTS)
@@ -106,7 +108,8 @@ static const char *command_name(int i)
     return i < VIEW_KINDS ? view_name(i) : commands[i - VIEW_KINDS];
 }
 
-/* The name after SKIP others that begins with WORD; NULL: none. The caller frees it. */
+/* Return the name that begins with WORD, after skipping SKIP such names, or NULL. The caller
+ * frees it. */
 static char *complete_command(const char *word, int skip)
 {
     size_t length = strlen(word);
@@ -122,7 +125,8 @@ static char *complete_command(const char *word, int skip)
     return NULL;
 }
 
-/* The column of the view after *SKIP others that begins with WORD, as complete_command(). */
+/* Return the view's column that begins with WORD, after skipping *SKIP such columns, or NULL.
+ * *SKIP is reduced by the columns skipped. The caller frees the name. */
 static char *complete_column(struct view *view, const char *word, int *skip)
 {
     const char *(*column)(struct view * view, size_t at) = view_op(view->ops, column);
@@ -177,7 +181,7 @@ const struct tui_calls loop_calls = {
     .ask = do_ask,
 };
 
-/* HAS, and if not, it is said. */
+/* Return HAS. If HAS is false, show the message OTHERWISE. */
 static bool can(struct loop *loop, bool has, const char *otherwise)
 {
     if (!has)
@@ -207,7 +211,8 @@ static void search_from(struct loop *loop, int direction)
 
 static const struct key no_key = {KEY_NONE, 0, 0};
 
-/* To line NUMBER; where lines are events, or lanes, so many down. */
+/* Go to line NUMBER. In views without lines, such as replay and the timeline, go NUMBER - 1
+ * steps down from the beginning. */
 static void line_go(struct loop *loop, long number)
 {
     struct view *view = loop_top(loop);
@@ -223,7 +228,7 @@ static void line_go(struct loop *loop, long number)
         view_op(view->ops, request)(view, REQUEST_DOWN, &no_key);
 }
 
-/* To a moment, in the view on top or in the timeline. */
+/* Go to the moment NS in the view on top, or in the timeline if that view shows no moments. */
 static void moment_go(struct loop *loop, int64_t ns)
 {
     loop->face.moment_ns = ns > 1 ? ns : 1;
@@ -233,7 +238,7 @@ static void moment_go(struct loop *loop, int64_t ns)
     }
 }
 
-/* Where "+1s" counts from. */
+/* Return the moment from which "+1s" counts: that of the chosen line, or the last one shown. */
 static int64_t moment_now(struct loop *loop)
 {
     int64_t here = subject(loop).at_ns;
@@ -241,7 +246,8 @@ static int64_t moment_now(struct loop *loop)
     return here ? here : loop->face.moment_ns;
 }
 
-/* `:view REST`: its number, or what to filter by, or what is typed into it. */
+/* Run the command `:view REST`. REST is the number of a row, or what the view's prompt would ask
+ * for, or a filter. */
 static void view_command(struct loop *loop, enum view_kind kind, const char *rest)
 {
     const struct view_ops *ops = view_of(&loop->face, kind);
@@ -258,14 +264,14 @@ static void view_command(struct loop *loop, enum view_kind kind, const char *res
         return;
     view = loop_top(loop);
     if (view_op(view->ops, input)) {
-        loop->prompt.active = false; /* the answer to its question is given */
+        loop->prompt.active = false; /* REST answers the question that the view has just asked */
         view_op(view->ops, input)(view, rest);
     } else {
         view_do(view, filter, rest);
     }
 }
 
-/* The number of the command with NAME; COMMANDS: there is none. */
+/* Return the index of the command NAME, or COMMANDS if there is none. */
 static size_t command_named(const char *name)
 {
     size_t at = 0;
@@ -275,7 +281,7 @@ static size_t command_named(const char *name)
     return at;
 }
 
-/* The request with NAME; REQUESTS: there is none. */
+/* Return the request called NAME, or REQUESTS if there is none. */
 static int request_named(const char *name)
 {
     int i = REQUEST_NONE + 1;
@@ -285,7 +291,7 @@ static int request_named(const char *name)
     return i;
 }
 
-/* Is REST the answer to the question that REQUEST would ask? */
+/* May REST be used as the answer to the prompt that REQUEST would open? */
 static bool is_answer(struct loop *loop, int request, const char *rest)
 {
     const struct view_ops *ops = loop_top(loop)->ops;
@@ -307,7 +313,7 @@ static bool is_quit(const char *name)
     return !strcmp(name, "q") || !strcmp(name, "qa") || !strcmp(name, "quit!");
 }
 
-/* `:name rest`. */
+/* Run the command TEXT, `:name rest`. TEXT is cut up. */
 static void command(struct loop *loop, char *text)
 {
     char *name = text + strspn(text, " :");
@@ -345,9 +351,9 @@ static void command(struct loop *loop, char *text)
         tui_alarm(&loop->face, "%s: no such command; ? lists them", name);
 }
 
-/* ---- ending the program under `run --live` --------------------------------- */
+/* ---- interrupting or ending the program of `run --live` ------------------ */
 
-/* What a request does to the program: a SIGNAL, for which ASKED asks and which SENT reports. */
+/* A signal for the program, the question before it is sent, and the message after. */
 struct ending {
     int signal;
     const char *asked, *sent;
@@ -365,7 +371,8 @@ static struct ending ending_of(const struct loop *loop, enum request request)
                            "kill the program (SIGKILL)? y/n: ", "the program was killed (SIGKILL)"};
 }
 
-/* Send NUMBER, or with 0 nothing. False: there is no program to reach, which has been reported. */
+/* Send signal NUMBER to the program; 0 only checks that the program can be reached. Returns
+ * false if not, which has been reported. */
 static bool program_signal(struct loop *loop, int number)
 {
     const bool runs = loop->options->running && loop->options->program_fd >= 0;
@@ -379,7 +386,7 @@ static bool program_signal(struct loop *loop, int number)
     return false;
 }
 
-/* A key beside the one that was meant must not end hours of work. */
+/* Ask before the signal is sent, because a mistyped key must not end hours of work. */
 static void ending_ask(struct loop *loop, enum request request)
 {
     if (program_signal(loop, 0))
@@ -441,7 +448,7 @@ void loop_answer(struct loop *loop, enum request asked, char *text)
     }
 }
 
-/* ---- requests that no view takes ----------------------------------------- */
+/* ---- requests that no view handles --------------------------------------- */
 
 static void copy(struct loop *loop)
 {
@@ -466,7 +473,7 @@ static void export(struct loop *loop)
     ask_line(loop, REQUEST_EXPORT, "write to: ", name);
 }
 
-/* Open KIND about what the line of the view on top is about. */
+/* Open the view KIND for the row that the chosen line is about. */
 static void go_subject(struct loop *loop, enum view_kind kind)
 {
     struct target about = subject(loop);
@@ -477,7 +484,7 @@ static void go_subject(struct loop *loop, enum view_kind kind)
                    .kind = kind, .id = about.id, .at_ns = about.at_ns, .about = about.kind});
 }
 
-/* Open the call that made the one that the line is about. */
+/* Open the call that called the one under the cursor. */
 static void caller_go(struct loop *loop)
 {
     struct target about = subject(loop);
@@ -505,7 +512,7 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
         return;
     if ((request == REQUEST_SQL || request == REQUEST_WHATIF) &&
         view->target.kind == bindings[request].view)
-        request = REQUEST_INPUT; /* in that view, ask for another */
+        request = REQUEST_INPUT; /* the view is open already, so ask for another query or setting */
     switch (request) {
     case REQUEST_BACK:
         if (places_back(&loop->places))
@@ -540,7 +547,7 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
             ask_line(loop, request, "filter: ", "");
         break;
     case REQUEST_REFRESH:
-        if (tui_wait(tui)) /* what is being asked is of the trace as it was */
+        if (tui_wait(tui)) /* wait, because the running queries read the trace as it was */
             break;
         if (loop->replaced)
             loop_reopen(loop);

@@ -63,7 +63,7 @@ struct tui {
     int below;
     /* the screen is split: beside the view on top stands what Enter would open */
     bool split;
-    /* the keys come from a script, so the note that says how far a query is stays hidden */
+    /* the keys come from a script, so nothing is drawn that depends on how fast queries are */
     bool scripted;
     char searched[200]; /* the text of the last search, or "" */
     /* the output of the program under `run --live`, or NULL without one */
@@ -119,7 +119,8 @@ struct view_ops {
     /* return the name of column AT, which a filter may use, or NULL if there are no more
      * (borrowed); or NULL */
     const char *(*column)(struct view *view, size_t at);
-    /* write what is shown to PATH; returns true if the writing has begun; or NULL */
+    /* write what is shown to PATH; returns true if the file was written or a job is writing it;
+     * or NULL */
     bool (*export)(struct view *view, const char *path);
     /* set TARGET to what the chosen line leads to, with strings in ARENA or borrowed; if NULL,
      * lines lead to subject() */
