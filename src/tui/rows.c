@@ -1,5 +1,4 @@
-/* tui/rows.c -- the rows of a list: asked for beside the keys, kept, filtered and sorted. See
- * tui/list.h.
+/* tui/rows.c -- the rows of a list: read in jobs, kept, filtered and sorted. See tui/list.h.
  *
  * Runs in: the viewer; list_run() in a thread. */
 #include "lib/out_file.h"
@@ -10,17 +9,18 @@
 #include "tui/list.h"
 
 enum {
-    ROWS_MOST = 100000,    /* of a whole list */
-    BYTES_MOST = 48 << 20, /* of them */
-    IDS_MOST = 20000000,   /* of a windowed list */
-    FIRST_IDS = 400,       /* what is asked for first */
-    FETCH_WAIT_MS = 8,     /* for a window, before the screen is drawn without it */
-    WINDOW_MARGIN = 100,   /* rows fetched beyond the screen */
+    ROWS_MOST = 100000,    /* rows that a whole list keeps */
+    BYTES_MOST = 48 << 20, /* bytes that a whole list's rows may take */
+    IDS_MOST = 20000000,   /* rows that a windowed list may have */
+    FIRST_IDS = 400,       /* ids that the first query of a windowed list reads */
+    /* how long to wait for a window of rows before the screen is drawn without them */
+    FETCH_WAIT_MS = 8,
+    WINDOW_MARGIN = 100, /* rows fetched above and below those on the screen */
 };
 
-/* ---- the question, as SQL ------------------------------------------------ */
+/* ---- writing the SQL of a list ------------------------------------------- */
 
-/* The condition that some text column contains the word of LENGTH at WORD. */
+/* Write the condition that some text column contains the word of LENGTH bytes at WORD. */
 static void word_put(FILE *out, const struct question *q, const char *word, size_t length)
 {
     fputs("(0", out);
@@ -36,7 +36,7 @@ static void word_put(FILE *out, const struct question *q, const char *word, size
     fputs(")", out);
 }
 
-/* Each word must be in some text column. */
+/* Write the condition that each word of the filter is in some text column. */
 static void words_put(FILE *out, const struct question *q)
 {
     const char *word = q->filter + strspn(q->filter, " ");
@@ -52,7 +52,8 @@ static void words_put(FILE *out, const struct question *q)
     }
 }
 
-/* " WHERE ..." of what is shown. FILTER: with the filter. False: all rows. */
+/* Write " WHERE ..." for the rows that are shown; FILTER includes the user's filter. Returns
+ * false if nothing was written, because all rows are shown. */
 static bool where_put(FILE *out, const struct question *q, bool filter)
 {
     if (q->where)
@@ -80,7 +81,7 @@ static void order_put(FILE *out, const struct question *q)
         fprintf(out, ", %s", q->key);
 }
 
-/* Only of the rows that are shown. */
+/* Write the condition and order that find the last shown row at or before moment ?1. */
 static void moment_put(FILE *out, const struct question *q, bool filter)
 {
     bool part = where_put(out, q, filter);
@@ -119,7 +120,7 @@ char *question_sql(const struct question *q, enum ask what, bool first)
     return made;
 }
 
-/* ---- asking, in a thread ------------------------------------------------- */
+/* ---- running the queries, in a thread ------------------------------------ */
 
 bool row_has(const list_columns *columns, const struct value *row, const char *text, bool plain)
 {
@@ -138,7 +139,7 @@ bool row_has(const list_columns *columns, const struct value *row, const char *t
     return false;
 }
 
-/* Add the next row; without a query one of nothing. */
+/* Add the present row of QUERY to the rows of ASK. If QUERY is NULL, add a row of NULLs. */
 static void row_read(struct list_job *ask, struct query *query)
 {
     struct value *row = list_add_many(&ask->values, (size_t)ask->width);
@@ -170,7 +171,8 @@ static int64_t job_id(const struct list_job *job, size_t at)
     return job->base + (job->ids.count ? job->ids.at[at] : (int64_t)at);
 }
 
-/* The number by which ID exceeds the first id. False: 32 bits do not hold it. */
+/* Compute *OFFSET, the difference of ID and the first id. Returns false if it does not fit into
+ * 32 bits. */
 static bool offset_of(const struct list_job *ask, int64_t id, int64_t *offset)
 {
     if (__builtin_sub_overflow(id, ask->base, offset))
@@ -178,8 +180,8 @@ static bool offset_of(const struct list_job *ask, int64_t id, int64_t *offset)
     return *offset == (int32_t)*offset;
 }
 
-/* Ids are kept as offsets from the first one, and only from the first gap on: before it the
- * offset is the row's number. */
+/* Store the ids. An id is stored as its offset from the first id. While the ids are consecutive,
+ * the offset is the row's number and is not stored at all; at the first gap all offsets are. */
 static void ask_ids(struct list_job *ask, struct query *query)
 {
     while (!ask->cut && query_step(query)) {
@@ -202,7 +204,7 @@ static void ask_ids(struct list_job *ask, struct query *query)
     }
 }
 
-/* To the row of the id at AT. */
+/* Step QUERY to the row with id number AT. Returns false if there is no such row. */
 static bool id_step(struct list_job *ask, struct query *query, size_t at)
 {
     query_reset(query);
@@ -213,10 +215,11 @@ static bool id_step(struct list_job *ask, struct query *query, size_t at)
 static void ask_window(struct list_job *ask, struct query *query)
 {
     for (size_t i = 0; i < ask->id_count && !query_failed(query); i++)
-        row_read(ask, id_step(ask, query, i) ? query : NULL); /* else it is gone since */
+        /* if the row has been deleted meanwhile, a row of NULLs stands in its place */
+        row_read(ask, id_step(ask, query, i) ? query : NULL);
 }
 
-/* Does the row of the id at AT have the text? */
+/* Does the row with id number AT contain the text of ASK? */
 static bool seek_at(struct list_job *ask, struct query *query, size_t at)
 {
     bool found;
@@ -230,7 +233,7 @@ static bool seek_at(struct list_job *ask, struct query *query, size_t at)
     return found;
 }
 
-/* Onwards from where it stood, around the end. */
+/* Search from the row behind `from` in the job's direction, starting over at the end. */
 static void ask_seek(struct list_job *ask, struct query *query)
 {
     size_t count = ask->id_count;
@@ -267,7 +270,7 @@ static void ask_export(struct list_job *ask, struct query *query)
         if (is_due && ferror(out.file))
             break;
     }
-    table_close(table); /* out_commit says what could not be written */
+    table_close(table); /* out_commit() reports write errors */
     ask->found = !query_failed(query) && out_commit(&out);
     out_close(&out);
 }
@@ -302,7 +305,7 @@ static void list_job_free(struct job *job)
     free(ask->sql);
 }
 
-/* Does the question take a while? Then it does not keep others from a thread. */
+/* May the query take seconds? Then the job counts as slow (struct job). */
 static bool is_slow(const struct question *q, enum ask what, bool first)
 {
     switch (what) {
@@ -325,7 +328,8 @@ static struct work *work_of(const struct list *list)
     return list->view.tui->work;
 }
 
-/* A job that is not started yet, in the place of the one HELD. */
+/* Make a job that is not started yet, and store it in *HELD in place of the job there, which is
+ * dropped. */
 static struct list_job *job_make(struct list *list, struct list_job **held, enum ask what,
                                  bool first)
 {
@@ -340,7 +344,7 @@ static struct list_job *job_make(struct list *list, struct list_job **held, enum
     return ask;
 }
 
-/* ---- the rows that are there --------------------------------------------- */
+/* ---- access to rows, and the order of a whole list ----------------------- */
 
 static const struct value *value_at(const struct list_job *job, size_t row, int column)
 {
@@ -354,7 +358,8 @@ const struct value *row_at(const struct list *list, size_t at)
     if (at >= list->view.count || !job)
         return NULL;
     if (windowed(list))
-        at -= job->from; /* before the window: beyond its end */
+        /* for a row before the window this wraps to a huge number, which fails the check below */
+        at -= job->from;
     else
         at = list->order[at];
     if (at >= job->row_count)
@@ -362,7 +367,7 @@ const struct value *row_at(const struct list *list, size_t at)
     return &job->values.at[at * (size_t)job->width];
 }
 
-/* The id by which the row that is shown as number AT is found again; -1: it has none. */
+/* Return the id that identifies row number AT when rows are read again, or -1 if it has none. */
 static int64_t id_at(const struct list *list, size_t at)
 {
     const struct value *row;
@@ -379,7 +384,8 @@ static int64_t id_at(const struct list *list, size_t at)
     return id->type == QUERY_INTEGER ? id->integer : -1;
 }
 
-/* Go to the row that was wanted, or stay near where it was. */
+/* Choose the row with the id `wanted_id`, on the same line of the screen. If there is no such
+ * row, the cursor stays on its line. */
 static void place_restore(struct list *list)
 {
     struct view *view = &list->view;
@@ -396,7 +402,7 @@ static void place_restore(struct list *list)
     view_choose(view, view->at);
 }
 
-/* Every word of the filter is somewhere in the row. */
+/* Does every word of the filter occur in ROW? */
 static bool row_fits(const struct list *list, const struct value *row)
 {
     char *words = list->q.filter ? strdupa(list->q.filter) : NULL;
@@ -423,11 +429,11 @@ static int order_compare(const void *a, const void *b, void *context)
     return order ? order : list_order(x, y);
 }
 
-/* A whole list, filtered and sorted. */
+/* Filter and sort the rows of a whole list into `order`. */
 static void order_make(struct list *list)
 {
     const struct list_job *read = list->read;
-    bool by_sql = list->q.condition || list->q.cut; /* the rows are filtered already */
+    bool by_sql = list->q.condition || list->q.cut; /* SQLite has filtered the rows already */
 
     list->view.count = 0;
     for (size_t i = 0; read && i < read->row_count; i++) {
@@ -442,7 +448,7 @@ static void order_make(struct list *list)
     place_restore(list);
 }
 
-/* ---- what others ask for ------------------------------------------------- */
+/* ---- functions that start queries ---------------------------------------- */
 
 static void rows_start(struct list *list, bool first)
 {
@@ -473,7 +479,7 @@ void rows_again(struct list *list, bool ask)
     }
 }
 
-/* Give JOB the COUNT ids from FROM on. */
+/* Copy COUNT ids, from number FROM on, to JOB. */
 static void ids_give(const struct list *list, struct list_job *job, size_t from, size_t count)
 {
     const struct list_job *read = list->read;
@@ -511,7 +517,8 @@ void list_moment(struct view *view, int64_t at_ns, bool near)
     list->moment_ns = has_moments ? at_ns : 0;
 }
 
-/* Go to the moment that was asked for before all rows were there. */
+/* If list_moment() was called, start the job that finds the row of that moment, once all rows
+ * are there. */
 static void moment_settle(struct list *list)
 {
     bool is_settled = list->ready && !list->asking && !list->seeking;
@@ -547,9 +554,9 @@ void rows_forget(struct list *list)
     list->view.count = 0;
 }
 
-/* ---- taking what was found ----------------------------------------------- */
+/* ---- results of finished jobs -------------------------------------------- */
 
-/* A column of SQL that no template describes, by its values. */
+/* Return a format and width for a column of the user's SQL, guessed from its values. */
 static struct list_column column_guess(const char *name, const struct list_job *job, int column)
 {
     struct list_column made = {.name = name, .format = AS_INTEGER, .width = 4};
@@ -569,7 +576,7 @@ static bool is_empty(const struct value *value)
     return value->type == QUERY_NULL || (value->type == QUERY_INTEGER && !value->integer);
 }
 
-/* Is there nothing in any row of COLUMN? */
+/* Is the column NULL or 0 in all rows? False if there are no rows. */
 static bool is_column_empty(const struct list_job *job, int column)
 {
     for (size_t row = 0; row < job->row_count; row++)
@@ -578,7 +585,8 @@ static bool is_column_empty(const struct list_job *job, int column)
     return job->row_count;
 }
 
-/* Hide the columns that have nothing in any row of a WHOLE answer. */
+/* Mark the columns that are empty in all rows, so that they are hidden. Does nothing unless the
+ * result is WHOLE and the list has a template. */
 static void empty_find(struct list *list, const struct list_job *job, bool whole)
 {
     bool hides = whole && list->block;
@@ -589,8 +597,8 @@ static void empty_find(struct list *list, const struct list_job *job, bool whole
         column_at(list, i)->empty = hides && is_column_empty(job, i);
 }
 
-/* What is wrong with JOB's answer, or NULL. Columns that it has after those of the template are
- * hidden; without a template all are shown. */
+/* Return why JOB's result cannot be shown, or NULL. Columns of the result that the template does
+ * not list are added: hidden, or visible if there is no template. */
 static const char *answer_fault(struct list *list, const struct list_job *job)
 {
     if (job->job.error)
@@ -605,7 +613,7 @@ static const char *answer_fault(struct list *list, const struct list_job *job)
     return "the columns are others than before";
 }
 
-/* Add the columns that a condition may name to the reason why it failed. */
+/* Append the names of the columns to the error message of a filter that named an unknown column. */
 static void columns_name(struct list *list)
 {
     for (int i = 0; i < column_count(list); i++) {
@@ -615,7 +623,7 @@ static void columns_name(struct list *list)
     }
 }
 
-/* Show the rows of JOB. WHOLE: there are no more of them. */
+/* Make the result of JOB the list's rows. WHOLE: JOB has read all rows. */
 static void rows_take(struct list *list, struct list_job *job, bool whole)
 {
     int columns = column_count(list);
@@ -633,11 +641,11 @@ static void rows_take(struct list *list, struct list_job *job, bool whole)
     empty_find(list, job, whole);
 }
 
-/* Order the rows that are there. WHOLE as in rows_take(). */
+/* Sort the new rows, and put the cursor back on its row. WHOLE as in rows_take(). */
 static void places_take(struct list *list, bool whole)
 {
     if (windowed(list)) {
-        if (whole) /* with more to come the wanted place may be among the rows still missing */
+        if (whole) /* if more rows will come, the cursor's row may be among them */
             place_restore(list);
         return;
     }
@@ -646,7 +654,8 @@ static void places_take(struct list *list, bool whole)
         list->wanted_id = id_at(list, list->view.at);
 }
 
-/* Show the answer. */
+/* Take the result of the job `asking`, and start the job for the remaining rows if there are
+ * any. */
 static void answer_take(struct list *list)
 {
     struct list_job *job = list->asking;
@@ -668,7 +677,8 @@ static void answer_take(struct list *list)
     more = job->first && !fault && !cancelled;
     if (windowed(list) && job->id_count < FIRST_IDS)
         more = false;
-    still_true = fault && cancelled; /* the rows that are shown */
+    /* the query was cancelled, so the shown rows are still valid */
+    still_true = fault && cancelled;
     if (!list->ready || !still_true)
         rows_forget(list);
     list->ready = true;
@@ -677,7 +687,8 @@ static void answer_take(struct list *list)
     } else {
         bool ordered = list->q.sort >= 0 || list->q.filter;
         rows_take(list, job, !more);
-        /* by an order or a filter that came while it was not known that SQLite has to do it */
+        /* Not all rows were kept, which was not known when the query was made: SQLite has to
+         * sort and filter them. */
         again = !was_cut && list->q.cut && ordered;
     }
     places_take(list, !more);
@@ -685,7 +696,7 @@ static void answer_take(struct list *list)
         rows_start(list, false);
 }
 
-/* Windowed lists: take the window that has come. */
+/* Take the result of the job `fetching` as the rows of a windowed list. */
 static void window_take(struct list *list)
 {
     struct list_job *job = list->fetching;
@@ -703,7 +714,7 @@ static void window_take(struct list *list)
     work_drop(work_of(list), job);
 }
 
-/* Has the window the rows FROM to TO? */
+/* Have rows FROM to TO been fetched? */
 static bool has_window(const struct list *list, size_t from, size_t to)
 {
     const struct list_job *window = list->window;
@@ -711,7 +722,7 @@ static bool has_window(const struct list *list, size_t from, size_t to)
     return window && window->from <= from && to <= window->from + window->row_count;
 }
 
-/* Windowed lists: see that the rows on the screen are there, or asked for. */
+/* Fetch the rows on the screen for a windowed list, unless they have been fetched. */
 static void window_settle(struct list *list)
 {
     const struct view *view = &list->view;
@@ -742,7 +753,7 @@ static void window_settle(struct list *list)
         window_settle(list);
 }
 
-/* "filter: words  by total ↓  1/20" */
+/* Make the view's note, such as "filter: words  by total ↓  1/20". */
 static void note_make(struct list *list)
 {
     struct view *view = &list->view;
@@ -766,7 +777,7 @@ static void note_make(struct list *list)
     fclose(out);
 }
 
-/* A search, or a moment that was asked for, was found or not. */
+/* Take the result of a search or of the job that looked for a moment, and go to the row found. */
 static void seek_take(struct list *list)
 {
     const struct list_job *seek = list->seeking;
@@ -783,7 +794,7 @@ static void seek_take(struct list *list)
     work_drop(work_of(list), list->seeking);
 }
 
-/* A file was written, or not. */
+/* Report that the export has been written, or why not. */
 static void export_take(struct list *list)
 {
     const struct list_job *export = list->exporting;

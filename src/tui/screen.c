@@ -1,10 +1,10 @@
 /* tui/screen.c -- a grid of cells, and the terminal that shows it. See tui/screen.h.
  *
- * The only file that knows ncurses.
+ * No other file uses ncurses.
  *
- * ncurses finds out what changed and how to tell the terminal. When the program
- * dies by a signal the terminal is put right by what was prepared for it, since
- * ncurses cannot be called from a signal's handler. */
+ * ncurses finds out which cells have changed, and writes them to the terminal. A signal handler
+ * must not call ncurses. So when a signal kills the program, the handler restores the terminal
+ * with text and modes that were saved in `rescue` at the start. */
 #include "tui/screen.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 #define NCURSES_WIDECHAR 1
 #include <curses.h>
 #include <term.h>
-/* curses.h and term.h define these short words. */
+/* curses.h and term.h define these words as macros. */
 #undef lines
 #undef columns
 
@@ -32,14 +32,15 @@
 #include "lib/say.h"
 
 enum {
-    ESCAPE_MS = 25, /* between the bytes of one key */
-    /* All ways in which ncurses reports a click. */
+    ESCAPE_MS = 25, /* the longest time between two bytes of one key */
+    /* A click of the left button. ncurses reports CLICKED instead of PRESSED if it reads press
+     * and release at once. */
     PRESSES = BUTTON1_PRESSED | BUTTON1_CLICKED | BUTTON1_DOUBLE_CLICKED | BUTTON1_TRIPLE_CLICKED,
 };
 
-/* ---- glyphs -------------------------------------------------------------- */
+/* ---- from text to cells -------------------------------------------------- */
 
-/* What a terminal that knows ASCII alone gets instead. */
+/* Return the ASCII character that replaces RUNE on a terminal without UTF-8. */
 static wchar_t ascii_of(unsigned long rune)
 {
     static const wchar_t runes[] = L"…─│├└┬▸▾●○◆→←↑↓×µ·▁▂▃▄▅▆▇█▒░⏎";
@@ -49,8 +50,9 @@ static wchar_t ascii_of(unsigned long rune)
     return rune && at ? (wchar_t)ascii[at - runes] : L'?';
 }
 
-/* Controls, marks and overrides of direction, line separators, joiners and variants: they move what
- * stands beside them, or make a terminal's width differ from ours. */
+/* Does RUNE move its neighbours, or have a width on which terminals disagree? These are
+ * controls, marks and overrides of the writing direction, line separators, joiners and variation
+ * selectors. */
 static bool rune_moves(unsigned long rune)
 {
     return rune < 0xa0 || rune == 0xad || rune == 0x061c || (rune >= 0x200b && rune <= 0x200f) ||
@@ -61,10 +63,12 @@ static bool rune_moves(unsigned long rune)
 
 enum { GLYPH = 12 };
 
-/* How control character RUNE is spelled, "\\n" or "\\x1b". Returns its columns. */
+/* Write the spelling of the control character RUNE into MADE: "\\n" or "\\x1b". Returns its
+ * length in columns. */
 static int control_spell(wchar_t made[GLYPH], unsigned long rune)
 {
-    static const char letters[] = "\nn\tt\rr"; /* each before its letter */
+    /* each control character is followed by its letter */
+    static const char letters[] = "\nn\tt\rr";
     const char *named = strchr(letters, (int)rune);
 
     if (rune && named)
@@ -72,8 +76,9 @@ static int control_spell(wchar_t made[GLYPH], unsigned long rune)
     return swprintf(made, GLYPH, L"\\x%02x", (unsigned)rune);
 }
 
-/* Read the next glyph of *TEXT, which moves on. MADE: a rune, or the spelling of one that cannot be
- * shown. Returns its columns; 0: it combines with the one before. */
+/* Read the next character of *TEXT, and move *TEXT behind it. MADE gets the character, or an
+ * escaped spelling of one that cannot be shown. Returns the width in columns; 0 means that the
+ * character combines with the one before. */
 static int glyph_read(const struct screen *screen, const char **text, wchar_t made[GLYPH])
 {
     const unsigned char *p = (const unsigned char *)*text;
@@ -81,7 +86,7 @@ static int glyph_read(const struct screen *screen, const char **text, wchar_t ma
     size_t bytes;
     int columns = 1;
 
-    if (rune >= 0x20 && rune < 0x7f) { /* nearly all */
+    if (rune >= 0x20 && rune < 0x7f) { /* fast path for printable ASCII */
         ++*text;
         made[0] = (wchar_t)rune;
         made[1] = 0;
@@ -112,7 +117,8 @@ static void cell_set(struct cell *cell, wchar_t rune, int width, int style)
     *cell = (struct cell){{rune}, (unsigned char)width, (unsigned char)style};
 }
 
-/* Put one rune; it has room. A wide one that is half overwritten becomes spaces. */
+/* Write RUNE, which is WIDTH columns wide, into its cells. A wide character that is half
+ * overwritten becomes a space. */
 static void cell_put(struct screen *screen, int y, int x, wchar_t rune, int width, int style)
 {
     struct cell *cell = cell_at(screen, y, x);
@@ -128,7 +134,7 @@ static void cell_put(struct screen *screen, int y, int x, wchar_t rune, int widt
         cell_set(&cell[1], 0, 0, style);
 }
 
-/* RUNE joins what stands before column X, as far as a cell has room. */
+/* Add the combining character RUNE to the cell before column X, unless that cell is full. */
 static void cell_join(struct screen *screen, int y, int x, wchar_t rune)
 {
     struct cell *cell = cell_at(screen, y, x - 1);
@@ -148,7 +154,7 @@ static bool is_inside(const struct screen *screen, int y, int x)
     return row_fits && column_fits;
 }
 
-/* The style that LETTER of a mark means; BASE for a letter without one. */
+/* Return the style that LETTER of a style mark means, or BASE for an unknown letter. */
 static int style_marked(char letter, int base)
 {
     const char *found = strchr(STYLE_LETTERS, letter);
@@ -181,7 +187,7 @@ int screen_text(struct screen *screen, int y, int x, int width, int skip, int st
             cell_join(screen, y, x + used, made[0]);
         } else if (skip > 0) {
             skip -= columns;
-        } else if (used + columns > width) { /* no room: the last column says so */
+        } else if (used + columns > width) { /* no room for the rest: end with "…" */
             int at = used < width ? used : width - 1;
             screen_fill(screen, y, x + at, width - at, style);
             cell_put(screen, y, x + at, screen->ascii ? L'~' : L'…', 1, style);
@@ -261,9 +267,9 @@ void screen_dump(const struct screen *screen, FILE *out)
     }
 }
 
-/* ---- the terminal, whatever happens -------------------------------------- */
+/* ---- restoring the terminal after a crash, and signals ------------------- */
 
-/* What puts the terminal right again, made while all is well. */
+/* The modes and the text that restore the terminal. Saved while ncurses starts. */
 static struct {
     struct termios modes;
     char text[512];
@@ -271,7 +277,7 @@ static struct {
     volatile sig_atomic_t armed;
 } rescue;
 
-/* What makes the terminal do that, by its terminfo name; "": nothing does. */
+/* Return the terminal's control sequence for the terminfo capability NAME, or "" if it has none. */
 static const char *capability(const char *name)
 {
     const char *text = tigetstr(name);
@@ -279,26 +285,27 @@ static const char *capability(const char *name)
     return text && text != (const char *)-1 ? text : "";
 }
 
-/* Safe in a signal's handler: write(2) and tcsetattr(3) are. */
+/* Restore the terminal. Safe in signal handlers: calls only write(2) and tcsetattr(3). */
 static void rescue_now(void)
 {
     if (!rescue.armed)
         return;
     rescue.armed = 0;
-    if (write(STDOUT_FILENO, rescue.text, rescue.bytes) >= 0) /* else the terminal is gone */
+    /* if write() fails, the terminal is gone */
+    if (write(STDOUT_FILENO, rescue.text, rescue.bytes) >= 0)
         tcsetattr(STDOUT_FILENO, TCSANOW, &rescue.modes);
 }
 
 static void on_deadly_signal(int number)
 {
     rescue_now();
-    raise(number); /* SA_RESETHAND */
+    raise(number); /* kills the process: SA_RESETHAND has restored the default action */
 }
 
 static volatile sig_atomic_t size_changed, stop_asked;
-static bool stoppable; /* SIGTSTP is not ignored */
+static bool stoppable; /* SIGTSTP was not ignored when we started */
 
-/* Another size, or back from a stop, in which the size may have changed. */
+/* Handle SIGWINCH, and SIGCONT, because the size may have changed while the process was stopped. */
 static void on_resize(int unused)
 {
     size_changed = 1;
@@ -309,7 +316,8 @@ static void on_stop(int unused)
     stop_asked = 1;
 }
 
-/* Not ncurses' way, which throws away what was typed before the screen is there again. */
+/* Handle SIGTSTP by HANDLER. ncurses' own handler is not used, because it discards keys that are
+ * typed before the screen is back. */
 static void stop_take(void (*handler)(int number))
 {
     struct sigaction action = {.sa_handler = handler};
@@ -330,7 +338,7 @@ static void signals_take(void)
     stoppable = sigaction(SIGTSTP, NULL, &stop) == 0 && stop.sa_handler != SIG_IGN;
     for (size_t i = 0; i < array_count(deadly); i++) {
         struct sigaction old;
-        /* What was ignored, as nohup does, stays so. */
+        /* A signal that is ignored, as SIGHUP under nohup, stays ignored. */
         if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
             sigaction(deadly[i], &action, NULL);
     }
@@ -344,7 +352,7 @@ static void signals_take(void)
 static attr_t attributes[STYLES];
 static short pairs[STYLES];
 
-/* False: the terminal has no colours, or the user wants none. */
+/* Start colours. Returns false if the terminal has too few, or the user wants none. */
 static bool colours_begin(void)
 {
     if (!say_colour(stdout) || !has_colors())
@@ -352,7 +360,8 @@ static bool colours_begin(void)
     return start_color() == OK && use_default_colors() == OK && COLORS >= 8;
 }
 
-/* Colours that can be read on a light ground and on a dark one. */
+/* Choose the attributes and colours of all styles. The colours are readable on light and on dark
+ * backgrounds. */
 static void styles_make(void)
 {
     static const struct {
@@ -387,10 +396,10 @@ static void styles_make(void)
     }
 }
 
-/* ---- opening and closing ------------------------------------------------- */
+/* ---- opening, closing and resizing a screen ------------------------------ */
 
-static SCREEN *terminal; /* owned: ncurses' own */
-static FILE *keys_file;  /* where keys come from; owned when it is not stdin */
+static SCREEN *terminal; /* owned: ncurses' screen */
+static FILE *keys_file;  /* where keys are read; owned if it is not stdin */
 
 struct screen *screen_open_memory(int rows, int columns, bool ascii)
 {
@@ -401,7 +410,7 @@ struct screen *screen_open_memory(int rows, int columns, bool ascii)
     return screen;
 }
 
-/* Take the terminal. What it cannot do, in words; NULL: all is well. */
+/* Start ncurses on the terminal. Returns why it cannot be used, or NULL on success. */
 static const char *terminal_start(void)
 {
     int error = 0;
@@ -414,8 +423,9 @@ static const char *terminal_start(void)
         return "the terminal named by TERM cannot move its cursor; try TERM=xterm";
     if (tcgetattr(STDOUT_FILENO, &rescue.modes) != 0)
         return strerror(errno);
-    del_curterm(cur_term); /* that was only to look */
-    signals_take();        /* before ncurses takes them: it leaves alone what is taken */
+    del_curterm(cur_term); /* it was only needed for the check above */
+    /* before newterm(), because ncurses leaves signals alone that have a handler */
+    signals_take();
     if (!(terminal = newterm(NULL, stdout, keys_file)))
         return "ncurses cannot start on this terminal";
     stop_take(on_stop);
@@ -474,7 +484,8 @@ struct screen *screen_open_terminal(bool ascii, const char **why)
 void screen_close(struct screen *screen)
 {
     if (screen->terminal) {
-        /* what is there stays: the shell's prompt is not to stand in the last line */
+        /* This terminal has no second screen to leave, so the last frame stays. Clear its last
+         * line for the shell's prompt. */
         if (!*capability("rmcup")) {
             move(screen->rows - 1, 0);
             clrtoeol();
@@ -500,13 +511,13 @@ void screen_resize(struct screen *screen, int rows, int columns)
             return;
         rows = size.ws_row;
         columns = size.ws_col;
-        resize_term(rows, columns); /* not resizeterm(), which types a key */
+        resize_term(rows, columns); /* resizeterm() would put a key into the input */
         clearok(curscr, TRUE);
     }
     grid_resize(screen, rows, columns);
 }
 
-/* ---- showing ------------------------------------------------------------- */
+/* ---- showing the grid ---------------------------------------------------- */
 
 void screen_show(struct screen *screen)
 {
@@ -536,7 +547,8 @@ void screen_show(struct screen *screen)
 
 /* ---- other programs on the same terminal --------------------------------- */
 
-/* To the shell, or an editor, which stops as this does; and back. */
+/* Leave the terminal to another program: restore its modes, and let SIGTSTP stop us and that
+ * program as usual. */
 static void terminal_lend(void)
 {
     def_prog_mode();
@@ -549,8 +561,9 @@ static void terminal_return(void)
 {
     stop_take(on_stop);
     rescue.armed = 1;
-    refresh();        /* it is taken again at once, so that Q, typed meanwhile, gives it back */
-    size_changed = 1; /* may be */
+    /* Draw now. Otherwise, if the next key is Q, endwin() would not restore the terminal again. */
+    refresh();
+    size_changed = 1; /* it may have changed */
 }
 
 bool screen_shell(const char *const *command)
@@ -575,7 +588,7 @@ bool screen_shell(const char *const *command)
     return !WIFEXITED(status) || WEXITSTATUS(status) != 127;
 }
 
-/* PROCESS, as for kill(2). */
+/* Stop PROCESS, which is as for kill(2), and take the terminal back when we are continued. */
 static void process_stop(pid_t process)
 {
     terminal_lend();
@@ -586,10 +599,10 @@ static void process_stop(pid_t process)
 void screen_stop(struct screen *screen)
 {
     if (screen->terminal)
-        process_stop(0); /* the whole job, as the terminal would */
+        process_stop(0); /* 0: all processes of our job, which Ctrl-Z on a terminal stops, too */
 }
 
-/* ---- keys ---------------------------------------------------------------- */
+/* ---- reading keys -------------------------------------------------------- */
 
 static struct key mouse_read(void)
 {
@@ -600,7 +613,8 @@ static struct key mouse_read(void)
         return key;
     key.y = event.y;
     key.x = event.x;
-    if (event.bstate & (BUTTON1_DOUBLE_CLICKED | BUTTON1_TRIPLE_CLICKED)) { /* two */
+    /* two clicks: report the second one later */
+    if (event.bstate & (BUTTON1_DOUBLE_CLICKED | BUTTON1_TRIPLE_CLICKED)) {
         event.bstate = BUTTON1_PRESSED;
         ungetmouse(&event);
     }
@@ -613,12 +627,13 @@ static struct key mouse_read(void)
     return key;
 }
 
-/* Skip what follows an ESC: a sequence that ncurses does not know (Ctrl-Left of another terminal)
- * is no key, nor are its bytes. False: the user typed Esc. */
+/* Read the rest of an escape sequence after ESC. A sequence that ncurses does not know
+ * (Ctrl-Left on another terminal) is discarded. Returns false if there is no sequence: the user
+ * typed Esc. */
 static bool sequence_skip(void)
 {
     wint_t wide;
-    int got = get_wch(&wide); /* ncurses has waited for it */
+    int got = get_wch(&wide); /* does not wait: ncurses has waited ESCAPE_MS already */
     bool csi = got == OK && wide == '[';
     bool single = got == OK && wide == 'O';
     bool typed = got == OK && !csi && !single;
@@ -639,7 +654,7 @@ static bool sequence_skip(void)
     return true;
 }
 
-/* The key of a character. */
+/* Return the key of a character that was typed. */
 static int key_of(wint_t wide)
 {
     switch (wide) {
@@ -658,7 +673,7 @@ static int key_of(wint_t wide)
     }
 }
 
-/* The key of a code of ncurses; KEY_NONE: none of ours. */
+/* Return our key for ncurses' key CODE, or KEY_NONE if we do not use it. */
 static int key_of_curses(wint_t code)
 {
 #define CURSES_(code, name, curses) {curses, code},
@@ -674,7 +689,7 @@ static int key_of_curses(wint_t code)
     return key;
 }
 
-/* Is nobody there to type any more? */
+/* Has the terminal of the keys gone away? */
 static bool is_hung_up(const struct screen *screen)
 {
     struct pollfd poll_keys = {.fd = screen->keys_fd, .events = POLLIN};

@@ -1,4 +1,4 @@
-/* tui/text.c -- a view that is lines of text. See tui/text.h. */
+/* tui/text.c -- a view that is lines of text, and functions that make the lines. See tui/text.h. */
 #include "tui/text.h"
 
 #include "lib/out_file.h"
@@ -56,8 +56,8 @@ void doc_beside(struct doc *doc, const char *left, int columns, const char *righ
     line->beside = target;
 }
 
-/* The letter of the style that is on at the end of the first BYTES of TEXT, which began with
- * STYLE. */
+/* Return the letter of the style that is in effect behind the first BYTES of TEXT, if the style
+ * was STYLE at its beginning. */
 static char style_at_end(const char *text, size_t bytes, char style)
 {
     for (size_t i = 0; i + 1 < bytes; i++)
@@ -80,7 +80,8 @@ void doc_wrap(struct doc *doc, const char *text, struct target target)
         const char *rest;
         if (!text[room])
             break;
-        if (cut <= leading) { /* no word fits: one that a whole line has room for gets it */
+        /* Not one word fits. If the word fits without the indentation, remove that. */
+        if (cut <= leading) {
             const char *word = text + leading;
             cut = room;
             if (leading && text_room(word, width, &used) >= strcspn(word, " ")) {
@@ -165,7 +166,7 @@ static void text_refresh(struct view *view)
         doc_ask(text, false, true);
 }
 
-/* The chosen line, or NULL. */
+/* Return the chosen line, or NULL if there is none or the text is out of date. */
 static const struct doc_line *chosen_line(const struct text *text)
 {
     const struct view *view = &text->view;
@@ -175,7 +176,8 @@ static const struct doc_line *chosen_line(const struct text *text)
     return &text->doc->lines.at[view->at];
 }
 
-/* Choose the right or the left half of the chosen line. False: it has none there. */
+/* Choose the right or the left half of the chosen line. Returns false if the line has no halves,
+ * or that half is chosen already. */
 static bool half_choose(struct text *text, bool right)
 {
     const struct doc_line *line = chosen_line(text);
@@ -187,7 +189,8 @@ static bool half_choose(struct text *text, bool right)
     return true;
 }
 
-/* Show what is before or after it, another of its kind in its place. */
+/* Go to TARGET, the previous or next row of key p or n. A target of this view's kind replaces
+ * this view's own. Returns false if TARGET is empty. */
 static bool beside_go(struct text *text, const struct target *target)
 {
     if (target->kind == text->view.target.kind) {
@@ -199,7 +202,8 @@ static bool beside_go(struct text *text, const struct target *target)
     return target->kind;
 }
 
-/* What DOC has is not all: its first line says why, and nothing is waited for any more. */
+/* Mark DOC as incomplete: its first line gives the reason WHY, and lines that announce more lose
+ * their "...". */
 static void doc_failed(struct doc *doc, const char *why)
 {
     struct doc_line *lines;
@@ -220,7 +224,8 @@ static void doc_failed(struct doc *doc, const char *why)
         doc->start++;
 }
 
-/* The answer failed: the text that is shown is still true. */
+/* Drop the doc FAILED. The text that is shown stays, because it is still true, and gets a line
+ * with the error. */
 static void keep_shown(struct text *text, struct doc *failed)
 {
     struct view *view = &text->view;
@@ -230,7 +235,7 @@ static void keep_shown(struct text *text, struct doc *failed)
     view->at += !doc->failed;
     doc_failed(doc, failed->job.error);
     view->count = doc->lines.count;
-    doc->columns = failed->columns; /* not asked for again */
+    doc->columns = failed->columns; /* so that is_resized() does not build the text again */
     doc->rows = failed->rows;
     work_drop(view->tui->work, failed);
 }
@@ -256,7 +261,8 @@ static void answer_take(struct text *text)
     view->count = doc->lines.count;
     if (doc->title[0])
         snprintf(view->title, sizeof view->title, "%s", doc->title);
-    /* as far down as need be, the beginning stays in sight */
+    /* If the cursor has not been moved, put it on the line where the text begins, and scroll
+     * only as far as necessary. */
     if (view->at == start && doc->start) {
         view->top = 0;
         view_choose(view, doc->start);
@@ -266,7 +272,7 @@ static void answer_take(struct text *text)
         doc_ask(text, doc->cut, true);
 }
 
-/* Is the text made for another size of the screen? Lines are as wide as it. */
+/* Was the text made for another size of the view? Lines are wrapped at its width. */
 static bool is_resized(const struct text *text)
 {
     const struct view *view = &text->view;
@@ -303,7 +309,7 @@ static void line_draw(const struct text *text, struct screen *screen, size_t at)
     int selected = view_row(view, screen, y, at == view->at);
     bool found = searched[0] && strcasestr(line->text, searched);
     int style = (found ? STYLE_MATCH : STYLE_NORMAL) | selected;
-    int half = line->half - text->skip; /* the column where the right half begins */
+    int half = line->half - text->skip; /* the column where the right half begins on the screen */
     bool chose_right = selected && text->right;
 
     screen_text(screen, y, 1, view->columns - 1, text->skip, style, line->text, true);
@@ -343,7 +349,7 @@ static bool line_is_part(struct view *view, size_t at, const char *unused)
     return line_of(view, at)->part;
 }
 
-/* Where the chosen line, or the half of it, leads. */
+/* Set TARGET to what the chosen line, or its chosen half, leads to. */
 static void text_lead(struct view *view, struct arena *arena, struct target *target)
 {
     struct text *text = (struct text *)view;
@@ -357,7 +363,7 @@ static void text_lead(struct view *view, struct arena *arena, struct target *tar
         *target = line->target;
 }
 
-/* Scroll to the left, or to the right. */
+/* Scroll long lines by 8 columns, to the RIGHT or back. */
 static void text_scroll(struct text *text, bool right)
 {
     if (right && text->skip < 4000)
@@ -417,13 +423,13 @@ static bool text_request(struct view *view, enum request request, const struct k
     return true;
 }
 
-/* A line without its marks. */
+/* Write LINE without its style marks. */
 static void line_write(const struct doc_line *line, FILE *out)
 {
     for (const char *p = line->text; *p; p++) {
         bool is_mark = *p == MARK[0] && p[1];
         if (is_mark)
-            p++; /* and the letter after it */
+            p++; /* skip the style's letter */
         else
             putc(*p, out);
     }
@@ -436,7 +442,7 @@ static bool text_export(struct view *view, const char *path)
     struct out_file out;
     bool ok;
 
-    if (tui_wait(view->tui)) /* it is not whole yet */
+    if (tui_wait(view->tui)) /* the rest of the text is still being made */
         return false;
     if (!out_open(&out, path, false))
         return false;
@@ -449,7 +455,7 @@ static bool text_export(struct view *view, const char *path)
     return ok;
 }
 
-/* The place of a line of source. */
+/* Find the file and line of the source that the chosen line shows. */
 static bool text_place(struct view *view, const char **file, int64_t *line)
 {
     struct text *text = (struct text *)view;
@@ -469,8 +475,8 @@ static bool is_decision(enum view_kind kind)
     return kind == VIEW_CALL || kind == VIEW_COMPILE || kind == VIEW_BREAK;
 }
 
-/* A line that leads to a decision is about that decision; others are about what the whole text is
- * about. */
+/* Set SUBJECT to the target of the chosen line, if that is a call, a compile or a graph break.
+ * Otherwise set it to what the whole text is about. */
 static void text_subject(struct view *view, struct target *subject)
 {
     struct text *text = (struct text *)view;

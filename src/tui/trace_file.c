@@ -1,6 +1,7 @@
-/* tui/trace_file.c -- the trace that the loop shows: opened, followed, replaced. See tui/loop.h.
+/* tui/trace_file.c -- open the trace that the loop shows, and follow its changes. See
+ * tui/loop.h.
  *
- * The file may be deleted, written to, or replaced by another of its name while it is shown. */
+ * While the trace is shown, its file may be deleted, written to, or replaced by another file. */
 #include <errno.h>
 
 #include "clock.h"
@@ -26,7 +27,8 @@ void loop_reopen(struct loop *loop)
     work_reconnect(loop->face.work);
 }
 
-/* How the program ended, which is the first process of the trace. */
+/* Show a message that says how the recorded program ended. The program is the first process of
+ * the trace. */
 static void end_say(struct loop *loop, const char *state)
 {
     struct query *query =
@@ -68,7 +70,7 @@ void loop_look(struct loop *loop)
     }
     if (!loop->live || (loop->hold && !loop->replaced))
         return;
-    /* the recorder puts the whole trace in the place of the one that it wrote */
+    /* At its end the recorder replaces the live file by the finished trace. */
     if (loop->replaced)
         loop_reopen(loop);
     rates_look(&loop->rates, loop->face.db);
@@ -79,7 +81,7 @@ void loop_look(struct loop *loop)
     state = db_meta(loop->face.db, "state");
     recording = !state || !strcmp(state, "recording");
     if (!recording)
-        /* frames were joined to the file without SQLite: it need not notice */
+        /* Frames have been appended to the file without SQLite, which may not notice that. */
         work_reconnect(loop->face.work);
     places_refresh(&loop->places);
     if (!recording) {
@@ -101,7 +103,9 @@ void loop_leave(struct loop *loop)
 
 bool loop_take(struct loop *loop, const char *path)
 {
-    struct stat before; /* of the file that is opened, or of one in whose place that came */
+    /* read before the file is opened: if another file takes its place meanwhile, the next look
+     * notices */
+    struct stat before;
     bool found = stat(path, &before) == 0;
     struct db *db = db_open(path);
     char *absolute = db ? db_absolute(db_path(db)) : NULL;

@@ -1,4 +1,5 @@
-/* tui/view.c -- what views have in common: names, targets, and the chosen line. See tui/view.h. */
+/* tui/view.c -- functions that all views share: names, targets, editor, chosen line. See
+ * tui/view.h. */
 #include "tui/view.h"
 
 #include <ctype.h>
@@ -71,8 +72,9 @@ bool view_export(struct view *view, const char *options, const char *path)
     return true;
 }
 
-/* The row of schemas/tui/place.sql for TARGET, on which the caller's query_close is then due; NULL:
- * there is none, as of a call that is still to be found: what ran on a thread at a moment. */
+/* Return a query at the row of schemas/tui/place.sql for TARGET; the caller closes it. Returns
+ * NULL if there is no row, or if TARGET is a moment of the timeline, whose call has not been
+ * looked up yet. */
 static struct query *place_find(struct tui *tui, const struct target *target)
 {
     bool has_row = target->kind && target->id;
@@ -131,7 +133,8 @@ static const char *editor_name(void)
     return editor ? editor : "vi";
 }
 
-/* The place of the line under the cursor: its own, else that of where it leads, or is about. */
+/* Find the source for the line under the cursor: the line's own place, or that of its target, or
+ * that of the row that the line is about. */
 static bool find_place(struct view *view, const char **file, int64_t *line)
 {
     bool has_own = view_op(view->ops, place);
@@ -147,8 +150,9 @@ static bool find_place(struct view *view, const char **file, int64_t *line)
     return view_source(view, &about, file, line);
 }
 
-/* $VISUAL or $EDITOR at a line of a file. The file's name came from the trace: it is an argument of
- * its own, never part of a command line, and does not begin with a dash. */
+/* Run $VISUAL or $EDITOR at a line of a file. The name of the file comes from the trace, so it
+ * is passed as an argument of its own, never inside a shell command, and never begins with a
+ * dash. */
 void view_edit(struct view *view)
 {
     const char *editor = editor_name();
@@ -178,7 +182,7 @@ void view_edit(struct view *view)
     free(path);
 }
 
-/* Does TEXT look like a moment, not like a number: has it a sign, a point or a unit? */
+/* Does TEXT have a sign, a point or a unit, so that it is a moment rather than a line number? */
 static bool is_like_moment(const char *text)
 {
     const char *after = text + strspn(text, "0123456789");
@@ -232,7 +236,7 @@ bool view_move(struct view *view, enum request request)
     long height = view->rows - view->head;
     long page = height > 1 ? height - 1 : 1;
     long by = 0;
-    bool scrolls = false; /* the lines move, too, not only the cursor */
+    bool scrolls = false; /* the view scrolls by as many lines as the cursor moves */
     bool may_come;
     long top, at;
 
@@ -274,7 +278,7 @@ bool view_move(struct view *view, enum request request)
     default:
         return false;
     }
-    may_come = !view->count || request == REQUEST_END; /* the line that is wanted */
+    may_come = !view->count || request == REQUEST_END; /* the line to go to may still be read */
     if (may_come && tui_wait(view->tui))
         return true;
     top = (long)view->top + (scrolls ? by : 0);
@@ -351,7 +355,7 @@ bool view_empty(struct view *view, struct screen *screen, const void *shown)
     return !shown;
 }
 
-/* The jobs of VIEW, which stand behind its struct. */
+/* Return the array of job pointers, which stands right behind VIEW in the view's own struct. */
 static job_held *jobs_of(struct view *view)
 {
     return (job_held *)(view + 1);

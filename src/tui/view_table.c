@@ -1,8 +1,7 @@
-/* tui/view_table.c -- the tables of all views, and of what C makes of pages.
+/* tui/view_table.c -- the tables of all views, and of the page parts that C functions make.
  *
- * This file lies above the views: nothing below calls it, they get the tables by struct tui. A
- * list or a page is its file in schemas/tui/; the others, and the parts that C makes of a page, are
- * in tui/views/. */
+ * Views must not include this file's tables, so they get them through struct tui. Lists and
+ * pages have a file in schemas/tui/. Other views, and the page parts, are in tui/views/. */
 #include "tui/list.h"
 #include "tui/loop.h"
 #include "tui/text.h"

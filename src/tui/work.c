@@ -1,8 +1,9 @@
-/* tui/work.c -- queries that run beside the keys. See tui/work.h.
+/* tui/work.c -- run queries in threads, so that keys need not wait. See tui/work.h.
  *
  *     waiting -> running -> ended       under `lock`; `changed` is signalled at each step
  *
- * A job is freed by work_drop(), but by its thread when that runs it. */
+ * work_drop() frees a job, unless a thread is running the job; then that thread frees it at its
+ * end. */
 #include "tui/work.h"
 
 #include <pthread.h>
@@ -20,7 +21,7 @@ struct worker {
     struct work *work; /* borrowed */
     pthread_t thread;
     struct db *db;  /* owned */
-    int generation; /* of it */
+    int generation; /* of `db`; older than work->generation means that a new connection is due */
 };
 
 struct work {
@@ -28,15 +29,15 @@ struct work {
     int started, slow_running;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct job *jobs; /* that have not ended, oldest first; those that run have a connection */
+    struct job *jobs; /* jobs that have not ended, oldest first; a job that runs has job->db set */
     bool closing;
-    bool damaged;   /* a job met damage */
-    char *path;     /* owned */
-    int generation; /* of connections */
+    bool damaged;   /* a job found that the trace is damaged */
+    char *path;     /* owned: the path of the trace */
+    int generation; /* counts the calls of work_reconnect() */
     int ended_fd;   /* borrowed: an eventfd */
 };
 
-/* What EXPRESSION is while WORK is locked. */
+/* Evaluate EXPRESSION while holding WORK's lock. */
 #define locked(work, expression)                      \
     ({                                                \
         pthread_mutex_lock(&(work)->lock);            \
@@ -71,7 +72,8 @@ int job_percent(struct job *job)
     return all > 0 ? (int)(100.0 * (double)atomic_load(&job->done) / (double)all) : 0;
 }
 
-/* The next job that may run now. One thread stays free of slow ones. Call locked. */
+/* Return the oldest job that may run now, or NULL. A slow job may not take the last thread. Call
+ * with the lock held. */
 static struct job *job_next(const struct work *work)
 {
     struct job *job = work->jobs;
@@ -81,15 +83,15 @@ static struct job *job_next(const struct work *work)
     return job;
 }
 
-/* An error that a job met: the first is kept, it has the cause. One that is cancelled meets that it
- * was interrupted. */
+/* Store an error that was reported while a job ran. Only the first is kept, because later errors
+ * follow from it. In a cancelled job the error is "cancelled". */
 static void job_said(void *context, const char *line)
 {
     struct job *job = context;
     const char *path = db_path(job->db);
     size_t length = strlen(path);
 
-    /* Which file it is about is on the screen already. */
+    /* Leave out the file's name, which is on the screen already. */
     if (length && !strncmp(line, path, length) && line[length] == ':' && line[length + 1] == ' ')
         line += length + 2;
     if (!job->error)
@@ -100,12 +102,12 @@ static void job_tick(void *context)
 {
     struct job *job = context;
 
-    /* An interrupt that came between two statements would be forgotten. */
+    /* Repeat the interrupt of cancel(), which has no effect if no statement was running. */
     if (atomic_load(&job->cancelled))
         db_interrupt(job->db);
 }
 
-/* A connection whose memory is that of one of several. */
+/* Open a connection with a small cache, because there are several. */
 static struct db *connect(const char *path)
 {
     struct db *db = db_open(path);
@@ -115,7 +117,7 @@ static struct db *connect(const char *path)
     return db;
 }
 
-/* Take JOB out of those that have not ended. Call locked. */
+/* Remove JOB from the list of jobs that have not ended. Call with the lock held. */
 static void job_out(struct work *work, const struct job *job)
 {
     struct job **at = &work->jobs;
@@ -145,7 +147,8 @@ static void *work_thread(void *argument)
         worker->generation = work->generation;
         pthread_mutex_unlock(&work->lock);
         say_divert(job_said, job);
-        if (stale && (fresh = connect(work->path))) { /* else the old one has what there is */
+        /* if that fails, the old connection still works */
+        if (stale && (fresh = connect(work->path))) {
             pthread_mutex_lock(&work->lock);
             db_close(worker->db);
             job->db = worker->db = fresh;
@@ -183,7 +186,7 @@ struct work *work_open(const char *path, int ended_fd)
                           .ended_fd = ended_fd,
                           .lock = PTHREAD_MUTEX_INITIALIZER,
                           .changed = PTHREAD_COND_INITIALIZER};
-    /* Signals are for the thread that has the terminal. */
+    /* Worker threads block signals, which are left to the main thread, except those of crashes. */
     sigfillset(&all);
     for (size_t i = 0; i < 5; i++)
         sigdelset(&all, (int[]){SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}[i]);
@@ -241,7 +244,7 @@ void work_start(struct work *work, struct job *job)
     pthread_mutex_unlock(&work->lock);
 }
 
-/* Call locked. */
+/* Cancel JOB, and interrupt its query if it runs. Call with the lock held. */
 static void cancel(struct job *job)
 {
     atomic_store(&job->cancelled, true);
