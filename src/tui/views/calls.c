@@ -1,13 +1,14 @@
-/* tui/views/calls.c -- what C makes of the pages `call` and `function` (tui/text.h): what ran
- * inside a call, how long all calls of a function took, who made them, and what they called.
+/* tui/views/calls.c -- parts of the pages `call` and `function` that C functions make
+ * (tui/text.h): what ran inside a call, how long all calls of a function took, their callers and
+ * callees.
  *
  * Runs in: the viewer, in a thread.
  *
- *     inside    reads what a call called, and passes over what those called in turn: a frame's
- *               callees are the next frames of its thread, in order of id and of time, so the end
- *               of one is found by bisection, with no index
- *     all calls of a function are one pass over all frames (trace/stacks.h), which says who called,
- *     too */
+ *     inside                      part_inside() reads the callees of one call, and skips the frames
+ *                                 below each callee. Frame ids of a thread ascend with time, so
+ *                                 bisection finds a callee's end without an index.
+ *     all calls of a function     spread_read() reads all frames once (trace/stacks.h), which also
+ *                                 gives the callers. */
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -23,17 +24,18 @@
 #include "tui/views/lanes.h"
 
 enum {
-    GROUPS_MOST = 100,    /* lines of callers or callees */
-    PASS_OVER = 64,       /* frames within a callee that are read before its end is looked for */
-    QUICK_FRAMES = 30000, /* that are read for the first look */
-    FINE_BITS = 7,        /* durations are counted to one part in so many powers of two */
+    GROUPS_MOST = 100, /* most callers or callees that are listed */
+    /* frames below a callee that are read one by one before its end is searched for */
+    PASS_OVER = 64,
+    QUICK_FRAMES = 30000, /* frames that are read for the first look */
+    FINE_BITS = 7,        /* durations are rounded to 1 part in 2^FINE_BITS */
     FINE = 1 << FINE_BITS,
     SLOWEST = 5,
     BAR = 12,
-    SIDE_BY_SIDE = 100, /* columns */
+    SIDE_BY_SIDE = 100, /* from this many columns on, callers and callees are listed side by side */
 };
 
-/* ---- calls of one function from one place -------------------------------- */
+/* ---- groups: calls of one code object, added up -------------------------- */
 
 struct group {
     int64_t code_id, calls, ns, first_ns, longest_ns, longest_id, first_id, last_id;
@@ -41,10 +43,11 @@ struct group {
 
 struct groups {
     LIST(struct group) all;
-    struct map at; /* by code_id */
+    struct map at; /* maps a code_id to its index in `all` */
 };
 
-/* WITHIN: a call from the same place encloses it, and has its time. */
+/* Add the call FRAME to the group of CODE_ID. WITHIN: another call of this group encloses FRAME,
+ * so FRAME's time has been counted. */
 static void group_add(struct groups *groups, int64_t code_id, const struct open_frame *frame,
                       bool within)
 {
@@ -89,7 +92,7 @@ static void groups_free(struct groups *groups)
     map_free(&groups->at);
 }
 
-/* What code object CODE_ID is called, and where it stands. */
+/* Return the name of code object CODE_ID, and set *PLACE to its file and line. */
 static const char *code_name(struct doc *doc, struct db *db, int64_t code_id, const char **place)
 {
     const char *name = NULL;
@@ -108,20 +111,20 @@ static const char *code_name(struct doc *doc, struct db *db, int64_t code_id, co
     return code_id ? "?" : "(nothing: the bottom of a stack)";
 }
 
-/* ---- inside a call ------------------------------------------------------- */
+/* ---- part `inside`: the callees of one call ------------------------------ */
 
-/* A frame of SELECT_FRAME. */
+/* The columns that walk_frame() reads. */
 #define SELECT_FRAME "SELECT frame_id, parent_id, code_id, start_ns, end_ns FROM frame WHERE "
 
-/* The first frame of a thread from ?1 on. */
+/* Prepare a query for the first frame of THREAD_ID whose id is at least ?1. */
 static struct query *probe_open(struct db *db, int64_t thread_id)
 {
     return db_asked(db, SELECT_FRAME "frame_id >= ?1 AND thread_id = ?2 ORDER BY frame_id LIMIT 1",
                     0, thread_id);
 }
 
-/* The frame that PROBE finds from MIDDLE on, if it is before frame HIGH and began before AT_NS; -1:
- * it is not. */
+/* Return the id of the first frame from id MIDDLE on, if it is less than HIGH and the frame
+ * began before AT_NS. Otherwise return -1. */
 static int64_t probe_before(struct query *probe, int64_t middle, int64_t high, int64_t at_ns)
 {
     int64_t id;
@@ -134,9 +137,9 @@ static int64_t probe_before(struct query *probe, int64_t middle, int64_t high, i
     return id < high && query_integer(probe, 3) < at_ns ? id : -1;
 }
 
-/* The last frame of PROBE's thread before the first that began at or after AT_NS. The search begins
- * at frame FROM, which may be before it or after it, with the GUESS that the frame is so many after
- * FROM. It goes on in steps that grow until it has passed the frame, then by halves. */
+/* Return the last frame of PROBE's thread that began before AT_NS. The search begins at id FROM,
+ * which is returned if no later frame began before AT_NS. GUESS is the expected distance from
+ * FROM. The search first takes steps that grow until they pass the result, and then bisects. */
 static int64_t frame_before(struct query *probe, int64_t from, int64_t at_ns, int64_t guess)
 {
     int64_t low = from;
@@ -166,7 +169,8 @@ static int64_t frame_before(struct query *probe, int64_t from, int64_t at_ns, in
     return low;
 }
 
-/* A frame of SELECT_FRAME, which ends at ENCLOSING_NS where it is still open. */
+/* Read a frame from WALK. A frame that has no end is taken to end at ENCLOSING_NS, with its
+ * caller. */
 static struct open_frame walk_frame(struct query *walk, int64_t enclosing_ns)
 {
     bool open = query_type(walk, 4) == QUERY_NULL;
@@ -179,8 +183,9 @@ static struct open_frame walk_frame(struct query *walk, int64_t enclosing_ns)
     };
 }
 
-/* All callees of FRAME on THREAD_ID, or as many as there is time for in a first look. What one
- * called is passed over, at once where the one before it called many. */
+/* Add all callees of FRAME on THREAD_ID to GROUPS; for a first look only as many as there is
+ * time for. Frames below a callee are read up to PASS_OVER, and then skipped to the callee's
+ * end; they are skipped at once if the callee before had many. */
 static void inside_read(struct doc *doc, struct db *db, const struct open_frame *frame,
                         int64_t thread_id, struct groups *groups)
 {
@@ -191,7 +196,7 @@ static void inside_read(struct doc *doc, struct db *db, const struct open_frame 
     struct open_frame callee = {.id = frame->id};
     int within = 0;
     int left = doc->whole ? INT_MAX : QUICK_FRAMES;
-    int64_t apart = 0; /* the last two callees */
+    int64_t apart = 0; /* the difference of the ids of the last two callees */
 
     while (left > 0 && !atomic_load(&doc->job.cancelled)) {
         int64_t id, parent, guess;
@@ -226,8 +231,8 @@ static void inside_read(struct doc *doc, struct db *db, const struct open_frame 
     doc->cut = left <= 0;
 }
 
-/* The frame that DOC is about, its end where it has none as that of its thread; false: none is
- * stored. */
+/* Read the frame that DOC is about. A frame that has no end is taken to end with its thread.
+ * Returns false if the frame is not in the trace. */
 static bool frame_read(struct doc *doc, struct db *db, struct open_frame *frame, int64_t *thread_id)
 {
     bool found = false;
@@ -250,13 +255,13 @@ static bool frame_read(struct doc *doc, struct db *db, struct open_frame *frame,
     return found;
 }
 
-/* Beside the timeline stands the stack of the moment. */
+/* Does DOC show only the stack? True for the view beside the timeline. */
 static bool stack_only(const struct doc *doc)
 {
     return doc->aside && doc->target.about == VIEW_TIMELINE;
 }
 
-/* Group G of the calls inside FRAME, which took TOOK ns. */
+/* Add a line for the callees of group G. FRAME is their caller, and took TOOK ns. */
 static void inside_line(struct doc *doc, struct db *db, const struct open_frame *frame,
                         const struct group *g, int64_t took)
 {
@@ -316,24 +321,24 @@ void part_inside(struct doc *doc, struct db *db, struct query *unused)
     groups_free(&inside);
 }
 
-/* ---- all calls of a function --------------------------------------------- */
+/* ---- part `spread`: durations, callers and callees of a function --------- */
 
 struct near {
-    int64_t ns, id, at_ns; /* id 0: none */
+    int64_t ns, id, at_ns; /* id 0 means that there is no such call */
 };
 
 struct spread {
-    struct doc *doc; /* whose job may be cancelled */
-    /* of the doc: the code objects that are the function, "(1, 2)" */
+    struct doc *doc; /* borrowed; its job may be cancelled */
+    /* the function's code objects as an SQL list, "(1, 2)"; belongs to `doc` */
     const char *list;
-    LIST(int64_t) codes; /* these, sorted */
+    LIST(int64_t) codes; /* the function's code objects, sorted */
     int64_t calls;
-    uint32_t buckets[64 * FINE]; /* of durations */
+    uint32_t buckets[64 * FINE]; /* how many calls had a duration in each bucket */
     struct near slowest[SLOWEST];
     struct groups callers, callees;
-    /* of one of the calls, and those beside it in order of duration */
+    /* the call that part_rank() is about, and its neighbours in order of duration */
     struct near asked, slower, faster;
-    int64_t longer; /* calls before it in that order, the longest first */
+    int64_t longer; /* how many calls come before `asked` in order of duration, the longest first */
 };
 
 static int bucket_of(int64_t ns)
@@ -349,7 +354,7 @@ static int bucket_of(int64_t ns)
     return power * FINE + (int)(ns >> (power - 1) & (FINE - 1));
 }
 
-/* The middle of a bucket. */
+/* Return the duration in the middle of BUCKET. */
 static int64_t bucket_ns(int bucket)
 {
     int power = bucket / FINE;
@@ -369,7 +374,8 @@ static bool spread_tick(void *context, int64_t frame_id)
     return frames_tick(&spread->doc->job, frame_id);
 }
 
-/* Whether call A comes before B: it took longer, or as long and came first. */
+/* Does call A come before B in order of duration? The longest is first; of equally long calls
+ * the earlier one. */
 static bool is_before(struct near a, struct near b)
 {
     if (a.ns != b.ns)
@@ -377,22 +383,24 @@ static bool is_before(struct near a, struct near b)
     return a.id < b.id;
 }
 
-/* Of open_frame.what: it is a call of the function; the rest is where the innermost other one that
- * is open stands in the stack, from 1. */
+/* The values of open_frame.what in this walk: CALL_OF_IT is set if the frame is a call of the
+ * function. The other bits are the position in the stack, from 1, of the innermost call of the
+ * function among the frame's callers; 0 if there is none. */
 enum { CALL_OF_IT = 1 << 30 };
 
-/* The code object of place AT in the stack of TRACK, from 1; 0: it is not in it. */
+/* Return the code object at position AT, from 1, in the stack of TRACK; 0 if AT is 0. */
 static int64_t code_at(const struct track *track, uint32_t at)
 {
     return at ? track->stack.at[at - 1].code_id : 0;
 }
 
-/* Is, below FRAME, another call of the function open that came from the same place; CALLEE: or that
- * called the same? */
+/* Is there, among FRAME's callers, another call of the function that was made by the same code
+ * object as FRAME? With CALLEE: one that called the same code object as FRAME is of? Such an
+ * outer call's time includes FRAME's. */
 static bool is_within(const struct track *track, const struct open_frame *frame, bool callee)
 {
     const struct open_frame *stack = track->stack.at;
-    uint32_t place = (uint32_t)(frame - stack); /* of the caller, from 1 */
+    uint32_t place = (uint32_t)(frame - stack); /* the caller's position in the stack, from 1 */
     const struct open_frame *from = callee ? frame - 1 : frame;
     int64_t other = callee ? frame->code_id : code_at(track, place);
     uint32_t at = from->what & ~CALL_OF_IT;
@@ -406,7 +414,7 @@ static bool is_within(const struct track *track, const struct open_frame *frame,
     return false;
 }
 
-/* Put CALL among the slowest, if it is one of them. */
+/* Insert CALL into the slowest calls, if it is one of them. */
 static void slowest_add(struct spread *spread, struct near call)
 {
     struct near *slowest = spread->slowest;
@@ -423,7 +431,8 @@ static void slowest_add(struct spread *spread, struct near call)
         slowest[at] = call;
 }
 
-/* Note where CALL stands to the one that was asked for. */
+/* Compare CALL with the call `asked`: count it if it comes before that one, and keep the nearest
+ * call on each side. */
 static void asked_note(struct spread *spread, struct near call)
 {
     struct near *slower = &spread->slower;
@@ -477,8 +486,8 @@ static void frame_note(void *context, struct track *track)
         group_add(&spread->callees, frame->code_id, frame, is_within(track, frame, true));
 }
 
-/* Read all calls of the function that CODE_ID is; of the call ASKED only what stands beside it. The
- * caller frees it. */
+/* Read all calls of the function of CODE_ID. If ASKED is a call, only find its rank and
+ * neighbours. The caller frees the result with spread_free(). */
 static struct spread *spread_read(struct doc *doc, struct db *db, int64_t code_id,
                                   struct near asked)
 {
@@ -512,13 +521,13 @@ static void spread_free(struct spread *spread)
     free(spread);
 }
 
-/* "; p: 12 ms" of a call beside the one that was asked for, or nothing. */
+/* Return "; p: 12 ms" for KEY "p" and a CALL that took 12 ms; "" if there is no such call. */
 static const char *beside_words(struct doc *doc, const char *key, const struct near *call)
 {
     return call->id ? doc_print(doc, "; %s: %s", key, doc_time(doc, call->ns)) : "";
 }
 
-/* The rank of a call among those of its function. */
+/* Add a line with the rank of a call among all calls of its function. */
 void part_rank(struct doc *doc, struct db *db, struct query *unused)
 {
     struct open_frame frame;
@@ -541,7 +550,8 @@ void part_rank(struct doc *doc, struct db *db, struct query *unused)
     spread_free(spread);
 }
 
-/* The duration that SHARE of the calls do not exceed, to a part in a hundred. */
+/* Return the duration that a SHARE of the calls (0.5: half) does not exceed. The result is exact
+ * to about one percent. */
 static int64_t share_ns(const struct spread *spread, double share)
 {
     int64_t left = (int64_t)ceil(share * (double)spread->calls);
@@ -559,7 +569,7 @@ static int64_t share_ns(const struct spread *spread, double share)
 
 enum { DECADES = 20 };
 
-/* How many calls are in each power of ten. Returns the largest count. */
+/* Count the calls in each power of ten of nanoseconds. Returns the largest count. */
 static int64_t decades_count(const struct spread *spread, int64_t counts[DECADES])
 {
     int64_t most = 0;
@@ -577,7 +587,7 @@ static int64_t decades_count(const struct spread *spread, int64_t counts[DECADES
     return most;
 }
 
-/* A line for the COUNT calls that took FROM to TO ns; SHARE of the bar is full. */
+/* Add a line for the COUNT calls that took FROM to TO ns, with a bar that is filled by SHARE. */
 static void decade_put(struct doc *doc, const struct spread *spread, const char *name, int64_t from,
                        int64_t to, int64_t count, double share)
 {
@@ -596,7 +606,7 @@ static void decade_put(struct doc *doc, const struct spread *spread, const char 
     }
 }
 
-/* A line for each power of ten, from the fastest call to the slowest. */
+/* Add a line for each power of ten, from that of the fastest call to that of the slowest. */
 static void decades_put(struct doc *doc, const struct spread *spread, const char *name)
 {
     int64_t counts[DECADES];
@@ -608,14 +618,15 @@ static void decades_put(struct doc *doc, const struct spread *spread, const char
     for (int decade = 0; left; decade++) {
         int64_t count = counts[decade];
         left -= count;
-        if (left < spread->calls) /* the fastest call was there */
+        if (left < spread->calls) /* skip the powers of ten below the fastest call */
             decade_put(doc, spread, name, from, to, count, (double)count / (double)most);
         from = to;
         to = decade + 1 < 18 ? to * 10 : INT64_MAX;
     }
 }
 
-/* Group I of GROUPS in COLUMNS, or nothing, and where it leads. */
+/* Return the text for group I of GROUPS in COLUMNS columns, and set *TARGET to its function.
+ * Returns "" if there is no such group. */
 static const char *group_line(struct doc *doc, struct db *db, const struct groups *groups, size_t i,
                               int columns, struct target *target)
 {
@@ -637,7 +648,7 @@ static const char *group_line(struct doc *doc, struct db *db, const struct group
                      doc_time(doc, g->ns), place);
 }
 
-/* Callers or callees below TITLE. */
+/* Add a heading TITLE and the GROUPS (callers or callees) below it. */
 static void groups_put(struct doc *doc, struct db *db, const struct groups *groups,
                        const char *title)
 {
@@ -651,7 +662,7 @@ static void groups_put(struct doc *doc, struct db *db, const struct groups *grou
         doc_line(doc, "  " MARK "dnothing");
 }
 
-/* Callers, and beside them callees, in COLUMNS each. */
+/* Add the callers at the left and the callees at the right, in COLUMNS columns each. */
 static void groups_beside(struct doc *doc, struct db *db, const struct spread *spread, int columns)
 {
     size_t callers = spread->callers.all.count;
@@ -670,7 +681,7 @@ static void groups_beside(struct doc *doc, struct db *db, const struct spread *s
         doc_line(doc, "  " MARK "dnothing");
 }
 
-/* Callers and callees, beside each other where there is room for both. */
+/* Add callers and callees, side by side if the view is wide enough. */
 static void neighbours_put(struct doc *doc, struct db *db, struct spread *spread)
 {
     list_sort(&spread->callers.all, group_order);
@@ -715,11 +726,12 @@ void part_spread(struct doc *doc, struct db *db, struct query *unused)
     spread_free(spread);
 }
 
-/* ---- function: where its code came from, and its source with marks ------- */
+/* ---- parts `origin` and `function_source` of a function ------------------ */
 
 enum { GUTTERS = 400, LINES_MOST = 1000 };
 
-/* Columns: name, the code object that it was made from. */
+/* Add a line that says from which function a resume function, or another made function, was
+ * made. ROW has the columns name, code object it was made from. */
 void part_origin(struct doc *doc, struct db *db, struct query *row)
 {
     bool has_origin = query_type(row, 1) != QUERY_NULL;
@@ -735,7 +747,7 @@ void part_origin(struct doc *doc, struct db *db, struct query *row)
         doc_leads(doc, VIEW_FUNCTION, query_integer(row, 1), NULL, NULL);
 }
 
-/* A line that took part of the time of its function: SELF of ALL. */
+/* Mark a source line that took SELF of the function's own time ALL, in CALLS calls. */
 static void hot_mark(struct doc *doc, struct gutter *gutter, int64_t self, int64_t all,
                      int64_t calls)
 {
@@ -747,8 +759,8 @@ static void hot_mark(struct doc *doc, struct gutter *gutter, int64_t self, int64
                              doc_counted(doc, calls, "call"));
 }
 
-/* The gutter of a source line (the mark at its left, the note behind it), from ROW of
- * schemas/tui/function-lines.sql. */
+/* Return the gutter of a source line (the mark at its left, the note behind it), from ROW of
+ * schemas/tui/function-lines.sql. FIRST and LAST are the function's lines. */
 static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first, int64_t last)
 {
     enum { IS_CODE, ID, LINE, KIND, NAME, SELF, CALLS, ALL };
@@ -784,7 +796,7 @@ static struct gutter gutter_of(struct doc *doc, struct query *row, int64_t first
     return gutter;
 }
 
-/* Columns: file, first line. */
+/* Add the function's source with marks. ROW has the columns file, first line. */
 void part_function_source(struct doc *doc, struct db *db, struct query *row)
 {
     struct source source = source_read(query_text(row, 0, NULL));
@@ -826,13 +838,14 @@ int64_t frame_at(struct db *db, int64_t thread_id, int64_t at_ns)
     return found;
 }
 
-/* ---- call ---------------------------------------------------------------- */
+/* ---- the view `call` ----------------------------------------------------- */
 
 static void call_build(struct doc *doc, struct db *db)
 {
     int64_t id = doc->target.id;
 
-    if (doc->target.about == VIEW_TIMELINE) { /* what ran there at that moment */
+    /* opened from the timeline: find the call that ran on this thread at that moment */
+    if (doc->target.about == VIEW_TIMELINE) {
         id = frame_at(db, id, doc->target.at_ns);
         doc->target.id = id;
     }

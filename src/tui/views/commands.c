@@ -1,12 +1,12 @@
-/* tui/views/commands.c -- the view `dyntrace`: what another command says of this trace, `:check
- * --max-recompiles 0`, `:diff OTHER`.
+/* tui/views/commands.c -- the view `dyntrace`: the output of a command of dyntrace on this
+ * trace, such as `:check --max-recompiles 0` or `:diff OTHER`.
  *
- * Runs in: the viewer, in a thread; the command is a process of its own, which is ended when nobody
- * waits for it any more.
+ * Runs in: the viewer, in a thread. The command is a process of its own, which is terminated if
+ * the view is closed.
  *
- * A command writes tables with tabs between cells where it does not write to a terminal, and the
- * names of columns first: they are set in columns here, and a row leads to what it names: a
- * compile, a lookup, or the function that begins at FILE:LINE. */
+ * If a command's output is not a terminal, its tables have tabs between cells and column names
+ * in the first row. This view aligns the columns. A row leads to the compile, lookup or other
+ * row whose id it has, or to the function that begins at its FILE:LINE. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -29,8 +29,8 @@ enum {
     CELL_LEAST = 20
 };
 
-/* The word at *TEXT, which moves on to its end. It is quoted where it begins with a quote, and a
- * doubled quote stands for one. */
+/* Read the word at *TEXT, and move *TEXT behind it. A word may be in single or double quotes;
+ * inside, a doubled quote stands for one quote. */
 static char *word_read(struct doc *doc, const char **text)
 {
     const char *from = *text;
@@ -55,7 +55,8 @@ static char *word_read(struct doc *doc, const char **text)
     return made;
 }
 
-/* TEXT in words at its spaces but for what is quoted; ARGV gets COUNT more. */
+/* Split TEXT at spaces, except in quotes, and append the words to ARGV, which has COUNT words.
+ * Returns the new count. */
 static int words_split(struct doc *doc, const char *text, char **argv, int count)
 {
     while (count < WORDS_MOST) {
@@ -68,7 +69,7 @@ static int words_split(struct doc *doc, const char *text, char **argv, int count
     return count;
 }
 
-/* Run `dyntrace ARGV`, which prints into OUT. Does not return. */
+/* Run `dyntrace ARGV` in this child process, with output to OUT. Does not return. */
 __attribute__((noreturn)) static void command_exec(char **argv, int out)
 {
     bounds_child();
@@ -81,8 +82,7 @@ __attribute__((noreturn)) static void command_exec(char **argv, int out)
 
 typedef LIST(char) text_list;
 
-/* Read what comes from FD into TEXT, until its end, or until DOC's job is cancelled: then CHILD is
- * ended. */
+/* Read FD into TEXT until its end. If DOC's job is cancelled, terminate CHILD and stop reading. */
 static void output_take(struct doc *doc, int fd, pid_t child, text_list *text)
 {
     enum { ROOM = 65536 };
@@ -103,8 +103,8 @@ static void output_take(struct doc *doc, int fd, pid_t child, text_list *text)
     }
 }
 
-/* What ARGV prints on both streams, as it ends or is ended. Owned by DOC; *STATUS as wait(2) has
- * it, -1: it could not be run. */
+/* Run ARGV and return its output of both streams, which DOC owns. *STATUS is as wait(2) sets it,
+ * or -1 if the command could not be started. */
 static char *command_run(struct doc *doc, char **argv, int *status)
 {
     text_list text = {0};
@@ -127,7 +127,7 @@ static char *command_run(struct doc *doc, char **argv, int *status)
     return doc_keep(doc, text.at);
 }
 
-/* A table as it was written: lines of cells, the first of which are names. */
+/* One line of a table, cut into cells. */
 struct cells {
     char *at[CELLS_MOST];
     int count;
@@ -144,13 +144,13 @@ static struct cells line_cut(char *line)
     return cells;
 }
 
-/* The function that begins at TEXT, "app/f.py:12". */
 static bool is_number(const char *text)
 {
     return *text && !text[strspn(text, "0123456789")];
 }
 
-/* The function that begins at TEXT, "app/f.py:12". */
+/* Return the function that begins at the place TEXT, such as "app/f.py:12". Returns an empty
+ * target if there is none. */
 static struct target place_target(struct db *db, const char *text)
 {
     const char *colon = strrchr(text, ':');
@@ -175,7 +175,8 @@ static struct target place_target(struct db *db, const char *text)
     return target;
 }
 
-/* Where a row leads, by the names of its columns, else by a place in it. */
+/* Return the target of ROW: by the id in a column whose NAMES entry is known (`compile_id`),
+ * else by a place FILE:LINE in a cell. */
 static struct target row_lead(struct db *db, const struct cells *names, const struct cells *row)
 {
     int named = row->count < names->count ? row->count : names->count;
@@ -190,8 +191,8 @@ static struct target row_lead(struct db *db, const struct cells *names, const st
     return target;
 }
 
-/* The right half of a row of two traces' differences is the OTHER trace's, and leads to what `why`
- * prints of the function in it. */
+/* Give the last line, a row of `diff`, two halves: the right one, from column HALF on, is about
+ * the OTHER trace, and leads to `why FUNCTION` on that trace. */
 static void sides_put(struct doc *doc, const char *other, const struct cells *names,
                       const struct cells *row, int half)
 {
@@ -210,8 +211,8 @@ static void sides_put(struct doc *doc, const char *other, const struct cells *na
     }
 }
 
-/* How wide the texts of a table are that begins with LINE and goes on in REST, up to an empty line.
- * Returns the number of columns. */
+/* Measure the columns of the table that begins with LINE and goes on in REST up to an empty
+ * line: *WIDTHS gets the widest text of each. Returns the number of columns. */
 static int widths_read(const char *line, const char *rest, int widths[CELLS_MOST])
 {
     const char *end = strstr(rest, "\n\n");
@@ -237,7 +238,7 @@ static int widths_read(const char *line, const char *rest, int widths[CELLS_MOST
     return count;
 }
 
-/* The widest column of COUNT but the last. */
+/* Return the widest of COUNT columns, without the last. */
 static int widest_of(const int widths[], int count)
 {
     int widest = 0;
@@ -248,15 +249,15 @@ static int widest_of(const int widths[], int count)
     return widest;
 }
 
-/* How wide the cells are of the table that begins with LINE and goes on in REST: as wide as their
- * texts, but where that is more than COLUMNS the widest give way. */
+/* Choose the column widths of the table that begins with LINE and goes on in REST. Columns are
+ * as wide as their texts, but the widest are made narrower until the table fits into COLUMNS. */
 static void widths_find(const char *line, const char *rest, int columns, int widths[CELLS_MOST])
 {
     int count = widths_read(line, rest, widths);
     int sum = 0;
 
     for (int c = 0; c < count; c++) {
-        bool last = c + 1 == count; /* it may be cut off */
+        bool last = c + 1 == count; /* the last column may be cut off at the edge of the screen */
         int width = widths[c];
         if (last && width > CELL_LEAST)
             width = CELL_LEAST;
@@ -271,7 +272,7 @@ static void widths_find(const char *line, const char *rest, int columns, int wid
     }
 }
 
-/* TEXT without PREFIX, if it begins with it. */
+/* Return TEXT behind PREFIX, or TEXT if it does not begin with PREFIX. */
 static char *after_prefix(char *text, const char *prefix)
 {
     size_t bytes = strlen(prefix);
@@ -279,7 +280,7 @@ static char *after_prefix(char *text, const char *prefix)
     return strncmp(text, prefix, bytes) ? text : text + bytes;
 }
 
-/* LINE without the program's name and the trace's, if an error begins with them. */
+/* Return LINE without "dyntrace: PATH: " at its beginning, which error messages have. */
 static char *message_of(char *line, const char *path)
 {
     char *message = after_prefix(line, "dyntrace: ");
@@ -288,7 +289,7 @@ static char *message_of(char *line, const char *path)
     return rest > message && !strncmp(rest, ": ", 2) ? rest + 2 : line;
 }
 
-/* A row of a table: all cells but the last as wide as their column. */
+/* Return a table's row as text: each cell but the last is as wide as its column. */
 static const char *cells_line(struct doc *doc, const struct cells *cells, const int widths[])
 {
     const char *made = "";
@@ -303,7 +304,7 @@ static const char *cells_line(struct doc *doc, const struct cells *cells, const 
     return made;
 }
 
-/* The column where the last cell begins. */
+/* Return the column of the screen where the last cell begins. */
 static int last_cell(const struct cells *cells, const int widths[])
 {
     int x = 1;
@@ -313,8 +314,8 @@ static int last_cell(const struct cells *cells, const int widths[])
     return x;
 }
 
-/* TEXT, which is cut up, as lines; it is about the trace at PATH, and how OTHER, if not NULL,
- * differs. */
+/* Add TEXT, the output of a command on the trace at PATH, to DOC. TEXT is cut up. OTHER is the
+ * second trace of a `diff`, or NULL. */
 static void output_put(struct doc *doc, struct db *db, char *text, const char *path,
                        const char *other)
 {
@@ -350,7 +351,7 @@ static void output_put(struct doc *doc, struct db *db, char *text, const char *p
     }
 }
 
-/* Remove FIRST to FIRST + COUNT of the WORDS in ARGV. Returns how many are left. */
+/* Remove COUNT of the WORDS in ARGV, from index FIRST on. Returns how many are left. */
 static int words_remove(char *argv[], int words, int first, int count)
 {
     int left = words - count;
@@ -361,7 +362,8 @@ static int words_remove(char *argv[], int words, int first, int count)
     return left;
 }
 
-/* `verify` is short for `replay --verify`, `in FILE` runs the command on another trace. */
+/* Run the command that the user typed, and make its output the text. `verify` is short for
+ * `replay --verify`; `in FILE` before a command runs it on another trace. */
 static void command_build(struct doc *doc, struct db *db)
 {
     char *argv[WORDS_MOST + 4] = {"dyntrace"};
@@ -383,7 +385,7 @@ static void command_build(struct doc *doc, struct db *db)
         argv[count++] = "--verify";
     }
     memmove(argv + 3, argv + 2, (size_t)(count - 2) * sizeof *argv);
-    argv[2] = doc_print(doc, "%s", path); /* the trace is the first operand */
+    argv[2] = doc_print(doc, "%s", path); /* commands expect the trace as their first operand */
     snprintf(doc->title, sizeof doc->title, "%.140s", doc_safe(doc, asked, 140));
     said = command_run(doc, argv, &status);
     other = strcmp(argv[1], "diff") ? NULL : argv[3];

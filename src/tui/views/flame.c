@@ -1,11 +1,11 @@
-/* tui/views/flame.c -- the view `flame`: who called whom and what it took, as a tree or as a flame
- * graph.
+/* tui/views/flame.c -- the view `flame`: who called whom and how long it took, as a tree or as a
+ * flame graph.
  *
- * All frames are read once, in a thread, and folded into a tree of (caller, code)
- * by trace/stacks.c. Tab changes between the two ways to draw it; the chosen node is
- * the same in both.
+ * A job reads all frames once, and trace/stacks.c folds them into a tree whose nodes are
+ * (caller, code object). Tab switches between tree and flame graph; both have the same chosen
+ * node.
  *
- *     tree     a line per node, the longest first; Space folds and unfolds
+ *     tree     a line for each node, the longest first; Space folds and unfolds
  *     flame    boxes as wide as their time, callers above; + zooms into one */
 
 #include <limits.h>
@@ -18,7 +18,7 @@
 
 enum {
     ROWS_MOST = 100000,
-    NARROW = 64 /* columns; from here on there is room for all figures */,
+    NARROW = 64 /* columns; narrower views leave out the own time and the calls */,
     NAME_LEAST = 18
 };
 
@@ -27,24 +27,24 @@ struct flame_job {
     struct stacks stacks;
     struct names names, threads;
     bool merge;
-    int64_t moment_ns; /* not 0: only this is asked for: */
-    /* the first thread on which anything ran then, and the code objects that did, the outermost
-     * first */
+    int64_t moment_ns; /* if not 0, the job only finds the stack at this moment */
+    /* result for moment_ns: the first thread on which a call was running, then the code objects
+     * of that stack, the outermost first */
     LIST(int64_t) stack;
 };
 
 struct flame {
     struct view view;
-    struct flame_job *job;    /* owned: what is being read */
-    struct flame_job *moment; /* owned: what ran at a moment */
-    struct flame_job *read;   /* owned: what is shown */
-    bool merge;               /* all threads are one */
-    bool graph;               /* the flame graph, not the tree */
-    uint32_t chosen, focus;   /* nodes */
-    LIST(uint32_t) rows;      /* nodes of the tree, as far as it is unfolded */
+    struct flame_job *job;    /* owned: the job that reads the frames, or NULL */
+    struct flame_job *moment; /* owned: the job that finds the stack at a moment, or NULL */
+    struct flame_job *read;   /* owned: the tree that is shown, or NULL */
+    bool merge;               /* all threads are merged into one */
+    bool graph;               /* show the flame graph instead of the tree */
+    uint32_t chosen, focus;   /* nodes: the chosen one, and the one zoomed into (0: all) */
+    LIST(uint32_t) rows;      /* the visible nodes of the tree view, from top to bottom */
 };
 
-/* ---- reading ------------------------------------------------------------- */
+/* ---- reading frames, in a thread ----------------------------------------- */
 
 static void stack_read(struct flame_job *job, struct db *db)
 {
@@ -93,9 +93,9 @@ static void flame_job_free(struct job *base)
     list_free(&job->stack);
 }
 
-/* ---- nodes --------------------------------------------------------------- */
+/* ---- nodes: unfolding, choosing and zooming ------------------------------ */
 
-/* Node 0, which has no name, stands for all threads. */
+/* Return the node number NODE. Node 0 stands for all threads. */
 static struct node *node_at(const struct flame *flame, uint32_t node)
 {
     return &flame->read->stacks.tree.nodes.at[node];
@@ -110,7 +110,7 @@ static const char *node_name(const struct flame *flame, uint32_t node)
     return name_find(n->parent ? &flame->read->names : &flame->read->threads, n->code_id);
 }
 
-/* The unfolded part of the tree below FOCUS, as lines, one of which is the chosen node's. */
+/* List the visible nodes below the focus in `rows`, and put the cursor on the chosen one. */
 static void rows_make(struct flame *flame)
 {
     const struct node *nodes = flame->read->stacks.tree.nodes.at;
@@ -133,7 +133,7 @@ static void rows_make(struct flame *flame)
     flame->view.count = flame->rows.count;
 }
 
-/* Unfold from NODE down as long as one callee has most of it. */
+/* Unfold NODE, and on down as long as the longest callee has at least 70 % of its caller's time. */
 static void unfold_hot(struct flame *flame, uint32_t node)
 {
     for (int i = 0; node && i < 40; i++) {
@@ -158,7 +158,7 @@ static void focus(struct flame *flame, uint32_t node)
 {
     uint32_t at = flame->chosen;
 
-    /* a leaf has nothing to look into */
+    /* zooming into a node without callees zooms into its caller */
     flame->focus = node_at(flame, node)->child ? node : node_at(flame, node)->parent;
     while (at && at != flame->focus)
         at = node_at(flame, at)->parent;
@@ -168,7 +168,7 @@ static void focus(struct flame *flame, uint32_t node)
     rows_make(flame);
 }
 
-/* FIRST: for a first look, when there is nothing yet. */
+/* Start the job that reads the frames. FIRST limits it to what a first look has time for. */
 static void ask(struct flame *flame, bool first)
 {
     flame->job = job_new(sizeof *flame->job, flame_run, flame_job_free, !first);
@@ -177,7 +177,7 @@ static void ask(struct flame *flame, bool first)
     work_start(flame->view.tui->work, &flame->job->job);
 }
 
-/* The child of NODE with this code or thread, 0: none. */
+/* Return the child of NODE that has the code object or thread ID, or 0 if there is none. */
 static uint32_t child_with(const struct flame *flame, uint32_t node, int64_t id)
 {
     uint32_t child = node_at(flame, node)->child;
@@ -187,8 +187,8 @@ static uint32_t child_with(const struct flame *flame, uint32_t node, int64_t id)
     return child;
 }
 
-/* The node that PATH leads to, as far as there is one: a thread, or 0 for all, then code objects.
- * */
+/* Return the node that PATH leads to, or the last one on the way that exists. PATH is a thread's
+ * id and then code objects. */
 static uint32_t path_follow(const struct flame *flame, const int64_t *path, size_t count)
 {
     uint32_t node = 0;
@@ -203,7 +203,8 @@ static uint32_t path_follow(const struct flame *flame, const int64_t *path, size
     return node;
 }
 
-/* Where node AT of the tree WAS is in the new one, 0: nowhere. NOW: where its parent is. */
+/* Return the node of the new tree that corresponds to node AT of the tree WAS, or 0. NOW is the
+ * new node of AT's parent. */
 static uint32_t node_carry(const struct flame *flame, const struct flame_job *was, uint32_t at,
                            uint32_t now)
 {
@@ -211,14 +212,14 @@ static uint32_t node_carry(const struct flame *flame, const struct flame_job *wa
 
     if (before->parent && !now)
         return 0;
-    /* threads became one, or came apart */
+    /* threads were merged or separated: take the thread that took longest */
     if (!before->parent && was->merge != flame->read->merge)
         return node_at(flame, now)->child;
     return child_with(flame, now, before->code_id);
 }
 
-/* Unfold, choose and zoom into the nodes of the new tree that were so in the tree WAS, as far as
- * they are there. */
+/* Apply the state of the tree WAS to the new tree: unfolded nodes, the chosen node and the
+ * focus, as far as the new tree has such nodes. */
 static void state_carry(struct flame *flame, struct flame_job *was)
 {
     struct node *before = was->stacks.tree.nodes.at;
@@ -229,7 +230,8 @@ static void state_carry(struct flame *flame, struct flame_job *was)
 
     for (uint32_t at = before[chosen].parent; at; at = before[at].parent)
         before[at].open = true;
-    for (uint32_t at = 1; at < count; at++) { /* callers come first */
+    /* callers have lower numbers than callees, so now[parent] is set already */
+    for (uint32_t at = 1; at < count; at++) {
         if (!before[at].open && at != chosen && at != focus)
             continue;
         now[at] = node_carry(flame, was, at, now[before[at].parent]);
@@ -238,7 +240,7 @@ static void state_carry(struct flame *flame, struct flame_job *was)
     while (chosen && !now[chosen])
         chosen = before[chosen].parent;
     flame->focus = now[focus];
-    /* on the first line it stays there, whatever that is now */
+    /* if the cursor was on the first line, it stays there, whatever node that is now */
     flame->chosen = flame->chosen == before[0].child ? 0 : now[chosen];
     free(now);
 }
@@ -247,7 +249,7 @@ static void answer_take(struct flame *flame)
 {
     struct flame_job *was = flame->read;
 
-    flame->read = NULL; /* what was unfolded is needed once more */
+    flame->read = NULL; /* keep the old tree: state_carry() reads its unfolded nodes */
     if (!view_take(&flame->view, flame->job, flame->read)) {
         flame->read = was;
         return;
@@ -264,7 +266,7 @@ static void answer_take(struct flame *flame)
         ask(flame, false);
 }
 
-/* Choose what ran at the moment that was asked for. */
+/* Choose the node of the stack that the job `moment` has found. */
 static void moment_take(struct flame *flame)
 {
     uint32_t node = path_follow(flame, flame->moment->stack.at, flame->moment->stack.count);
@@ -276,7 +278,7 @@ static void moment_take(struct flame *flame)
     work_drop(flame->view.tui->work, flame->moment);
 }
 
-/* Is the answer there to which stack ran at a moment, and the tree to choose it in? */
+/* Has the job `moment` ended, and is the tree ready in which to choose its node? */
 static bool is_moment_done(const struct flame *flame)
 {
     bool ready = flame->moment && !flame->job && flame->read && flame->chosen;
@@ -316,7 +318,7 @@ static void flame_settle(struct view *view)
              zoomed ? node_name(flame, flame->focus) : "");
 }
 
-/* ---- drawing ------------------------------------------------------------- */
+/* ---- drawing the tree or the flame graph --------------------------------- */
 
 static int heat(const struct flame *flame, uint32_t node)
 {
@@ -328,7 +330,8 @@ static int heat(const struct flame *flame, uint32_t node)
     return self * 20 > all ? STYLE_WARN : STYLE_NORMAL;
 }
 
-/* "share  total  self  calls" of a node; of a thread no calls. */
+/* Print share, total time, own time and calls of node AT by FORMAT into MADE. ALL is the time
+ * that is 100 %. A thread has no calls. */
 static void figures_print(const struct flame *flame, uint32_t at, int64_t all, char *made,
                           size_t room, const char *format)
 {
@@ -342,14 +345,15 @@ static void figures_print(const struct flame *flame, uint32_t at, int64_t all, c
     snprintf(made, room, format, share, total, self, node->parent ? calls : "-");
 }
 
-/* How deep AT lies below the focus. */
+/* Return how many levels AT is below the focus, from 0. */
 static int node_depth(const struct flame *flame, uint32_t at)
 {
     return (int)(node_at(flame, at)->depth - node_at(flame, flame->focus)->depth - 1);
 }
 
-/* The number of steps to indent a line of DEPTH. FITS steps leave room for a name: lines move left
- * until the name at the cursor is visible. *MOVED: they have moved, so depth is not shown. */
+/* Return how many steps to indent a line of DEPTH. FITS steps leave room for a name. If the
+ * chosen node is deeper than that, all lines move left until its name is visible. *MOVED: the
+ * indentation does not show the depth. */
 static int indent_of(const struct flame *flame, int depth, int fits, bool *moved)
 {
     int hidden = node_depth(flame, flame->chosen) - fits;
@@ -428,13 +432,13 @@ static int box_style(const struct flame *flame, uint32_t node)
 static void boxes_draw(struct flame *flame, struct screen *screen, uint32_t node, int y, int x,
                        int width, int last);
 
-/* Where PART of TOTAL ends in WIDTH columns. */
+/* Return the column where a share of PART in TOTAL ends, in a box of WIDTH columns. */
 static int edge_at(int64_t part, int64_t total, int width)
 {
     return (int)((double)part / (double)total * width + 0.5);
 }
 
-/* The boxes of NODE's callees at row Y, below its own at X. */
+/* Draw the boxes of NODE's callees in row Y. Their caller's box begins at X. */
 static void callees_draw(struct flame *flame, struct screen *screen, uint32_t node, int y, int x,
                          int width, int last)
 {
@@ -455,7 +459,7 @@ static void callees_draw(struct flame *flame, struct screen *screen, uint32_t no
         if (to > from)
             boxes_draw(flame, screen, child, y, from, to - from, last);
         else if ((double)own * width * 2 < (double)total)
-            break; /* those after it are smaller still */
+            break; /* the siblings that follow are smaller still */
         from = x + edge_at(before, total, width);
     }
 }
@@ -506,9 +510,9 @@ static void flame_draw(struct view *view, struct screen *screen)
 
 static void flame_refresh(struct view *view);
 
-/* ---- requests ------------------------------------------------------------ */
+/* ---- requests of the tree and the flame graph ---------------------------- */
 
-/* The sibling before NODE, or NODE if it is the first. */
+/* Return the sibling before NODE, or NODE if it is the first. */
 static uint32_t node_before(const struct flame *flame, uint32_t node)
 {
     uint32_t up = node_at(flame, node)->parent;
@@ -521,7 +525,7 @@ static uint32_t node_before(const struct flame *flame, uint32_t node)
     return at ? at : node;
 }
 
-/* In the graph: choose the box beside, above or below. False: REQUEST is another one. */
+/* Flame graph: choose the box above, below or beside. Returns false for other requests. */
 static bool graph_move(struct flame *flame, enum request request)
 {
     const struct node *node = node_at(flame, flame->chosen);
@@ -643,7 +647,7 @@ static void flame_subject(struct view *view, struct target *subject)
         *subject = (struct target){.kind = VIEW_FUNCTION, .id = chosen->code_id};
 }
 
-/* For speedscope.app: all of it, or what is zoomed into. */
+/* Write a file for speedscope.app: all calls, or those of the function that is zoomed into. */
 static bool flame_export(struct view *view, const char *path)
 {
     struct flame *flame = (struct flame *)view;

@@ -1,4 +1,4 @@
-/* tui/views/lanes.c -- what the timeline reads. See tui/views/lanes.h.
+/* tui/views/lanes.c -- what the timeline reads from the trace. See tui/views/lanes.h.
  *
  * Runs in: the viewer, in threads. */
 #include "tui/views/lanes.h"
@@ -11,7 +11,7 @@
 
 enum { NAME_BYTES = 160 };
 
-/* ---- names --------------------------------------------------------------- */
+/* ---- names of code objects and threads ----------------------------------- */
 
 void names_read(struct names *names, struct db *db, const char *statement)
 {
@@ -36,7 +36,7 @@ const char *name_find(const struct names *names, int64_t wanted)
     return name ? name->text : "?";
 }
 
-/* ---- the lanes ----------------------------------------------------------- */
+/* ---- the overview: all lanes in BUCKETS intervals ------------------------ */
 
 static int bucket_of(int64_t at_ns, int64_t span_ns)
 {
@@ -47,8 +47,8 @@ static int bucket_of(int64_t at_ns, int64_t span_ns)
     return share >= 1 ? BUCKETS - 1 : (int)(share * BUCKETS);
 }
 
-/* A time of a row; one that no recording has, from a broken file, is brought near, so that
- * differences can be taken. */
+/* Read a time from COLUMN. A broken file may have any number, so the time is limited to a range
+ * in which differences cannot overflow. */
 static int64_t time_read(struct query *query, int column)
 {
     int64_t ns = query_integer(query, column);
@@ -83,7 +83,7 @@ static int lane_find(const struct lanes_job *job, int64_t thread_id)
     return -1;
 }
 
-/* The count of BUCKET that a lookup with OUTCOME belongs to. */
+/* Return the counter of BUCKET for lookups with OUTCOME. */
 static uint32_t *bucket_count(struct bucket *bucket, int64_t outcome)
 {
     switch (outcome) {
@@ -129,7 +129,8 @@ bool frames_more(const struct job *job)
     return job->most && atomic_load(&job->all) > job->most;
 }
 
-/* How deep each stretch of a thread is, and which ids began in it. */
+/* Count a frame: raise the depth of the intervals that it covers, and add its id to the interval
+ * in which it began. */
 static void frame_note(void *context, struct track *track)
 {
     struct lanes_job *job = context;
@@ -160,16 +161,17 @@ static void lanes_run(struct job *base, struct db *db)
     struct stacks stacks = {0};
 
     job->span_ns = db_meta_integer(db, "span_ns", 0);
-    if (job->span_ns <= 0) /* while it is recorded */
+    if (job->span_ns <= 0) /* the trace is still being recorded */
         job->span_ns = db_integer(db, 1, schema_statement("tui/timeline-span"));
     atomic_store(&base->all, db_integer(db, 0,
                                         "SELECT MAX(COALESCE((SELECT MAX(frame_id) FROM frame), "
                                         "0), COALESCE((SELECT MAX(lookup_id) FROM lookup), 0))"));
     db_rows(row, db, schema_statement("tui/threads"), LANES_MOST)
-    { /* there is no room for more */
+    { /* at most LANES_MOST threads */
         struct lane *lane = list_add(&job->lanes);
         lane->thread_id = query_integer(row, 0);
-        lane->buckets = calloc(BUCKETS, sizeof *lane->buckets); /* most of it is never touched */
+        /* calloc() gives most pages only when they are written to */
+        lane->buckets = calloc(BUCKETS, sizeof *lane->buckets);
         lane->first = BUCKETS;
         lane->name = arena_keep(&job->names.arena, query_copy(row, 1));
     }
@@ -210,7 +212,7 @@ struct lanes_job *lanes_ask(struct work *work, bool first)
     return job;
 }
 
-/* ---- a part of one ------------------------------------------------------- */
+/* ---- the details: single calls of a part of one lane --------------------- */
 
 static int column_of(const struct detail_job *job, int64_t at_ns)
 {
@@ -225,7 +227,7 @@ static int column_of(const struct detail_job *job, int64_t at_ns)
 
 typedef LIST(int64_t) frame_stack;
 
-/* Draw frame ID as a box on ROW, wherever it is the longest there. */
+/* Put BOX into the cells of ROW from START_NS to END_NS, except where a longer frame stands. */
 static void box_put(struct detail_job *job, struct detail_cell box, int row, int64_t start_ns,
                     int64_t end_ns)
 {
@@ -247,12 +249,12 @@ static void box_put(struct detail_job *job, struct detail_cell box, int row, int
     }
 }
 
-/* The frames FIRST to LAST that STATEMENT asks for: each goes onto STACK above its parent, and on
- * that row of the picture. */
+/* Place the frames that STATEMENT returns for ids FIRST to LAST. STACK has the open frames: each
+ * frame is pushed above its parent, and its position is its row on the screen. */
 static void boxes_put(struct detail_job *job, struct db *db, const char *statement, int64_t first,
                       int64_t last, frame_stack *stack)
 {
-    /* the end of one that has none */
+    /* the end of a frame that has no end in the trace */
     int64_t ended_ns = job->to_ns < job->ended_ns ? job->to_ns : job->ended_ns;
 
     db_rows(frame, db, schema_statement(statement), first, last, job->thread_id, ended_ns)
@@ -273,7 +275,7 @@ static void boxes_put(struct detail_job *job, struct db *db, const char *stateme
     }
 }
 
-/* The mark of a lookup with this outcome. */
+/* Return the mark of a lookup with OUTCOME. */
 static char outcome_mark(int64_t outcome)
 {
     if (outcome == OUTCOME_HIT)
@@ -283,7 +285,7 @@ static char outcome_mark(int64_t outcome)
     return outcome == OUTCOME_LIMIT || outcome >= OUTCOME_GUARD_ERROR ? 'X' : 'e';
 }
 
-/* Does A hide B in a column? */
+/* Does mark A replace mark B in a column? The order is hit, miss, eager, limit or error. */
 static bool is_stronger(char a, char b)
 {
     static const char order[] = ".meX";
@@ -296,7 +298,8 @@ static void detail_run(struct job *base, struct db *db)
     struct detail_job *job = (struct detail_job *)base;
     frame_stack stack = {0};
 
-    /* First those that were open before: the last one before, with its callers. */
+    /* First place the frames that were open before from_ns: the last one that began earlier, and
+     * its callers. */
     boxes_put(job, db, "tui/timeline-callers", job->before, 0, &stack);
     boxes_put(job, db, "tui/timeline-frames", job->frames.first, job->frames.last, &stack);
     list_free(&stack);

@@ -1,5 +1,5 @@
-/* tui/views/output.c -- what the program printed while its recording is on the screen: a buffer,
- * and the view `output`.
+/* tui/views/output.c -- what the program under `run --live` has printed: a buffer for the
+ * output, and the view `output`.
  *
  * Runs in: the viewer, under `dyntrace run --live`. */
 #include <errno.h>
@@ -26,13 +26,13 @@ static bool has_bytes(const char *text, size_t bytes, const char *wanted)
     return memmem(text, bytes, wanted, strlen(wanted));
 }
 
-/* Does TEXT switch the terminal to a screen of its own, as an editor does? */
+/* Does TEXT switch the terminal to its alternate screen, as an editor does? */
 static bool takes_screen(const char *text, size_t bytes)
 {
     return has_bytes(text, bytes, "\033[?1049h") || has_bytes(text, bytes, "\033[?47h");
 }
 
-/* Leave out the older half, up to the end of a line. */
+/* Drop the older half of the output, up to the end of a line. */
 static void older_cut(struct output *output)
 {
     char *text = output->text.at;
@@ -53,7 +53,7 @@ static void output_add(struct output *output, const char *bytes, size_t count)
     if (takes_screen(bytes, count))
         output->screen = true;
     memcpy(list_add_many(&output->text, count + 1), bytes, count);
-    output->text.count--; /* the NUL at the end is not counted */
+    output->text.count--; /* list_add_many() also counted the NUL at the end */
     output->lines += lines_count(bytes, count);
     if (output->text.count > OUTPUT_MOST)
         older_cut(output);
@@ -76,7 +76,7 @@ bool output_read(struct output *output, int fd)
     return true;
 }
 
-/* The beginning of the line that ends at END, the place after its newline. */
+/* Return where the line begins whose newline is just before END. */
 static size_t line_before(const struct output *output, size_t end)
 {
     const char *text = output->text.at;
@@ -103,7 +103,8 @@ void output_print(const struct output *output)
     fflush(stdout);
 }
 
-/* The view: line `at` is the last that is shown; on the last there is it follows. */
+/* Count the lines. view->at is the last line on the screen; while that is the newest line, the
+ * view follows new output. */
 static void output_settle(struct view *view)
 {
     const struct output *output = view->tui->output;
@@ -118,8 +119,8 @@ static void output_settle(struct view *view)
     strcpy(view->note, follows ? "following" : "scrolled up; G follows");
 }
 
-/* The line from FROM on, with its last row at Y; a long one goes on below. Returns the row above
- * it. */
+/* Draw the line that begins at FROM, wrapped, with its last row at Y. Returns the row above its
+ * first. */
 static int line_draw(const struct view *view, struct screen *screen, size_t from, int y)
 {
     const char *text = view->tui->output->text.at + from;
@@ -158,7 +159,7 @@ static void output_draw(struct view *view, struct screen *screen)
     }
 }
 
-/* Does the program that is recorded read what is typed here? */
+/* Is the program still running, and does it read lines that are typed here? */
 static bool reads_input(const struct output *output)
 {
     if (!output || !output->open)

@@ -1,5 +1,5 @@
-/* tui/views/pages.c -- what C makes of pages (tui/text.h): what SQL cannot say of a row, or not as
- * fast.
+/* tui/views/pages.c -- parts of pages that C functions make (tui/text.h), because SQL cannot, or
+ * is slower. Also the views `what-if` and `help`.
  *
  * Runs in: the viewer, in a thread. */
 #include <ctype.h>
@@ -36,7 +36,7 @@ void part_doubts(struct doc *doc, struct db *db, struct query *unused)
     free(settings);
 }
 
-/* What to look at first, as `report` prints it; each finding leads to its function. */
+/* Add the findings that `dyntrace report` prints. Each finding leads to its function. */
 void part_findings(struct doc *doc, struct db *db, struct query *unused)
 {
     struct query *query = db_query(db, "SELECT code_id, qualname FROM findings");
@@ -61,9 +61,9 @@ void part_findings(struct doc *doc, struct db *db, struct query *unused)
     free(text);
 }
 
-/* ---- entry: its guards as a tree of what they look at, and its bytecode ---- */
+/* ---- cache entry: guards as a tree of their sources, and bytecode -------- */
 
-/* Whether INNER is reached through OUTER: L['self'].fc and L['self']. */
+/* Is the source INNER reached through OUTER, as L['self'].fc through L['self']? */
 static bool within(const char *inner, const char *outer)
 {
     size_t length = strlen(outer);
@@ -75,13 +75,15 @@ static bool within(const char *inner, const char *outer)
 
 enum { PATH_MOST = 64 };
 
-/* The sources that the one of the last guard lies in, and this one. */
+/* The source of the last guard, and the sources through which it is reached, the outermost
+ * first. */
 struct path {
     const char *at[PATH_MOST];
     size_t depth;
 };
 
-/* SOURCE becomes the end of PATH. Returns the part of it that is not in the source above it. */
+/* Make SOURCE the end of PATH. Returns what SOURCE has behind the source above it: ".fc" for
+ * L['self'].fc below L['self']. */
 static const char *path_to(struct path *path, const char *source)
 {
     const char *shown = source;
@@ -97,7 +99,8 @@ static const char *path_to(struct path *path, const char *source)
     return shown;
 }
 
-/* How a source is shown: SHOWN, the end of it, or that it is the same AGAIN. */
+/* Return the text for a source: SHOWN, or "(the same)" if the guard before has the same source
+ * (AGAIN). */
 static const char *source_words(struct doc *doc, const char *shown, bool again)
 {
     if (again)
@@ -105,7 +108,8 @@ static const char *source_words(struct doc *doc, const char *shown, bool again)
     return doc_print(doc, MARK "a%s", *shown ? doc_safe(doc, shown, 120) : "(no source)");
 }
 
-/* The checks that guard GUARD_ID, of this KIND, FAILED, or all of its entry. */
+/* Return the target of a guard's line: the checks in which guard GUARD_ID FAILED; all checks of
+ * the cache entry if it never failed. KIND is the title. */
 static struct target checks_of(struct doc *doc, int64_t guard_id, const char *kind, int64_t failed)
 {
     struct target target = {.kind = VIEW_CHECKS, .title = failed ? kind : "its checks"};
@@ -154,13 +158,13 @@ void part_guards(struct doc *doc, struct db *db, struct query *unused)
 
 enum { BYTECODE_MOST = 4000 };
 
-/* The next line of *TEXT, which moves on; "" at its end. */
+/* Return the next line of *TEXT, and move *TEXT behind it; "" at the end. */
 static const char *next_line(struct doc *doc, char **text)
 {
     return doc_safe(doc, *text ? strsep(text, "\n") : "", 400);
 }
 
-/* Two texts beside each other, HALF of the columns each. */
+/* Add the lines of two texts side by side, each in HALF columns. */
 static void texts_beside(struct doc *doc, const char *left, const char *right, int half)
 {
     char *a = doc_print(doc, "%s", left);
@@ -174,7 +178,8 @@ static void texts_beside(struct doc *doc, const char *left, const char *right, i
     }
 }
 
-/* Side by side where there is room for both, else one after the other. */
+/* Add the original and the modified bytecode: side by side if the view is wide enough, else one
+ * below the other. */
 void part_bytecode(struct doc *doc, struct db *db, struct query *row)
 {
     static const char *const titles[] = {"Original bytecode", "Modified bytecode"};
@@ -199,9 +204,9 @@ void part_bytecode(struct doc *doc, struct db *db, struct query *row)
     }
 }
 
-/* ---- compile and break: what would have helped, and the source ----------- */
+/* ---- compile and graph break: remedies, and source ----------------------- */
 
-/* The code object that COMPILE_ID compiled, as a text in ARENA. */
+/* Return the id of the code object that COMPILE_ID compiled, as a string in ARENA. */
 static const char *compile_code(struct db *db, struct arena *arena, int64_t compile_id)
 {
     const char *statement =
@@ -217,8 +222,9 @@ static void remedy_put(struct doc *doc, const char *indent, const char *remedy)
     doc_wrap(doc, line, (struct target){0});
 }
 
-/* Against the first cause of a compile: the words that `dyntrace why` has. Columns: its number,
- * whether it decided, the cause, the function, its kind, torch's version. */
+/* Add the remedy for the first cause of a compile, in the words of `dyntrace why`. ROW has the
+ * columns number of the cause, whether it decided, cause, function, kind of code, torch's
+ * version. */
 void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
 {
     enum { NUMBER, DECIDED, CAUSE, FUNCTION = CAUSE + CAUSE_READ, KIND, TORCH };
@@ -254,7 +260,7 @@ void part_compile_remedy(struct doc *doc, struct db *db, struct query *row)
     arena_free(&arena);
 }
 
-/* Columns: reason, function, line, torch's version. */
+/* Add the remedy for a graph break. ROW has the columns reason, function, line, torch's version. */
 void part_break_remedy(struct doc *doc, struct db *db, struct query *row)
 {
     struct remedy_facts facts = {
@@ -272,7 +278,7 @@ void part_break_remedy(struct doc *doc, struct db *db, struct query *row)
     remedy_put(doc, "  ", remedy);
 }
 
-/* Columns: file, line. */
+/* Add the source around a graph break. ROW has the columns file, line. */
 void part_break_source(struct doc *doc, struct db *db, struct query *row)
 {
     int64_t line = query_integer(row, 1);
@@ -282,23 +288,25 @@ void part_break_source(struct doc *doc, struct db *db, struct query *row)
     source_free(&source);
 }
 
-/* ---- what-if: what a change would have made of the recorded calls -------- */
+/* ---- the view `what-if`: simulated settings ------------------------------ */
 
-/* The prediction is that of `dyntrace replay --what-if`. Opened from a recompile it begins with the
- * change that would have spared that one; i asks for others. */
+/* This view prints the simulation of `dyntrace replay --what-if`. If the view is opened from a
+ * recompile, the first setting is one that would have avoided that recompile. Key i asks for
+ * other settings. */
 
-/* A prediction's page, while it becomes lines of DOC. */
+/* The text of a simulation while it is written; page_take() moves it into DOC line by line. */
 struct page {
     struct doc *doc; /* borrowed */
-    FILE *out;       /* owned: to TEXT */
+    FILE *out;       /* owned: writes to `text` */
     char *text;      /* owned */
     size_t bytes, taken;
     struct db *db; /* borrowed */
-    bool lead;     /* the next line says what was recorded of CODE_ID, -1: of all */
+    bool lead;     /* the next line is about the recorded calls of code_id (-1: of all functions) */
     int64_t code_id;
 };
 
-/* LINE says what was recorded of the page's function, or of all: it leads to those calls. */
+/* Make LINE, which is about the page's function or about all functions, lead to the recorded
+ * calls. */
 static void line_leads(const struct page *page, struct doc_line *line)
 {
     struct doc *doc = page->doc;
@@ -317,8 +325,8 @@ static void line_leads(const struct page *page, struct doc_line *line)
     }
 }
 
-/* What has come since is lines now; the next one says what was recorded of CODE_ID, and leads to
- * those calls. */
+/* Add the text that was written since the last call to DOC. The text that follows will be about
+ * the recorded calls of CODE_ID, so its first line leads to them. */
 static void page_take(void *context, int64_t code_id)
 {
     struct page *page = context;
@@ -334,7 +342,7 @@ static void page_take(void *context, int64_t code_id)
     page->code_id = code_id;
 }
 
-/* One prediction as a part of DOC. */
+/* Simulate SETTING, and add the result to DOC. */
 static void predict(struct doc *doc, struct db *db, struct replay *replay, const char *setting)
 {
     struct page page = {.doc = doc, .db = db};
@@ -362,7 +370,7 @@ static void predict(struct doc *doc, struct db *db, struct replay *replay, const
     free(page.text);
 }
 
-/* The setting that spares recompile COMPILE_ID, if any does, or NULL. */
+/* Return a setting that avoids the recompile COMPILE_ID, or NULL if there is none. */
 static const char *sparing_setting(struct doc *doc, struct db *db, int64_t compile_id)
 {
     const char *setting = NULL;
@@ -424,9 +432,9 @@ const struct view_ops view_whatif = {
     .slow = true,
 };
 
-/* ---- help: made from the keys and the views ------------------------------ */
+/* ---- the view `help`, made from the tables of keys and views ------------- */
 
-/* The bytes of the keys that WORDS begin with: of "+ - * zoom" five. */
+/* Return the length of the keys at the beginning of WORDS: 5 for "+ - * zoom". */
 static int keys_bytes(const char *words)
 {
     int keys = (int)strcspn(words, " ");
@@ -440,7 +448,7 @@ static int keys_bytes(const char *words)
     }
 }
 
-/* What the keys of the view do from which the help was opened. */
+/* Add the keys of the view from which the help was opened. */
 static void view_keys_put(struct doc *doc, const struct view_ops *from)
 {
     const char *at = view_op(from, keys);

@@ -1,12 +1,11 @@
-/* tui/views/replay.c -- the view `replay`: step through the recorded decisions both ways, with the
- * cache as it stood.
+/* tui/views/replay.c -- the view `replay`: step forward and back through the recorded decisions,
+ * and show the cache as it was.
  *
- * The cursor, what it filters and where it stops are those of `dyntrace replay`
- * (trace/replay/cursor.h). It belongs to the thread that moves it: keys that come
- * meanwhile are kept and done together, so a held key is one move.
+ * The view uses the cursor of `dyntrace replay` (trace/replay/cursor.h), with its filters and
+ * stops. The cursor belongs to the job that moves it. Keys that are typed while a job runs are
+ * queued for the next job, so a held key does not queue up screens.
  *
- *     view ---moves---> job ---moves the cursor, prints the page---> view
- */
+ *     view ---moves---> job ---moves the cursor, prints the page---> view */
 #include <inttypes.h>
 #include <stdatomic.h>
 
@@ -17,20 +16,25 @@
 #include "trace/replay/cursor.h"
 #include "tui/text.h"
 
-enum { LINES_MOST = 10000, SETTLE_MS = 8, PAGE_EVENTS = 20 /* what half a page is */ };
+enum {
+    LINES_MOST = 10000,
+    SETTLE_MS = 8,
+    PAGE_EVENTS = 20 /* how many events Ctrl-D and Ctrl-U move by */
+};
 
 struct replay_job {
     struct job job;
-    /* owned, and its replay: from the job before; NULL: not yet, or no more */
+    /* owned, with its replay; taken over from the job before, and given on to the next; NULL
+     * before the first job has read the decisions */
     struct cursor *cursor;
-    struct arena moves; /* each a command of `dyntrace replay` */
-    int64_t function;   /* before them: its code object, of which alone events are shown; or 0 */
-    /* what it found */
-    struct doc page; /* lines alone */
-    char said[300];  /* "the end", what stopped it */
-    /* of the page: the function that it is in, for the words of a stop; or NULL */
+    struct arena moves; /* the moves to make; each is a command of `dyntrace replay` */
+    int64_t function;   /* if not 0: show only events of this code object */
+    /* ---- results of the job ---- */
+    struct doc page; /* the text; only its lines and arena are used */
+    char said[300];  /* the last line that a move printed, such as "the end" or what stopped it */
+    /* the function of the event, for the default text of a stop; or NULL */
     const char *here;
-    struct target at; /* what the event is */
+    struct target at; /* the row of the event */
     size_t event, events;
     bool filtered, stops;
     bool failed; /* the decisions could not be read */
@@ -38,16 +42,17 @@ struct replay_job {
 
 struct replay_view {
     struct view view;
-    struct replay_job *job;   /* owned: runs */
-    struct replay_job *shown; /* owned: the last one */
-    struct arena moves;       /* waiting */
-    enum cursor_what unit;    /* what ] and [ step by */
-    const char *asking;       /* what the prompt is for: a command */
+    struct replay_job *job; /* owned: the job that runs, or NULL */
+    /* owned: the last job that has ended, whose results are shown; or NULL */
+    struct replay_job *shown;
+    struct arena moves;    /* moves that wait for the job to end */
+    enum cursor_what unit; /* what the keys ] and [ step by, such as misses */
+    const char *asking;    /* the command that the prompt asks for: "goto" or "stop" */
 };
 
-/* ---- in a thread --------------------------------------------------------- */
+/* ---- moving the cursor, in a thread -------------------------------------- */
 
-/* The name of a code object, after WORDS. */
+/* Return WORDS and the name of code object CODE_ID. */
 static const char *function_name(struct doc *page, struct db *db, const char *words,
                                  int64_t code_id)
 {
@@ -58,7 +63,7 @@ static const char *function_name(struct doc *page, struct db *db, const char *wo
     return made ? made : doc_print(page, "%s?", words);
 }
 
-/* What the event that it is on is, as a row. */
+/* Store the position of cursor C, and the row and function of its event, in JOB. */
 static void where_note(struct replay_job *job, struct cursor *c, struct db *db)
 {
     static const enum view_kind kinds[] = {[REPLAY_LOOKUP] = VIEW_CALL,
@@ -87,7 +92,7 @@ static bool is_cancelled(void *job)
     return atomic_load(&((struct job *)job)->cancelled);
 }
 
-/* The job's commands, "next miss". */
+/* Make the job's moves with cursor C. Each move is a command such as "next miss". */
 static void moves_make(struct replay_job *job, struct cursor *c, struct db *db)
 {
     if (job->function) {
@@ -102,7 +107,8 @@ static void moves_make(struct replay_job *job, struct cursor *c, struct db *db)
     }
 }
 
-/* A cursor for JOB, at the beginning of DB. NULL: the error has been reported. */
+/* Return a cursor at the first event of DB, or NULL if the decisions could not be read, which
+ * has been reported. */
 static struct cursor *cursor_make(struct db *db)
 {
     struct replay *replay = replay_open(db, false);
@@ -116,8 +122,8 @@ static struct cursor *cursor_make(struct db *db)
     return c;
 }
 
-/* Make the job's commands. Their output, in JOB->said the last line, is returned; the caller frees
- * it. */
+/* Make the job's moves. Returns what they printed, which the caller frees; the last line is
+ * copied to JOB->said. */
 static char *moves_said(struct replay_job *job, struct db *db)
 {
     struct cursor *c = job->cursor;
@@ -147,13 +153,14 @@ static void replay_run(struct job *base, struct db *db)
     job->failed = !c;
     if (!c)
         return;
-    /* Each job may be in another thread, with another connection. */
+    /* Each job may run in another thread, with another connection. */
     c->db = db;
     c->r->db = db;
     c->context = job;
     said = moves_said(job, db);
     c->out = open_memstream(&text, &bytes);
-    if (base->error) /* a name fits several functions: these */
+    /* print also the output of a failed move, such as the functions that an ambiguous name fits */
+    if (base->error)
         fputs(said, c->out);
     free(said);
     if (c->r->events.count)
@@ -181,11 +188,11 @@ static void replay_job_free(struct job *base)
     }
 }
 
-/* ---- the view ------------------------------------------------------------ */
+/* ---- the view: queueing moves and drawing -------------------------------- */
 
 #define move_add(r, ...) arena_print(&(r)->moves, __VA_ARGS__)
 
-/* To the last event that is not after AT_NS. */
+/* Queue moves to the last event at or before AT_NS. */
 static void moment_add(struct replay_view *r, int64_t at_ns)
 {
     move_add(r, "goto %" PRId64 "ns", times_sum(at_ns, 1));
@@ -209,7 +216,7 @@ static void moves_start(struct replay_view *r)
     work_start(r->view.tui->work, &job->job);
 }
 
-/* Is the job done, or will it be in a moment? */
+/* Has the job ended, or does it end within SETTLE_MS? */
 static bool is_answered(struct replay_view *r)
 {
     struct work *work = r->view.tui->work;
@@ -218,7 +225,7 @@ static bool is_answered(struct replay_view *r)
     return work_done(work, job) || work_wait(work, job, r->shown ? SETTLE_MS : 0);
 }
 
-/* Show what the job found. */
+/* Show the results of the job, and any message that it left. */
 static void answer_take(struct replay_view *r)
 {
     const struct replay_job *job = r->job;
@@ -232,7 +239,7 @@ static void answer_take(struct replay_view *r)
     r->job = NULL;
 }
 
-/* "filtered  by miss  12/90" */
+/* Make the view's note: "filtered  by miss  12/90". */
 static void note_make(struct replay_view *r)
 {
     const struct replay_job *shown = r->shown;
@@ -257,7 +264,7 @@ static void replay_settle(struct view *view)
     note_make(r);
 }
 
-/* Words in place of the page that is not there. */
+/* Draw a message in place of the page: the decisions are being read, or why they could not be. */
 static void instead_draw(struct replay_view *r, struct screen *screen)
 {
     const char *words = "… reading the decisions";
@@ -269,7 +276,7 @@ static void instead_draw(struct replay_view *r, struct screen *screen)
     view_words(&r->view, screen, r->shown ? STYLE_ALARM : STYLE_DIM, words);
 }
 
-/* A line with a mark: where the event is among all. */
+/* Draw a line with a mark at the position of the event among all events. */
 static void progress_draw(const struct replay_view *r, struct screen *screen, int y)
 {
     int wide = r->view.columns;
@@ -310,7 +317,7 @@ static bool replay_request(struct view *view, enum request request, const struct
     static const struct {
         enum request request;
         int times;
-        const char *move; /* "%s": what ] and [ step by */
+        const char *move; /* "%s" stands for what ] and [ step by */
     } moves[] = {
         {REQUEST_DOWN, 1, "next event"},
         {REQUEST_WHEEL_DOWN, 1, "next event"},
@@ -378,8 +385,8 @@ static void replay_input(struct view *view, const char *text)
         move_add(r, "%s %s", r->asking, *text ? text : "off");
 }
 
-/* "function NAME", "outcome limit,skip": as `dyntrace replay` has it. A name alone is a function's.
- * */
+/* Queue a filter as `dyntrace replay` has it: "function NAME", "outcome limit,skip". A text that
+ * begins with no kind of filter is the name of a function. */
 static void replay_filter(struct view *view, const char *text)
 {
     static const char *const kinds[] = {"function ", "file ",    "thread ",
@@ -425,7 +432,7 @@ static void replay_view_open(struct view *view)
 
     r->unit = NEXT_MISS;
     r->asking = "goto";
-    if (about->id < 0) { /* a call by its lookup */
+    if (about->id < 0) { /* a negative id is that of a call's lookup */
         move_add(r, "goto lookup %" PRId64, -about->id);
     } else if (about->id > 0 && (kind == VIEW_COMPILE || kind == VIEW_BREAK)) {
         move_add(r, "goto %s %" PRId64, view_name(kind), about->id);

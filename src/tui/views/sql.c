@@ -1,10 +1,10 @@
-/* tui/views/sql.c -- the view `sql`: a prompt for a query, and its result, a list; until one is
- * typed, the queries that have names. */
+/* tui/views/sql.c -- the view `sql`: a prompt for a query, and its result as a list. Until a
+ * query is typed, the list shows the named queries. */
 #include "trace/db.h"
 #include "trace/sql_words.h"
 #include "tui/list.h"
 
-static const char names[] = ".queries"; /* the query for those */
+static const char names[] = ".queries"; /* the query that lists the named queries */
 
 static void query_show(struct view *view, const char *text)
 {
@@ -58,7 +58,7 @@ static void sql_lead(struct view *view, struct arena *arena, struct target *targ
     if (list->column >= column_count(list))
         return;
     chosen = row + list->column;
-    if (chosen->type == QUERY_INTEGER) /* an id of one of the trace's tables */
+    if (chosen->type == QUERY_INTEGER) /* an integer may be an id of one of the trace's tables */
         *target = id_target(column_at(list, list->column)->name, chosen->integer);
 }
 

@@ -1,16 +1,15 @@
-/* tui/views/timeline.c -- the view `timeline`: threads and processes as lanes, with lookups,
- * compiles and calls.
+/* tui/views/timeline.c -- the view `timeline`: a lane for each thread, with its lookups,
+ * compiles and calls over time.
  *
- * What it shows is read by tui/views/lanes.c.
+ * tui/views/lanes.c reads what the view shows.
  *
- *     0.000 s ........................ 1.2 s      the part that is shown
+ *     0.000 s ........................ 1.2 s      the interval that is shown
  *     MainThread [4711]
- *      ▁▁▃▅▅▅▂                                    how deep calls are
- *      ..CCmm..X                                  C compile, B its graph broke, m miss, e eager, X
- *                                                 limit or error, . hits
- *      │main                                      the chosen lane: calls, when few enough are in
- *                                                 sight
- */
+ *      ▁▁▃▅▅▅▂                                    how deep the stack is
+ *      ..CCmm..X                                  C compile, B its graph broke, m miss, e eager,
+ *                                                 X limit or error, . hits
+ *      │main                                      below the chosen lane: its calls, if there are
+ *                                                 few enough to draw */
 #include <inttypes.h>
 #include <limits.h>
 
@@ -23,18 +22,19 @@ enum { LANE_ROWS = 3, ZOOM_LEAST_NS = 20 };
 
 struct timeline {
     struct view view;
-    struct lanes_job *asking; /* owned, as all jobs */
+    /* the four jobs, owned or NULL: those that run, then those whose results are shown */
+    struct lanes_job *asking;
     struct detail_job *detailing;
     struct lanes_job *lanes;
     struct detail_job *detail;
-    double from, to; /* ns: the part that is shown */
-    double at;       /* ns: the cursor */
-    int first;       /* the first lane that is drawn; of view.count, view.at is the chosen one */
+    double from, to; /* the interval that is shown, in ns */
+    double at;       /* the moment of the cursor, in ns */
+    int first;       /* the first lane on the screen; view.at is the chosen lane of view.count */
     bool too_much;
     bool placed;
-    bool sought; /* the cursor is to be brought into sight */
-    bool near;   /* and to be shown from near by */
-    /* words in the names of the lanes that are shown, or NULL */
+    bool sought; /* the window has to move so that the cursor is visible */
+    bool near;   /* the window has to zoom in on the cursor, too */
+    /* only lanes whose name contains this text are shown; or NULL */
     const char *filter;
 };
 
@@ -58,7 +58,7 @@ static double span_of(const struct timeline *t)
     return t->lanes ? (double)t->lanes->span_ns : 1;
 }
 
-/* ---- the part that is shown ---------------------------------------------- */
+/* ---- the window: the interval that is shown ------------------------------ */
 
 static double column_wide(const struct timeline *t)
 {
@@ -70,8 +70,8 @@ static int64_t column_ns(const struct timeline *t, int column)
     return (int64_t)(t->from + column_wide(t) * column);
 }
 
-/* Is a lane drawn? It is the chosen one, or has something in the part that is shown, and fits the
- * filter. */
+/* Is lane AT shown? The chosen lane always is. Others are if they have anything in the window,
+ * and their name fits the filter. */
 static bool lane_shown(const struct timeline *t, int at)
 {
     const struct lane *lane = lane_at(t, at);
@@ -86,7 +86,7 @@ static bool lane_shown(const struct timeline *t, int at)
     return !t->filter || (lane->name && strcasestr(lane->name, t->filter));
 }
 
-/* The next lane that is shown in that direction, or the same. */
+/* Return the next shown lane above (BY is -1) or below (1), or the chosen lane if there is none. */
 static int lane_beside(const struct timeline *t, int by)
 {
     for (int at = chosen_at(t) + by; at >= 0 && at < lane_count(t); at += by)
@@ -95,7 +95,7 @@ static int lane_beside(const struct timeline *t, int by)
     return chosen_at(t);
 }
 
-/* The column of a moment, within the screen. */
+/* Return the column of the moment AT, or the nearest column if it is outside of the window. */
 static int column_at(const struct timeline *t, double at)
 {
     double column = (at - t->from) / column_wide(t);
@@ -105,7 +105,8 @@ static int column_at(const struct timeline *t, double at)
     return column >= t->view.columns ? t->view.columns - 1 : (int)column;
 }
 
-/* Of the cursor, which may be where a column begins, or as good as there. */
+/* Return the cursor's column. Rounding may put a cursor at the left edge of its column slightly
+ * too far left; a small addition corrects that. */
 static int cursor_column(const struct timeline *t)
 {
     return column_at(t, t->at + column_wide(t) / 1024);
@@ -144,7 +145,7 @@ static void zoom(struct timeline *t, double by)
     window_set(t, t->at - before, t->at + after);
 }
 
-/* The busiest lane. */
+/* Return the lane with the most lookups. */
 static int busiest_lane(const struct timeline *t)
 {
     int busiest = chosen_at(t);
@@ -155,7 +156,7 @@ static int busiest_lane(const struct timeline *t)
     return busiest;
 }
 
-/* The thread that the target is about. */
+/* Return the id of the thread that the view's target is about. */
 static int64_t target_thread(const struct timeline *t)
 {
     int64_t thread_id = t->view.target.id;
@@ -172,7 +173,7 @@ static int64_t target_thread(const struct timeline *t)
     return thread_id;
 }
 
-/* Choose the lane of the target, else the busiest: most people want to see that. */
+/* Choose the lane of the target's thread, or the busiest lane if the target has none. */
 static void lane_place(struct timeline *t)
 {
     enum view_kind about = t->view.target.about;
@@ -186,7 +187,8 @@ static void lane_place(struct timeline *t)
             t->view.at = i;
 }
 
-/* Begin where the target says: at a moment, on the lane where it was. */
+/* Set the first window: around the target's moment, or the whole recording. If a compile was
+ * running at that moment, choose its lane. */
 static void place(struct timeline *t)
 {
     int64_t at_ns = t->view.target.at_ns;
@@ -209,14 +211,15 @@ static void place(struct timeline *t)
     t->at = at;
 }
 
-/* A moment from elsewhere: where one is, if that is in sight; NEAR: by itself. */
+/* Move the cursor to the moment AT_NS. The window moves only if the moment is not visible; with
+ * NEAR it zooms in on the moment. */
 static void timeline_moment(struct view *view, int64_t at_ns, bool near)
 {
     struct timeline *t = (struct timeline *)view;
 
     t->at = (double)at_ns;
     t->near = near;
-    t->sought = true; /* when lanes and window are there */
+    t->sought = true; /* done by moment_settle(), when lanes and window are there */
 }
 
 static void moment_settle(struct timeline *t)
@@ -242,13 +245,13 @@ static bool detail_fits(const struct timeline *t, const struct detail_job *job)
     return job->from_ns == (int64_t)t->from && job->to_ns == (int64_t)t->to;
 }
 
-/* The calls of the chosen lane in the part that is shown; NULL: they are not there. */
+/* Return the calls of the chosen lane in the window, or NULL if they have not been read. */
 static const struct detail_job *detail_of(const struct timeline *t)
 {
     return detail_fits(t, t->detail) ? t->detail : NULL;
 }
 
-/* The rows that DETAIL takes. */
+/* Return how many rows the calls in DETAIL take. */
 static int detail_depth(const struct detail_job *detail)
 {
     return detail ? detail->depth : 0;
@@ -267,7 +270,7 @@ static void lanes_take(struct timeline *t)
     view_choose(&t->view, t->view.at);
 }
 
-/* The calls of the part that is shown, on the chosen lane. */
+/* Read the calls of the chosen lane in the window, unless they have been read. */
 static void detail_settle(struct timeline *t)
 {
     struct work *work = t->view.tui->work;
@@ -283,7 +286,7 @@ static void detail_settle(struct timeline *t)
         work_drop(work, t->detail);
 }
 
-/* "filter: main  2 of 5 lanes  ", where not all are shown. */
+/* Print "filter: main  2 of 5 lanes  " into MADE, or nothing if all lanes are shown. */
 static void lanes_print(const struct timeline *t, char *made, size_t room)
 {
     const char *format = t->filter ? "filter: %.30s  %d of %d lanes  " : "%.0s%d of %d lanes  ";
@@ -326,15 +329,15 @@ static void timeline_settle(struct view *view)
     note_make(t);
 }
 
-/* ---- what is in a column ------------------------------------------------- */
+/* ---- the lookups and compiles in a column -------------------------------- */
 
-/* The bucket in which a column begins. */
+/* Return the bucket in which COLUMN begins. */
 static int bucket_at(const struct timeline *t, int column)
 {
     return (int)((double)column_ns(t, column) / span_of(t) * BUCKETS);
 }
 
-/* Sums of the buckets in a column. */
+/* Return the sums of the buckets of lane AT in COLUMN. */
 static struct bucket column_sums(const struct timeline *t, int at, int column)
 {
     const struct bucket *buckets = lane_at(t, at)->buckets;
@@ -357,7 +360,7 @@ static struct bucket column_sums(const struct timeline *t, int at, int column)
     return sums;
 }
 
-/* Of each column the longest compile of lane AT, and whether the graph of one broke. */
+/* For each column of a lane: the longest compile, and whether a compile's graph broke. */
 struct compiles {
     const struct compile_mark *longest[SCREEN_MOST];
     bool broke[SCREEN_MOST];
@@ -368,7 +371,7 @@ static int64_t compile_ns(const struct compile_mark *m)
     return m->end_ns - m->start_ns;
 }
 
-/* M is in the columns FROM to TO. */
+/* Add compile M to the columns FROM to TO. */
 static void compile_add(struct compiles *found, const struct compile_mark *m, int from, int to)
 {
     for (int x = from; x <= to; x++) {
@@ -393,9 +396,9 @@ static struct compiles compiles_find(const struct timeline *t, int at)
     return found;
 }
 
-/* ---- drawing ------------------------------------------------------------- */
+/* ---- drawing the lanes --------------------------------------------------- */
 
-/* The mark of a column's lookups by their sums; 0: there are none. */
+/* Return the mark for the lookups that SUMS counts, or 0 if there are none. */
 static char sums_mark(const struct bucket *sums)
 {
     if (sums->misses)
@@ -407,8 +410,8 @@ static char sums_mark(const struct bucket *sums)
     return sums->hits ? '.' : 0;
 }
 
-/* The mark of a column: an error or a limit, else its compile, else its lookups one by one, or by
- * its sums. */
+/* Return the mark of column X: an error or a limit, else a compile, else the column's lookups.
+ * DETAILED: the lookups have been read one by one; otherwise SUMS counts them. */
 static const char *column_mark(const struct timeline *t, const struct compiles *compiles,
                                const struct bucket *sums, bool detailed, int x, int *style)
 {
@@ -432,7 +435,7 @@ static const char *column_mark(const struct timeline *t, const struct compiles *
     return marks[at].shown;
 }
 
-/* ">MainThread [4711]  12 calls looked up" */
+/* Draw the label of lane AT: ">MainThread [4711]  12 calls looked up". */
 static void label_draw(const struct timeline *t, struct screen *screen, int at, int y)
 {
     const struct lane *lane = lane_at(t, at);
@@ -466,7 +469,7 @@ static void lane_draw(struct timeline *t, struct screen *screen, int at, int y, 
     }
 }
 
-/* A call at columns X to END of row Y. */
+/* Draw the box of the call at DEPTH in row Y, from column X to END. */
 static void call_draw(const struct timeline *t, struct screen *screen, int depth, int y, int x,
                       int end)
 {
@@ -486,7 +489,7 @@ static void call_draw(const struct timeline *t, struct screen *screen, int depth
     }
 }
 
-/* The calls of DEPTH at row Y. */
+/* Draw the calls at DEPTH in row Y. */
 static void depth_draw(const struct timeline *t, struct screen *screen, int depth, int y)
 {
     const struct detail_cell *cells = t->detail->cells[depth];
@@ -501,7 +504,7 @@ static void depth_draw(const struct timeline *t, struct screen *screen, int dept
     }
 }
 
-/* The calls of the chosen lane. */
+/* Draw the calls of the chosen lane from row Y to LAST, or why there are none. */
 static void detail_draw(const struct timeline *t, struct screen *screen, int y, int last)
 {
     const struct detail_job *detail = detail_of(t);
@@ -524,7 +527,7 @@ static void detail_draw(const struct timeline *t, struct screen *screen, int y, 
         screen_put(screen, last, t->view.columns - bytes, bytes, STYLE_HEAD, words);
 }
 
-/* The compile under the cursor, in words. */
+/* Describe the compile under the cursor. */
 static void compile_print(const struct compile_mark *compile, bool broke, FILE *out)
 {
     char took[TABLE_HUMAN];
@@ -538,7 +541,7 @@ static void compile_print(const struct compile_mark *compile, bool broke, FILE *
         fputs(", gave no code", out);
 }
 
-/* The lookups under the cursor, in words. */
+/* Describe the lookups under the cursor. */
 static void lookups_print(const struct timeline *t, int column, FILE *out)
 {
     const struct detail_job *detail = detail_of(t);
@@ -555,7 +558,7 @@ static void lookups_print(const struct timeline *t, int column, FILE *out)
     }
 }
 
-/* The stack under the cursor, the innermost call first, from column X on. */
+/* Draw the names of the calls under the cursor in row Y from column X on, the innermost first. */
 static void stack_draw(const struct timeline *t, struct screen *screen, int y, int x)
 {
     const struct detail_job *detail = detail_of(t);
@@ -575,7 +578,7 @@ static void stack_draw(const struct timeline *t, struct screen *screen, int y, i
     }
 }
 
-/* The place of the cursor, in words. */
+/* Draw the last line: the moment of the cursor, and what is there. */
 static void foot_draw(struct timeline *t, struct screen *screen, int y)
 {
     struct compiles compiles = compiles_find(t, chosen_at(t));
@@ -594,7 +597,8 @@ static void foot_draw(struct timeline *t, struct screen *screen, int y)
     stack_draw(t, screen, y, used);
 }
 
-/* How many rows lane AT takes at row Y: the chosen one has its calls below it. */
+/* Return how many rows lane AT takes if it begins at row Y. The chosen lane has its calls below
+ * it. */
 static int lane_rows(const struct timeline *t, int at, int y, int last)
 {
     const struct detail_job *detail = detail_of(t);
@@ -617,7 +621,7 @@ static int lane_rows(const struct timeline *t, int at, int y, int last)
     return LANE_ROWS + rows;
 }
 
-/* The line above the lanes: the moments where the part that is shown begins and ends. */
+/* Draw the line above the lanes: the moments where the window begins and ends. */
 static void head_draw(const struct timeline *t, struct screen *screen)
 {
     const struct view *view = &t->view;
@@ -630,7 +634,7 @@ static void head_draw(const struct timeline *t, struct screen *screen)
     screen_put(screen, view->y, view->columns - bytes, bytes, STYLE_HEAD, to);
 }
 
-/* The first lane that is drawn, with the chosen one in the upper half of ROOM lanes. */
+/* Return the first lane to draw, so that the chosen lane is in the upper half of ROOM lanes. */
 static int first_lane(const struct timeline *t, int room)
 {
     int first = t->first;
@@ -672,9 +676,9 @@ static void timeline_draw(struct view *view, struct screen *screen)
     foot_draw(t, screen, view->y + view->rows - 1);
 }
 
-/* ---- requests ------------------------------------------------------------ */
+/* ---- requests: moving, zooming, opening ---------------------------------- */
 
-/* At the edge of the screen the window moves, too. */
+/* Move the cursor BY columns. At an edge of the screen the window moves. */
 static void cursor_move(struct timeline *t, int by)
 {
     int to = cursor_column(t) + by;
@@ -687,7 +691,8 @@ static void cursor_move(struct timeline *t, int by)
     cursor_set(t, to);
 }
 
-/* Choose the lane that is drawn at row Y. False: it was. */
+/* Choose the lane that is drawn at row Y. Returns false if that is the chosen lane already, or
+ * there is none. */
 static bool lane_choose(struct timeline *t, int y)
 {
     int last = t->view.y + t->view.rows - 2;
@@ -705,7 +710,7 @@ static bool lane_choose(struct timeline *t, int y)
     return false;
 }
 
-/* The innermost call under the cursor; 0: none is drawn. */
+/* Return the innermost call under the cursor, or 0 if none is drawn. */
 static int64_t cursor_frame(const struct timeline *t)
 {
     const struct detail_job *detail = detail_of(t);
@@ -728,7 +733,7 @@ static bool timeline_place(struct view *view, const char **file, int64_t *line)
     return lane_count(t) && view_source(view, &call, file, line);
 }
 
-/* Were there lookups in COLUMN? */
+/* Were there lookups in COLUMN of the chosen lane? */
 static bool has_lookups(const struct timeline *t, int column)
 {
     const struct detail_job *detail = detail_of(t);
@@ -740,7 +745,7 @@ static bool has_lookups(const struct timeline *t, int column)
     return sums.hits + sums.misses + sums.eager > 0;
 }
 
-/* The lookups in COLUMN, as a condition in ARENA. */
+/* Return the lookups of the chosen lane in COLUMN as a target. Its condition is in ARENA. */
 static struct target lookups_target(const struct timeline *t, int column, struct arena *arena)
 {
     const char *where = arena_print(
@@ -750,7 +755,7 @@ static struct target lookups_target(const struct timeline *t, int column, struct
     return (struct target){.kind = VIEW_LEDGER, .title = "this moment", .where = where};
 }
 
-/* Where the cursor leads to: its compile, else its lookups, else its innermost call. */
+/* Set TARGET to what is under the cursor: a compile, else lookups, else the innermost call. */
 static void timeline_lead(struct view *view, struct arena *arena, struct target *target)
 {
     struct timeline *t = (struct timeline *)view;
@@ -764,10 +769,11 @@ static void timeline_lead(struct view *view, struct arena *arena, struct target 
                               .id = lane_at(t, chosen_at(t))->thread_id,
                               .at_ns = (int64_t)t->at,
                               .about = VIEW_TIMELINE};
-    if (view->tui->split) /* the whole stack of the moment */
+    if (view->tui->split) /* a split screen shows the whole stack of the moment */
         return;
     compile = compiles_find(t, chosen_at(t)).longest[column];
-    frame_id = cursor_frame(t); /* not that of the moment: of several in a column the longest */
+    /* the longest frame in the column, which need not be the one at the exact moment */
+    frame_id = cursor_frame(t);
     if (compile)
         *target = (struct target){.kind = VIEW_COMPILE, .id = compile->id};
     else if (has_lookups(t, column))
@@ -776,7 +782,8 @@ static void timeline_lead(struct view *view, struct arena *arena, struct target 
         *target = (struct target){.kind = VIEW_CALL, .id = frame_id};
 }
 
-/* The first compile of the chosen lane after the cursor, or the last before it; NULL: none. */
+/* Return the first compile of the chosen lane after the cursor, or the last one before it; NULL
+ * if there is none. */
 static const struct compile_mark *compile_beside(const struct timeline *t, bool next)
 {
     int column = cursor_column(t);
@@ -795,7 +802,7 @@ static const struct compile_mark *compile_beside(const struct timeline *t, bool 
     return last;
 }
 
-/* To the next compile of the lane, or the one before. */
+/* Move the cursor to the next compile of the lane, or to the one before. */
 static void compile_seek(struct timeline *t, bool next)
 {
     const struct compile_mark *compile = compile_beside(t, next);
@@ -872,7 +879,7 @@ static bool timeline_request(struct view *view, enum request request, const stru
         break;
     case REQUEST_SEARCH_NEXT:
     case REQUEST_SEARCH_PREVIOUS:
-        if (view->searched) /* for a lane */
+        if (view->searched) /* the last search was for a lane, so n continues that search */
             return false;
         compile_seek(t, request == REQUEST_SEARCH_NEXT);
         break;
@@ -898,7 +905,7 @@ static void timeline_filter(struct view *view, const char *text)
         view_find(view, 1, lane_has, text);
 }
 
-/* The stretch that is shown, for ui.perfetto.dev. */
+/* Write the window to a file for ui.perfetto.dev. */
 static bool timeline_export(struct view *view, const char *path)
 {
     struct timeline *t = (struct timeline *)view;
