@@ -197,7 +197,7 @@ static bool wait_for_something(struct loop *loop, int64_t ms, bool also)
     return polled[0].revents;
 }
 
-/* Wait until all queries are done and drawn. */
+/* Wait until all queries have ended and the views have taken their results. */
 static void calm(struct loop *loop)
 {
     /* three rounds, because settling a view may start more queries */

@@ -181,7 +181,8 @@ static bool offset_of(const struct list_job *ask, int64_t id, int64_t *offset)
 }
 
 /* Store the ids. An id is stored as its offset from the first id. While the ids are consecutive,
- * the offset is the row's number and is not stored at all; at the first gap all offsets are. */
+ * the offset is the row's number, and no offsets are stored. After the first gap the offsets of
+ * all rows are stored. */
 static void ask_ids(struct list_job *ask, struct query *query)
 {
     while (!ask->cut && query_step(query)) {
@@ -576,7 +577,7 @@ static bool is_empty(const struct value *value)
     return value->type == QUERY_NULL || (value->type == QUERY_INTEGER && !value->integer);
 }
 
-/* Is the column NULL or 0 in all rows? False if there are no rows. */
+/* Is COLUMN NULL or 0 in all rows? Returns false if there are no rows. */
 static bool is_column_empty(const struct list_job *job, int column)
 {
     for (size_t row = 0; row < job->row_count; row++)

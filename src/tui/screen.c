@@ -423,7 +423,7 @@ static const char *terminal_start(void)
         return "the terminal named by TERM cannot move its cursor; try TERM=xterm";
     if (tcgetattr(STDOUT_FILENO, &rescue.modes) != 0)
         return strerror(errno);
-    del_curterm(cur_term); /* it was only needed for the check above */
+    del_curterm(cur_term); /* free it again: it was only needed for the checks above */
     /* before newterm(), because ncurses leaves signals alone that have a handler */
     signals_take();
     if (!(terminal = newterm(NULL, stdout, keys_file)))

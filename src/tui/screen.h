@@ -17,7 +17,7 @@ enum { SCREEN_ROWS_LEAST = 12, SCREEN_COLUMNS_LEAST = 40, SCREEN_MOST = 1000, CE
 
 struct cell {
     wchar_t runes[CELL_RUNES]; /* a base character and its combining characters; 0 ends them */
-    unsigned char width;       /* in columns; 0 in the right half of a wide character */
+    unsigned char width;       /* width in columns; 0 in the right half of a wide character */
     unsigned char style;
 };
 

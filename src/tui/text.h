@@ -53,7 +53,7 @@ struct doc {
      * its end */
     bool more, cut;
     bool failed;           /* the first line says why the text is incomplete */
-    const char *heading;   /* the last heading that a page has put */
+    const char *heading;   /* the heading that a page has added last */
     char title[160];       /* set by build() */
     size_t start;          /* set by build(): the line where the cursor begins */
     struct target subject; /* set by build(): the row that the text is about */
@@ -66,7 +66,7 @@ struct text {
     struct view view;
     /* owned: the doc that is being made, and the doc that is shown; or NULL */
     struct doc *asked, *doc;
-    bool stale; /* `doc` is not (yet) about the view's target */
+    bool stale; /* the view's target has changed since `doc` was made */
     int skip;   /* how many columns the text is scrolled to the right */
     /* the right half of the chosen line is chosen, if the line has halves */
     bool right;

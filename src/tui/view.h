@@ -89,8 +89,10 @@ struct doc;
 struct db;
 
 struct view_ops {
-    const char *summary; /* a phrase that describes the view in the help */
-    const char *writes;  /* the extension of the files that key e writes, such as "csv" */
+    /* a phrase that describes the view in the help (operations below that are marked "optional"
+     * may be NULL) */
+    const char *summary;
+    const char *writes; /* the extension of the files that key e writes, such as "csv" */
     /* the keys of the view with what they do, two spaces between: "+ - zooms  n finds"; for the
      * last line of the screen, and the help */
     const char *keys;
@@ -100,49 +102,51 @@ struct view_ops {
     /* `jobs` is how many job pointers the struct has; the first `asked` of them are running
      * jobs, and the view is busy while one of those is not NULL */
     int asked, jobs;
-    void (*open)(struct view *view);  /* start the view, whose target is set; or NULL */
-    void (*close)(struct view *view); /* free what the view owns, except its jobs; or NULL */
+    void (*open)(struct view *view);  /* optional: start the view, whose target is set */
+    void (*close)(struct view *view); /* optional: free what the view owns, except its jobs */
     void (*settle)(struct view *view);
     void (*draw)(struct view *view, struct screen *screen);
-    /* handle REQUEST; returns false if the view has no use for it */
+    /* handle REQUEST; returns false if the view does not handle such requests */
     bool (*request)(struct view *view, enum request request, const struct key *key);
-    /* run the queries again, and keep the cursor where it is; or NULL */
+    /* optional: run the queries again, and keep the cursor where it is */
     void (*refresh)(struct view *view);
-    /* return the SQL of what is shown, which the caller frees; or NULL */
+    /* optional: return the SQL of what is shown; the caller frees the text */
     char *(*sql)(struct view *view);
-    /* does line AT contain TEXT? For a search; or NULL */
+    /* optional, for a search: does line AT contain TEXT? */
     bool (*has)(struct view *view, size_t at, const char *text);
-    /* search in a way of its own; returns false if TEXT was not found; or NULL */
+    /* optional: replaces the search by `has`; returns false if TEXT was not found */
     bool (*search)(struct view *view, const char *text, int direction);
-    /* show only what fits TEXT, or everything if TEXT is ""; or NULL */
+    /* optional: show only what fits TEXT, or everything if TEXT is "" */
     void (*filter)(struct view *view, const char *text);
-    /* return the name of column AT, which a filter may use, or NULL if there are no more
-     * (borrowed); or NULL */
+    /* optional: return the borrowed name of column number AT, which a filter may use, or NULL if
+     * there are fewer columns */
     const char *(*column)(struct view *view, size_t at);
-    /* write what is shown to PATH; returns true if the file was written or a job is writing it;
-     * or NULL */
+    /* optional: write what is shown to PATH; returns true if the file was written or a job is
+     * writing it */
     bool (*export)(struct view *view, const char *path);
-    /* set TARGET to what the chosen line leads to, with strings in ARENA or borrowed; if NULL,
-     * lines lead to subject() */
+    /* optional: set TARGET to what the chosen line leads to, with strings in ARENA or borrowed;
+     * without this operation lines lead to subject() */
     void (*lead)(struct view *view, struct arena *arena, struct target *target);
-    /* show the moment AT_NS; NEAR zooms in on it; or NULL */
+    /* optional: show the moment AT_NS; NEAR zooms in on it */
     void (*moment)(struct view *view, int64_t at_ns, bool near);
-    /* find the source line to open in an editor (borrowed). If this returns false or is NULL,
-     * the editor opens the code of the line's target, or of its subject */
+    /* optional: find the file and line to open in an editor (borrowed). Returns false if the
+     * chosen line has no source of its own; then the editor opens the code of the line's target
+     * or subject. */
     bool (*place)(struct view *view, const char **file, int64_t *line);
-    /* set SUBJECT to the row that the chosen line is about (borrowed), for replay, timeline and
-     * what-if; or NULL */
+    /* optional: set SUBJECT to the row that the chosen line is about (strings are borrowed);
+     * replay, timeline and what-if open for that row */
     void (*subject)(struct view *view, struct target *subject);
-    /* use TEXT, which the user typed after REQUEST_INPUT; or NULL */
+    /* optional: use TEXT, which the user typed after REQUEST_INPUT */
     void (*input)(struct view *view, const char *text);
-    const char *asks; /* the prompt of key i, whose answer goes to input(); or NULL */
+    /* the prompt of key i, whose answer goes to input(); NULL if the view asks nothing */
+    const char *asks;
     /* text views (tui/text.h): make the lines; runs in a thread */
     void (*build)(struct doc *doc, struct db *db);
     bool slow;    /* build() may take seconds */
     bool at_once; /* build() needs no trace, so it runs at once and not as a job */
     /* for a view of one row: the list of all rows, which `:name` opens without a number */
     enum view_kind all;
-    /* the operations that this view inherits where its own are NULL; or NULL */
+    /* the operations that this view inherits where its own are NULL; NULL if it inherits none */
     const struct view_ops *base;
 };
 

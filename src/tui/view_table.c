@@ -1,7 +1,7 @@
 /* tui/view_table.c -- the tables of all views, and of the page parts that C functions make.
  *
- * Views must not include this file's tables, so they get them through struct tui. Lists and
- * pages have a file in schemas/tui/. Other views, and the page parts, are in tui/views/. */
+ * Views never refer to this file; they get the tables through struct tui. Lists and pages have a
+ * file in schemas/tui/. Other views, and the page parts, are in tui/views/. */
 #include "tui/list.h"
 #include "tui/loop.h"
 #include "tui/text.h"

@@ -24,8 +24,8 @@ struct work;
 struct job {
     /* do the work, in a thread; may check `cancelled` */
     void (*run)(struct job *job, struct db *db);
-    /* free what the job owns, except the job itself; called in the worker thread or by
-     * work_drop(); or NULL */
+    /* optional: free what the job owns, except the job itself; called in the worker thread or by
+     * work_drop() */
     void (*free)(struct job *job);
     /* the job may take seconds; slow jobs never occupy all threads */
     bool slow;

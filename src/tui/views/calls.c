@@ -184,8 +184,9 @@ static struct open_frame walk_frame(struct query *walk, int64_t enclosing_ns)
 }
 
 /* Add all callees of FRAME on THREAD_ID to GROUPS; for a first look only as many as there is
- * time for. Frames below a callee are read up to PASS_OVER, and then skipped to the callee's
- * end; they are skipped at once if the callee before had many. */
+ * time for. The frames below a callee are not needed: after PASS_OVER of them, frame_before()
+ * finds the callee's end. If the callee before had more than PASS_OVER frames, the search begins
+ * at once. */
 static void inside_read(struct doc *doc, struct db *db, const struct open_frame *frame,
                         int64_t thread_id, struct groups *groups)
 {

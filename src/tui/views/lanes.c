@@ -170,7 +170,7 @@ static void lanes_run(struct job *base, struct db *db)
     { /* at most LANES_MOST threads */
         struct lane *lane = list_add(&job->lanes);
         lane->thread_id = query_integer(row, 0);
-        /* calloc() gives most pages only when they are written to */
+        /* pages that are never written to take no memory */
         lane->buckets = calloc(BUCKETS, sizeof *lane->buckets);
         lane->first = BUCKETS;
         lane->name = arena_keep(&job->names.arena, query_copy(row, 1));

@@ -34,7 +34,7 @@ struct replay_job {
     char said[300];  /* the last line that a move printed, such as "the end" or what stopped it */
     /* the function of the event, for the default text of a stop; or NULL */
     const char *here;
-    struct target at; /* the row of the event */
+    struct target at; /* the call, compile, graph break or cache entry of the event */
     size_t event, events;
     bool filtered, stops;
     bool failed; /* the decisions could not be read */
