@@ -9,8 +9,8 @@
 #include "tui/places.h"
 #include "tui/prompt.h"
 
-/* How many calls, hits, compiles and recompiles per second a recording program makes, now and in
- * the last RATES_KEPT looks (tui/rates.c). */
+/* How many calls, hits, compiles and recompiles per second the recorded program makes, now and
+ * at the last RATES_KEPT looks (tui/rates.c). */
 enum { RATES = 4 /* calls, hits, compiles, recompiles */, RATES_KEPT = 60 };
 
 struct rates {

@@ -113,7 +113,7 @@ static const char *code_name(struct doc *doc, struct db *db, int64_t code_id, co
 
 /* ---- part `inside`: the callees of one call ------------------------------ */
 
-/* The columns that walk_frame() reads. */
+/* The beginning of a query for frames; walk_frame() reads its columns. */
 #define SELECT_FRAME "SELECT frame_id, parent_id, code_id, start_ns, end_ns FROM frame WHERE "
 
 /* Prepare a query for the first frame of THREAD_ID whose id is at least ?1. */
@@ -395,9 +395,9 @@ static int64_t code_at(const struct track *track, uint32_t at)
     return at ? track->stack.at[at - 1].code_id : 0;
 }
 
-/* Is there, among FRAME's callers, another call of the function that was made by the same code
- * object as FRAME? With CALLEE: one that called the same code object as FRAME is of? Such an
- * outer call's time includes FRAME's. */
+/* Is there, among FRAME's callers, another call of the function that has the same caller as
+ * FRAME? With CALLEE: another call of the function that also called FRAME's code object? The
+ * time of such an outer call includes FRAME's time. */
 static bool is_within(const struct track *track, const struct open_frame *frame, bool callee)
 {
     const struct open_frame *stack = track->stack.at;
