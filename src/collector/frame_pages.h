@@ -1,30 +1,30 @@
-/* collector/frame_pages.h -- the `frame` table's pages, written by us.
+/* collector/frame_pages.h -- writes the pages of table `frame` without SQLite.
  *
  * SQLite's own INSERT takes ten times as long as a frame may take. So the leaf pages of `frame` are
  * made here, as SQLite's file format describes them (https://www.sqlite.org/fileformat2.html,
  * "B-tree Pages"), and appended to a database file that SQLite has made with the whole schema:
  *
- *     page 1 .. first-1        SQLite's: the schema, every table empty
- *     first + 0, first + 1 ..  leaf pages, one thread's frames each, or those of
+ *     page 1 .. first-1        written by SQLite: the schema, every table empty
+ *     first + 0, first + 1 ..  leaf pages; each holds frames of one thread, or rows of
  *                              collector/lookup_pages.h
- *     after them               interior pages and the list of free pages, made at the end
+ *     after the leaf pages     interior pages and the list of free pages, made at the end
  *     (page 262145, at 1 GiB, is SQLite's lock page and stays unused)
  *
- * A frame's id says where it lies: id = page * 128 + slot + 1. So its end can be written long after
- * its page went to disk, and nothing needs an index.
+ * A frame's id tells where its row lies: id = page * 128 + slot + 1. So the frame's end can be
+ * written long after its page went to disk, and no index is needed.
  *
  *     w = frame_pages_open()
- *     for each thread, as often as it needs room:
+ *     for each thread, as often as the thread needs a page:
  *         page = frame_pages_take(w)
  *         collect rows until frame_row_bytes says the page is full
  *         frame_pages_put(w, page, rows, n)
- *     when an older frame ends:   frame_pages_end(w, id, ...)
+ *     when a frame ends whose page is stored:   frame_pages_end(w, id, ...)
  *     at the end:
  *         frame_pages_finish(w)
- *         of a frame that never ended, SQL makes end_ns and exit NULL (collector/trace_files.c):
- *         they are 0
+ *         end_ns and exit of a frame that never ended are 0; SQL makes them NULL
+ *         (collector/trace_files.c)
  *
- * Full pages wait in a window of shared memory before they are written in large pieces; the window
+ * Full pages wait in a window of shared memory before they are written in large pieces. The window
  * outlives a collector that is killed. */
 #ifndef DYNTRACE_FRAME_PAGES_H
 #define DYNTRACE_FRAME_PAGES_H
@@ -37,24 +37,26 @@ enum {
     FRAME_PAGE_ROWS = 128, /* ids per page; a page rarely holds that many */
     FRAME_PAGE_ROOM = FRAME_PAGE_BYTES - 8,
     FRAME_COLUMNS = 10,
-    FRAME_OPEN_BYTES = 10,     /* reserved in a cell for outcome, end and exit */
+    FRAME_OPEN_BYTES = 10,     /* reserved in the cell of an open frame for outcome, end and exit */
     FRAME_WINDOW_PAGES = 1024, /* 4 MB */
     FRAME_LOCK_PAGE = (1 << 30) / FRAME_PAGE_BYTES + 1,
-    FRAME_PAGE_OTHER = 255, /* in `cells`: a page of another table */
+    FRAME_PAGE_OTHER = 255, /* value in frame_pages.cells for a page of another table */
 };
 
 struct frame_row {
-    uint64_t parent_id; /* 0: none */
+    uint64_t parent_id; /* 0 if there is none */
     uint64_t start_ns, end_ns;
     uint32_t code_id, thread_id;
     uint8_t kind, outcome, exit; /* enum values of schemas/trace.sql */
     bool ended;
-    uint8_t open_bytes, bytes; /* of its cell: while open, and as it is now, without */
-    uint8_t entry_bytes;       /* those of cache_entry_id */
-    uint32_t cache_entry_id;   /* 0: none */
+    /* size of the row's cell without cache_entry_id: while the frame is open, and now */
+    uint8_t open_bytes, bytes;
+    uint8_t entry_bytes;     /* size of cache_entry_id in the cell */
+    uint32_t cache_entry_id; /* 0 if there is none */
 };
 
-/* The trees that are made here: `frame`, those of collector/lookup_pages.h, and their indexes. */
+/* The b-trees made here: of `frame`, of the tables in collector/lookup_pages.h, and of their
+ * indexes. */
 enum page_tree_of {
     TREE_FRAME,
     TREE_LOOKUP,
@@ -64,38 +66,44 @@ enum page_tree_of {
     PAGE_TREES
 };
 
-/* A leaf of a tree and what is largest in it; of an index: what stands between it and the next. */
+/* A leaf page and its largest key. In an index, the key that separates the leaf from the next
+ * one. */
 struct page_leaf {
-    uint64_t page; /* as taken; while the tree is made, in the file */
+    /* page number from frame_pages_take(); levels_make() uses numbers of file pages */
+    uint64_t page;
     uint64_t key, id;
 };
 typedef LIST(struct page_leaf) page_leaves;
 
-/* Shared: survives the collector. Pages below `written` are in the file. */
+/* Shared memory that outlives a killed collector. Pages below `written` are in the file. */
 struct frame_window {
-    uint32_t next_page; /* the first page nobody has */
+    uint32_t next_page; /* number of the first page that was not taken yet */
     uint32_t written;
     uint32_t first;            /* file page of leaf page 0 */
     uint32_t root[PAGE_TREES]; /* file pages of the roots */
-    uint32_t finished;         /* the trees are made: the pages are SQLite's from here on */
-    uint32_t holds[FRAME_WINDOW_PAGES]; /* page + 1 in that slot of the window, or 0 */
+    /* frame_pages_finish() has returned: no page may be changed any more */
+    uint32_t finished;
+    /* page number + 1 of the page in each slot; 0 if the slot is empty */
+    uint32_t holds[FRAME_WINDOW_PAGES];
     _Alignas(4096) uint8_t page[FRAME_WINDOW_PAGES][FRAME_PAGE_BYTES];
 };
 
 struct frame_pages {
-    int fd;                         /* the database file; owned */
-    int error;                      /* errno of the write that failed, 0 = none */
-    struct frame_window *window;    /* borrowed, shared */
-    LIST(uint8_t) cells;            /* owned: rows in each page, 0 = none or not yet */
-    page_leaves leaves[PAGE_TREES]; /* owned: of all but `frame`, in their order */
-    bool indexed;                   /* the leaves of both indexes are whole */
-    uint32_t limit;                 /* pages from here on are not stored (disk full) */
-    uint64_t lost;                  /* rows dropped since */
-    uint32_t leaves_of_frames;      /* once it is finished */
+    int fd;                      /* the database file; owned */
+    int error;                   /* errno of the first failed write; 0 if none failed */
+    struct frame_window *window; /* borrowed, shared */
+    /* owned: number of rows in each page; 0 if the page is empty or not stored yet */
+    LIST(uint8_t) cells;
+    page_leaves leaves[PAGE_TREES]; /* owned: leaves of every tree but `frame`, in key order */
+    bool indexed;                   /* the leaves of both indexes are complete */
+    /* pages from this number on are not stored, because the disk is full */
+    uint32_t limit;
+    uint64_t lost;             /* number of rows that were not stored for want of room */
+    uint32_t leaves_of_frames; /* number of leaves of `frame`; set by frame_pages_finish() */
 };
 
-/* FD becomes the writer's. With RESUME the window and file hold a killed collector's pages. 0, or
- * -1 with errno. */
+/* Start writing to FD, which the writer then owns. With RESUME, WINDOW and the file hold the pages
+ * of a killed collector. Returns 0, or -1 with errno. */
 int frame_pages_open(struct frame_pages *w, int fd, struct frame_window *window, bool resume);
 void frame_pages_close(struct frame_pages *w);
 
@@ -106,8 +114,8 @@ static inline uint64_t frame_id(uint32_t page, uint32_t slot)
     return (uint64_t)page * FRAME_PAGE_ROWS + slot + 1;
 }
 
-/* Bytes of the cell of a row that begins so and is open: FRAME_OPEN_BYTES of them are for what its
- * end brings. */
+/* Return the size of the cell of an open row. FRAME_OPEN_BYTES of the size are reserved for
+ * outcome, end and exit. */
 static inline unsigned frame_row_bytes(uint64_t id, uint64_t parent_id, uint32_t thread_id,
                                        uint32_t code_id, unsigned kind, uint64_t start_ns)
 {
@@ -116,8 +124,8 @@ static inline unsigned frame_row_bytes(uint64_t id, uint64_t parent_id, uint32_t
            frame_bytes_of(start_ns) + FRAME_OPEN_BYTES;
 }
 
-/* End a row; returns how many bytes its cell is shorter than while open. Doing it
- * twice is as good as once (collector/decode.h). */
+/* Set the end of a row. Returns how many bytes shorter its cell becomes. Calling this function
+ * twice has the same result as calling it once (collector/decode.h). */
 static inline unsigned frame_row_end(struct frame_row *row, uint64_t end_ns, unsigned exit)
 {
     unsigned spared = FRAME_OPEN_BYTES - frame_bytes_of(end_ns) - (row->outcome > 1) - (exit > 1);
@@ -129,36 +137,39 @@ static inline unsigned frame_row_end(struct frame_row *row, uint64_t end_ns, uns
     return spared;
 }
 
-/* Where the record of row SLOT of a leaf page begins, within the page; its *ID. NULL: there is no
- * such row. */
+/* Find row SLOT of leaf PAGE. Returns a pointer to its record and sets *ID, or returns NULL if
+ * there is no such row. */
 uint8_t *page_row(uint8_t *page, unsigned slot, uint64_t *id);
 
-/* Store PAGE of another table, MADE, of COUNT rows. False: there is no room, and they are lost. */
+/* Store MADE, a page of another table with COUNT rows, as PAGE. Returns false if there is no room:
+ * the rows are lost. */
 bool frame_pages_store(struct frame_pages *w, uint32_t page, const uint8_t *made, uint32_t count);
-/* The stored page PAGE, in the window or else in COPY; NULL: there is none. */
+/* Return the stored page PAGE, either in the window or read into COPY. Returns NULL if it is not
+ * stored. */
 uint8_t *frame_pages_at(struct frame_pages *w, uint64_t page, uint8_t copy[FRAME_PAGE_BYTES]);
-/* Write the page again, which frame_pages_at() gave as DATA. */
+/* Write PAGE back after its bytes were changed. DATA is what frame_pages_at() returned. */
 void frame_pages_rewrite(struct frame_pages *w, uint32_t page, const uint8_t *data);
 
-/* Store a page. Rows that have not ended get room to do so later. */
+/* Store ROWS as PAGE. Rows of open frames get room for their end. */
 void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows,
                      uint32_t count);
 
-/* What a stored row says of its beginning; false: no such row. */
+/* Read the columns of a stored row that are known at its start. Returns false if there is no such
+ * row. */
 bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row);
-/* The last row of THREAD_ID that is stored, in another page than EXCEPT; 0: none. Looks at all
- * pages. */
+/* Return the id of THREAD_ID's last stored row, not counting page EXCEPT; 0 if there is none. Reads
+ * all pages. */
 uint64_t frame_pages_last(struct frame_pages *w, uint32_t thread_id, uint32_t except);
-/* Write into a row that was stored before it ended how the call was decided; and its end. */
+/* Set outcome, or outcome, end and exit, in a row that was stored while its frame was open. */
 void frame_pages_decided(struct frame_pages *w, uint64_t id, unsigned outcome);
 void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome,
                      unsigned exit);
-/* Take the row away if it is its page's last. */
+/* Delete the row if it is the last row of its page. */
 void frame_pages_drop(struct frame_pages *w, uint64_t id);
 
-/* Write what is left and the interior pages; indexes are left empty unless they are whole
- * (w->indexed). Returns the number of rows, or -1 with w->error. The file is a valid database
- * afterwards, and a collector that resumes changes no page of it. */
+/* Write the pages in the window, then the interior pages. Indexes stay empty unless w->indexed.
+ * Returns the number of frames, or -1 with w->error. Afterwards the file is a valid database, and a
+ * collector that resumes changes no page of the file. */
 int64_t frame_pages_finish(struct frame_pages *w);
 
 #endif

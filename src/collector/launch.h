@@ -1,7 +1,7 @@
-/* collector/launch.h -- start a collector, replace it when it dies, and wait for what it made.
+/* collector/launch.h -- starts a collector, replaces it when it dies, waits for its trace.
  *
- * Runs in: the command line (`run`, `collect`; of a recording that was left: `run`, `fsck
- * --recover`). */
+ * Runs in: the command line (`run`, `collect`; `fsck --recover` to finish an interrupted
+ * recording). */
 #ifndef DYNTRACE_LAUNCH_H
 #define DYNTRACE_LAUNCH_H
 
@@ -9,67 +9,72 @@
 
 #include "collector/session.h"
 
-/* From the parent to the collector: messages of a socket. */
+/* A message from the parent to the collector, sent through a socket. */
 struct collector_order {
-    /* DONE: the program records itself no more */
+    /* DONE: a program that records itself (`collect`) stops recording */
     enum { ORDER_BEGAN, ORDER_ENDED, ORDER_STOP, ORDER_DONE } what;
-    int32_t pid, status; /* of the command: BEGAN its pid, ENDED its wait status */
+    int32_t pid, status; /* of the command: BEGAN has its pid, ENDED has its wait status */
 };
 
-/* What the collector says when it is done, or cannot be. A message of one byte comes first, when it
- * is ready for the command to start. */
+/* The collector's last message: what it recorded, or why it failed. A message of one byte comes
+ * earlier, when the collector is ready for the command to start. */
 struct collector_result {
     uint64_t frames, missing;
-    /* of a program that used torch, bytes: pages of frames that nobody decided */
+    /* Estimated bytes of the frames of a torch program that no lookup belongs to. */
     uint64_t undecided;
-    int64_t cpu_ns; /* processor time of the collectors; 0: not known */
+    int64_t cpu_ns; /* processor time of all collectors of the recording; 0 if not known */
     uint32_t processes;
     char unsupported[512], torch_note[512];
-    char settings[2048];            /* those of --set that did nothing: lines "SETTING: WHY" */
-    char worst[256];                /* the largest of what is missing */
-    char error[2 * PATH_MAX + 512]; /* "" = the trace is complete */
+    /* the settings of --set that did nothing, as lines "SETTING: WHY" */
+    char settings[2048];
+    char worst[256];                /* the largest of the losses counted in `missing` */
+    char error[2 * PATH_MAX + 512]; /* "" if the trace is complete */
 };
 
-/* The life of a collector of SESSION, whose lock is held. ARGV: the command, a JSON array; NULL:
- * carry on the work of one that was killed. ORDERS, -1: there is no parent, and TO are where orders
- * come from and the result goes to. Returns the exit status for the process, which keeps what it
- * has opened until then. */
+/* Run as the collector of SESSION, whose lock is held. ARGV is the command as a JSON array, or NULL
+ * to carry on the work of a killed collector. ORDERS is the socket for orders, or -1 without a
+ * parent; the result is written to TO. Returns the exit status of this process, which keeps its
+ * files open until it exits. */
 int collector_run(struct session *session, const char *argv, int orders, int to);
 
 struct launch {
     struct session *session; /* borrowed */
-    pid_t pid;               /* the collector's; 0: it is dead */
-    int link;                /* our end of the socket; -1: none */
-    /* orders sent, to be repeated to the next one; pid 0: not yet */
+    pid_t pid;               /* pid of the collector; 0 if it is dead */
+    int link;                /* our end of the socket; -1 if it is closed */
+    /* Orders sent so far, to be sent again to the next collector. Their pid is 0 if not sent. */
     struct collector_order began, ended;
-    /* CLOCK_MONOTONIC: when it began; how long the next is waited with */
+    /* When the collector was started (CLOCK_MONOTONIC), and how long to wait before the next
+     * start. */
     uint64_t born_ns, pause_ns;
-    unsigned replaced;            /* how often */
-    bool done;                    /* it has ended, and said what it made */
-    char why[2 * PATH_MAX + 512]; /* what the last that could not begin said, or "" */
-    bool orphan;                  /* it is nobody's child: when it dies nobody takes its place */
+    unsigned replaced;            /* how often a dead collector was replaced */
+    bool done;                    /* the collector has ended and sent its result */
+    char why[2 * PATH_MAX + 512]; /* error of the last collector that could not start, or "" */
+    /* the collector is nobody's child: it is not replaced when it dies */
+    bool orphan;
 };
 
-/* Release standard input and output and of inherited descriptors; stderr stays. */
+/* Close standard input and output and all inherited descriptors; stderr stays open. */
 void launch_let_go(void);
 
-/* Fork the collector of SESSION, whose lock goes over to it. ARGV: the command, a JSON array. 0
- * when it is ready; -1 after saying why not. */
+/* Fork the collector of SESSION, which takes over the session's lock. ARGV: the command as a JSON
+ * array. Returns 0 when the collector is ready, or -1 after reporting the error. */
 int launch_collector(struct launch *l, struct session *session, const char *argv);
 
-/* Fork one that goes on with what a killed collector left, in nobody's terminal. The lock goes over
- * to it. 0 when it is ready; -1, and SAID->error where it said why not. */
+/* Fork a collector, detached from any terminal, that carries on the work of a killed one. The new
+ * collector takes over the lock. Returns 0 when it is ready, or -1 with SAID->error if it gave a
+ * reason. */
 int launch_orphan(struct launch *l, struct session *session, struct collector_result *said);
 
-/* Tell it how the command began or ended. */
+/* Tell the collector that the command began or ended. */
 void launch_order(struct launch *l, const struct collector_order *order);
 
-/* Has the collector died? Then put another in its place. Milliseconds after which to ask again, -1:
- * no need to. */
+/* Replace the collector if it has died. Returns after how many milliseconds to call again, or -1 if
+ * that is not needed. */
 int launch_look(struct launch *l);
 
-/* Wait until the trace is whole. When *INTERRUPTED (NULL: never) becomes non-zero
- * the collector stops waiting for stragglers. False: it died again and again. */
+/* Wait until the trace is finished. When *INTERRUPTED becomes non-zero, the collector stops waiting
+ * for processes that outlive the command; INTERRUPTED may be NULL. Returns false if collector after
+ * collector died. */
 bool launch_wait(struct launch *l, volatile sig_atomic_t *interrupted,
                  struct collector_result *said);
 
@@ -77,15 +82,16 @@ void launch_close(struct launch *l);
 
 /* ---- collector/recover.c: recordings whose collector was killed ---- */
 
-/* Finish the interrupted recording of trace PATH, or with NULL every one of this
- * user. Reports what it did. */
+/* Finish the interrupted recording of trace PATH, or every one of this user if PATH is NULL. Prints
+ * what was done. */
 enum recovered {
     RECOVER_DONE,
     RECOVER_FAILED,
     RECOVER_NOTHING, /* no interrupted recording was found */
 } recover_trace(const char *path);
 
-/* The same for all, silent when there is nothing to do: for the start of `run`. */
+/* Finish all interrupted recordings, and print nothing if there are none. `run` calls this at its
+ * start. */
 void recover_all_quietly(void);
 
 #endif

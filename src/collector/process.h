@@ -1,4 +1,4 @@
-/* collector/process.h -- what the kernel says of a process.
+/* collector/process.h -- looks up processes in /proc.
  *
  * Runs in: the command line and the collector. */
 #ifndef DYNTRACE_PROCESS_H
@@ -8,48 +8,50 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Fields of /proc/PID/stat: parent and start time, which distinguishes processes with one pid. */
+/* Read a process's parent and start time from /proc/PID/stat. The start time tells apart processes
+ * that had the same pid. Returns false if there is no such process. */
 bool process_stat(uint32_t pid, uint32_t *parent, uint64_t *started);
-/* Has a signal stopped it? */
+/* Returns true if a signal has stopped the process. */
 bool process_is_stopped(uint32_t pid);
 
-/* A descriptor that can be polled for the end of the process PID that began at STARTED (0: not
- * known); -1: it has ended. */
+/* Open a descriptor to poll for the end of process PID, which started at STARTED (0 if not known).
+ * Returns -1 if the process has ended. */
 int process_watch(uint32_t pid, uint64_t started);
-/* Has the process of that descriptor not ended? The same of one that is not watched. */
+/* Returns true if the process of descriptor WATCH has not ended; false if WATCH is -1. */
 bool process_lives(int watch);
 bool process_is(uint32_t pid, uint64_t started);
 
-/* ---- the process that a file is of ----
+/* ---- find the process that a file belongs to ----
  *
- * A process says in its file who it is, in its own words: in a pid namespace its pid is another
- * than ours for it, in a time namespace it began at another time. It is found by what is the same
- * from both sides: the namespace, and the file that it has mapped. */
+ * A process file tells which process writes it, as that process sees itself. In a pid namespace
+ * the process's pid differs from the pid that we see; in a time namespace its start time
+ * differs. So we look for what is the same on both sides: the namespace, and the file that the
+ * process has mapped. */
 
 struct process_claim {
-    uint32_t pid;       /* as it calls itself */
-    uint64_t started;   /* as its /proc says; 0: it could not read that */
-    uint64_t namespace; /* of its pids (namespaces.h), 0: not known */
-    const char *file;   /* name of the file; borrowed */
-    ino_t inode;        /* of the file */
+    uint32_t pid;       /* the pid that the process sees */
+    uint64_t started;   /* the start time in its own /proc; 0 if it could not read that */
+    uint64_t namespace; /* id of its pid namespace (namespaces.h); 0 if not known */
+    const char *file;   /* borrowed: name of the process file */
+    ino_t inode;        /* inode of the process file */
 };
 
 struct process_found {
-    uint32_t pid;     /* as we see it; 0: we do not */
-    uint64_t started; /* likewise */
-    int watch;        /* as process_watch; owned by the caller */
+    uint32_t pid;     /* the pid that we see; 0 if we do not see the process */
+    uint64_t started; /* the start time that we see; 0 if not known */
+    int watch;        /* descriptor as from process_watch(), or -1; owned by the caller */
 };
 
 enum process_sight {
     PROCESS_SEEN,
-    PROCESS_ENDED,  /* certainly, and FOUND has its pid */
-    PROCESS_HIDDEN, /* it may have ended, or be where we do not see it */
+    PROCESS_ENDED,  /* it has certainly ended; FOUND has its pid */
+    PROCESS_HIDDEN, /* it may have ended, or live where we cannot see it */
 };
 
 enum process_sight process_find(const struct process_claim *claim, struct process_found *found);
 
-/* Has any process but this one opened or mapped the file of FD, by whichever descriptor? True where
- * the filesystem does not tell. FD is open for writing, and no other descriptor of ours is. */
+/* Returns true if any other process has opened or mapped the file of FD, or if the filesystem does
+ * not tell. FD must be open for writing and be our only descriptor of the file. */
 bool process_file_is_used(int fd);
 
 #endif
