@@ -106,8 +106,7 @@ struct traced;
  *       bytes of it, at most FRAME_PAGE_ROOM
  *     stack, from the outermost to the innermost frame: ids rise, each frame is the parent of the
  *       next, and the last is now.current (0 if the stack is empty)
- *     active[code] is how often `code` is in `stack`; frames of greenlets that are not running are in
- *       `parked` and do not count
+ *     active[code] is how often `code` is in `stack`; frames in `parked` do not count
  *     now.clock never falls, and no frame ends before it starts */
 struct decoder {
     struct decode_session *session; /* borrowed */

@@ -1,69 +1,71 @@
-/* collector/trace_files.h -- the two files that become a trace.
+/* collector/trace_files.h -- makes the two files of a recording, and joins them to a trace.
  *
  * Runs in: the collector, and the commands that begin or recover a recording.
  *
- *     recorder_create(path, frames)     an empty trace, and a copy of it for the frames
+ *     recorder_create(path, frames)     make an empty trace, and a copy of it for the frames
  *     ...                               the recorder writes to PATH, collector/frame_pages.c to
  *                                       FRAMES
- *     recorder_join(r, path, frames)    one plain file, under PATH */
+ *     recorder_join(r, path, frames)    make one plain file of both, at PATH */
 #ifndef DYNTRACE_TRACE_FILES_H
 #define DYNTRACE_TRACE_FILES_H
 
 #include "collector/frame_pages.h"
 #include "recorder_sqlite.h"
 
-/* Make the live database PATH (owner-only) with every table, and FRAMES beside it for the pages of
- * `frame`. With FORCE an existing PATH is replaced. Prints what is wrong; 0 or -1. */
+/* Create the live database PATH (readable by its owner only) with every table, and FRAMES beside it
+ * for the pages of `frame`. With FORCE an existing PATH is replaced. Returns 0, or -1 after
+ * printing the error. */
 int recorder_create(const char *path, const char *frames, bool force);
-/* Take away what is at PATH, for a trace that will be there. False: it is no file, or cannot be
- * taken away, which has been reported. */
+/* Delete the file at PATH to make room for a trace. Returns false if it is not a regular file or
+ * cannot be deleted, which has been reported. */
 bool recorder_clear(const char *path);
-/* Fill in WINDOW: `first` and `root`, where the pages that we write lie in FRAMES, and how many
- * pages FRAMES has already. FRESH: FRAMES is as recorder_create() made it. False: FRAMES is not a
- * file of ours. */
+/* Fill in WINDOW from FRAMES: `first` and `root`, which are positions of pages in FRAMES, and how
+ * many pages FRAMES has. FRESH: FRAMES is as recorder_create() made it. Returns false if FRAMES is
+ * not a file of ours. */
 bool recorder_window(const char *frames, bool fresh, struct frame_window *window);
 
 enum join_how {
-    /* what a killed collector had only in its memory is made from the frames: rows for the code and
-     * threads that it had no time to name, and totals, unless --min-duration keeps some of them to
-     * itself */
+    /* Make from the frames what a killed collector had only in its memory: totals, and rows for
+     * code objects and threads that were not named yet. With --min-duration some totals are not in
+     * the frames. */
     JOIN_RECOVERED = 1,
-    /* lookups whose pages were lost are taken from LIVE, as far as readers had been shown them
-     * there */
+    /* Copy lookups from LIVE if their pages were lost: those that were shown to readers there. */
     JOIN_SALVAGED = 2,
     JOIN_INDEXED = 4, /* the indexes of lookups and guard checks are in FRAMES */
-    /* totals are made from the frames: some that were written went with a transaction that a full
-     * disk ended */
+    /* Make totals from the frames, because a full disk rolled back some that were written. */
     JOIN_TOTALS = 8,
 };
 
-/* Processor time of this process so far, of all its threads. */
+/* Return the processor time that all threads of this process have used so far. */
 int64_t recorder_cpu_ns(void);
 
 struct recorder_end {
-    int64_t cpu_ns;    /* processor time: of the collectors before this one; then of all together */
-    const char *error; /* static */
-    bool full;         /* there was no room */
+    /* processor time of earlier collectors; recorder_join adds that of this one */
+    int64_t cpu_ns;
+    const char *error; /* a static text */
+    bool full;         /* the disk was full */
 };
 
-/* Copy the tables of R, whose file is LIVE and which is closed then, into FRAMES, where those
- * that are made of pages are finished, and publish that. HOW is of enum join_how. False:
- * END->error; LIVE stays as it is when that fails. */
+/* Close R, whose file is LIVE, after copying its tables into FRAMES. The tables made of pages must
+ * be finished there. Then publish FRAMES as the trace. HOW: bits of enum join_how. Returns false
+ * with END->error; LIVE is unchanged then. */
 bool recorder_join(struct recorder *r, const char *live, const char *frames, unsigned how,
                    struct recorder_end *end);
-/* Rename FRAMES to LIVE, and take away what belongs to the old LIVE. False: *ERROR. */
+/* Rename FRAMES to LIVE, and delete SQLite's log files of the old LIVE. Returns false with
+ * *ERROR. */
 bool recorder_publish(const char *live, const char *frames, const char **error);
-/* Move the whole trace PATH to the place that it names, if it names one, and remove the directory
- * that it was in. Nothing is ever replaced there, and until all of it is there it has another name.
- * False: *ERROR; PATH stays. */
+/* Move the finished trace PATH to the destination in its `meta`, if it has one, and remove the
+ * directory that it was in. Never replaces a file there. While the file is being copied, it has
+ * another name. Returns false with *ERROR; PATH then stays. */
 bool recorder_move(const char *path, const char **error);
-/* Are LIVE and FRAMES the two files of the recording in directory SESSION? Whoever has their names
- * from a session asks before it writes to them. */
+/* Are LIVE and FRAMES the two files of the recording in directory SESSION? Ask before writing to
+ * files whose names come from a session file. */
 bool recorder_is_of(const char *live, const char *frames, const char *session);
-/* Is PATH a whole trace? (A kill may come between any two steps of the above.) Then how many
- * FRAMES, of how many PROCESSES. */
+/* Is PATH a finished trace? If so, set the number of its FRAMES and PROCESSES. A kill may come
+ * between any two steps of joining. */
 bool recorder_finished(const char *path, uint64_t *frames, uint32_t *processes);
-/* The session that records PATH on this machine, to be freed; NULL: none does. */
+/* Return the directory of the session that records PATH on this machine, to be freed; NULL if there
+ * is none. */
 char *recorder_session(const char *path);
 
 #endif

@@ -1,55 +1,58 @@
-/* collector/watch.h -- the processes of a recording: how they come, are read, and go.
+/* collector/watch.h -- finds the processes of a recording, reads them, and notices their end.
  *
- * Runs in: the collector. Touching what is no longer in a mapped file is SIGBUS: a process's file
- * that is cut short ends its recording, not the collector. */
+ * Runs in: the collector. Reading a mapped file beyond its end raises SIGBUS. If a program cuts its
+ * process file short, its recording ends, but not the collector. */
 #ifndef DYNTRACE_WATCH_H
 #define DYNTRACE_WATCH_H
 
 #include "collector/traced.h"
 
 struct watch_file {
-    uint64_t born; /* its header's born_clock */
+    uint64_t born; /* born_clock from the header of the file */
     enum session_place place;
     char name[SESSION_NAME];
 };
 
 struct watch {
     struct collector *c; /* borrowed */
-    int files, spilled;  /* inotify, and its watch of the session's second directory */
-    int absent;          /* a socket, -1 = none */
+    int files, spilled;  /* inotify descriptor, and its watch of the session's second directory */
+    /* socket for Pythons that cannot join the recording; -1 if there is none */
+    int absent;
     uint32_t absent_told;
-    LIST(struct watch_file) pending; /* owned: whose header is not whole yet */
+    LIST(struct watch_file) pending; /* owned: files whose header is not complete yet */
 };
 
-/* Look at the directories of C's session from now on, and hear of those who cannot see it. False:
- * errno. */
+/* Start to watch the directories of C's session, and to listen for Pythons that cannot see them.
+ * Returns false with errno. */
 bool watch_open(struct watch *w, struct collector *c);
 
-/* Processes that are new: their files, and Pythons that could not join. */
+/* Find new processes by their files, and Pythons that could not join. */
 void watch_new(struct watch *w);
-/* Those forked into the file of T. */
+/* Find the processes that were forked into the file of T. */
 void watch_nested(struct watch *w, struct traced *t);
-/* Those whose files a killed collector left, oldest first, so that a fork's parent is there before
- * it. */
+/* Find the processes whose files a killed collector left. The oldest come first, so that the parent
+ * of a fork is known before its child. */
 void watch_left(struct watch *w);
 
-/* The recording ends: what processes wrote into files that could not be opened is lost. */
+/* At the end of the recording, record a loss for the process files that could not be opened. */
 void watch_unopened(struct watch *w);
 
-/* Take what T has written, as traced_drain. */
+/* Call traced_drain for T, protected against a file that shrinks. */
 void watch_drain(struct traced *t);
-/* T writes no more: take the rest, and close its decoders. */
+/* Take the rest of what T wrote and close its decoders. */
 void watch_finish(struct traced *t);
-/* The same, and it has ended at END_NS, or later if its last event was. */
+/* Call watch_finish for T and write when it ended: at END_NS, or at its last event if that is
+ * later. */
 void watch_ended(struct traced *t, uint64_t end_ns);
 
-/* What was taken is in the trace. */
+/* Mark finished process files after a commit (traced_committed). */
 void watch_committed(struct collector *c);
 
-/* How T ended: the kernel gives its status to anybody who watched (Linux 6.15), once its parent has
- * reaped it, which may be a while later. */
+/* Write how T ended. The kernel tells the exit status to any process that holds a pidfd (Linux
+ * 6.15), once T's parent has reaped T, which may be a while later. */
 void watch_status(struct traced *t);
-/* Ask again for those whose parents were slow. True: some are still missing. */
+/* Try again for processes whose parents had not reaped them. Returns true if some are still
+ * missing. */
 bool watch_statuses(struct collector *c);
 
 #endif
