@@ -1,4 +1,4 @@
-/* collector/process.c -- what the kernel says of a process. See collector/process.h.
+/* collector/process.c -- looks up processes in /proc. See collector/process.h.
  *
  * Runs in: the command line and the collector. */
 #include "collector/process.h"
@@ -18,8 +18,8 @@
 
 #include "namespaces.h"
 
-/* Are the numbers in /proc those of our own pid namespace? Not where a recorder was started in a
- * new one and nobody mounted a /proc for that: they are then those of other processes. */
+/* Are the pids in /proc those of our own pid namespace? They are those of another namespace if a
+ * recorder was started in a new namespace and nobody mounted a /proc for it. */
 static bool proc_is_ours(void)
 {
     char link[32] = "";
@@ -27,8 +27,8 @@ static bool proc_is_ours(void)
     return readlink("/proc/self", link, sizeof link - 1) > 0 && strtol(link, NULL, 10) == getpid();
 }
 
-/* What follows the command's name, which may hold spaces, in /proc/PID/stat: in BUFFER; NULL: there
- * is no such process. */
+/* Read the fields of /proc/PID/stat into BUFFER. Returns the fields that follow the command's name,
+ * which may hold spaces; NULL if there is no such process. */
 static const char *stat_fields(uint32_t pid, char buffer[1024])
 {
     char path[64], *field;
@@ -72,7 +72,7 @@ int process_watch(uint32_t pid, uint64_t started)
 
     if (fd < 0 || !started)
         return fd;
-    /* A pid that is somebody else's by now: ours has ended. */
+    /* The pid now belongs to another process: ours has ended. */
     if (process_stat(pid, &parent, &now) && now != started) {
         close(fd);
         return -1;
@@ -97,11 +97,11 @@ bool process_lives(int watch)
     return watch >= 0 && poll(&fd, 1, 0) == 0;
 }
 
-/* ---- the process that a file is of ---- */
+/* ---- find the process that a file belongs to ---- */
 
 enum answer { ANSWER_NO, ANSWER_YES, ANSWER_UNKNOWN };
 
-/* The pid of process PID in the innermost of its namespaces; 0: not known. */
+/* Return the pid of process PID in its innermost pid namespace, or 0 if that is not known. */
 static uint32_t innermost_pid(uint32_t pid)
 {
     char path[64], line[1024];
@@ -121,8 +121,8 @@ static uint32_t innermost_pid(uint32_t pid)
     return found;
 }
 
-/* Is LINE of /proc/PID/maps one of the file of CLAIM? The device is not compared: on some
- * filesystems it is another one there. */
+/* Does LINE of /proc/PID/maps map the file of CLAIM? The device is not compared, because on some
+ * filesystems it differs there. */
 static bool is_mapping_of(const char *line, const struct process_claim *claim)
 {
     const char *name = strrchr(line, '/');
@@ -154,14 +154,14 @@ static enum answer has_mapped(uint32_t pid, const struct process_claim *claim)
     return answer;
 }
 
-/* Is process PID, which began at STARTED (0: not known), the one that makes CLAIM? */
+/* Does process PID match CLAIM? STARTED is the process's start time, or 0 if not known. */
 static enum answer is_claimant(const struct process_claim *claim, uint32_t pid, uint64_t started)
 {
     char name[16];
     bool alike = started && started == claim->started;
     uint32_t own_pid = innermost_pid(pid);
     uint64_t namespace;
-    bool known; /* both namespaces are */
+    bool known; /* both pid namespaces are known */
     enum answer mapped;
 
     snprintf(name, sizeof name, "%u", pid);
@@ -177,8 +177,8 @@ static enum answer is_claimant(const struct process_claim *claim, uint32_t pid, 
     return mapped == ANSWER_UNKNOWN && alike ? ANSWER_YES : mapped;
 }
 
-/* FOUND becomes process PID if that makes CLAIM. Its descriptor comes first: with that open,
- * what is read of the process is of this one, whichever pids come back meanwhile. */
+/* Set FOUND to process PID if the process matches CLAIM. The pidfd is opened first: while it is
+ * open, everything read under that pid is about this process, even if pids are reused. */
 static enum answer try_process(const struct process_claim *claim, uint32_t pid,
                                struct process_found *found)
 {
@@ -199,7 +199,7 @@ static enum answer try_process(const struct process_claim *claim, uint32_t pid,
     return answer;
 }
 
-/* Look for it among all processes that we see. */
+/* Look through all processes in /proc for one that matches CLAIM. */
 static enum process_sight search_processes(const struct process_claim *claim,
                                            struct process_found *found)
 {
@@ -219,7 +219,7 @@ static enum process_sight search_processes(const struct process_claim *claim,
     return sight;
 }
 
-/* Find one that is in our own namespace, and so has the pid that it says. */
+/* Find a process of our own pid namespace, where its pid is the pid that we see. */
 static enum process_sight find_neighbour(const struct process_claim *claim,
                                          struct process_found *found)
 {
@@ -233,7 +233,8 @@ static enum process_sight find_neighbour(const struct process_claim *claim,
         return PROCESS_SEEN;
     if (!claim->started || found->started == claim->started)
         return PROCESS_SEEN;
-    /* Another process has its pid by now, or it reads another clock than we do. */
+    /* Either another process has the pid now, or the process reads another clock (time
+     * namespace). */
     switch (has_mapped(claim->pid, claim)) {
     case ANSWER_YES:
         return PROCESS_SEEN;
@@ -264,13 +265,13 @@ enum process_sight process_find(const struct process_claim *claim, struct proces
 
 bool process_file_is_used(int fd)
 {
-    /* Who opens the file while we have the lease makes the kernel send us this. */
+    /* A process that opens the file while we hold the lease makes the kernel send us SIGIO. */
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     struct sigaction before;
     bool granted;
 
     sigaction(SIGIO, &ignore, &before);
-    /* The kernel grants a lease for writing only on what nobody else has open; a mapping counts. */
+    /* The kernel grants a write lease only if nobody else has the file open or mapped. */
     granted = fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
     if (granted)
         fcntl(fd, F_SETLEASE, F_UNLCK);

@@ -76,7 +76,7 @@ struct session {
 int session_create(struct session *s, const char *trace, const struct session_options *options);
 /* Open and lock a session that was left. Returns -1 if DIRECTORY is no session of ours, or if its
  * collector lives (*BUSY). Prints nothing. If BUSY is NULL, the session file is damaged and is not
- * read: the session can only be removed. The program could write the session file, so the caller
+ * read: S then has no trace. The program could write the session file, so the caller
  * must check the trace that the file names (recorder_is_of). */
 int session_open(struct session *s, const char *directory, bool *busy);
 /* Take the lock again after the collector that held it has died. Returns 0, or -1 if another

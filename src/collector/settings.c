@@ -1,17 +1,19 @@
-/* collector/settings.c -- `run --set`: which settings there are, and which of them did nothing.
+/* collector/settings.c -- notes for `run --set` which settings did nothing.
  *
  * Runs in: the collector.
  *
- * A process says of a setting, by its number, that it was used, or why it cannot be
- * (python/dyntrace/_settings.py). Both are kept in `state`, so that the next collector knows them.
- * At the end a setting that no process used is an error of `run`, whose texts are in `meta` too. */
+ * A process reports for each setting, by the setting's number, that it was used, or why it could
+ * not be (python/dyntrace/_settings.py). Both are kept in `state`, so that the next collector has
+ * them. At the end a setting that no process used is an error of `run`, and row `settings_unused`
+ * of `meta`. */
 #include <sys/param.h>
 
 #include "collector/launch.h"
 #include "collector/traced.h"
 #include "lib/json.h"
 
-/* The first setting of the session, and behind each the next. */
+/* Return the session's first setting. The next settings follow, each after the NUL of the one
+ * before. */
 static const char *settings_first(const struct session_file *file)
 {
     const char *text = file->text;
@@ -41,7 +43,7 @@ void settings_begin(struct collector *c)
     free(made);
 }
 
-/* Add a line, "NUMBER WHY", to STATE's refusals, as far as there is room. */
+/* Append the line "NUMBER WHY" to STATE's refusals, if there is room. */
 static void refusal_add(struct state_header *state, int64_t number, const struct fact_text *why)
 {
     char *refusals = state->setting_refusals;
@@ -73,8 +75,8 @@ void settings_take(struct collector *c, const struct fact_SETTING *fact)
     refusal_add(state, fact->setting, &fact->why);
 }
 
-/* Why setting NUMBER was refused: a line of STATE's; LENGTH is its. NULL: it was not, or there was
- * no room to say why. */
+/* Find why setting NUMBER was refused. Returns the text in STATE and sets its LENGTH. Returns NULL
+ * if there is no line for the setting. */
 static const char *refusal_find(const struct state_header *state, uint32_t number, int *length)
 {
     const char *line = state->setting_refusals;
@@ -92,7 +94,8 @@ static const char *refusal_find(const struct state_header *state, uint32_t numbe
     return NULL;
 }
 
-/* Why setting NUMBER did nothing, LENGTH characters; NULL: it did. */
+/* Return why setting NUMBER did nothing, and set the LENGTH to print. Returns NULL if the setting
+ * was used. */
 static const char *reason_find(const struct state_header *state, uint32_t number, int *length)
 {
     const uint64_t bit = UINT64_C(1) << number;
@@ -117,7 +120,7 @@ void settings_end(struct collector *c, struct collector_result *result)
     const size_t room = sizeof result->settings;
     size_t used = 0;
 
-    if (c->salvaged) /* who knows what was used */
+    if (c->salvaged) /* it is not known what was used */
         return;
     state->setting_refusals[sizeof state->setting_refusals - 1] = 0;
     for (uint32_t i = 0; i < settings_count(file); i++) {

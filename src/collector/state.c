@@ -1,6 +1,6 @@
-/* collector/state.c -- what a collector must not forget. See collector/state.h.
+/* collector/state.c -- keeps what the next collector needs after a kill. See collector/state.h.
  *
- * Runs in: the collector, and `run` and `fsck --recover`, which look at it. */
+ * Runs in: the collector, and `run` and `fsck --recover`, which read the state. */
 #include "collector/state.h"
 
 #include <sys/mman.h>
@@ -8,7 +8,7 @@
 
 enum { BLOCK_BYTES = (STATE_BLOCK * sizeof(struct decode_place) + 4095) & ~4095 };
 
-/* Take memory for BYTES at AT of FD. False with errno. */
+/* Allocate memory for BYTES of file FD from offset AT. Returns false with errno. */
 static bool reserve(int fd, off_t at, size_t bytes)
 {
     errno = posix_fallocate(fd, at, (off_t)bytes);
@@ -20,8 +20,8 @@ bool collector_state_reserve(const struct collector_state *s)
     return reserve(s->fd, 0, sizeof *s->file);
 }
 
-/* The file of a new session, with memory for what is written before collector_state_reserve().
- * False with errno. */
+/* Make the file of a new session, with memory for what is written before collector_state_reserve().
+ * Returns false with errno. */
 static bool make(int fd)
 {
     const size_t lookups = offsetof(struct state_file, lookups);
@@ -33,7 +33,8 @@ static bool make(int fd)
     return ftruncate(fd, sizeof(struct state_file)) == 0;
 }
 
-/* BYTES at AT of FD, with memory for them unless they are SPARSE. NULL with errno. */
+/* Map BYTES of file FD from offset AT. Allocates memory for them unless SPARSE. Returns NULL with
+ * errno. */
 static void *map_part(int fd, off_t at, size_t bytes, bool sparse)
 {
     void *mapped = MAP_FAILED;
@@ -52,7 +53,7 @@ static bool is_header(const struct state_header *h)
     return h->next_process && h->next_thread && h->next_code && h->sure[NEXT_LOSS];
 }
 
-/* The bytes of a state file with so many PLACES. */
+/* Return the size of a state file with this number of PLACES. */
 static off_t file_bytes(size_t places)
 {
     size_t blocks = (places + STATE_BLOCK - 1) / STATE_BLOCK;
@@ -60,7 +61,7 @@ static off_t file_bytes(size_t places)
     return (off_t)(sizeof(struct state_file) + blocks * BLOCK_BYTES);
 }
 
-/* What was left: is it as long as it was, BYTES, and does it make sense? */
+/* Does the state file F, BYTES long, make sense, and has it all its places? */
 static bool is_sound(const struct state_file *f, off_t bytes)
 {
     const struct frame_window *window = &f->window;
@@ -72,7 +73,7 @@ static bool is_sound(const struct state_file *f, off_t bytes)
     return window->first && window->root[TREE_FRAME];
 }
 
-/* The header of a new session: no id is given yet. */
+/* Return the header of a new session, in which no id is taken yet. */
 static struct state_header first_header(void)
 {
     return (struct state_header){
@@ -152,7 +153,7 @@ static struct decode_place *place_at(struct collector_state *s, uint32_t n)
     return &s->blocks.at[n / STATE_BLOCK][n % STATE_BLOCK];
 }
 
-/* Is PLACE that of ring number RING of FILE? */
+/* Is PLACE the place of ring RING of process file FILE? */
 static bool is_place_of(const struct decode_place *place, const char *file, uint32_t ring)
 {
     return place->ring == ring && !strncmp(place->file, file, sizeof place->file);

@@ -3,9 +3,9 @@
  * The collector may be killed at any instruction, and another one carries on (collector/launch.c).
  * All that the next one needs is in the session's directory:
  *
- *     a process's file     rings and facts. Words below a ring's tail may be overwritten; all others
- *                          are still there. Facts are never deleted: the next collector reads them
- *                          again, and finds the row id that each fact was given
+ *     a process's file     rings and facts. Words below a ring's tail may be overwritten; all
+ *                          others are still there. Facts are never deleted: the next collector
+ *                          reads them again, and finds the row id that each fact was given
  *     state                this file: memory that no other living process maps. See below
  *     trace.db             rows that SQLite has committed
  *     trace.db-frames      pages that were written (collector/frame_pages.c, section 4)
@@ -15,9 +15,9 @@
  *
  *     next row ids         header.next_*. They only grow, and an id is taken before it is used. A
  *                          kill in between wastes one id
- *     next ids of words    header.next: ids of rows that come from words. They are taken as rows are
- *                          made, before a commit. A decoder's commit copies them into its place
- *                          (decode_at.next). After a kill, collector_state_recall takes back the ids
+ *     next ids of words    header.next: ids of rows that come from words. They are taken as rows
+ *                          are made, before a commit. A decoder's commit copies them into its place
+ *                          (decode_at.next). After a kill, collector_state_recall takes back ids
  *                          that no commit has covered. Their rows are cut off, since the words will
  *                          be decoded again. header.sure covers losses that come from no words:
  *                          SQLite has the rows with smaller ids
@@ -55,7 +55,7 @@ struct state_header {
     uint32_t parent;
     /* POSIX session (getsid) of the command: a process that has left it is a daemon */
     int32_t session_id;
-    /* version of an interpreter for which we have no extension */
+    /* name of an interpreter for which we have no extension */
     char unsupported[512];
     /* One bit for each setting of --set: whether a process has used it, and whether a process could
      * not use it. */

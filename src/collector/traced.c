@@ -1,5 +1,5 @@
-/* collector/traced.c -- one traced process image, as the collector sees it. See collector/traced.h.
- * */
+/* collector/traced.c -- one traced process image, as the collector sees it. See
+ * collector/traced.h. */
 #include "collector/traced.h"
 
 #include <linux/futex.h>
@@ -13,7 +13,7 @@
 
 enum {
     HEADER_BYTES = (sizeof(struct process_file) + 4095) & ~4095,
-    CHUNK_WORDS = 16384, /* tail moves on every 128 KB, so that producers wait less */
+    CHUNK_WORDS = 16384, /* tail moves after every 128 KB, so that producers wait less */
     WAKE_WORDS = 2 * CHUNK_WORDS,
 };
 
@@ -364,7 +364,8 @@ static void find_process(struct traced *t, const char *file)
     uint64_t started;
 
     if (t->collector->resumed && found.pid)
-        found.watch = process_watch(found.pid, found.started); /* a killed collector had found it */
+        /* a killed collector had found the process */
+        found.watch = process_watch(found.pid, found.started);
     else
         t->hidden = process_find(&claim, &found) == PROCESS_HIDDEN;
     own->seen_pid = found.pid;
@@ -590,7 +591,7 @@ static void report_losses(struct traced *t)
 
     if (t->broken)
         return;
-    /* With --frames decided the hook does not even see what it leaves out. */
+    /* with --frames decided the hook does not see the frames that it leaves out */
     decided = t->file->mode == SESSION_DECIDED;
     recorder_put(c->recorder, PROCESS_LEFT_OUT,
                  {

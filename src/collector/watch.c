@@ -1,4 +1,4 @@
-/* collector/watch.c -- the processes of a recording: how they come, are read, and go. See
+/* collector/watch.c -- finds the processes of a recording, reads them, and notices their end. See
  * collector/watch.h. */
 #include "collector/watch.h"
 
@@ -18,14 +18,14 @@ enum {
     NESTED_MAX = 1 << 20 /* processes in one file */
 };
 
-/* ---- a program's file that shrinks under us ---- */
+/* ---- survive SIGBUS when a program's file shrinks ---- */
 
 static sigjmp_buf guard;
 static volatile sig_atomic_t guarded;
 static struct collector *guarded_collector;
 
-/* Only the program's files may be cut short and we go on. In the middle of SQLite or of our own
- * state there is no going on: the next collector begins from what was certain. */
+/* Jump out of the guarded call if a file of the program was cut short. In the middle of SQLite or
+ * of our own state we cannot go on: exit, and let the next collector begin from the last commit. */
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
     if (guarded && gettid() == getpid() && !recorder_in_sqlite &&
@@ -34,7 +34,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     _exit(125);
 }
 
-/* Call WHAT with T. False: a file of the program's that it read was cut short meanwhile. */
+/* Call WHAT with T. Returns false if a file of the program was cut short while it was read. */
 static bool guarded_call(void (*what)(struct traced *t), struct traced *t)
 {
     if (sigsetjmp(guard, 1)) {
@@ -50,7 +50,7 @@ static bool guarded_call(void (*what)(struct traced *t), struct traced *t)
 
 /* ---- one process ---- */
 
-/* As guarded_call, but that is said. */
+/* Call WHAT with T. If T's file was cut short meanwhile, record a loss and stop reading T. */
 static void guarded_or_broken(void (*what)(struct traced *t), struct traced *t)
 {
     if (guarded_call(what, t) || t->broken)
@@ -79,7 +79,7 @@ void watch_ended(struct traced *t, uint64_t end_ns)
     uint64_t *last_ns = &t->collector->decode.last_ns;
 
     watch_drain(t);
-    *last_ns = MAX(end_ns, *last_ns); /* what is still open ends with it */
+    *last_ns = MAX(end_ns, *last_ns); /* frames that are still open end then */
     guarded_or_broken(traced_finish, t);
     t->row.ended = true;
     t->collector->changes++;
@@ -133,7 +133,7 @@ bool watch_statuses(struct collector *c)
     return missing;
 }
 
-/* ---- new ones ---- */
+/* ---- find new processes ---- */
 
 static struct traced *find_pid(struct collector *c, uint32_t pid, const struct traced *except)
 {
@@ -147,7 +147,7 @@ static struct traced *find_pid(struct collector *c, uint32_t pid, const struct t
     return NULL;
 }
 
-/* The process PID, or its nearest ancestor that we know; not EXCEPT. */
+/* Find process PID, or its nearest ancestor that we know. EXCEPT is never the result. */
 static struct traced *find_ancestor(struct collector *c, uint32_t pid, const struct traced *except)
 {
     struct traced *found = NULL;
@@ -159,7 +159,8 @@ static struct traced *find_ancestor(struct collector *c, uint32_t pid, const str
     return found;
 }
 
-/* Listen to those who cannot join. -1: that cannot be, and they stay unknown. */
+/* Open the socket on which Pythons that cannot join report themselves. Returns -1 if that fails;
+ * such Pythons then stay unknown. */
 static int absent_open(const char *directory)
 {
     struct sockaddr_un address;
@@ -187,8 +188,8 @@ static bool is_credentials(const struct cmsghdr *head)
     return head->cmsg_len == CMSG_LEN(sizeof(struct ucred));
 }
 
-/* Who sends the next message on FD, and to ADDRESS waits for the answer; pid 0: the kernel does not
- * say. False: nobody. */
+/* Receive the next message on FD. Sets SENDER, whose pid is 0 if the kernel does not tell, and the
+ * ADDRESS at which the sender waits for an answer. Returns false if there is no message. */
 static bool absent_next(int fd, struct ucred *sender, struct sockaddr_un *address,
                         socklen_t *length)
 {
@@ -212,7 +213,7 @@ static bool absent_next(int fd, struct ucred *sender, struct sockaddr_un *addres
     return true;
 }
 
-/* Pythons that could not join, descendants of the command as far as can be seen. */
+/* Record a loss for each Python that could not join and that is a descendant of a known process. */
 static void absent_new(struct watch *w)
 {
     struct sockaddr_un address;
@@ -236,18 +237,18 @@ static void absent_new(struct watch *w)
         }
         if (length > sizeof(sa_family_t) &&
             sendto(w->absent, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT, &address, length) < 0) {
-            /* It waits no longer. */
+            /* the sender has stopped waiting */
         }
         sender = (struct ucred){0};
     }
 }
 
-/* T has a file: it is one of the processes from now on. */
+/* Add T, whose file is open, to the list of processes. */
 static void process_add(struct collector *c, struct traced *t)
 {
     struct traced *before = find_pid(c, t->row.pid, t);
 
-    /* The same process after an exec: the image before it has ended. */
+    /* The same process did an exec: its earlier image has ended. */
     if (before && before->started == t->started) {
         t->row.parent_process_id = before->row.process_id;
         if (t->pidfd >= 0 && before->pidfd >= 0)
@@ -260,16 +261,17 @@ static void process_add(struct collector *c, struct traced *t)
     t->next = c->traced;
     c->traced = t;
     c->changes++;
-    if (t->row.ended) /* a killed collector has said all of it */
+    if (t->row.ended) /* a killed collector has written all rows of this process */
         return;
-    /* Who started it: the process that it was forked from is in its file; else the nearest ancestor
-     * that we know. */
+    /* The process file names the process that forked T. If it names none, the parent is the nearest
+     * ancestor that we know. */
     if (!t->row.parent_process_id && (before = find_ancestor(c, t->parent_pid, t)))
         t->row.parent_process_id = before->row.process_id;
     traced_say(t);
 }
 
-/* The process of file NAME. False: it is not whole yet. */
+/* Open the process with file NAME, if it is new. Returns false if its header is not complete
+ * yet. */
 static bool process_new(struct collector *c, const char *name, enum session_place place)
 {
     struct traced *t;
@@ -313,7 +315,7 @@ void watch_nested(struct watch *w, struct traced *t)
         *one = at;
     }
     t->nested = t->nested_newest;
-    for (size_t i = found.count; i--;) { /* the oldest first */
+    for (size_t i = found.count; i--;) { /* oldest first */
         char name[SESSION_NAME];
         session_name(name, t->name, found.at[i]);
         process_new(w->c, name, t->place);
@@ -321,7 +323,8 @@ void watch_nested(struct watch *w, struct traced *t)
     list_free(&found);
 }
 
-/* A note that an interpreter of no use to us left, or a process without room. */
+/* Record the loss that note NAME tells: an interpreter for which we have no extension, or a process
+ * without room for its file. */
 static void note_new(struct collector *c, const char *name)
 {
     int pid = atoi(name);
@@ -331,7 +334,7 @@ static void note_new(struct collector *c, const char *name)
     ssize_t got;
 
     if (fd < 0)
-        return; /* it was said by the collector before us */
+        return; /* an earlier collector has recorded the loss */
     got = read(fd, text, sizeof text - 1);
     close(fd);
     text[got > 0 ? got : 0] = 0;
@@ -350,7 +353,7 @@ static void note_new(struct collector *c, const char *name)
             snprintf(c->state.file->header.unsupported, sizeof c->state.file->header.unsupported,
                      "%s", text);
     }
-    unlinkat(c->session->place[SESSION_MAIN], name, 0); /* said once */
+    unlinkat(c->session->place[SESSION_MAIN], name, 0); /* so that the loss is recorded once */
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -375,8 +378,8 @@ static void file_new(struct watch *w, const char *name, enum session_place place
     }
 }
 
-/* Look again at those that are pending; one that was forked into another's file is found there
- * (watch_nested). */
+/* Try again to open the pending files. A nested process is not kept here: watch_nested finds it in
+ * its file. */
 static void pending_take(struct watch *w)
 {
     size_t kept = 0;
@@ -409,7 +412,8 @@ void watch_unopened(struct watch *w)
                        count, count == 1 ? "" : "es", strerror(error));
 }
 
-/* Notes are read when they are whole (IN_CLOSE_WRITE), files when their header is. */
+/* Notes are read when they are closed (IN_CLOSE_WRITE), process files when their header is
+ * complete. */
 void watch_new(struct watch *w)
 {
     char buffer[8192] __attribute__((aligned(__alignof__(struct inotify_event))));
@@ -428,7 +432,7 @@ void watch_new(struct watch *w)
             overflowed |= (event->mask & IN_Q_OVERFLOW) != 0;
             at += sizeof *event + event->len;
         }
-    if (overflowed) /* there were more than the kernel keeps for us */
+    if (overflowed) /* the kernel has dropped events: look through the directories instead */
         watch_left(w);
     absent_new(w);
 }
@@ -473,7 +477,8 @@ static void left_add(void *context, const char *name, enum session_place place,
         note_new(w->c, name);
     if (!file)
         return;
-    /* One that is being made has no birth yet; its children come later still. */
+    /* A file that is still being made has no birth yet. Its children are born later, so it sorts
+     * last. */
     file->born = header->born_clock ? header->born_clock : UINT64_MAX;
     file->place = place;
     session_name(file->name, name, 0);
