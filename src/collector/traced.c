@@ -17,7 +17,7 @@ enum {
     WAKE_WORDS = 2 * CHUNK_WORDS,
 };
 
-/* ---- what processes have in common ---- */
+/* ---- shared by all processes ---- */
 
 uint64_t collector_now_ns(const struct collector *c)
 {
@@ -61,7 +61,7 @@ void collector_lost(struct collector *c, uint32_t process_id, uint64_t events, c
     collector_loss(c, process_id, 0, collector_now_ns(c), events, cause);
 }
 
-/* ---- the file ---- */
+/* ---- the process file ---- */
 
 static ino_t file_inode(int fd)
 {
@@ -70,7 +70,7 @@ static ino_t file_inode(int fd)
     return fstat(fd, &status) ? 0 : status.st_ino;
 }
 
-/* Is [AT, AT + BYTES) within the file? */
+/* Does the file contain [AT, AT + BYTES), and is AT the start of a page? */
 static bool in_file(struct traced *t, uint64_t at, uint64_t bytes)
 {
     struct stat status;
@@ -96,7 +96,6 @@ void *traced_map(struct traced *t, uint64_t at, size_t bytes)
     return mapped == MAP_FAILED ? NULL : mapped;
 }
 
-/* Take nothing more, and do not let the program wait for it. */
 void traced_abandon(struct traced *t)
 {
     t->broken = true;
@@ -129,7 +128,7 @@ void traced_unmapped(struct traced *t, const char *what, int error)
 
 /* ---- rings ---- */
 
-/* Can a ring have so many words? */
+/* Can a ring have that many words? */
 static bool is_ring_size(uint64_t words)
 {
     bool power_of_two = words && (words & (words - 1)) == 0;
@@ -137,7 +136,7 @@ static bool is_ring_size(uint64_t words)
     return power_of_two && words >= RING_SMALLEST / 8 && words <= (UINT64_C(1) << 30) / 8;
 }
 
-/* The words of a ring at AT, COUNT of them, mapped twice in a row; NULL, as traced_map. */
+/* Map the COUNT words of the ring at AT, twice in a row. Returns NULL with errno, as traced_map. */
 static uint64_t *words_map(struct traced *t, uint64_t at, uint64_t count)
 {
     size_t bytes = count * 8;
@@ -187,8 +186,9 @@ static bool ring_open(struct traced *t, uint32_t n)
     return true;
 }
 
-/* Let a waiting producer go on, once enough has been taken to make that worth
- * while: about a millisecond's work, so that it never waits long at once. */
+/* Wake the waiting producer of R if enough words were taken since it was last woken, or if NOW.
+ * Enough is about a millisecond of the program's work, so that the producer never waits long at
+ * once. */
 static void wake(struct traced_ring *r, uint64_t tail, bool now)
 {
     uint64_t enough = r->count / 4 < WAKE_WORDS ? r->count / 4 : WAKE_WORDS;
@@ -204,7 +204,7 @@ static void wake(struct traced_ring *r, uint64_t tail, bool now)
 
 static void ring_drain(struct traced *t, struct traced_ring *r)
 {
-    /* B: matches the producer's A. */
+    /* Barrier B matches the producer's barrier A (tracer/ring.c). */
     uint64_t head = atomic_load_explicit(&r->ring->head, memory_order_acquire);
     uint64_t tail = r->decoder.now.tail;
     uint64_t there = head - tail;
@@ -228,7 +228,7 @@ static void ring_drain(struct traced *t, struct traced_ring *r)
             break;
         }
         tail += taken;
-        /* C: the words are no longer needed; matches the producer's D. */
+        /* Barrier C: the words are no longer needed. It matches the producer's barrier D. */
         atomic_store_explicit(&r->ring->tail, tail, memory_order_release);
         wake(r, tail, tail == head);
     }
@@ -260,10 +260,10 @@ void traced_drain(struct traced *t)
         t->last_words_ns = clock_monotonic_ns();
 }
 
-/* ---- life ---- */
+/* ---- a process begins, and ends ---- */
 
-/* Is T the command? One that is hidden is it if it calls itself so: a program that records itself
- * (`collect`) may be outside of the namespace in which we are. */
+/* Is T the command? A hidden T is compared by the pid that it sees: a program that records itself
+ * (`collect`) may be outside our pid namespace. */
 static bool is_of_command(const struct traced *t)
 {
     uint32_t pid = t->hidden ? t->row.own_pid : t->row.pid;
@@ -271,7 +271,7 @@ static bool is_of_command(const struct traced *t)
     return pid && pid == t->collector->state.file->header.command;
 }
 
-/* The command's process has been found: drop the one that stood for it. */
+/* Drop the process that stood for the command, because the command's own process has been found. */
 static void command_forget(struct collector *c)
 {
     struct traced **link = &c->traced;
@@ -283,8 +283,8 @@ static void command_forget(struct collector *c)
     c->command = NULL;
 }
 
-/* The row for a process image: the one GIVEN it by a killed collector, the command's own if T is
- * its first, else a new one. */
+/* Choose the row id of a process image: the id GIVEN by a killed collector, or the command's id if
+ * T is the command's first image, or a new id. */
 static uint32_t process_id(struct traced *t, uint64_t given)
 {
     struct collector *c = t->collector;
@@ -319,7 +319,7 @@ struct traced *traced_new(struct collector *c, enum session_place place, const c
     return t;
 }
 
-/* Have A and B one file, whose name is LENGTH long? */
+/* Do A and B share a process file, whose name has LENGTH characters? */
 static bool is_sibling(const struct traced *a, const struct traced *b, size_t length)
 {
     if (a->place != b->place || strcspn(a->name, "@") != length)
@@ -327,8 +327,9 @@ static bool is_sibling(const struct traced *a, const struct traced *b, size_t le
     return !strncmp(a->name, b->name, length);
 }
 
-/* The open file of another process in it: all of ours are one, or we could not tell whether others
- * have it open. -1: there is none. */
+/* Return a duplicate of the descriptor with which another process's file, the same as T's, is open;
+ * -1 if there is none. All our descriptors of a file must be one open file: otherwise we cannot
+ * tell whether other processes use the file (process_file_is_used). */
 static int file_of_sibling(const struct traced *t)
 {
     size_t length = strcspn(t->name, "@");
@@ -339,7 +340,7 @@ static int file_of_sibling(const struct traced *t)
     return -1;
 }
 
-/* Tell T's process that it was looked for (tracer/file.c). */
+/* Tell T's process that we have looked for it (tracer/file.c waits for this). */
 static void say_looked(struct traced *t)
 {
     atomic_store(&t->file->looked, 1);
@@ -347,7 +348,8 @@ static void say_looked(struct traced *t)
         syscall(SYS_futex, &t->file->looked, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Which process T is, whose file is called FILE, and its parent: as we see them. */
+/* Find the process that writes T's file, called FILE, and its parent, and note both as we see
+ * them. */
 static void find_process(struct traced *t, const char *file)
 {
     struct process_file *own = t->file;
@@ -388,7 +390,8 @@ bool traced_is_gone(const struct traced *t)
     return t->fd >= 0 && !process_file_is_used(t->fd);
 }
 
-/* Open the file of T, with ROOT, the part of the process that it began as. False: not now. */
+/* Open T's file, and map the header at offset AT and ROOT, the header at the start of the file.
+ * Returns false if the header is not complete yet or cannot be opened now. */
 static bool open_file(struct traced *t, const char *file, uint64_t at)
 {
     t->fd = file_of_sibling(t);
@@ -403,7 +406,7 @@ static bool open_file(struct traced *t, const char *file, uint64_t at)
     return t->root && atomic_load_explicit(&t->file->ready, memory_order_acquire);
 }
 
-/* Is the file one that a process of this dyntrace made? */
+/* Was the file made by a process of this version of dyntrace? */
 static bool is_ours(const struct process_file *file)
 {
     if (memcmp(file->magic, RING_PROCESS_MAGIC, sizeof file->magic))
@@ -411,7 +414,7 @@ static bool is_ours(const struct process_file *file)
     return file->format == RING_FORMAT && file->word_bytes == 8;
 }
 
-/* The process that forked T; NULL: none is known. */
+/* Find the process that forked T. Returns NULL if none is known. */
 static struct traced *find_parent(const struct traced *t)
 {
     const char *file = t->file->parent_file;
@@ -424,7 +427,7 @@ static struct traced *find_parent(const struct traced *t)
     return NULL;
 }
 
-/* The first row of T's process, whose file is called FILE. */
+/* Fill in the first columns of the row of T, whose file is called FILE. */
 static void make_row(struct traced *t, const char *file)
 {
     static const char *const modes[] = {"all", "user", "none", "decided"};
@@ -435,7 +438,7 @@ static void make_row(struct traced *t, const char *file)
     t->row.process_id = process_id(t, t->file->process_id);
     t->file->process_id = t->row.process_id;
     t->row.mode = modes[mode < array_count(modes) ? mode : SESSION_NONE];
-    /* not believed */
+    /* the program's clock reading is not trusted: it may not lie in the future */
     t->row.start_ns = MIN(decode_ns(&c->decode, t->file->born_clock), collector_now_ns(c));
 }
 
@@ -449,7 +452,7 @@ void traced_open(struct traced *t)
 
     snprintf(file, sizeof file, "%.*s", (int)strcspn(t->name, "@"), t->name);
     if (!open_file(t, file, at)) {
-        /* Of descriptors or memory there may be enough in a moment. */
+        /* There may be enough descriptors or memory in a moment. */
         bool later = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
         t->opened = t->fd >= 0 || later ? TRACED_NOT_YET : TRACED_NONE;
         return;
@@ -462,7 +465,7 @@ void traced_open(struct traced *t)
     }
     make_row(t, file);
     t->last_words_ns = clock_monotonic_ns();
-    traced_facts_next(t, t->file->facts_off); /* if not, its row stays, marked as broken */
+    traced_facts_next(t, t->file->facts_off); /* if this fails, T's row stays and T is broken */
     parent = find_parent(t);
     t->row.parent_process_id = parent ? parent->row.process_id : 0;
     traced_say(t);
@@ -471,14 +474,14 @@ void traced_open(struct traced *t)
     traced_facts(t);
     c->processes++;
     t->opened = TRACED_OPEN;
-    /* opened for the names that its children know by its ids */
+    /* A child's names may refer to the ids of this finished process, so its facts were read. */
     if (c->resumed && atomic_load(&t->file->finished)) {
         t->row.ended = true;
         traced_finish(t);
     }
 }
 
-/* Its pid for a row. */
+/* Return T's pid as a column's value. */
 static int64_t row_pid(const struct traced *t)
 {
     return t->row.pid ? t->row.pid : ROW_NONE;
@@ -511,7 +514,8 @@ void traced_status(struct traced *t, int status)
     recorder_commit_unrepeatable(t->collector->recorder);
 }
 
-/* The row of `loss` whose id is kept in the file, so that it is said once. */
+/* Return the row id of a loss that is kept in the process file, so that the loss gets one row. Make
+ * a new id if *KEPT has none. */
 static uint64_t loss_id_kept(struct collector *c, uint64_t *kept)
 {
     if (!*kept || *kept >= c->state.file->header.next[NEXT_LOSS])
@@ -519,7 +523,7 @@ static uint64_t loss_id_kept(struct collector *c, uint64_t *kept)
     return *kept;
 }
 
-/* The events that RING lost. */
+/* Record the events that RING lost. */
 static void report_ring(struct traced *t, struct ring *ring, uint32_t thread_id)
 {
     struct collector *c = t->collector;
@@ -545,7 +549,7 @@ static void report_ring(struct traced *t, struct ring *ring, uint32_t thread_id)
                        ring->lost, cause);
 }
 
-/* Threads for which no ring could be made. */
+/* Record a loss for threads that could not get a ring. */
 static void report_threads(struct traced *t, uint64_t now)
 {
     unsigned long long threads = atomic_load(&t->file->lost_threads);
@@ -563,7 +567,7 @@ static void report_threads(struct traced *t, uint64_t now)
                        t->row.process_id, 0, now, frames, cause);
 }
 
-/* Forked processes for which no ring could be made. */
+/* Record a loss for forked processes that could not get a ring. */
 static void report_orphans(struct traced *t, uint64_t now)
 {
     unsigned long long orphans = atomic_load(&t->file->orphans);
@@ -581,7 +585,7 @@ static void report_orphans(struct traced *t, uint64_t now)
                        t->row.process_id, 0, now, frames, cause);
 }
 
-/* Losses that are known only at the end. */
+/* Record the losses that are known only when the process has ended. */
 static void report_losses(struct traced *t)
 {
     struct collector *c = t->collector;
@@ -622,7 +626,7 @@ static void file_close(struct traced *t)
 void traced_finish(struct traced *t)
 {
     t->drained = true;
-    /* First what cannot fail, whatever became of the file. */
+    /* first do what cannot fail, whatever happened to the file */
     list_each(r, &t->rings)
         decode_close(&r->decoder);
     if (t->file)
@@ -631,7 +635,7 @@ void traced_finish(struct traced *t)
         struct traced_ring *r = &t->rings.at[i];
         munmap(r->words, r->count * 16);
         munmap(r->ring, RING_HEADER);
-        /* The memory goes back; the file keeps its names, which a recovery needs. */
+        /* Give back the ring's memory. The facts in the file stay: a recovery needs them. */
         if (t->fd >= 0 && !t->broken)
             fallocate(t->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                       (off_t)t->file->ring_off[i] + RING_HEADER, (off_t)(r->count * 8));
@@ -648,7 +652,7 @@ void traced_committed(struct traced *t)
         return;
     if (!t->broken)
         atomic_store(&t->file->finished, 1);
-    if (!t->forking || t->broken) /* what they leave there is still to be read */
+    if (!t->forking || t->broken) /* while forked children join the file, it must stay open */
         file_close(t);
 }
 

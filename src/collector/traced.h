@@ -108,7 +108,8 @@ struct traced {
     uint64_t last_words_ns; /* when words were last taken (CLOCK_MONOTONIC) */
 };
 
-/* Write a row of `loss` with a new id, or with LOSS_ID. An id that is written twice makes one row. */
+/* Write a row of `loss` with a new id, or with LOSS_ID. An id that is written twice makes one
+ * row. */
 void collector_loss(struct collector *c, uint32_t process_id, uint32_t thread_id, uint64_t at_ns,
                     uint64_t events, const char *cause);
 void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_id,
