@@ -1,8 +1,8 @@
-/* collector/frame_pages.c -- writes the b-tree of `frame`. The interface: collector/frame_pages.h.
+/* collector/frame_pages.c -- writes the b-tree of `frame`. The interface:
+ * collector/frame_pages.h.
  *
- * This file writes pages of a SQLite database without SQLite. Below is why that is safe: what a
- * page looks like, where it lies, who may see it at which time, and what a kill leaves behind.
- *
+ * This file writes pages of a SQLite database without SQLite. This comment explains why that is
+ * safe: what a page looks like, where it lies, who reads it when, and what is left after a kill.
  *
  * 1. A LEAF PAGE
  *
@@ -20,85 +20,82 @@
  *     column   frame_id thread parent code kind outcome start end cache_entry exit
  *     type     NULL     int    int    int  int  int     int   int int or NULL int
  *
- * Serial types 1 2 3 4 5 6 are integers of 1 2 3 4 6 8 bytes. 8 and 9 are the constants 0 and 1,
- * which take no bytes. 0 is NULL; frame_id is NULL because it is the rowid.
+ * Serial types 1 2 3 4 5 6 are integers of 1 2 3 4 6 8 bytes. Types 8 and 9 are the constants 0 and
+ * 1, which take no bytes. Type 0 is NULL; frame_id is NULL because it is the rowid.
  *
- * A row may be stored before its call has returned. Its outcome, end and exit then have the widest
+ * A row may be stored before its frame has ended. Its outcome, end and exit then have the widest
  * type (1, 6 and 1), so that their values can be written into the cell later without moving a byte.
- * patch() changes a row only where it finds these three types.
- *
+ * patch() changes a row only if it finds these three types.
  *
  * 2. WHERE A PAGE LIES
  *
- * Pages are numbered from 0 in the order in which they are taken. Page n is file page first + n,
- * or one more beyond SQLite's lock page. So the number of a page, and the id of a frame, say where
- * it lies in the file at any time, and two pages can be written in any order.
+ * Pages are numbered from 0 in the order in which they are taken. Page n is file page first + n, or
+ * first + n + 1 beyond SQLite's lock page. So the number of a page, and the id of a frame, tell
+ * where it lies in the file, and pages can be written in any order.
  *
  *     trace.db-frames, while frames are recorded:
  *
- *     | 1 .. first-1          | 0 | 1 | 2 |   | 4 | 5 | ...      the list of a page's frames is
- *     | written by SQLite:    |   |   |   |   |   |   |          made by one thread's decoder; 3 is
- *     | schema, empty tables  |   |   |   | 3 |   |   |          still with it: a hole in the file
+ *     | 1 .. first-1          | 0 | 1 | 2 |   | 4 | 5 | ...      each page is filled by the decoder
+ *     | written by SQLite:    |   |   |   |   |   |   |          of one thread; page 3 is still being
+ *     | schema, empty tables  |   |   |   | 3 |   |   |          filled: a hole in the file
  *
  * A page is in one of three places:
  *
- *     with a decoder   rows in struct decode_place, not yet a page; `cells` of it is 0
+ *     with a decoder   rows in struct decode_place, not yet a page; its element of `cells` is 0
  *     in the window    a whole page in shared memory: number >= written, and `holds` names it
- *     in the file      number < written, or the window was past it when its decoder came with it
+ *     in the file      number < written, or its decoder stored it after `written` had passed it
  *
- * The window exists to write in pieces of 1 MB; write_window() moves `written` upwards only. A slow
- * thread's page, which is not there when `written` passes it, goes to the file by a write of its
- * own.
+ * The window exists to write pieces of 1 MB. write_window() only moves `written` upwards. The page
+ * of a slow thread may be stored after `written` has passed it: then it is written to the file by
+ * itself.
  *
+ * 3. WHO READS WHICH PAGE WHEN
  *
- * 3. WHO SEES WHICH PAGE WHEN
- *
- *     program's threads    none of this: they write words into rings
+ *     program's threads    none: they write words into rings
  *     the collector        all pages
  *     a reader of a live   none: it opens trace.db, which SQLite writes. Lookups and checks are
  *       recording          copied there row by row (lookup_pages_show); frames are not
  *     SQLite               none, until frame_pages_finish() has returned
- *     a later collector    all that is in the window and in the file
- *     a reader of the      all, once trace.db-frames has taken trace.db's place
+ *     a later collector    all pages in the window and in the file
+ *     a reader of the      all pages, once trace.db-frames has replaced trace.db
  *       finished trace
  *
- * For SQLite the file ends at first - 1 as long as frames are recorded, since page 1 says how many
- * pages there are. What makes all of our pages SQLite's is one write of page 1's first 100 bytes.
- * It comes last:
+ * While frames are recorded, the file ends at page first - 1 for SQLite, since page 1 holds the
+ * number of pages. One write of page 1's first 100 bytes hands our pages over to SQLite. These are
+ * the steps; that write is the fourth:
  *
  *     leaves        write_window() writes what is still in the window
  *     interior      levels_make(): pages behind the last leaf; then the root, which is the page
- *     and roots       that SQLite made for the empty table. A tree of one leaf has a copy of that
- *                     leaf as its root
+ *     and roots       that SQLite made for the empty table. If a tree has one leaf, its root is a
+ *                     copy of that leaf
  *     free pages    holes, and leaves that were copied: SQLite's free list, at the end of the file
  *     header        page count, free list, change counter
- *     finished = 1  in shared memory: from here on the pages are SQLite's
- *
+ *     finished = 1  in shared memory: from here on no page may be changed
  *
  * 4. WHAT A KILL LEAVES
  *
  * A collector may be killed between any two instructions. The kernel keeps the window (shared
- * memory) and all finished writes. The next collector takes both and goes on:
+ * memory) and all finished writes. The next collector uses both and carries on:
  *
- *     killed while                      what it finds, and does
- *     a decoder fills rows              rows below decode_at.rows count; the words of those beyond
+ *     killed while                      what the next collector finds and does
+ *     a decoder fills rows              rows below decode_at.rows count; the words of later rows
  *                                       are decoded again and give the same rows (decode.h)
  *     store() copies into the window    `holds` is 0: no page there. The words were not committed
  *                                       yet, and the page is stored again
  *     write_window() writes             `written` has not moved: the same pages are written again
- *     a page is written past the        a page that is whole, or not there, or cut off in the
- *       window                          middle; not committed either, so it is written again
- *     patch() changes a row             some of its three values are set. Ends are decoded again
- *                                       with the same words: setting them twice is as good as once
- *     frame_pages_drop() writes         the old page in the window, or the new one in the file,
+ *     a page is written past the        the page is whole, missing, or cut off in the middle; its
+ *       window                          words were not committed, so it is written again
+ *     patch() changes a row             some of the three values are set. The same words are decoded
+ *                                       again and set the same values
+ *     frame_pages_drop() writes         the old page in the window, or the new page in the file,
  *                                       which counts once `holds` is 0
- *     trees_make() writes               leaves are as before, since nothing here changes a leaf:
- *                                       all levels are made again, over the same pages
- *     after the header was written      the same, or `finished` is 1 and no page is touched
+ *     trees_make() writes               leaves are as before, since no leaf is changed here: all
+ *                                       levels are made again, over the same pages
+ *     after the header was written      as before, or `finished` is 1 and no page is changed
  *
- * If the machine goes down, shared memory is lost, and what the kernel had not written. Then
- * recorder_window() takes as many leaves as the file has, frame_pages_open() believes those whose
- * first cell has the id and the form that it must have, and the rest are holes.
+ * If the machine crashes, shared memory is lost, and writes that the kernel has not finished. Then
+ * recorder_window() takes as many leaves as the file has. frame_pages_open() trusts those whose
+ * first cell has the expected id and form; the others become holes.
  *
  * If the disk is full, disk_full() gives up the last pages: they may be half written, and the rest
  * of the trace needs room. `limit` is then the first page that is not stored; rows beyond are
@@ -120,10 +117,10 @@ enum {
     COLUMN_END = 7,
     COLUMN_ENTRY = 8,
     COLUMN_EXIT = 9,
-    INTERIOR_CHILDREN = 250, /* 4084 bytes / (4 child + 9 key + 2 pointer), less some */
-    INDEX_CHILDREN = 150,    /* 4084 bytes / (4 child + 20 record + 2 pointer), less some */
+    INTERIOR_CHILDREN = 250, /* 4084 bytes / (4 child + 9 key + 2 pointer), rounded down */
+    INDEX_CHILDREN = 150,    /* 4084 bytes / (4 child + 20 record + 2 pointer), rounded down */
     WRITE_PAGES = 256,       /* 1 MB at a time */
-    DISK_FULL_PAGES = 256,   /* given back when the disk is full, for the rest of the database */
+    DISK_FULL_PAGES = 256,   /* freed when the disk is full, for the rest of the database */
 };
 
 const uint8_t frame_type_of_bits[65] = {
@@ -149,7 +146,7 @@ const uint8_t frame_bytes_of_bits[65] = {
 
 /* ---- cells ---- */
 
-/* A page's ids as varints: 128 ids a page, so only the last 7 bits differ. */
+/* The bytes of a page's ids as varints, except the last byte: the 128 ids differ only in 7 bits. */
 struct id_prefix {
     uint8_t byte[8];
     unsigned bytes;
@@ -163,7 +160,7 @@ static struct id_prefix id_prefix(uint64_t id)
     return prefix;
 }
 
-/* BYTE in a byte of its own at BODY, also a 0; returns its end. */
+/* Write BYTE at BODY as one byte, even if it is 0 (which usually takes none). Returns the end. */
 static inline uint8_t *put_byte(uint8_t *body, uint8_t byte, uint8_t *type)
 {
     *type = 1;
@@ -171,15 +168,16 @@ static inline uint8_t *put_byte(uint8_t *body, uint8_t byte, uint8_t *type)
     return body + 1;
 }
 
-/* Make ROW's cell at P; returns its end. No loop over the columns: this is where the collector's
- * time goes. */
+/* Write ROW's cell at P and return its end. The columns are not a loop, because most of the
+ * collector's time is spent here. */
 static inline uint8_t *cell_make(uint8_t *p, const struct id_prefix *prefix, uint32_t slot,
                                  const struct frame_row *row)
 {
     uint8_t *cell = p;
     uint8_t *type, *body;
 
-    memcpy(p + 1, prefix->byte, sizeof prefix->byte); /* the length comes last */
+    /* the first byte, the length, is written last */
+    memcpy(p + 1, prefix->byte, sizeof prefix->byte);
     p += 1 + prefix->bytes;
     *p++ = (slot + 1) & 0x7f;
     *p++ = 1 + COLUMNS;
@@ -194,7 +192,7 @@ static inline uint8_t *cell_make(uint8_t *p, const struct id_prefix *prefix, uin
     body = put_number(body, row->kind, &type[COLUMN_KIND]);
     if (row->ended)
         body = put_number(body, row->outcome, &type[COLUMN_OUTCOME]);
-    else /* room for the outcome that comes later */
+    else /* reserve a byte for the outcome, which comes later */
         body = put_byte(body, row->outcome, &type[COLUMN_OUTCOME]);
     body = put_number(body, row->start_ns, &type[COLUMN_START]);
     if (row->ended) {
@@ -213,7 +211,7 @@ static inline uint8_t *cell_make(uint8_t *p, const struct id_prefix *prefix, uin
     return body;
 }
 
-/* Where things lie in a stored cell. */
+/* Positions within a stored cell. */
 struct cell {
     uint8_t *start, *type, *column[COLUMNS + 1]; /* column[COLUMNS] is the cell's end */
 };
@@ -233,7 +231,8 @@ uint8_t *page_row(uint8_t *page, unsigned slot, uint64_t *id)
     return p;
 }
 
-/* The cell of slot SLOT, checked against the page's bounds and our own form. */
+/* Find the parts of the cell in slot SLOT. Returns false if it exceeds the page or was not written
+ * by us. */
 static bool cell_find(uint8_t *page, unsigned slot, struct cell *cell)
 {
     uint8_t *p;
@@ -263,7 +262,7 @@ static uint64_t cell_integer(const struct cell *cell, int column)
     return type >= 8 ? type - 8 : get_big_endian(cell->column[column], frame_bytes_of_type[type]);
 }
 
-/* ---- where a page is ---- */
+/* ---- reading and writing pages ---- */
 
 static uint64_t file_page(const struct frame_pages *w, uint64_t page)
 {
@@ -317,7 +316,7 @@ static uint8_t *in_window(struct frame_pages *w, uint32_t page)
     return w->window->page[slot];
 }
 
-/* Drop the leaves beyond the limit; their rows are lost. */
+/* Drop the leaves of pages beyond the limit, and count their rows as lost. */
 static void cut_leaves(struct frame_pages *w, page_leaves *leaves)
 {
     for (; leaves->count; leaves->count--) {
@@ -328,8 +327,8 @@ static void cut_leaves(struct frame_pages *w, page_leaves *leaves)
     }
 }
 
-/* The disk is full: store no more frames, and cut off the last pages, which may
- * be half written, so that the rest of the database finds room. */
+/* Handle a full disk: store no more frames, and cut off the last pages, which may be half written,
+ * so that the rest of the database has room. */
 static void disk_full(struct frame_pages *w)
 {
     uint32_t keep = w->window->written < w->limit ? w->window->written : w->limit;
@@ -338,7 +337,7 @@ static void disk_full(struct frame_pages *w)
     w->limit = keep > given_back ? keep - given_back : 0;
     w->indexed = false;
     if (ftruncate(w->fd, (off_t)(file_page(w, w->limit) - 1) * FRAME_PAGE_BYTES)) {
-        /* Then there is no more room than before; the pages do not count all the same. */
+        /* no room was gained; the pages are given up all the same */
     }
     for (uint32_t page = w->limit; page < w->cells.count; page++) {
         w->lost += w->cells.at[page] == FRAME_PAGE_OTHER ? 0 : w->cells.at[page];
@@ -348,8 +347,8 @@ static void disk_full(struct frame_pages *w)
         cut_leaves(w, &w->leaves[tree]);
 }
 
-/* Write the window's pages [written, end) that are there. The others are still
- * being filled by slow threads and go to the file by themselves. */
+/* Write the pages [written, end) of the window that are there. The others are still being filled by
+ * slow threads and will be written by themselves. */
 static void write_window(struct frame_pages *w, uint32_t end)
 {
     struct frame_window *window = w->window;
@@ -370,7 +369,7 @@ static void write_window(struct frame_pages *w, uint32_t end)
     }
 }
 
-/* ---- the interface ---- */
+/* ---- the functions of frame_pages.h ---- */
 
 int frame_pages_open(struct frame_pages *w, int fd, struct frame_window *window, bool resume)
 {
@@ -389,8 +388,8 @@ int frame_pages_open(struct frame_pages *w, int fd, struct frame_window *window,
             continue;
         if (!held)
             held = page;
-        /* A page that was never stored is a hole of zeros, or cut short. Other tables' ids are
-         * smaller than frames' would be. */
+        /* A page that was never stored is a hole of zeros, or cut short. A first id other than a
+         * frame's tells a page of another table: its ids are smaller. */
         if (page_row(held, 0, &id) && id != frame_id(n, 0))
             w->cells.at[n] = FRAME_PAGE_OTHER;
         else if (get16(held + 3) <= FRAME_PAGE_ROWS && cell_find(held, 0, &cell))
@@ -413,7 +412,8 @@ uint32_t frame_pages_take(struct frame_pages *w)
 {
     uint32_t page = w->window->next_page;
 
-    if (!list_reach(&w->cells, page) && page < w->limit) { /* 1 byte a page: never in practice */
+    /* needs 1 byte for each page, so it does not fail in practice */
+    if (!list_reach(&w->cells, page) && page < w->limit) {
         w->limit = page;
         w->error = ENOMEM;
     }
@@ -423,7 +423,8 @@ uint32_t frame_pages_take(struct frame_pages *w)
     return page;
 }
 
-/* Make PAGE of COUNT rows; those that have not ended get room to. False: they do not fit. */
+/* Make page PAGE from COUNT rows. Rows of open frames get room for their end. Returns false if the
+ * rows do not fit. */
 static bool page_make(uint8_t made[FRAME_PAGE_BYTES + PAGE_SLACK], uint32_t page,
                       const struct frame_row *rows, uint32_t count)
 {
@@ -449,7 +450,7 @@ static bool page_make(uint8_t made[FRAME_PAGE_BYTES + PAGE_SLACK], uint32_t page
     return true;
 }
 
-/* PAGE is MADE: into the window, or where that has moved on, into the file. */
+/* Store MADE as PAGE: in the window, or in the file if the window has passed the page. */
 static void store(struct frame_pages *w, uint32_t page, const uint8_t *made, uint32_t count,
                   uint8_t cells)
 {
@@ -457,13 +458,13 @@ static void store(struct frame_pages *w, uint32_t page, const uint8_t *made, uin
 
     w->cells.at[page] = cells;
     if (page >= w->window->written) {
-        w->window->holds[slot] = 0;                /* not whole from here ... */
-        atomic_signal_fence(memory_order_release); /* a kill stops between two stores */
+        w->window->holds[slot] = 0;                /* the slot has no valid page from here ... */
+        atomic_signal_fence(memory_order_release); /* a kill comes between two stores */
         memcpy(w->window->page[slot], made, FRAME_PAGE_BYTES);
         atomic_signal_fence(memory_order_release);
         w->window->holds[slot] = page + 1; /* ... to here */
     } else if (write_page(w, page, made)) {
-        w->cells.at[page] = 0; /* a hole, or half a page */
+        w->cells.at[page] = 0; /* the file has a hole or half a page */
         w->lost += count;
         disk_full(w);
     }
@@ -505,7 +506,7 @@ void frame_pages_rewrite(struct frame_pages *w, uint32_t page, const uint8_t *da
         write_page(w, page, data);
 }
 
-/* The stored page of frame ID. */
+/* Return the stored page that holds frame ID; NULL if there is none. */
 static uint8_t *page_of(struct frame_pages *w, uint64_t id, uint8_t copy[FRAME_PAGE_BYTES])
 {
     return id ? frame_pages_at(w, (id - 1) / FRAME_PAGE_ROWS, copy) : NULL;
@@ -544,7 +545,7 @@ uint64_t frame_pages_last(struct frame_pages *w, uint32_t thread_id, uint32_t ex
     return 0;
 }
 
-/* Patch the stored row ID: its outcome, and where it ENDS, when and how. */
+/* Set the outcome of the stored row ID; if ENDS, set its end and exit, too. */
 static void patch(struct frame_pages *w, uint64_t id, unsigned outcome, bool ends, uint64_t end_ns,
                   unsigned exit)
 {
@@ -575,8 +576,9 @@ void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsign
     patch(w, id, outcome, true, end_ns, exit);
 }
 
-/* Its cell, the page's last, becomes free space up to the page's end. In the window a kill in the
- * middle would leave half of that: the page moves to the file, by one write. */
+/* The cell is the last of its page: turn it and all behind it into free space. A kill in the
+ * middle of changing the window would leave half a change, so the new page is written to the
+ * file at once. */
 void frame_pages_drop(struct frame_pages *w, uint64_t id)
 {
     uint8_t made[FRAME_PAGE_BYTES];
@@ -590,12 +592,12 @@ void frame_pages_drop(struct frame_pages *w, uint64_t id)
         return;
     start = (unsigned)(cell.start - data);
     memmove(made, data, FRAME_PAGE_BYTES);
-    put16(made + 1, start); /* the first free block ... */
+    put16(made + 1, start); /* offset of the first free block ... */
     put16(made + 3, slot);
-    put16(made + start, 0); /* ... and the last, of so many bytes */
+    put16(made + start, 0); /* ... which is also the last, and its size */
     put16(made + start + 2, FRAME_PAGE_BYTES - start);
     if (write_page(w, page, made))
-        return; /* no room: the row stays */
+        return; /* no room on the disk: the row stays */
     if (data != made) {
         atomic_signal_fence(memory_order_release);
         w->window->holds[page % FRAME_WINDOW_PAGES] = 0;
@@ -603,9 +605,9 @@ void frame_pages_drop(struct frame_pages *w, uint64_t id)
     w->cells.at[page]--;
 }
 
-/* ---- the end ---- */
+/* ---- make the b-trees at the end ---- */
 
-/* An interior page of TREE over COUNT children. */
+/* Make an interior page of TREE over COUNT children. */
 static void interior_make(uint8_t *page, enum page_tree_of tree, const struct page_leaf *children,
                           size_t count)
 {
@@ -613,7 +615,7 @@ static void interior_make(uint8_t *page, enum page_tree_of tree, const struct pa
 
     memset(page, 0, FRAME_PAGE_BYTES);
     page[0] = (tree >= TREE_LOOKUP_CODE ? PAGE_INDEX : PAGE_TABLE) - 8;
-    for (size_t i = 0; i + 1 < count; i++) { /* the last child is the right-most pointer */
+    for (size_t i = 0; i + 1 < count; i++) { /* the last child is the page's right-most pointer */
         uint8_t cell[40];
         uint8_t *p = put_big_endian(cell, children[i].page, 4);
         p = tree >= TREE_LOOKUP_CODE ? put_key(p, children[i].key, children[i].id)
@@ -627,9 +629,9 @@ static void interior_make(uint8_t *page, enum page_tree_of tree, const struct pa
     patch_big_endian(page + 8, children[count - 1].page, 4);
 }
 
-/* Leaf pages that hold nothing go to SQLite's list of free pages. They stay as they are: after a
- * kill all is made again, and the only leaf of a tree, which is in its root now, is among them. The
- * list is in pages from *NEXT on. */
+/* Put unused pages into SQLite's free list, made of pages from *NEXT on. The content of unused
+ * pages does not change: after a kill all is made again, and if a tree has only one leaf, that leaf
+ * (copied to the root) is among them. Returns false on error. */
 static bool free_pages(struct frame_pages *w, uint8_t *header, const uint32_t *empty, size_t count,
                        uint64_t *next)
 {
@@ -653,7 +655,8 @@ static bool free_pages(struct frame_pages *w, uint8_t *header, const uint32_t *e
     return true;
 }
 
-/* Make the levels of TREE over COUNT children, up to the root, in pages from *NEXT on. */
+/* Make the levels of TREE over COUNT children, up to the root, in pages from *NEXT on. Returns
+ * false on error. */
 static bool levels_make(struct frame_pages *w, enum page_tree_of tree, struct page_leaf *children,
                         size_t count, uint64_t *next)
 {
@@ -664,11 +667,11 @@ static bool levels_make(struct frame_pages *w, enum page_tree_of tree, struct pa
         size_t pages = (count + most - 1) / most;
         size_t made = 0;
         for (size_t i = 0; i < pages; i++) {
-            /* Children spread evenly: no page is left with only one. */
+            /* spread the children evenly, so that no page has only one child */
             size_t from = count * i / pages;
             size_t to = count * (i + 1) / pages;
             uint64_t number = pages == 1 ? window->root[tree] : *next;
-            /* The window is written and free: pages gather there. */
+            /* the window's pages are all written, so its memory is free for new pages */
             interior_make(window->page[made++], tree, children + from, to - from);
             children[i] = (struct page_leaf){number, children[to - 1].key, children[to - 1].id};
             *next += pages > 1;
@@ -685,7 +688,8 @@ static bool levels_make(struct frame_pages *w, enum page_tree_of tree, struct pa
     return true;
 }
 
-/* The leaves of TREE into CHILDREN, which hold them; their pages into USED. How many. */
+/* Collect the leaves of TREE in CHILDREN, and mark their pages in USED. Returns the number of
+ * leaves. */
 static size_t tree_leaves(struct frame_pages *w, enum page_tree_of tree, uint32_t stored,
                           struct page_leaf *children, bool *used)
 {
@@ -700,14 +704,15 @@ static size_t tree_leaves(struct frame_pages *w, enum page_tree_of tree, uint32_
             children[count] = w->leaves[tree].at[count];
     }
     for (size_t i = 0; i < count; i++) {
-        /* a root may be a leaf, but not an interior page with one child */
+        /* a tree of one leaf gets a copy of it as its root, since interior pages have at least two
+         * children */
         used[children[i].page] = count > 1;
         children[i].page = file_page(w, children[i].page);
     }
     return count;
 }
 
-/* Make TREE over COUNT children. */
+/* Make TREE over COUNT children. Returns false on error. */
 static bool tree_make(struct frame_pages *w, enum page_tree_of tree, struct page_leaf *children,
                       size_t count, uint64_t *next)
 {
@@ -722,7 +727,7 @@ static bool tree_make(struct frame_pages *w, enum page_tree_of tree, struct page
                         (uint64_t)(w->window->root[tree] - 1) * FRAME_PAGE_BYTES);
 }
 
-/* Make the trees over the pages that are stored. The number of frames, or -1. */
+/* Make the trees over the stored pages. Returns the number of frames, or -1. */
 static int64_t trees_make(struct frame_pages *w)
 {
     uint32_t stored = w->window->next_page < w->limit ? w->window->next_page : w->limit;
@@ -752,9 +757,9 @@ static int64_t trees_make(struct frame_pages *w)
     done = done && free_pages(w, header, empty, empty_count, &next);
     if (done) {
         patch_big_endian(header + 28, next - 1, 4);
-        /* change counter, and the */
+        /* change counter */
         patch_big_endian(header + 24, get_big_endian(header + 24, 4) + 1, 4);
-        /* version this count is valid for */
+        /* change counter for which the page count is valid */
         patch_big_endian(header + 92, get_big_endian(header + 24, 4), 4);
         done = !ftruncate(w->fd, (off_t)(next - 1) * FRAME_PAGE_BYTES) &&
                !write_whole(w, header, sizeof header, 0);
@@ -772,9 +777,9 @@ int64_t frame_pages_finish(struct frame_pages *w)
     int64_t rows;
 
     if (w->window->finished)
-        return 0; /* SQL counts them (schemas/recover.sql) */
+        return 0; /* the rows are counted by SQL (schemas/recover.sql) */
     write_window(w, w->window->next_page);
-    /* The disk may have room for the leaves and not for the trees over them. */
+    /* The disk may have had room for the leaves but not for the interior pages. */
     while ((rows = trees_make(w)) < 0 && (w->error == ENOSPC || w->error == EDQUOT) && w->limit)
         disk_full(w);
     w->window->finished = rows >= 0;

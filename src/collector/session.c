@@ -1,4 +1,5 @@
-/* collector/session.c -- the directory through which a recording is made. See collector/session.h.
+/* collector/session.c -- makes, opens and removes the directory of a recording. See
+ * collector/session.h.
  *
  * Runs in: the command line and the collector. */
 #include "collector/session.h"
@@ -14,8 +15,8 @@
 
 enum {
     RING_BYTES = 16 << 20,   /* a process's first ring: 50 ms of frames at full speed */
-    BUDGET_BYTES = 64 << 20, /* rings of one process; see tracer/ring.c */
-    SHARED_ROOM = 48 << 20,  /* less free than this: not in /dev/shm */
+    BUDGET_BYTES = 64 << 20, /* size of a process's first ring: 50 ms of frames at full speed */
+    SHARED_ROOM = 48 << 20,  /* largest size of all rings of one process; see tracer/ring.c */
     SESSION_FILE_MAX = 1 << 20,
     PROCESSES_MAX = 1 << 20, /* in one file, that we believe */
 };
@@ -62,7 +63,7 @@ enum session_clock session_clock_choose(void)
 #endif
 }
 
-/* Can sessions be made in directory PATH? */
+/* Can a session be made in directory PATH? */
 static bool is_usable(const char *path)
 {
     struct stat status;
@@ -86,8 +87,8 @@ static const char *temporary_directory(void)
     return named && is_usable(named) ? named : "/tmp";
 }
 
-/* Make PATH's last six characters a name that is free, and open it. Its descriptor, or -1 with
- * errno. */
+/* Make a directory with a new name in BASE and store its path in PATH. Returns its descriptor, or
+ * -1 with errno. */
 static int directory_make(char *path, size_t room, const char *base)
 {
     int fd;
@@ -103,7 +104,8 @@ static int directory_make(char *path, size_t room, const char *base)
     return fd;
 }
 
-/* The two directories. They have one name, so that the second is known by the first's. */
+/* Make the two directories. Both have the same name, so that the first tells the name of the
+ * second. */
 static int directories_make(struct session *s)
 {
     const char *temporary = temporary_directory();
@@ -122,8 +124,8 @@ static int directories_make(struct session *s)
     return 0;
 }
 
-/* Read and map the session file FD. NULL: it is none. The caller frees it. It is looked at as it
- * was read: somebody may just cut it short. */
+/* Read the session file FD into memory that the caller frees, and map it. Returns NULL if it cannot
+ * be one. The caller checks the copy: another process could cut the mapped file short. */
 static struct session_file *file_read(struct session *s, int fd)
 {
     struct stat status = {0};
@@ -143,7 +145,7 @@ static struct session_file *file_read(struct session *s, int fd)
         mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (mapped != MAP_FAILED) {
             s->bytes = bytes;
-            s->file = mapped; /* session_close unmaps it */
+            s->file = mapped; /* session_close unmaps the file */
             return file;
         }
     }
@@ -151,18 +153,18 @@ static struct session_file *file_read(struct session *s, int fd)
     return NULL;
 }
 
-/* Does FILE, of BYTES, make sense? */
+/* Does FILE, whose size is BYTES, make sense? */
 static bool file_is_sound(const struct session_file *file, size_t bytes)
 {
     const char *end = (const char *)file + bytes;
 
     if (memcmp(file->magic, RING_SESSION_MAGIC, sizeof file->magic))
         return false;
-    /* the last byte is 0, so the strings end within */
+    /* the last byte is 0, so the strings end inside the file */
     return file->format == RING_FORMAT && file->bytes == bytes && !end[-1];
 }
 
-/* Take from FILE, which is sound, the second directory and the trace. */
+/* Read the second directory and the trace from FILE, which is sound. */
 static void take_places(struct session *s, const struct session_file *file)
 {
     const char *text = file->text;
@@ -182,8 +184,8 @@ static void take_places(struct session *s, const struct session_file *file)
     snprintf(s->frames, sizeof s->frames, "%s-frames", s->trace);
 }
 
-/* Map the session file that is there, and take from it the second directory and the trace. False:
- * it is not one. */
+/* Map the existing session file, and read the second directory and the trace from it. Returns false
+ * if it is not a session file. */
 static bool file_map(struct session *s)
 {
     int fd = session_open_file(s->place[SESSION_MAIN], "session", O_RDWR);
@@ -201,7 +203,7 @@ static bool file_map(struct session *s)
     return sound;
 }
 
-/* Write the session file and map it. */
+/* Write a new session file and map it. Returns 0, or -1 with errno. */
 static int file_make(struct session *s, const struct session_options *o)
 {
     struct session_file file = {.magic = RING_SESSION_MAGIC,
@@ -260,8 +262,8 @@ int session_create(struct session *s, const char *trace, const struct session_op
     }
     s->lock =
         session_open_file(s->place[SESSION_MAIN], "collector.lock", O_RDWR | O_CREAT | O_EXCL);
-    /* Locked before there is a session file, or another `run` would take this
-     * for a session whose collector was killed. */
+    /* Lock before the session file exists. Otherwise another `run` could take this for the session
+     * of a killed collector. */
     if (s->lock < 0 || flock(s->lock, LOCK_EX | LOCK_NB) || file_make(s, options)) {
         say_error("%s: cannot set up the recording: %s", s->directory, strerror(errno));
         session_remove(s);
@@ -311,8 +313,8 @@ bool session_whole(const struct session *s)
     return whole;
 }
 
-/* Delete the files in the directory that FD is, then itself. We make no directories there: one that
- * is not empty stays. */
+/* Delete the files in the directory PATH, open as FD, then the directory. We make no directories
+ * there, so subdirectories that are not empty stay. */
 static void directory_remove(const char *path, int fd)
 {
     struct dirent **entries = NULL;
@@ -326,7 +328,7 @@ static void directory_remove(const char *path, int fd)
         free(entries[i]);
     }
     free(entries);
-    rmdir(path); /* what lies there now, if that is empty */
+    rmdir(path); /* removes what is at PATH now, but only if that is an empty directory */
 }
 
 void session_remove(struct session *s)
@@ -336,7 +338,8 @@ void session_remove(struct session *s)
 
     if (!s->directory[0])
         return;
-    /* who lives on must not look for it by its name */
+    /* Tell processes that live on that the session is closed: they must not look for the
+     * directory. */
     if ((fd = session_open_file(s->place[SESSION_MAIN], "session", O_WRONLY)) >= 0) {
         (void)!pwrite(fd, &closed, sizeof closed, offsetof(struct session_file, closed));
         close(fd);
@@ -365,7 +368,8 @@ void session_close(struct session *s)
 
 static int may_be_session(const struct dirent *entry)
 {
-    return !strncmp(entry->d_name, "dyntrace-", 9); /* there may be thousands of others */
+    /* skip other files, of which there may be thousands */
+    return !strncmp(entry->d_name, "dyntrace-", 9);
 }
 
 void session_each(void (*visit)(const char *directory, void *context), void *context)
@@ -396,7 +400,7 @@ void session_name(char name[SESSION_NAME], const char *file, uint64_t offset)
         snprintf(name, SESSION_NAME, "%s", file);
 }
 
-/* Those in FILE. */
+/* Call VISIT for each process in FILE. */
 static void file_processes(const struct session *s, const char *file, enum session_place place,
                            session_visitor *visit, void *context)
 {
@@ -408,7 +412,8 @@ static void file_processes(const struct session *s, const char *file, enum sessi
     if (fd < 0)
         visit(context, file, place, NULL);
     for (int count = 0; fd >= 0 && count < PROCESSES_MAX; count++) {
-        struct process_file header = {0}; /* one that is being made may be short */
+        /* a file that is being made may be shorter than the header */
+        struct process_file header = {0};
         ssize_t got = pread(fd, &header, sizeof header, (off_t)at);
         char name[SESSION_NAME];
         bool is_short = at && got != sizeof header;
@@ -435,7 +440,7 @@ void session_processes(const struct session *s, session_visitor *visit, void *co
     }
 }
 
-/* ---- from outside ---- */
+/* ---- whether a session's collector runs ---- */
 
 static bool is_below(const char *directory, const char *place)
 {
@@ -446,8 +451,8 @@ static bool is_below(const char *directory, const char *place)
     return !strstr(directory, "/../");
 }
 
-/* Is DIRECTORY in a place where sessions are? The name comes from a trace, and to look at some
- * places is to ask a server. */
+/* Is DIRECTORY in a place where sessions are made? The name comes from a trace, and looking at
+ * other places could mean a request to a network file server. */
 static bool is_session_place(const char *directory)
 {
     const char *places[] = {"/dev/shm", "/tmp", getenv("TMPDIR")};
@@ -459,9 +464,8 @@ static bool is_session_place(const char *directory)
     return false;
 }
 
-/* Does the collector of the session in DIRECTORY run? It holds a lock on a file there. /proc/locks
- * tells without touching the lock, which could get in the way of a collector that is just starting.
- * */
+/* A running collector holds a lock on a file in DIRECTORY. Look for the lock in /proc/locks: trying
+ * to take it could disturb a collector that is just starting. */
 enum liveness session_live(const char *directory)
 {
     enum liveness live = LIVE_NO;

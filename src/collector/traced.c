@@ -36,7 +36,7 @@ void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_
                      .events = (int64_t)events,
                      .cause = fact_string(cause),
                  });
-    if (!c->in_words) { /* no decoder is at work: each has committed its earlier rows */
+    if (!c->in_words) { /* no decoder is running: each has committed its rows */
         recorder_commit_unrepeatable(c->recorder);
         c->state.file->header.sure[NEXT_LOSS] = c->state.file->header.next[NEXT_LOSS];
     }
@@ -327,9 +327,9 @@ static bool is_sibling(const struct traced *a, const struct traced *b, size_t le
     return !strncmp(a->name, b->name, length);
 }
 
-/* Return a duplicate of the descriptor with which another process's file, the same as T's, is open;
- * -1 if there is none. All our descriptors of a file must be one open file: otherwise we cannot
- * tell whether other processes use the file (process_file_is_used). */
+/* Duplicate the descriptor of T's file from another process in the same file. Returns -1 if there
+ * is none. If we opened the file a second time, we could not tell whether other processes use it
+ * (process_file_is_used). */
 static int file_of_sibling(const struct traced *t)
 {
     size_t length = strcspn(t->name, "@");
