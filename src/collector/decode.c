@@ -277,7 +277,7 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
     uint64_t id = frame->frame_id;
     struct frame_row *row = row_here(d, id);
     bool is_short = ns - frame->start_ns < d->session->min_duration_ns;
-    bool left_out = is_short && !frame->looked_up; /* a lookup names its frame */
+    bool left_out = is_short && !frame->looked_up; /* a row of `lookup` refers to the frame */
     bool is_last = row && row == &d->place->rows[now->rows - 1];
     bool is_on_last_page = (id - 1) / FRAME_PAGE_ROWS == d->last_page;
     unsigned outcome = frame->outcome;
@@ -525,7 +525,7 @@ static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t sin
     d->commit_due = true;
 }
 
-/* Return how many bytes the name of a span has, and below its attributes. */
+/* Return the size of the name in the CONTROL_SPAN record at WORDS. */
 static size_t span_name_bytes(const uint64_t *words)
 {
     return words[2] >> 40 & 0xff;

@@ -36,7 +36,7 @@
  *     trace.db-frames, while frames are recorded:
  *
  *     | 1 .. first-1          | 0 | 1 | 2 |   | 4 | 5 | ...      each page is filled by the decoder
- *     | written by SQLite:    |   |   |   |   |   |   |          of one thread; page 3 is still being
+ *     | written by SQLite:    |   |   |   |   |   |   |          of one thread; page 3 is being
  *     | schema, empty tables  |   |   |   | 3 |   |   |          filled: a hole in the file
  *
  * A page is in one of three places:
@@ -85,8 +85,8 @@
  *     write_window() writes             `written` has not moved: the same pages are written again
  *     a page is written past the        the page is whole, missing, or cut off in the middle; its
  *       window                          words were not committed, so it is written again
- *     patch() changes a row             some of the three values are set. The same words are decoded
- *                                       again and set the same values
+ *     patch() changes a row             some of the three values are set. The same words are
+ *                                       decoded again and set the same values
  *     frame_pages_drop() writes         the old page in the window, or the new page in the file,
  *                                       which counts once `holds` is 0
  *     trees_make() writes               leaves are as before, since no leaf is changed here: all
@@ -576,9 +576,8 @@ void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsign
     patch(w, id, outcome, true, end_ns, exit);
 }
 
-/* The cell is the last of its page: turn it and all behind it into free space. A kill in the
- * middle of changing the window would leave half a change, so the new page is written to the
- * file at once. */
+/* The cell is the last of its page: turn it and all behind it into free space. The changed page is
+ * written to the file at once, because a kill could leave half of the change in the window. */
 void frame_pages_drop(struct frame_pages *w, uint64_t id)
 {
     uint8_t made[FRAME_PAGE_BYTES];

@@ -14,17 +14,19 @@
 #include "namespaces.h"
 
 enum {
-    RING_BYTES = 16 << 20,   /* a process's first ring: 50 ms of frames at full speed */
-    BUDGET_BYTES = 64 << 20, /* size of a process's first ring: 50 ms of frames at full speed */
-    SHARED_ROOM = 48 << 20,  /* largest size of all rings of one process; see tracer/ring.c */
+    /* size of a process's first ring: 50 ms of frames at full speed */
+    RING_BYTES = 16 << 20,
+    /* largest size of all rings of one process; see tracer/ring.c */
+    BUDGET_BYTES = 64 << 20,
+    SHARED_ROOM = 48 << 20, /* with less free space than this, /dev/shm is not used */
     SESSION_FILE_MAX = 1 << 20,
-    PROCESSES_MAX = 1 << 20, /* in one file, that we believe */
+    PROCESSES_MAX = 1 << 20, /* in one file; more processes mean a damaged file */
 };
 
 static const char shared_memory[] = "/dev/shm";
 
 #ifndef __aarch64__
-/* Does LINE of /proc/cpuinfo say that the counter ticks at one rate, and in all states of sleep? */
+/* Do the flags in LINE of /proc/cpuinfo promise a counter of constant rate that never stops? */
 static bool is_steady_counter(const char *line)
 {
     if (strncmp(line, "flags", 5))
@@ -36,7 +38,7 @@ static bool is_steady_counter(const char *line)
 enum session_clock session_clock_choose(void)
 {
 #if defined __aarch64__
-    return SESSION_TSC; /* cntvct is constant by the architecture */
+    return SESSION_TSC; /* the architecture gives cntvct a constant rate */
 #else
     FILE *source = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
     FILE *info = NULL;
@@ -48,7 +50,7 @@ enum session_clock session_clock_choose(void)
     if (source && !fgets(name, sizeof name, source))
         name[0] = 0;
     trusted = !strncmp(name, "tsc", 3);
-    /* A virtual machine may prefer its own clock source over a good counter. */
+    /* A virtual machine may prefer another clock source even if the counter is good. */
     if (!strncmp(name, "kvm-clock", 9) || !strncmp(name, "hyperv", 6))
         info = fopen("/proc/cpuinfo", "re");
     if (info) {
@@ -479,7 +481,7 @@ enum liveness session_live(const char *directory)
         stat(path, &st) != 0 || !(locks = fopen("/proc/locks", "re")))
         return LIVE_UNKNOWN;
     while (fgets(line, sizeof line, locks))
-        /* "1: FLOCK  ADVISORY  WRITE 4711 00:19:1234 0 EOF" */
+        /* a line looks like "1: FLOCK  ADVISORY  WRITE 4711 00:19:1234 0 EOF" */
         if (sscanf(line, "%*s FLOCK %*s WRITE %*s %*x:%*x:%llu", &inode) == 1 && inode == st.st_ino)
             live = LIVE_YES;
     fclose(locks);

@@ -26,8 +26,8 @@ bool recorder_window(const char *frames, bool fresh, struct frame_window *window
 
 enum join_how {
     /* Make from the frames what a killed collector had only in its memory: totals, and rows for
-     * code objects and threads that were not named yet. With --min-duration, the
-     * totals that SQLite has are kept, since short frames are missing. */
+     * code objects and threads that were not named yet. With --min-duration the totals that
+     * SQLite has are kept, since short frames are missing. */
     JOIN_RECOVERED = 1,
     /* Copy lookups from LIVE if their pages were lost: those that were shown to readers there. */
     JOIN_SALVAGED = 2,
