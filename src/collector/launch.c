@@ -1,4 +1,4 @@
-/* collector/launch.c -- start a collector, replace it when it dies, and wait for what it made. See
+/* collector/launch.c -- starts a collector, replaces it when it dies, and waits for its trace. See
  * collector/launch.h.
  *
  * Runs in: the command line. */
@@ -17,14 +17,14 @@
 #define PAUSE_MAX_NS UINT64_C(1000000000)
 
 enum {
-    DEATHS_MAX = 8, /* in a row, while it finishes */
+    DEATHS_MAX = 8, /* how many collectors in a row may die while they finish the trace */
     LOCK_LOOKS = 500,
     LOCK_LOOK_MS = 20,
 };
 
-/* The program's standard input and output and what else was handed to it are its own: whoever is at
- * the other end must see them closed when it closes them. We only speak on stderr. Our own
- * descriptors all have FD_CLOEXEC. */
+/* The program's standard input and output and other inherited descriptors belong to the program: if
+ * it closes a pipe, the reader must see the end. So close our copies. We write only to stderr. Our
+ * own descriptors all have FD_CLOEXEC. */
 void launch_let_go(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -44,7 +44,8 @@ void launch_let_go(void)
         close(null);
 }
 
-/* Two are needed for each process that is recorded, however few the program wants for itself. */
+/* Raise the limit of open files: each recorded process needs two descriptors of ours, whatever
+ * limit the program has chosen for itself. */
 static void descriptors_most(void)
 {
     struct rlimit limit;
@@ -55,8 +56,8 @@ static void descriptors_most(void)
     }
 }
 
-/* Fork a collector; it lives in a session of its own. ALONE: it is to be nobody's child, and takes
- * no orders. */
+/* Fork a collector in a POSIX session of its own. ALONE: fork twice, so that it is nobody's child;
+ * it takes no orders. Returns 0, or -1 with errno. */
 static int start(struct launch *l, const char *argv, bool alone)
 {
     struct session *session = l->session;
@@ -79,19 +80,20 @@ static int start(struct launch *l, const char *argv, bool alone)
             signal(ignored[i], SIG_IGN);
         sigprocmask(SIG_SETMASK, &none, NULL);
         descriptors_most();
-        setpriority(PRIO_PROCESS, 0, -10); /* the program waits for us; refused unless root */
+        /* the program waits for us; this fails unless we are root */
+        setpriority(PRIO_PROCESS, 0, -10);
         launch_let_go();
         if (alone)
             dup2(1, 2);
         if (chdir("/")) {
-            /* Only so that no filesystem is kept busy. */
+            /* chdir is only there to keep no filesystem busy */
         }
         close(ends[0]);
         bounds_memory_needed(false);
         _exit(collector_run(session, argv, alone ? -1 : ends[1], ends[1]));
     }
     close(ends[1]);
-    close(session->lock); /* the collector holds it now */
+    close(session->lock); /* the collector holds the lock now */
     session->lock = -1;
     l->link = ends[0];
     l->pid = pid < 0 ? 0 : pid;
@@ -103,7 +105,8 @@ static int start(struct launch *l, const char *argv, bool alone)
     return pid < 0 ? -1 : 0;
 }
 
-/* Is it ready? If not, SAID may have why. */
+/* Wait until the collector is ready. Returns false if it is not: SAID->error then has the reason,
+ * or is "". */
 static bool is_ready(struct launch *l, struct collector_result *said)
 {
     ssize_t got;
@@ -139,7 +142,7 @@ int launch_orphan(struct launch *l, struct session *session, struct collector_re
 static void send_order(struct launch *l, const struct collector_order *order)
 {
     if (l->link >= 0 && write(l->link, order, sizeof *order) != sizeof *order) {
-        /* It is dead: the next one gets the order again. */
+        /* the collector is dead: the next one will get the order again */
     }
 }
 
@@ -152,8 +155,8 @@ void launch_order(struct launch *l, const struct collector_order *order)
     send_order(l, order);
 }
 
-/* Take the dead one's lock, at once or with PATIENCE. A command that looks for interrupted
- * recordings (collector/recover.c) may have it for a moment. */
+/* Take the lock of the dead collector. If PATIENCE, wait for it: a command that looks for
+ * interrupted recordings (collector/recover.c) may hold it for a moment. */
 static bool lock_take(struct session *session, bool patience)
 {
     bool taken = session_take(session) == 0;
@@ -165,7 +168,7 @@ static bool lock_take(struct session *session, bool patience)
     return taken;
 }
 
-/* Put another in the place of the dead one. */
+/* Start another collector in place of the dead one. */
 static void replace(struct launch *l, bool patience)
 {
     struct collector_result said;
@@ -186,7 +189,8 @@ static void replace(struct launch *l, bool patience)
         send_order(l, &l->ended);
 }
 
-/* What the collector said at its end. Where it left orders unread the socket first tells that. */
+/* Read the collector's result into SAID. If the collector left orders unread, the socket first
+ * reports an error. */
 static bool take_result(const struct launch *l, struct collector_result *said, int flags)
 {
     ssize_t got = recv(l->link, said, sizeof *said, flags);
@@ -196,7 +200,7 @@ static bool take_result(const struct launch *l, struct collector_result *said, i
     return got == sizeof *said;
 }
 
-/* Has the dead one said what it made, or why it could not go on? */
+/* Has the dead collector sent its result? */
 static bool has_said(const struct launch *l)
 {
     struct collector_result said;
@@ -210,7 +214,8 @@ int launch_look(struct launch *l)
     int status = 0;
 
     if (l->pid && waitpid(l->pid, &status, WNOHANG) != 0) {
-        /* One that lived is replaced at once; one that dies again and again, ever more slowly. */
+        /* Replace a collector that lived for a while at once. If collectors die again and again,
+         * wait longer each time. */
         l->pause_ns = now - l->born_ns >= PAUSE_MAX_NS ? 0 : l->pause_ns * 3 / 2 + PAUSE_NS;
         l->pid = 0;
         l->done = (WIFEXITED(status) && WEXITSTATUS(status) == 0) || has_said(l);
@@ -240,7 +245,8 @@ bool launch_wait(struct launch *l, volatile sig_atomic_t *interrupted,
         if (l->link >= 0 && poll(&fd, 1, 200) <= 0)
             continue;
         if (take_result(l, said, 0)) {
-            /* what it gives back takes time, which is nobody's who waits for the command */
+            /* Do not wait until the collector has released its memory: the user waits for the
+             * command. */
             l->pid = 0;
             return true;
         }

@@ -1,9 +1,9 @@
 /* collector/lookup_pages.c -- writes the rows of `lookup` and `guard_check`, and their indexes. See
  * collector/lookup_pages.h.
  *
- * A page is filled from its end, so that the rows that it counts are whole whenever the collector
- * is killed. In an index what stands between two leaves is in none of them: it is in the interior
- * page above. */
+ * Cells are added to a page from its end, and the page's row count is set last. So all counted rows
+ * are whole whenever the collector is killed. In a b-tree index, the key between two leaves is in
+ * neither leaf: it is in the interior page above them. */
 #include "collector/lookup_pages.h"
 
 #include <stdatomic.h>
@@ -11,9 +11,10 @@
 #include "tables.h"
 
 enum {
-    /* of a page: ids never catch up with frames', by which the pages are told apart */
+    /* rows in a page; fewer than ids in a page of `frame`, so that a first id tells both kinds
+     * apart */
     ROWS_MAX = FRAME_PAGE_ROWS - 2,
-    /* of a cell of an index, without its numbers: pointer, lengths and types */
+    /* bytes of an index cell without its numbers: pointer, lengths and types */
     KEY_BYTES = 6,
     KEYS_MIN = FRAME_PAGE_ROOM / (KEY_BYTES + 16), /* fit in a page, however large the numbers */
     CELL_MAX = 160,
@@ -159,7 +160,7 @@ static void page_put(struct lookup_pages *l, enum lookup_table table)
     page_begin(page);
 }
 
-/* Make the cell of row ID. Returns its size in bytes. */
+/* a kill comes between two stores */
 static unsigned cell_make(uint8_t cell[CELL_MAX], enum lookup_table table, uint64_t id,
                           const int64_t *values, const char *word)
 {
@@ -196,7 +197,7 @@ static bool page_has_room(const uint8_t *page, unsigned bytes)
     return rows != ROWS_MAX && content >= slots_end + bytes;
 }
 
-/* Put the cell into PAGE, and last of all count it. */
+/* Put the cell into PAGE. Increase the row count last, so that a kill leaves a valid page. */
 static void cell_put(uint8_t *page, const uint8_t *cell, unsigned bytes)
 {
     unsigned rows = get16(page + 3);
@@ -209,17 +210,17 @@ static void cell_put(uint8_t *page, const uint8_t *cell, unsigned bytes)
     page[4] = (uint8_t)(rows + 1);
 }
 
-/* Add row ID to the index of TABLE: lookups by code, checks by lookup. */
+/* Add row ID of TABLE to its index: lookups by code, checks by lookup. */
 static void index_add(struct lookup_pages *l, enum lookup_table table, uint64_t id,
                       const int64_t *values)
 {
     struct index_run *run = &l->checks;
-    uint64_t key = (uint64_t)values[0]; /* of a check: its lookup's id */
+    uint64_t key = (uint64_t)values[0]; /* for a check, the id of its lookup */
 
     if (!l->pages->indexed)
         return;
     if (table == PAGES_LOOKUP) {
-        key = (uint64_t)values[2]; /* its code's */
+        key = (uint64_t)values[2]; /* code_id */
         run = list_reach(&l->codes, (size_t)key);
     }
     key_add(l, run, 2, key, id);
@@ -239,7 +240,7 @@ void lookup_pages_add(struct lookup_pages *l, enum lookup_table table, const int
     l->next[table]++;
 }
 
-/* The number that a record has for TYPE at BODY, in BYTES. */
+/* Read the number with serial TYPE and BYTES bytes at BODY. */
 static int64_t number_read(const uint8_t *body, unsigned type, unsigned bytes)
 {
     if (!type)
@@ -247,7 +248,8 @@ static int64_t number_read(const uint8_t *body, unsigned type, unsigned bytes)
     return type > 7 ? type - 8 : (int64_t)get_big_endian(body, bytes);
 }
 
-/* Row SLOT of a page of TABLE; its text is WORD. False: there is none, or it makes no sense. */
+/* Read row SLOT of PAGE, a page of TABLE, into VALUES and WORD (the text column). Returns false if
+ * there is no such row, or if it makes no sense. */
 static bool row_read(uint8_t *page, unsigned slot, enum lookup_table table,
                      int64_t values[LOOKUP_COLUMNS], const char **word)
 {
@@ -298,10 +300,10 @@ void lookup_pages_show(struct lookup_pages *l, enum lookup_table table,
     l->shown[table] = is_last ? l->next[table] : leaves->at[at].key + 1;
 }
 
-/* ---- life ---- */
+/* ---- open, resume and close ---- */
 
-/* Cut off the rows of PAGE that do not lie between *LAST and END, or make no sense. How many are
- * left; *LAST: the id of the last. */
+/* Cut off the rows of PAGE with ids outside (*LAST, END), and rows that make no sense. Returns how
+ * many rows are left and sets *LAST to the id of the last one. */
 static unsigned cut(uint8_t *page, enum lookup_table table, uint64_t end, uint64_t *last)
 {
     int64_t values[LOOKUP_COLUMNS];
@@ -320,7 +322,8 @@ static unsigned cut(uint8_t *page, enum lookup_table table, uint64_t end, uint64
     return rows;
 }
 
-/* PAGE N, which a killed collector wrote. *LAST: by table, the id of the last row so far. */
+/* Add PAGE, which a killed collector wrote as page N, to the leaves. LAST: for each table, the id
+ * of the last row so far. */
 static void page_take_over(struct lookup_pages *l, uint32_t n, uint8_t *page, uint64_t last[])
 {
     uint64_t id;
@@ -342,7 +345,7 @@ static void page_take_over(struct lookup_pages *l, uint32_t n, uint8_t *page, ui
         frame_pages_rewrite(l->pages, n, page);
 }
 
-/* Go on with the pages that a killed collector wrote. */
+/* Continue with the pages that a killed collector wrote. */
 static void take_over(struct lookup_pages *l)
 {
     uint64_t last[LOOKUP_TABLES] = {0};
@@ -357,7 +360,8 @@ static void take_over(struct lookup_pages *l)
     }
     for (enum lookup_table table = 0; table < LOOKUP_TABLES; table++) {
         if (!cut(l->window->page[table], table, l->next[table], &last[table]))
-            page_begin(l->window->page[table]); /* or it has been put already */
+            /* no row is left, or the page has been stored already */
+            page_begin(l->window->page[table]);
         l->next[table] = last[table] + 1;
     }
 }

@@ -1,11 +1,11 @@
-/* collector/recover.c -- recordings whose collector was killed. See collector/launch.h.
+/* collector/recover.c -- finishes recordings whose collector was killed. See collector/launch.h.
  *
  * Runs in: the command line (`fsck --recover`, and `run` before it starts).
  *
  * A session directory whose lock nobody holds belongs to a dead collector. If the `run` or
- * `collect` that started it lives, that puts another in its place, and we keep away. Otherwise we
- * start one (launch_orphan): it goes on recording as long as the command lives, or finishes the
- * trace at once if nothing does. */
+ * `collect` that started the collector lives, that command replaces it, and we do nothing.
+ * Otherwise we start a collector (launch_orphan). It goes on recording as long as the command
+ * lives, or finishes the trace at once if no process lives. */
 #include "collector/launch.h"
 
 #include "collector/process.h"
@@ -15,17 +15,18 @@
 enum { LOCK_LOOKS = 50, LOCK_LOOK_MS = 20 };
 
 struct recovery {
-    const char *trace; /* only this one; NULL: all */
-    bool quiet;        /* in the way of another command: speak to a person only */
+    const char *trace; /* recover only this trace; NULL for all */
+    bool quiet;        /* called by another command: print only if stderr is a terminal */
     int found, failed;
 };
 
 struct search {
     const struct session *session;
-    uint32_t found; /* pid of a process that records into one of its files and lives; 0: none */
+    /* pid of a live process that records into a file of the session; 0 if there is none */
+    uint32_t found;
 };
 
-/* Does the process live that HEADER is of, in file NAME of the session's PLACE? */
+/* Is the process of HEADER alive, in process file NAME of directory PLACE? */
 static bool records(const struct session *session, const char *name, enum session_place place,
                     const struct process_file *header)
 {
@@ -74,7 +75,7 @@ static void recorded(void *context, const char *name, enum session_place place,
         search->found = header->seen_pid ? header->seen_pid : header->pid;
 }
 
-/* Start a collector for what was left of SESSION, and wait for it unless PROCESS lives on. */
+/* Start a collector for the interrupted SESSION. Wait until it is done, unless PROCESS lives on. */
 static void recover(struct recovery *r, struct session *session, uint32_t process)
 {
     struct collector_result result = {0};
@@ -130,22 +131,22 @@ static void visit(const char *directory, void *context)
         session_processes(&session, recorded, &search);
     process = search.found;
     if (process_is(left.parent, left.parent_started)) {
-        r->found++; /* it is just about to replace its collector, or to clear up */
+        r->found++; /* that process is about to replace its collector, or to remove the session */
         if (!r->quiet)
             say_error("%s: is still being recorded by process %u", session.trace, left.parent);
     } else if (recorder_is_of(session.trace, session.frames, session.directory)) {
         r->found++;
         recover(r, &session, process);
     } else if (!process) {
-        /* The trace was deleted or replaced, or the session's file was written over. Remove only
-         * the session's directory: a file at the trace's path is not this recording's. */
+        /* The trace was deleted or replaced, or the session file was overwritten. Remove only the
+         * session's directory, because a file at the trace's path is not of this recording. */
         session_remove(&session);
     }
     session_close(&session);
 }
 
-/* Is there a session to carry on in DIRECTORY (NULL: no), now or once somebody releases its lock?
- * */
+/* Does DIRECTORY hold a session that can be carried on, now or when another process releases its
+ * lock? DIRECTORY may be NULL. */
 static bool is_there(const char *directory)
 {
     struct session session;
@@ -157,8 +158,8 @@ static bool is_there(const char *directory)
     return there || busy;
 }
 
-/* TRACE says that it is being recorded, by this machine, and there is no session to carry on: what
- * is left of it, or else a new one, is for what was written. */
+/* Recover TRACE, which claims to be recorded on this machine but has no session to carry on. Use
+ * what is left of the session, or else a new one, to finish what was written. */
 static void recover_without_session(struct recovery *r, const char *trace)
 {
     struct session session = SESSION_CLOSED;
@@ -190,8 +191,8 @@ enum recovered recover_trace(const char *path)
 
     r.trace = full ? full : path;
     session_each(visit, &r);
-    /* A collector that was just killed holds its lock until it is gone; one that finishes a trace
-     * removes the session. */
+    /* A killed collector holds its lock until its exit is complete. A collector that is finishing a
+     * trace removes the session. */
     for (int i = 0; i < LOCK_LOOKS && !r.found && r.trace; i++) {
         char *directory = recorder_session(r.trace);
         bool there = is_there(directory);

@@ -1,4 +1,5 @@
-/* collector/trace_files.c -- the two files that become a trace. See collector/trace_files.h.
+/* collector/trace_files.c -- makes the two files of a recording, and joins them to a trace. See
+ * collector/trace_files.h.
  *
  * Runs in: the collector, and the commands that begin or recover a recording. */
 #include "collector/trace_files.h"
@@ -14,8 +15,8 @@
 #include "schema.h"
 #include "tables.h"
 
-/* The database PATH, which is there, to be read or to WRITE it. Where it cannot be opened, nothing
- * can be done with it, and sqlite3_errmsg says why. */
+/* Open the existing database PATH, to read or to WRITE it. If that fails, statements on the result
+ * fail, and sqlite3_errmsg tells why. */
 static sqlite3 *file_open(const char *path, bool write)
 {
     sqlite3 *db = NULL;
@@ -29,8 +30,8 @@ static bool run(sqlite3 *db, const char *sql)
     return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-/* What the statement NAME, of which ?1 may be TEXT, finds in the database PATH, to be freed; NULL:
- * nothing. */
+/* Run statement NAME on the database PATH, with TEXT for ?1. Returns the first column of the first
+ * row, to be freed; NULL if there is none. */
 static char *ask(const char *path, bool write, const char *name, const char *text)
 {
     sqlite3 *db = file_open(path, write);
@@ -46,7 +47,8 @@ static char *ask(const char *path, bool write, const char *name, const char *tex
     return found;
 }
 
-/* A log of SQLite's beside PATH does not belong to what is there from now on. */
+/* Delete SQLite's log files beside PATH: they do not belong to the file that is there from now
+ * on. */
 static void side_files_remove(const char *path)
 {
     for (int i = 0; i < 2; i++) {
@@ -57,14 +59,15 @@ static void side_files_remove(const char *path)
     }
 }
 
-/* ---- making ---- */
+/* ---- create the two files ---- */
 
 bool recorder_clear(const char *path)
 {
     struct stat status;
     bool ok = true;
 
-    if (lstat(path, &status) == 0) { /* of a link, itself, wherever it leads */
+    /* lstat: if PATH is a link, the link is removed, wherever it leads */
+    if (lstat(path, &status) == 0) {
         ok = stat(path, &status) != 0 || S_ISREG(status.st_mode);
         if (!ok)
             say_error("%s: not a regular file, so it is not written over", path);
@@ -88,7 +91,7 @@ static int file_new(const char *path, bool force)
     return fd;
 }
 
-/* A file at PATH of these BYTES. False: the error has been reported. */
+/* Create the file PATH with this content. Returns false if that fails, which has been reported. */
 static bool file_make(const char *path, bool force, const unsigned char *content, size_t bytes)
 {
     int fd = file_new(path, force);
@@ -110,7 +113,8 @@ int recorder_create(const char *path, const char *frames, bool force)
 {
     bool live, both;
 
-    /* nobody asks, and to count is a fifth of what a schema costs */
+    /* nobody reads SQLite's memory statistics, and they cost a fifth of the time to make a
+     * schema */
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     live = file_make(path, force, schema_empty, schema_empty_bytes);
     both = live && file_make(frames, true, schema_empty, schema_empty_bytes);
@@ -133,18 +137,19 @@ bool recorder_window(const char *frames, bool fresh, struct frame_window *window
     if (!sound || stat(frames, &status) || status.st_size / FRAME_PAGE_BYTES < window->first)
         return false;
     window->finished = !fresh && status.st_size == (off_t)window->first * FRAME_PAGE_BYTES;
-    /* Beyond SQLite's lock page one more than there are. */
+    /* Beyond SQLite's lock page, counts one page more than there are. */
     window->next_page = window->written =
         (uint32_t)(status.st_size / FRAME_PAGE_BYTES) - window->first++;
     return true;
 }
 
-/* ---- what a killed collector had in its memory ---- */
+/* ---- make what a killed collector had only in its memory ---- */
 
-/* Fill code_total of DB, whose `frame` is whole. collector/decode.c keeps the totals as frames
- * begin and end, in memory that dies with it. They follow from the rows, too: a thread's frames
- * stand in the order in which they began, so those above a frame's parent have ended when it
- * begins. A frame whose parent was lost becomes the bottom of a stack. */
+/* Fill in table code_total of DB from table `frame`, which must be complete. Usually
+ * collector/decode.c counts totals while frames begin and end. But totals follow from the rows,
+ * too: rows of a thread are in the order in which its frames began. So all open frames above a
+ * frame's parent have ended when that frame begins. A frame whose parent was lost becomes the
+ * bottom of a stack. */
 static bool totals_mend(sqlite3 *db)
 {
     enum { FRAME, THREAD, PARENT, CODE, CALL, DURATION, RAISED };
@@ -176,7 +181,7 @@ static bool totals_mend(sqlite3 *db)
                                   sqlite3_column_int(rows, CALL))))
             break;
         frame->frame_id = (uint64_t)sqlite3_column_int64(rows, FRAME);
-        /* of one still open 0 */
+        /* 0 for a frame that is still open */
         frame->duration_ns = (uint64_t)sqlite3_column_int64(rows, DURATION);
         frame->raised = sqlite3_column_int(rows, RAISED);
     }
@@ -207,10 +212,10 @@ static bool totals_mend(sqlite3 *db)
     return step == SQLITE_DONE;
 }
 
-/* ---- joining ---- */
+/* ---- join the two files ---- */
 
-/* Copy every table that is not made of pages into the attached trace. While it is recorded a trace
- * has no trials, and one of an older dyntrace not even their tables. */
+/* Copy every table that is not made of pages into the attached trace. The tables of `dyntrace try`
+ * are not copied: a recording has no trials, and an older dyntrace has no such tables. */
 static bool tables_copy(sqlite3 *db)
 {
     bool done = true;
@@ -226,7 +231,7 @@ static bool tables_copy(sqlite3 *db)
     return done;
 }
 
-/* Is that for want of room? */
+/* Did DB's last error come from a full disk? */
 static bool is_full(sqlite3 *db)
 {
     int number = recorder_system_error(db);
@@ -242,8 +247,9 @@ int64_t recorder_cpu_ns(void)
     return used.tv_sec * INT64_C(1000000000) + used.tv_nsec;
 }
 
-/* The last words of a trace. Only at the end: one that says it is whole is taken at its word
- * (recorder_finished). What collectors took is not known where their state was lost. */
+/* Write the last rows of `meta`. Call this last: a trace whose `meta` says that it is complete is
+ * not checked again (recorder_finished). If the state of earlier collectors was lost, their
+ * processor time is not known. */
 static bool finish_meta(sqlite3 *db, unsigned how, int64_t cpu_ns)
 {
     char *sql = sqlite3_mprintf(
@@ -261,7 +267,7 @@ static bool finish_meta(sqlite3 *db, unsigned how, int64_t cpu_ns)
 bool recorder_join(struct recorder *r, const char *live, const char *frames, unsigned how,
                    struct recorder_end *end)
 {
-    /* to open LIVE once more would be to read its schema once more */
+    /* opening LIVE again would mean reading its schema again */
     sqlite3 *db = recorder_database(r);
     bool recovered = how & JOIN_RECOVERED;
     char *attach =
@@ -281,7 +287,7 @@ bool recorder_join(struct recorder *r, const char *live, const char *frames, uns
     end->error = recorder_why(db);
     end->full = !joined && is_full(db);
     sqlite3_free(attach);
-    /* what is in LIVE has gone over */
+    /* all of LIVE has been copied, so its log need not be written back */
     sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, joined, NULL);
     recorder_close(r);
     if (joined && !recorder_publish(live, frames, &end->error)) {
@@ -295,8 +301,8 @@ bool recorder_publish(const char *live, const char *frames, const char **error)
 {
     /* A reader may still have the live file open. */
     side_files_remove(live);
-    /* A rename that replaces a file makes ext4 start writing all of the new one,
-     * which takes a second for a few GB; an exchange does not. */
+    /* When a rename replaces a file, ext4 starts to write all of the new file to disk, which takes
+     * a second for a few GB. An exchange of the two files does not. */
     if (renameat2(AT_FDCWD, frames, AT_FDCWD, live, RENAME_EXCHANGE) == 0) {
         unlink(frames);
     } else if (rename(frames, live)) {
@@ -306,7 +312,7 @@ bool recorder_publish(const char *live, const char *frames, const char **error)
     return true;
 }
 
-/* Write BYTES of PART to FD. False with errno. */
+/* Write BYTES of PART to FD. Returns false with errno. */
 static bool write_all(int fd, const char *part, size_t bytes)
 {
     ssize_t put;
@@ -317,7 +323,7 @@ static bool write_all(int fd, const char *part, size_t bytes)
     return true;
 }
 
-/* All of FROM, on the disk, as TO, a new file. */
+/* Copy FROM to the new file TO and wait until TO is on the disk. Returns false with errno. */
 static bool file_copy(const char *from, const char *to)
 {
     int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -327,7 +333,8 @@ static bool file_copy(const char *from, const char *to)
 
     while (in >= 0 && out >= 0 && (got = copy_file_range(in, NULL, out, NULL, 1 << 30, 0)) > 0)
         ;
-    if (in >= 0 && out >= 0 && got < 0) { /* between two filesystems that cannot */
+    /* copy_file_range does not work between these two filesystems */
+    if (in >= 0 && out >= 0 && got < 0) {
         static char part[1 << 16];
         lseek(in, 0, SEEK_SET);
         lseek(out, 0, SEEK_SET);
@@ -353,7 +360,7 @@ bool recorder_move(const char *path, const char **error)
     const char *own = strrchr(path, '/');
     bool moved = true;
 
-    /* Elsewhere under its own name: no other file of the user's can be meant. */
+    /* The name must stay the same, so that no other file of the user can be moved by mistake. */
     if (folder && own && name && !strcmp(name, own) && strcmp(to, path)) {
         hidden = sqlite3_mprintf("%.*s/.%s.%d", (int)(name - to), to, name + 1, (int)getpid());
         moved = renameat2(AT_FDCWD, path, AT_FDCWD, to, RENAME_NOREPLACE) == 0 ||
@@ -374,7 +381,7 @@ bool recorder_move(const char *path, const char **error)
     return moved;
 }
 
-/* Is PATH a regular file of this user's, and no link to one? */
+/* Is PATH a regular file of this user, and not a link? */
 static bool is_own_file(const char *path)
 {
     struct stat status;
@@ -387,7 +394,7 @@ bool recorder_is_of(const char *live, const char *frames, const char *session)
     const char *const paths[] = {live, frames};
     bool named = false;
 
-    /* Until the two change places the trace names its session, after that what was the trace. */
+    /* Before the exchange of the two files the session's name is in LIVE; after it, in FRAMES. */
     for (int i = 0; i < 2 && !named && is_own_file(live) && is_own_file(frames); i++) {
         char *row = ask(paths[i], false, "recover/named", session);
         named = row;
