@@ -16,7 +16,8 @@ enum {
     ROWS_MAX = FRAME_PAGE_ROWS - 2,
     /* bytes of an index cell without its numbers: pointer, lengths and types */
     KEY_BYTES = 6,
-    KEYS_MIN = FRAME_PAGE_ROOM / (KEY_BYTES + 16), /* fit in a page, however large the numbers */
+    /* at least this many keys fit into a page, however large their numbers */
+    KEYS_MIN = FRAME_PAGE_ROOM / (KEY_BYTES + 16),
     CELL_MAX = 160,
 };
 
@@ -31,7 +32,8 @@ static void page_begin(uint8_t *page)
 
 /* ---- indexes ---- */
 
-/* Make a leaf of LEAVES from COUNT keys. LAST stands between it and the next leaf. */
+/* Make an index page from COUNT keys and append it to LEAVES. LAST is the key between this leaf and
+ * the next one. */
 static void leaf_make(struct lookup_pages *l, page_leaves *leaves, const struct page_leaf *keys,
                       size_t count, struct page_leaf last)
 {
@@ -55,7 +57,7 @@ static void leaf_make(struct lookup_pages *l, page_leaves *leaves, const struct 
         *leaf = (struct page_leaf){at, last.key, last.id};
 }
 
-/* How many keys of RUN a leaf takes. Two more always fit. */
+/* Return how many keys of RUN to put into a leaf. Two more always fit. */
 static size_t keys_in_leaf(const struct index_run *run)
 {
     unsigned number_bytes = frame_bytes_of(run->key_bits) + frame_bytes_of(run->id_bits);
@@ -63,8 +65,8 @@ static size_t keys_in_leaf(const struct index_run *run)
     return FRAME_PAGE_ROOM / (KEY_BYTES + number_bytes) - 2;
 }
 
-/* Add a key to RUN, larger than those before. When the keys from FIRST on fill a leaf, make one of
- * them; at least two keys are left. */
+/* Add a key to RUN. It must be larger than the keys before it. If the keys from index FIRST on fill
+ * a leaf, make that leaf; at least two keys are left over. */
 static void key_add(struct lookup_pages *l, struct index_run *run, size_t first, uint64_t key,
                     uint64_t id)
 {
@@ -91,7 +93,8 @@ static void key_add(struct lookup_pages *l, struct index_run *run, size_t first,
     memmove(from, from + fit + 1, left * sizeof *from);
 }
 
-/* Make a leaf of all keys of RUN; the last of them stands behind it if MORE leaves follow. */
+/* Make a leaf of all keys of RUN. If MORE leaves follow, the last key is not in the leaf but
+ * separates it from the next one. */
 static void leaf_finish(struct lookup_pages *l, struct index_run *run, bool more)
 {
     size_t count = run->keys.count;
@@ -101,7 +104,6 @@ static void leaf_finish(struct lookup_pages *l, struct index_run *run, bool more
     run->keys.count = 0;
 }
 
-/* Append the leaves of RUN to those of ALL. */
 static void leaves_append(struct lookup_pages *l, struct index_run *all,
                           const struct index_run *run)
 {
@@ -114,8 +116,8 @@ static void leaves_append(struct lookup_pages *l, struct index_run *all,
         l->pages->indexed = false;
 }
 
-/* Append RUN to ALL. Keys that no leaf has yet, of which the first two of a run come before its
- * leaves, go into leaves between them. */
+/* Append RUN to ALL. The first two keys of a run come before its leaves, and its last keys after
+ * them: put those keys into leaves of ALL. */
 static void run_append(struct lookup_pages *l, struct index_run *all, const struct index_run *run)
 {
     for (size_t k = 0; k < run->keys.count; k++) {
@@ -128,7 +130,7 @@ static void run_append(struct lookup_pages *l, struct index_run *all, const stru
     }
 }
 
-/* Put the leaves of COUNT runs one behind the other. */
+/* Join the leaves of COUNT runs to the leaves of TREE. */
 static void runs_join(struct lookup_pages *l, enum page_tree_of tree, const struct index_run *runs,
                       size_t count)
 {
@@ -142,9 +144,9 @@ static void runs_join(struct lookup_pages *l, enum page_tree_of tree, const stru
     l->pages->leaves[tree] = all.leaves;
 }
 
-/* ---- rows ---- */
+/* ---- rows of both tables ---- */
 
-/* Store the page of TABLE that is being filled, and begin another. */
+/* Store the unfinished page of TABLE and begin a new one. */
 static void page_put(struct lookup_pages *l, enum lookup_table table)
 {
     uint8_t *page = l->window->page[table];
@@ -156,11 +158,11 @@ static void page_put(struct lookup_pages *l, enum lookup_table table)
         leaf = list_add(&l->pages->leaves[TREE_LOOKUP + table]);
     if (leaf)
         *leaf = (struct page_leaf){at, l->next[table] - 1, rows};
-    atomic_signal_fence(memory_order_release); /* a kill stops between two stores */
+    atomic_signal_fence(memory_order_release); /* a kill comes between two stores */
     page_begin(page);
 }
 
-/* a kill comes between two stores */
+/* Make the cell of row ID. Returns its size in bytes. */
 static unsigned cell_make(uint8_t cell[CELL_MAX], enum lookup_table table, uint64_t id,
                           const int64_t *values, const char *word)
 {
@@ -169,7 +171,7 @@ static unsigned cell_make(uint8_t cell[CELL_MAX], enum lookup_table table, uint6
     uint8_t *body = types + columns[table];
 
     record[0] = (uint8_t)(columns[table] + 1);
-    types[0] = 0; /* NULL: the id is the row's own */
+    types[0] = 0; /* NULL, because the id is the rowid */
     for (unsigned i = 1; i < columns[table]; i++) {
         int64_t value = values[i - 1];
         if (word && i == CHECK_WORD) {
@@ -187,7 +189,7 @@ static unsigned cell_make(uint8_t cell[CELL_MAX], enum lookup_table table, uint6
     return (unsigned)(body - cell);
 }
 
-/* Has PAGE room for one more cell, of BYTES? */
+/* Has PAGE room for one more cell of BYTES? */
 static bool page_has_room(const uint8_t *page, unsigned bytes)
 {
     unsigned rows = get16(page + 3);
