@@ -1,15 +1,16 @@
 /* collector/collector.c -- drains the rings of a session into its trace. See collector/launch.h.
  *
- *     until the command has ended and its children with it:
+ *     until the command and its children have ended:
  *         new files in the session's directories -> struct traced
  *         drain every ring, then sleep about a millisecond
- *         now and then: totals and a commit, so that readers see something
- *     finish: close every decoder, the frame pages, join the two files
+ *         now and then: write totals and commit, so that readers see rows
+ *     finish: close every decoder, finish the pages, join the two files
  *
- * A collector that is killed is replaced by the next, from what lies in shared memory
- * (collector/state.h): by the parent, which waits for it, or, when that is dead as well, by the
- * next `dyntrace run` or `fsck --recover` (collector/recover.c). One without a parent is an orphan:
- * it watches the command itself, and clears up.
+ * If a collector is killed, another one carries on from what lies in shared memory
+ * (collector/state.h). The parent, which waits for the collector, starts the other one. If the
+ * parent is dead as well, the next `dyntrace run` or `fsck --recover` starts it
+ * (collector/recover.c). A collector without a parent is an orphan: it watches the command itself,
+ * and removes the session at the end.
  *
  * The sleep is long enough that the collector does not fight the producer for the cache line of
  * `head`, and short beside the 25 ms that a ring holds at full speed. */
@@ -32,44 +33,47 @@
 #include "vocabulary.h"
 
 #define MS UINT64_C(1000000)
-#define CALIBRATE_NS (10 * MS)  /* the counter is measured over at least this */
-#define COMMIT_NS (250 * MS)    /* between commits of the small tables */
-#define SAY_NS (500 * MS)       /* after the command's end: say why we wait */
-#define DETACHED_NS (1000 * MS) /* what a daemon gets after the command's end */
-#define IDLE_NS (5000 * MS)     /* what another child gets while it does nothing */
+#define CALIBRATE_NS (10 * MS)  /* the CPU's counter is measured over at least this time */
+#define COMMIT_NS (250 * MS)    /* time between commits of the tables that SQLite writes */
+#define SAY_NS (500 * MS)       /* time after the command's end before we print why we wait */
+#define DETACHED_NS (1000 * MS) /* how long a daemon is recorded after the command's end */
+#define IDLE_NS (5000 * MS)     /* how long another child may do nothing after the command's end */
 
-enum { TICK_NS = 100000, STILL_NS = 20000000 /* longer is a row */ };
+enum {
+    TICK_NS = 100000,
+    STILL_NS = 20000000 /* a clock that stands still longer is recorded as a loss */
+};
 enum {
     POLL_MS = 1,
     IDLE_POLL_MS = 4,
     IDLE_ROUNDS = 64,
     STATUS_TRIES = 10,
-    COMMAND_ID = 1 /* the command's process_id */
+    COMMAND_ID = 1 /* process_id of the command */
 };
-enum { SHOW_ROOM = 64 << 20 /* bytes of the disk */ };
+enum { SHOW_ROOM = 64 << 20 /* free bytes on the disk that show() needs */ };
 
 struct run {
     struct collector c;
-    uint64_t counter_then, ns_then; /* calibration began */
+    uint64_t counter_then, ns_then; /* clock readings when the calibration began */
     struct watch watch;
     int orders;
     pid_t parent;
     int64_t cpu_before_ns; /* processor time of killed collectors */
     uint64_t last_commit;  /* CLOCK_MONOTONIC */
-    int command_watch;     /* process_watch of it, once there is no parent to say */
-    bool orphan;           /* there is none */
+    int command_watch;     /* for an orphan: the command's process_watch(); else -1 */
+    bool orphan;           /* no parent lives */
     bool ended, stop, said;
-    bool done; /* processes that live on are no loss */
+    bool done; /* processes that live on at the end are no loss */
     int status;
-    uint64_t ended_ns; /* CLOCK_MONOTONIC */
-    /* --clock coarse: */
+    uint64_t ended_ns; /* when the command ended (CLOCK_MONOTONIC) */
+    /* for --clock coarse: the thread that sets the clock */
     pthread_t ticker;
     _Atomic bool ticking;
-    /* how many, in how long together, and the longest time between two */
+    /* number of ticks, their total duration, and the longest time between two of them */
     uint64_t ticks, ticked_ns, still_ns;
 };
 
-/* ---- the clock that programs read with --clock coarse ---- */
+/* ---- set the clock that programs read with --clock coarse ---- */
 
 static void *tick(void *of)
 {
@@ -92,7 +96,8 @@ static void *tick(void *of)
     return NULL;
 }
 
-/* False: there can be no thread for it. */
+/* Start the thread that sets the clock, if the session has --clock coarse. Returns false if the
+ * thread cannot be made. */
 static bool ticker_start(struct run *run)
 {
     const struct session_file *file = run->c.session->file;
@@ -100,11 +105,11 @@ static bool ticker_start(struct run *run)
 
     if (!file->coarse)
         return true;
-    /* while there was none */
+    /* the clock stood still while no collector ran */
     run->still_ns = decode_ns(&run->c.decode, file->start_clock + (session_now(file) - file->now));
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
-    run->ticking = true; /* before the thread reads it */
+    run->ticking = true; /* set before the thread reads it */
     run->ticking = pthread_create(&run->ticker, NULL, tick, run) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return run->ticking;
@@ -125,7 +130,7 @@ static void ticker_stop(struct run *run)
                        (double)run->still_ns / 1e6);
 }
 
-/* ---- the loop ---- */
+/* ---- record until the end ---- */
 
 static void show_row(void *context, enum lookup_table table, int64_t *values, const char *word)
 {
@@ -139,8 +144,9 @@ static bool has_room(const struct collector *c)
     return fstatvfs(c->pages.fd, &disk) == 0 && disk.f_bavail * disk.f_frsize >= SHOW_ROOM;
 }
 
-/* Readers see what is in the live file: put some of the rows there that are in pages, for a sixth
- * of a round of POLL_MS. On a disk that is nearly full the pages come first. */
+/* Copy some lookups and checks from pages to the live file, where readers see them. This takes
+ * at most a sixth of a round of POLL_MS. On a nearly full disk copy nothing: the pages need the
+ * room. */
 static void show(struct collector *c)
 {
     for (int table = 0; table < LOOKUP_TABLES; table++)
@@ -150,9 +156,9 @@ static void show(struct collector *c)
 
 static void orders_take(struct run *run);
 
-/* Nanoseconds per tick, measured since the collector began; waits until the measure is good, which
- * is before a Python has started, or the command has ended: then there is little to measure with
- * it. */
+/* Measure the nanoseconds per tick of the CPU's counter since the collector began. Waits until the
+ * measurement is good, which is before a Python has started. If the command ends earlier, there is
+ * little to measure, and a worse result will do. */
 static void calibrate(struct run *run)
 {
     struct collector *c = &run->c;
@@ -174,7 +180,7 @@ static void calibrate(struct run *run)
         uint64_t before = clock_counter();
         uint64_t now = clock_monotonic_ns();
         uint64_t after = clock_counter();
-        if (after - before < best) { /* the reading that was interrupted least */
+        if (after - before < best) { /* keep the reading with the shortest interruption */
             best = after - before;
             ticks = before + (after - before) / 2 - run->counter_then;
             ns = now - run->ns_then;
@@ -204,11 +210,11 @@ static void say_totals(struct collector *c)
                          .raised = (int64_t)total->raised,
                          .max_ns = (int64_t)total->max_ns,
                      });
-        *total = (struct decode_total){0}; /* the row has them */
+        *total = (struct decode_total){0}; /* the row has these totals now */
     }
 }
 
-/* The parent is gone: watch the command ourselves. */
+/* Watch the command ourselves, because the parent is gone. */
 static void orphaned(struct run *run)
 {
     struct state_header *header = &run->c.state.file->header;
@@ -227,7 +233,7 @@ static bool is_command(const struct run *run, const struct traced *t)
     return t == run->c.command || (t->row.pid && t->row.pid == run->c.state.file->header.command);
 }
 
-/* Is the command still there, and in it something that we record? */
+/* Is the command alive, and does it still record? */
 static bool command_goes_on(struct run *run)
 {
     for (struct traced *t = run->c.traced; t; t = t->next)
@@ -236,13 +242,13 @@ static bool command_goes_on(struct run *run)
     return process_lives(run->command_watch);
 }
 
-/* The processor time of this collector and those before it, as far as they could note it. */
+/* Note the processor time of this collector and of those before it, as far as they noted theirs. */
 static void note_cpu(struct run *run)
 {
     int64_t cpu_ns = run->cpu_before_ns + recorder_cpu_ns();
 
     if (run->c.salvaged)
-        return; /* what those before it took is not known */
+        return; /* the time of earlier collectors is not known */
     run->c.state.file->header.cpu_ns = cpu_ns;
     recorder_meta(run->c.recorder, "recorder_cpu_ns", NULL, cpu_ns);
 }
@@ -265,7 +271,7 @@ static void commit_sometimes(struct run *run, bool now)
     run->last_commit = clock_monotonic_ns();
 }
 
-/* The command has ended, with STATUS of waitpid(), or -1. */
+/* Note that the command has ended, with STATUS as from waitpid(), or -1 if it is not known. */
 static void command_ended(struct run *run, int status)
 {
     run->ended = true;
@@ -273,7 +279,7 @@ static void command_ended(struct run *run, int status)
     run->ended_ns = clock_monotonic_ns();
 }
 
-/* What is known of the command while no interpreter has claimed its row. */
+/* Write the command's row while no interpreter has claimed it. */
 static void command_say(struct run *run)
 {
     struct collector *c = &run->c;
@@ -318,7 +324,7 @@ static void orders_take(struct run *run)
         command_ended(run, -1);
 }
 
-/* Is this process worth waiting for, now that the command has ended? */
+/* Is process T worth waiting for after the command's end? */
 static bool is_waited_for(struct run *run, struct traced *t, uint64_t now)
 {
     uint64_t since = now - run->ended_ns;
@@ -330,17 +336,17 @@ static bool is_waited_for(struct run *run, struct traced *t, uint64_t now)
     if (since < DETACHED_NS)
         return true;
     if (session < 0 || session != ours)
-        return false; /* a daemon */
+        return false; /* a daemon: it has left the command's POSIX session */
     return now - (t->last_words_ns > run->ended_ns ? t->last_words_ns : run->ended_ns) < IDLE_NS;
 }
 
-/* The command has ended: true while some child of it should still be recorded. */
+/* After the command's end: returns true while some child should still be recorded. */
 static bool stragglers(struct run *run)
 {
     uint64_t now = clock_monotonic_ns();
     uint32_t waiting = 0;
     uint32_t pid = 0;
-    bool coming = run->watch.pending.count; /* it has no row yet */
+    bool coming = run->watch.pending.count; /* a process without a row yet may come */
 
     if (run->stop)
         return false;
@@ -360,7 +366,7 @@ static bool stragglers(struct run *run)
     return waiting > 0 || (coming && now - run->ended_ns < DETACHED_NS);
 }
 
-/* Has T ended? SEEN: its descriptor says so. */
+/* Has T ended? SEEN: its pidfd reports the end. */
 static bool has_ended(const struct traced *t, bool seen)
 {
     if (t->pidfd >= 0)
@@ -368,7 +374,7 @@ static bool has_ended(const struct traced *t, bool seen)
     return !t->hidden || traced_is_gone(t);
 }
 
-/* Sleep until something happens or MS milliseconds; mark processes that ended. */
+/* Sleep until an event or for MILLISECONDS, then record the end of processes that have ended. */
 static void wait_for_events(struct run *run, int milliseconds)
 {
     static LIST(struct pollfd) fds;
@@ -384,8 +390,8 @@ static void wait_for_events(struct run *run, int milliseconds)
     count = 1;
     for (struct traced *t = run->c.traced; t; t = t->next)
         if (!t->row.ended)
-            /* The command's end is not news until its parent has reported it: there may be none
-             * that does. */
+            /* Do not wake up for the command's end until the parent has reported it. Without a
+             * parent nobody reports it. */
             fds.at[count++] =
                 (struct pollfd){is_command(run, t) && !run->ended ? -1 : t->pidfd, POLLIN, 0};
     poll(fds.at, count, milliseconds);
@@ -394,7 +400,7 @@ static void wait_for_events(struct run *run, int milliseconds)
         if (t->row.ended || !has_ended(t, fds.at[count++].revents))
             continue;
         if (is_command(run, t) && !run->ended)
-            continue; /* its parent reports the status */
+            continue; /* the parent will report the status */
         if (is_command(run, t))
             traced_status(t, run->status);
         if (!is_command(run, t) || run->orphan)
@@ -420,19 +426,20 @@ static void drain_until_end(struct run *run)
             fullest = MAX(fullest, t->fullest);
             watch_nested(&run->watch, t);
         }
-        /* after `forking` was read: who is no longer counted there has a file */
+        /* Look after `forking` was read: a child that is no longer counted there has a file. */
         watch_new(&run->watch);
         if (fullest <= 64 && !run->ended)
             show(&run->c);
         commit_sometimes(run, false);
         idle = words ? 0 : idle + 1;
         if (run->ended) {
-            wait_for_events(run, 0); /* reap exits first, so they do not count as stragglers */
-            /* one that came or ended may have forked */
+            /* first notice exits, so that processes that ended are not waited for */
+            wait_for_events(run, 0);
+            /* a process that came or ended may have forked */
             go_on = stragglers(run) || run->c.changes != changes;
         }
-        /* Half full already: it fills while we sleep. What came or ended is looked at again at
-         * once. */
+        /* Do not sleep if a ring is at least a quarter full, since it fills meanwhile, or if a
+         * process came or ended, since it may have forked. */
         wait_for_events(run, fullest > 64 || !go_on || run->c.changes != changes ? 0
                              : idle > IDLE_ROUNDS                                ? IDLE_POLL_MS
                                                                                  : POLL_MS);
@@ -441,9 +448,9 @@ static void drain_until_end(struct run *run)
     }
 }
 
-/* ---- the end ---- */
+/* ---- finish the trace ---- */
 
-/* What went wrong first. */
+/* Set the error of RESULT, unless an earlier error is there. */
 static __attribute__((format(printf, 2, 3))) void fail(struct collector_result *result,
                                                        const char *format, ...)
 {
@@ -455,7 +462,7 @@ static __attribute__((format(printf, 2, 3))) void fail(struct collector_result *
     va_end(arguments);
 }
 
-/* A whole trace goes to the place that it names. */
+/* Move the finished TRACE to the destination in its `meta`. */
 static void move(const char *trace, struct collector_result *result)
 {
     const char *why = NULL;
@@ -464,7 +471,7 @@ static void move(const char *trace, struct collector_result *result)
         fail(result, "%s: is whole, but cannot be moved to its place: %s", trace, why);
 }
 
-/* The two files of SESSION could not be joined, END says why. */
+/* Set the error of RESULT: the two files of SESSION could not be joined. END has the cause. */
 static void fail_to_join(const struct session *session, const struct recorder_end *end,
                          struct collector_result *result)
 {
@@ -482,7 +489,7 @@ static void fail_to_join(const struct session *session, const struct recorder_en
     result->frames = 0;
 }
 
-/* The JOIN_ bits for the trace that is being finished. */
+/* Return the JOIN_ bits for this trace. */
 static unsigned join_how(const struct collector *c)
 {
     unsigned how = 0;
@@ -496,7 +503,8 @@ static unsigned join_how(const struct collector *c)
     return how;
 }
 
-/* Estimated bytes of those of a torch program's FRAMES that have no lookup. */
+/* Estimate how many bytes of a torch program's FRAMES belong to frames without a lookup. Returns 0
+ * without torch. */
 static uint64_t undecided_bytes(const struct collector *c, uint64_t frames)
 {
     uint64_t lookups = c->lookups.next[PAGES_LOOKUP] - 1;
@@ -506,8 +514,7 @@ static uint64_t undecided_bytes(const struct collector *c, uint64_t frames)
     return c->pages.leaves_of_frames * (frames - lookups) / frames * FRAME_PAGE_BYTES;
 }
 
-/* All FRAMES frames are written. Write the rest of the trace, and join its files to the finished
- * trace. */
+/* Write the rest of the trace after its FRAMES frames, and join the two files. */
 static void finish_trace(struct run *run, int64_t frames, struct collector_result *result)
 {
     struct collector *c = &run->c;
@@ -536,7 +543,7 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
     else if (c->resumed)
         recorder_finished(trace, &result->frames, &result->processes);
     result->cpu_ns = c->salvaged ? 0 : end.cpu_ns;
-    /* to ask the trace is to open it anew */
+    /* move() opens the trace again, so call it only if needed */
     moves = c->resumed || *c->session->destination;
     if (moves && (result->frames || !result->error[0]))
         move(trace, result);
@@ -582,12 +589,13 @@ static void finish(struct run *run, struct collector_result *result)
              c->state.file->header.unsupported);
 }
 
-/* The state that was left, or a new one. Of a session that was damaged, or is gone, only what is in
- * the two files is carried on; and the pages that waited to be written, where they are left. False,
- * with *ERROR. */
+/* Open the state that was left, or make a new one. If the session is damaged or gone, only the rows
+ * in the two files are carried on, and pages of the window if those were left. Returns false with
+ * *ERROR. */
 static bool state_open(struct collector *c, const char **error)
 {
-    static struct session_file damaged; /* reading the true one is a SIGBUS */
+    /* stands for the session file, since reading the mapped one would raise SIGBUS */
+    static struct session_file damaged;
     struct session *session = c->session;
     int failed;
 
@@ -610,7 +618,7 @@ static bool state_open(struct collector *c, const char **error)
     return !failed && recorder_window(session->frames, !c->resumed, &c->state.file->window);
 }
 
-/* The file of frames, and the watch over the session's processes. False with errno. */
+/* Open the file of frames, and start to watch the session's processes. Returns false with errno. */
 static bool frames_open(struct run *run, const struct session *session)
 {
     struct collector *c = &run->c;
@@ -623,7 +631,7 @@ static bool frames_open(struct run *run, const struct session *session)
     return c->salvaged || watch_open(&run->watch, c);
 }
 
-/* Everything between the session's files and a working collector. False, with *ERROR. */
+/* Open everything that a collector needs. Returns false with *ERROR. */
 static bool collector_open(struct run *run, struct session *session, bool resume,
                            const char **error)
 {
@@ -659,7 +667,7 @@ static void write_stats(const struct collector *c, const struct collector_result
 {
     const char *path = getenv("DYNTRACE_STATS");
     struct rusage usage;
-    /* a new file: what is there stays, whatever the variable says */
+    /* "x": never overwrite a file, whatever the variable names */
     FILE *out = path && *path ? fopen(path, "wxe") : NULL;
 
     if (!out)
@@ -675,7 +683,8 @@ static void write_stats(const struct collector *c, const struct collector_result
     fclose(out);
 }
 
-/* The command, while no interpreter has claimed its row. */
+/* Make the process that stands for the command until an interpreter claims its row. Returns false
+ * without memory. */
 static bool command_new(struct collector *c)
 {
     c->command = traced_new(c, SESSION_MAIN, "");
@@ -687,7 +696,7 @@ static bool command_new(struct collector *c)
     return c->command;
 }
 
-/* How the command can run again. */
+/* Write to `meta` how the command can run again. */
 static void again_write(struct recorder *r, const struct session_again *again)
 {
     const struct {
@@ -704,7 +713,7 @@ static void again_write(struct recorder *r, const struct session_again *again)
             recorder_meta(r, rows[i].key, rows[i].text, 0);
 }
 
-/* The facts of the job that the command is part of. */
+/* Write to `meta` of which job (such as Slurm) the command is part. */
 static void job_write(struct recorder *r)
 {
     static const char *const keys[JOB_FACTS] = {JOB_KEYS};
@@ -723,7 +732,7 @@ static const char *clock_word(const struct session_file *file)
     return file->clock == SESSION_MONOTONIC ? "monotonic" : "tsc";
 }
 
-/* A new recording's first rows. False: not written. */
+/* Write the first rows of a new recording. Returns false if that fails. */
 static bool begin(struct collector *c, const char *argv)
 {
     static const char *const values[] = {"all", "types", "off"}; /* enum session_values */
@@ -755,7 +764,7 @@ static bool begin(struct collector *c, const char *argv)
     recorder_meta(r, "values", values[MIN(file->values, SESSION_VALUES_OFF)], 0);
     recorder_meta(r, "clock", clock_word(file), 0);
     if (file->coarse)
-        /* which at the end is what it was */
+        /* ticker_stop replaces this value with the measured one */
         recorder_meta(r, "clock_resolution_ns", NULL, TICK_NS);
     recorder_meta(r, "session", c->session->directory, 0);
     recorder_meta(r, "started_unix_ns", NULL, (int64_t)file->start_unix_ns);
@@ -771,15 +780,15 @@ static bool begin(struct collector *c, const char *argv)
     return command_new(c) && recorder_commit(r);
 }
 
-/* ---- after a kill ---- */
+/* ---- carry on after a kill ---- */
 
-/* Carry on where the last collector was. */
+/* Carry on from where the killed collector stopped. */
 static void carry_on(struct run *run)
 {
     struct collector *c = &run->c;
     const struct state_header *header = &c->state.file->header;
     uint64_t last_ns = c->decode.last_ns;
-    /* the command may not have begun, or have no interpreter in it yet */
+    /* the command may not have started, or may have no Python in it yet */
     bool lives =
         header->command ? process_is(header->command, header->command_started) : run->orders >= 0;
 
@@ -798,7 +807,7 @@ static void carry_on(struct run *run)
             watch_drain(t);
         while (t->words && !t->broken);
         if (is_command(run, t) && !run->orphan)
-            continue; /* its parent reports the status */
+            continue; /* the parent will report the status */
         watch_status(t);
         watch_ended(t, c->decode.last_ns);
     }
@@ -808,7 +817,8 @@ static void carry_on(struct run *run)
                        "; this trace was finished from what it and the programs left");
 }
 
-/* What the last collector died over may have been the very end. */
+/* Finish what is left if the last collector was killed at the very end. Returns false if the trace
+ * is not complete. */
 static bool is_finished(struct session *session, struct collector_result *result)
 {
     const char *error = NULL;
@@ -827,9 +837,10 @@ static bool is_finished(struct session *session, struct collector_result *result
     return true;
 }
 
-/* ---- a collector's life ---- */
+/* ---- run a collector ---- */
 
-/* Record, or go on with that, once everything is open. False: *ERROR. */
+/* Record until the end, or carry on with a recording; everything is open. Returns false with
+ * *ERROR. */
 static bool record(struct run *run, const char *argv, int to, struct collector_result *result,
                    const char **error)
 {
@@ -847,7 +858,7 @@ static bool record(struct run *run, const char *argv, int to, struct collector_r
         orphaned(run);
     else
         fcntl(run->orders, F_SETFL, O_NONBLOCK);
-    if (write(to, "", 1) != 1) { /* the command may start */
+    if (write(to, "", 1) != 1) { /* this message tells the parent that the command may start */
         *error = "the parent is gone";
         return false;
     }
@@ -878,7 +889,7 @@ static bool record(struct run *run, const char *argv, int to, struct collector_r
 
 int collector_run(struct session *session, const char *argv, int orders, int to)
 {
-    static struct run run; /* once in a process: what it owns is its till the end */
+    static struct run run; /* used once in a process; what it owns is freed by exit */
     struct collector_result result = {0};
     const char *error = NULL;
 
@@ -891,17 +902,18 @@ int collector_run(struct session *session, const char *argv, int orders, int to)
         recorder_close(run.c.recorder);
         fail(&result, "%s: %s", session->trace, error ? error : strerror(ENOMEM));
         if (write(to, &result, sizeof result)) {
-            /* Said; if not, the parent is gone and nobody would hear it. */
+            /* sent; if not, the parent is gone and nobody would read it */
         }
         return 1;
     }
     if (write(to, &result, sizeof result) == sizeof result) {
-        /* Until the parent is through: to close its directories last is to free them, ms on some
-         * disks, and we may take our time. */
+        /* Wait until the parent has removed the session's directories. If we closed our descriptors
+         * later, the disk space would be freed by us, which may take milliseconds: we have the
+         * time. */
         poll(&(struct pollfd){to, POLLIN, 0}, 1, -1);
         return 0;
     }
-    /* Without a parent that hears it, it removes the session itself. */
+    /* Without a parent that reads the result, remove the session here. */
     if (!result.error[0] || result.frames)
         session_remove(session);
     return 1;
