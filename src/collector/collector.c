@@ -61,7 +61,7 @@ struct run {
     int64_t cpu_before_ns; /* processor time of killed collectors */
     uint64_t last_commit;  /* CLOCK_MONOTONIC */
     int command_watch;     /* for an orphan: the command's process_watch(); else -1 */
-    bool orphan;           /* no parent lives */
+    bool orphan;           /* no parent is alive */
     bool ended, stop, said;
     bool done; /* processes that live on at the end are no loss */
     int status;

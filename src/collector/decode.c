@@ -319,8 +319,8 @@ static void end(struct decoder *d, unsigned exit, uint32_t ordinal, uint64_t clo
     uint32_t at = d->stack.count;
     uint32_t lowest = at > DECODE_SEARCH_MAX ? at - DECODE_SEARCH_MAX : 0;
 
-    /* It is nearly always the innermost frame. Frames called by the one that ends were left without
-     * an exit, because the C stack was unwound. */
+    /* The frame that ends is nearly always the innermost one. If not, frames inside it were left
+     * without an exit, because the C stack was unwound. */
     while (at > lowest && !has_ordinal(&d->stack.at[at - 1], ordinal))
         at--;
     if (at == lowest) {
@@ -536,8 +536,8 @@ static size_t span_attribute_bytes(const uint64_t *words)
     return words[2] >> 48;
 }
 
-/* Return how many words the CONTROL_SPAN at WORDS should have, of which COUNT are there; 0 if too
- * many. */
+/* Return the length that the CONTROL_SPAN record at WORDS should have, or 0 if it is too long. COUNT
+ * words of the record are there. */
 static size_t span_length(const uint64_t *words, size_t count)
 {
     size_t length = RING_WORD_COUNT(words[0]);

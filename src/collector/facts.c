@@ -47,7 +47,7 @@ static uint32_t new_id(struct traced *t, decode_ids *ids, int64_t local, struct 
     return *id;
 }
 
-/* Return the row id of LOCAL, an id of process T; 0 if there is none, which becomes NULL. */
+/* Return the row id of LOCAL, an id of process T; 0 if there is none (NULL in a column). */
 static uint32_t id_of(const decode_ids *ids, int64_t local)
 {
     return (uint64_t)local < ids->count ? ids->at[local] : 0;
@@ -845,7 +845,7 @@ static void put_check(struct traced *t, const struct decode_check *c,
         (int64_t)pages->next[NEXT_LOOKUP],
         position,
         entry->entry_id,
-        0, /* the result is passed as a word */
+        0, /* the result is a text, passed separately */
         failed ? failed : ROW_NONE,
         is_run_known(c) ? (int64_t)c->guards_run : ROW_NONE,
         check_ns(t, c),

@@ -459,7 +459,7 @@ static void store(struct frame_pages *w, uint32_t page, const uint8_t *made, uin
     w->cells.at[page] = cells;
     if (page >= w->window->written) {
         w->window->holds[slot] = 0;                /* the slot has no valid page from here ... */
-        atomic_signal_fence(memory_order_release); /* a kill comes between two stores */
+        atomic_signal_fence(memory_order_release); /* a kill may come between two stores */
         memcpy(w->window->page[slot], made, FRAME_PAGE_BYTES);
         atomic_signal_fence(memory_order_release);
         w->window->holds[slot] = page + 1; /* ... to here */

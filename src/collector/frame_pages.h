@@ -160,7 +160,8 @@ bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row)
 /* Return the id of THREAD_ID's last stored row, not counting page EXCEPT; 0 if there is none. Reads
  * all pages. */
 uint64_t frame_pages_last(struct frame_pages *w, uint32_t thread_id, uint32_t except);
-/* Set outcome, or outcome, end and exit, in a row that was stored while its frame was open. */
+/* Change a row that was stored while its frame was open: frame_pages_decided() sets its outcome,
+ * frame_pages_end() sets outcome, end and exit. */
 void frame_pages_decided(struct frame_pages *w, uint64_t id, unsigned outcome);
 void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsigned outcome,
                      unsigned exit);

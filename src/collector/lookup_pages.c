@@ -158,7 +158,7 @@ static void page_put(struct lookup_pages *l, enum lookup_table table)
         leaf = list_add(&l->pages->leaves[TREE_LOOKUP + table]);
     if (leaf)
         *leaf = (struct page_leaf){at, l->next[table] - 1, rows};
-    atomic_signal_fence(memory_order_release); /* a kill comes between two stores */
+    atomic_signal_fence(memory_order_release); /* a kill may come between two stores */
     page_begin(page);
 }
 

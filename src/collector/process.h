@@ -44,8 +44,8 @@ struct process_found {
 
 enum process_sight {
     PROCESS_SEEN,
-    PROCESS_ENDED,  /* it has certainly ended; FOUND has its pid */
-    PROCESS_HIDDEN, /* it may have ended, or live where we cannot see it */
+    PROCESS_ENDED,  /* the process has certainly ended; FOUND has its pid */
+    PROCESS_HIDDEN, /* the process may have ended, or may live where we cannot see it */
 };
 
 enum process_sight process_find(const struct process_claim *claim, struct process_found *found);

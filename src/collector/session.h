@@ -63,8 +63,8 @@ struct session {
     size_t bytes;               /* how many bytes of the session file are mapped */
     int lock;                   /* descriptor that holds the lock; -1 if the lock is not held */
     char destination[PATH_MAX]; /* where to move the finished trace; "" if it stays where it is */
-    /* How far the clock of the destination's machine is ahead of ours, and the largest error of
-     * that; a doubt of 0 means not known. */
+    /* clock_offset_ns: how far the clock of the destination's machine is ahead of ours.
+     * clock_doubt_ns: the largest error of that offset; 0 if the offset is not known. */
     int64_t clock_offset_ns, clock_doubt_ns;
     struct session_again again;
 };

@@ -137,7 +137,7 @@ bool recorder_window(const char *frames, bool fresh, struct frame_window *window
     if (!sound || stat(frames, &status) || status.st_size / FRAME_PAGE_BYTES < window->first)
         return false;
     window->finished = !fresh && status.st_size == (off_t)window->first * FRAME_PAGE_BYTES;
-    /* Beyond SQLite's lock page, counts one page more than there are. */
+    /* If FRAMES goes beyond SQLite's lock page, this counts one page too many. */
     window->next_page = window->written =
         (uint32_t)(status.st_size / FRAME_PAGE_BYTES) - window->first++;
     return true;
@@ -287,7 +287,7 @@ bool recorder_join(struct recorder *r, const char *live, const char *frames, uns
     end->error = recorder_why(db);
     end->full = !joined && is_full(db);
     sqlite3_free(attach);
-    /* all of LIVE has been copied, so its log need not be written back */
+    /* all of LIVE has been copied, so SQLite need not write its log into LIVE */
     sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, joined, NULL);
     recorder_close(r);
     if (joined && !recorder_publish(live, frames, &end->error)) {

@@ -88,7 +88,8 @@ struct traced {
     struct {
         /* parent_process_id is 0 if there is no known parent */
         uint32_t process_id, parent_process_id;
-        /* the pid that we see, or 0 if we see none; the pid that the process sees */
+        /* pid: as we see it, or 0 if we do not see the process. own_pid: as the process
+         * itself sees it. */
         uint32_t pid, own_pid;
         const char *mode;
         uint64_t start_ns;
