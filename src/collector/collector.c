@@ -63,7 +63,7 @@ struct run {
     int command_watch;     /* for an orphan: the command's process_watch(); else -1 */
     bool orphan;           /* no parent is alive */
     bool ended, stop, said;
-    bool done; /* processes that live on at the end are no loss */
+    bool done; /* a process that lives on at the end is not recorded as a loss */
     int status;
     uint64_t ended_ns; /* when the command ended (CLOCK_MONOTONIC) */
     /* for --clock coarse: the thread that sets the clock */
@@ -433,7 +433,7 @@ static void drain_until_end(struct run *run)
         commit_sometimes(run, false);
         idle = words ? 0 : idle + 1;
         if (run->ended) {
-            /* first notice exits, so that processes that ended are not waited for */
+            /* notice ended processes first, so that stragglers() does not wait for them */
             wait_for_events(run, 0);
             /* a process that came or ended may have forked */
             go_on = stragglers(run) || run->c.changes != changes;

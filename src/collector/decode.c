@@ -536,8 +536,8 @@ static size_t span_attribute_bytes(const uint64_t *words)
     return words[2] >> 48;
 }
 
-/* Return the length that the CONTROL_SPAN record at WORDS should have, or 0 if it is too long. COUNT
- * words of the record are there. */
+/* Return the length that the CONTROL_SPAN record at WORDS should have, or 0 if it is too long.
+ * COUNT words of the record are there. */
 static size_t span_length(const uint64_t *words, size_t count)
 {
     size_t length = RING_WORD_COUNT(words[0]);

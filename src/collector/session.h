@@ -90,8 +90,9 @@ void session_remove(struct session *s);
 void session_close(struct session *s);
 
 /* Call VISIT for each file of the session's directories. For a process file, call VISIT with the
- * HEADER of the process, then of each process nested in the file, newest first; NAME is then the
- * name of the file and the offset (session_name). For other files HEADER is NULL. */
+ * HEADER of its first process, then of each process nested in the file, newest first. The NAME of
+ * a nested process is the file's name and an offset (session_name). For other files HEADER is
+ * NULL. */
 typedef void session_visitor(void *context, const char *name, enum session_place place,
                              const struct process_file *header);
 void session_processes(const struct session *s, session_visitor *visit, void *context);

@@ -44,8 +44,8 @@ struct state_header {
     uint32_t next_process, next_thread, next_code; /* the next row id of each table */
     uint32_t next_entry, next_guard, next_compile, next_signature, next_graph, next_note;
     uint32_t command; /* pid of the command; 0 if it has not started */
-    /* The next ids of rows that come from words; and ids below which no decoder gives an id again,
-     * whatever it committed. */
+    /* next: the next ids of rows that come from words. sure: no decoder gives ids below these
+     * again, whatever it committed. */
     uint64_t next[IDS_OF_WORDS], sure[IDS_OF_WORDS];
     uint64_t last_ns; /* time of the latest event taken */
     /* processor time of all collectors of this recording so far */

@@ -274,7 +274,7 @@ bool recorder_join(struct recorder *r, const char *live, const char *frames, uns
         sqlite3_mprintf("ATTACH %Q AS trace; PRAGMA trace.synchronous=OFF; BEGIN", frames);
     bool joined = attach && run(db, attach) && tables_copy(db) &&
                   run(db, schema_statement("recover/views")) &&
-                  run(db, schema_statement("recover/late")) && /* with a journal: all or nothing */
+                  run(db, schema_statement("recover/late")) && /* a transaction: all or nothing */
                   (!(how & JOIN_SALVAGED) || run(db, schema_statement("recover/salvage"))) &&
                   (!recovered || run(db, schema_statement("recover/mend"))) &&
                   (!(how & (JOIN_RECOVERED | JOIN_TOTALS)) ||
