@@ -39,10 +39,8 @@
 #define DETACHED_NS (1000 * MS) /* how long a daemon is recorded after the command's end */
 #define IDLE_NS (5000 * MS)     /* how long another child may do nothing after the command's end */
 
-enum {
-    TICK_NS = 100000,
-    STILL_NS = 20000000 /* a clock that stands still longer is recorded as a loss */
-};
+/* STILL_NS: a clock that stands still longer than this is recorded as a loss */
+enum { TICK_NS = 100000, STILL_NS = 20000000 };
 enum {
     POLL_MS = 1,
     IDLE_POLL_MS = 4,
@@ -180,7 +178,8 @@ static void calibrate(struct run *run)
         uint64_t before = clock_counter();
         uint64_t now = clock_monotonic_ns();
         uint64_t after = clock_counter();
-        if (after - before < best) { /* keep the reading with the shortest interruption */
+        /* of the 8 readings use the one with the shortest interruption */
+        if (after - before < best) {
             best = after - before;
             ticks = before + (after - before) / 2 - run->counter_then;
             ns = now - run->ns_then;
@@ -735,7 +734,8 @@ static const char *clock_word(const struct session_file *file)
 /* Write the first rows of a new recording. Returns false if that fails. */
 static bool begin(struct collector *c, const char *argv)
 {
-    static const char *const values[] = {"all", "types", "off"}; /* enum session_values */
+    /* indexed by enum session_values */
+    static const char *const values[] = {"all", "types", "off"};
     struct session_file *file = c->session->file;
     struct state_header *header = &c->state.file->header;
     struct recorder *r = c->recorder;

@@ -782,7 +782,8 @@ static uint64_t span_id(const struct traced *t, uint64_t local)
 
 void traced_span(struct traced *t, const struct decode_span *span)
 {
-    char text[SPAN_NAME + SPAN_ATTRIBUTES]; /* SQLite must not read the program's memory */
+    /* a copy, because SQLite must not read the program's memory */
+    char text[SPAN_NAME + SPAN_ATTRIBUTES];
     size_t name = MIN((size_t)span->name.bytes, SPAN_NAME);
     size_t more = MIN((size_t)span->attributes.bytes, SPAN_ATTRIBUTES);
 

@@ -22,11 +22,8 @@
 #include "collector/frame_pages.h"
 
 enum lookup_table { PAGES_LOOKUP, PAGES_CHECK, LOOKUP_TABLES };
-enum {
-    LOOKUP_COLUMNS = 10,
-    CHECK_COLUMNS = 8,
-    CHECK_WORD = 4 /* the column of guard_check that is a text */
-};
+/* CHECK_WORD: the column of guard_check that is a text */
+enum { LOOKUP_COLUMNS = 10, CHECK_COLUMNS = 8, CHECK_WORD = 4 };
 
 /* Shared memory that outlives a killed collector. */
 struct lookup_window {

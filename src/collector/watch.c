@@ -353,7 +353,8 @@ static void note_new(struct collector *c, const char *name)
             snprintf(c->state.file->header.unsupported, sizeof c->state.file->header.unsupported,
                      "%s", text);
     }
-    unlinkat(c->session->place[SESSION_MAIN], name, 0); /* so that the loss is recorded once */
+    /* delete the note, so that the loss is recorded once */
+    unlinkat(c->session->place[SESSION_MAIN], name, 0);
 }
 
 static bool ends_with(const char *text, const char *end)
