@@ -712,7 +712,7 @@ static void again_write(struct recorder *r, const struct session_again *again)
             recorder_meta(r, rows[i].key, rows[i].text, 0);
 }
 
-/* Write to `meta` of which job (such as Slurm) the command is part. */
+/* Write the job's id, ranks and world size to `meta`, if a launcher such as torchrun set them. */
 static void job_write(struct recorder *r)
 {
     static const char *const keys[JOB_FACTS] = {JOB_KEYS};

@@ -169,7 +169,8 @@ struct decode_span {
 };
 void traced_span(struct traced *t, const struct decode_span *span);
 void traced_span_end(struct traced *t, uint64_t id, uint64_t end_ns);
-/* Write rows that come from words and cannot be made twice, before the words are released. */
+/* Commit the rows that were made from words and cannot be made again, before the words are
+ * released. */
 void traced_settle(struct traced *t);
 /* Record the cache entry of a frame whose stored row has no room for it. */
 void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry_id);

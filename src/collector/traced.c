@@ -204,7 +204,7 @@ static void wake(struct traced_ring *r, uint64_t tail, bool now)
 
 static void ring_drain(struct traced *t, struct traced_ring *r)
 {
-    /* Barrier B matches the producer's barrier A (tracer/ring.c). */
+    /* Barrier B matches the producer's barrier A (tracer/tracer.h). */
     uint64_t head = atomic_load_explicit(&r->ring->head, memory_order_acquire);
     uint64_t tail = r->decoder.now.tail;
     uint64_t there = head - tail;
@@ -228,7 +228,7 @@ static void ring_drain(struct traced *t, struct traced_ring *r)
             break;
         }
         tail += taken;
-        /* Barrier C: the words are no longer needed. It matches the producer's barrier D. */
+        /* Barrier C: the words are no longer needed. It matches barrier D in tracer/ring.c. */
         atomic_store_explicit(&r->ring->tail, tail, memory_order_release);
         wake(r, tail, tail == head);
     }
