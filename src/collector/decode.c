@@ -1,8 +1,7 @@
-/* collector/decode.c -- turns the words of one ring into rows of `frame`. See
- * collector/decode.h.
+/* collector/decode.c -- words of one ring become rows of `frame`. See collector/decode.h.
  *
- * Runs in: the collector. Words are not trusted: whatever bytes a ring holds, the result is a valid
- * table, bounded memory, and a row of `loss` that reports the damage. */
+ * Runs in: the collector. Words are not trusted: any bytes must leave a valid
+ * table, bounded memory, and a loss row that says so. */
 #include "collector/decode.h"
 
 #include <sys/param.h>
@@ -11,15 +10,14 @@
 #include "vocabulary.h"
 
 _Static_assert((int)RING_INHERITED == FRAME_INHERITED, "the tags of an ENTER are frame kinds");
-/* a larger reading is not a clock and could overflow; a fast counter needs 12 years for it */
-enum { CLOCK_BITS_MAX = 60 };
+enum { CLOCK_BITS_MAX = 60 }; /* 12 years of a fast counter: more is not a clock, and could wrap */
 
 uint64_t decode_ns(const struct decode_session *session, uint64_t clock)
 {
     unsigned __int128 ns =
         (unsigned __int128)(clock - session->start_clock) * session->ns_per_tick_32 >> 32;
 
-    /* An end_ns of 0 means that a frame has not ended. */
+    /* A frame's end_ns of 0 would say that it has not ended. */
     return clock <= session->start_clock ? 1 : MIN(MAX(ns, 1), INT64_MAX);
 }
 
@@ -34,8 +32,8 @@ static void commit(struct decoder *d)
         memcpy(d->now.next, d->session->next, sizeof d->now.next);
     }
     d->place->at[next] = d->now;
-    /* A killed process has done its stores in program order. So it is enough to keep the compiler
-     * from reordering them. */
+    /* A killed process has stored a prefix of what the program says, in order;
+     * only the compiler must be kept from changing that order. */
     atomic_signal_fence(memory_order_release);
     *(volatile uint32_t *)&d->place->which = next;
     atomic_signal_fence(memory_order_release);
@@ -51,7 +49,7 @@ static void close_page(struct decoder *d)
     d->now.rows = d->now.used = 0;
 }
 
-/* Return the row of frame ID in the page being filled; NULL if the row is already stored. */
+/* The row of frame ID in the page that is being filled; NULL: it is stored. */
 static struct frame_row *row_here(struct decoder *d, uint64_t id)
 {
     uint64_t slot = id - 1 - (uint64_t)d->now.page * FRAME_PAGE_ROWS;
@@ -61,7 +59,7 @@ static struct frame_row *row_here(struct decoder *d, uint64_t id)
 
 /* ---- the private stack and totals ---- */
 
-/* Return the innermost open frame; NULL if none is open. */
+/* The innermost open frame; NULL: none is open. */
 static inline struct decode_frame *innermost(struct decoder *d)
 {
     return d->stack.count ? &d->stack.at[d->stack.count - 1] : NULL;
@@ -74,8 +72,7 @@ static inline uint64_t innermost_id(struct decoder *d)
     return frame ? frame->frame_id : 0;
 }
 
-/* Return the totals of a code object. Without memory for them, return a dummy that several code
- * objects share. */
+/* Without memory for its total, a code object shares that of others. */
 static struct decode_total *total_of(struct decoder *d, uint32_t code_id)
 {
     static struct decode_total nowhere;
@@ -113,7 +110,8 @@ inline struct decode_frame *decode_push(struct decoder *d, uint32_t code_id, boo
     return frame;
 }
 
-/* If a function is recursive, only its outermost activation on a thread counts for total_ns. */
+/* Of a function that calls itself, through whatever else, only the outermost activation on a thread
+ * counts for total_ns. */
 inline void decode_pop(struct decoder *d)
 {
     struct decode_frame *frame = &d->stack.at[--d->stack.count];
@@ -133,6 +131,7 @@ inline void decode_pop(struct decoder *d)
         caller->child_ns += frame->duration_ns;
 }
 
+/* Turn the stack around. */
 static void reverse_stack(struct decoder *d)
 {
     for (uint32_t i = 0; i < d->stack.count / 2; i++) {
@@ -144,8 +143,7 @@ static void reverse_stack(struct decoder *d)
     }
 }
 
-/* Read the row of frame ID from the page being filled or from a stored page. Returns false if there
- * is no such row. */
+/* The row of frame ID, wherever it is. False: there is none. */
 static bool read_row(struct decoder *d, uint64_t id, struct frame_row *row)
 {
     struct frame_row *here = row_here(d, id);
@@ -157,7 +155,7 @@ static bool read_row(struct decoder *d, uint64_t id, struct frame_row *row)
     return frame_pages_read(d->session->pages, id, row);
 }
 
-/* Rebuild the stack after a restart: frame ID and the chain of its parents are open. */
+/* After a restart: the open frames are the chain of parents from ID. */
 static void rebuild_stack(struct decoder *d, uint64_t id)
 {
     uint64_t previous = UINT64_MAX;
@@ -188,8 +186,7 @@ static void broken(struct decoder *d, const char *why)
     traced_loss(d->owner, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, why);
 }
 
-/* Extend the LOW bits of a clock reading to the full clock. If it went back, return the last
- * reading again. */
+/* The full clock from its low bits. Backwards by a little: the last one again. */
 static inline uint64_t widen(struct decoder *d, uint64_t low)
 {
     uint64_t ahead = (low - d->now.clock) & RING_CLOCK_MASK;
@@ -201,7 +198,7 @@ static inline uint64_t widen(struct decoder *d, uint64_t low)
     return d->now.clock += ahead;
 }
 
-/* Return the frame_id of the next row. */
+/* The id of the next row. */
 static inline uint64_t next_id(const struct decoder *d)
 {
     if (d->now.page == DECODE_NO_PAGE)
@@ -209,7 +206,7 @@ static inline uint64_t next_id(const struct decoder *d)
     return frame_id(d->now.page, d->now.rows);
 }
 
-/* Has the page room for an open row of BYTES and for the row's 2-byte pointer? */
+/* Has the page room for a row of BYTES as it is while open, and for its pointer? */
 static inline bool page_has_room(const struct decode_at *now, unsigned bytes)
 {
     return now->rows < FRAME_PAGE_ROWS && now->used + bytes + 2 <= FRAME_PAGE_ROOM;
@@ -235,7 +232,7 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
     }
     if (now->page == DECODE_NO_PAGE) {
         now->page = frame_pages_take(d->session->pages);
-        /* without this commit the next collector would take another page for these rows */
+        /* Else the next collector would take another page for the rows of this one. */
         commit(d);
         id = frame_id(now->page, 0);
         bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, kind, ns);
@@ -247,8 +244,7 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
             "ring: its frames nest deeper than 16 million; the rest of this thread was not taken");
         return;
     }
-    /* Set field by field: assigning a compound literal is slower, because the copy waits for its
-     * stores. */
+    /* Field by field: a struct that is made and then copied waits for its stores. */
     row = &d->place->rows[now->rows++];
     row->parent_id = now->current;
     row->start_ns = ns;
@@ -269,7 +265,7 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
     now->current = id;
 }
 
-/* End the innermost open frame. */
+/* The innermost open frame ends. */
 static void leave(struct decoder *d, uint64_t ns, unsigned exit)
 {
     struct decode_at *now = &d->now;
@@ -277,7 +273,7 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
     uint64_t id = frame->frame_id;
     struct frame_row *row = row_here(d, id);
     bool is_short = ns - frame->start_ns < d->session->min_duration_ns;
-    bool left_out = is_short && !frame->looked_up; /* a row of `lookup` refers to the frame */
+    bool left_out = is_short && !frame->looked_up; /* a lookup names its frame */
     bool is_last = row && row == &d->place->rows[now->rows - 1];
     bool is_on_last_page = (id - 1) / FRAME_PAGE_ROWS == d->last_page;
     unsigned outcome = frame->outcome;
@@ -288,7 +284,7 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
     now->current = innermost_id(d);
 
     if (left_out && is_last) {
-        /* The row's slot will be reused, so a commit must come first. */
+        /* Its place will be used again; what was committed must not need it. */
         d->commit_due = true;
         now->rows--;
         now->used -= row->open_bytes + row->entry_bytes + 2u;
@@ -297,15 +293,15 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
     } else {
         frame_pages_end(d->session->pages, id, ns, outcome, exit);
         if (left_out && !now->rows && is_on_last_page) {
-            /* Drop the row after a commit that no longer names it as open. If a kill comes before
-             * the drop, a short row stays in the table, so it needs its end now. */
+            /* The row goes away once no commit names it as open. A kill before that leaves a short
+             * row, hence the end. */
             d->dropped = id;
             d->commit_due = true;
         }
     }
 }
 
-/* Can FRAME be the frame with this ORDINAL? */
+/* May FRAME be the one that the program calls ORDINAL? */
 static inline bool has_ordinal(const struct decode_frame *frame, uint32_t ordinal)
 {
     if (frame->ordinal == DECODE_ANY_ORDINAL)
@@ -319,8 +315,8 @@ static void end(struct decoder *d, unsigned exit, uint32_t ordinal, uint64_t clo
     uint32_t at = d->stack.count;
     uint32_t lowest = at > DECODE_SEARCH_MAX ? at - DECODE_SEARCH_MAX : 0;
 
-    /* The frame that ends is nearly always the innermost one. If not, frames inside it were left
-     * without an exit, because the C stack was unwound. */
+    /* Nearly always the innermost frame. Frames above the one that ends were
+     * left without an exit: the C stack was unwound. */
     while (at > lowest && !has_ordinal(&d->stack.at[at - 1], ordinal))
         at--;
     if (at == lowest) {
@@ -333,8 +329,7 @@ static void end(struct decoder *d, unsigned exit, uint32_t ordinal, uint64_t clo
     leave(d, ns, exit);
 }
 
-/* Set the outcome and cache entry of the innermost open frame. Doing it twice has the same result
- * as doing it once. */
+/* Note in the innermost open frame how its call was decided. Doing it twice is as good as once. */
 static void decided(struct decoder *d, unsigned outcome, uint32_t entry_id)
 {
     struct decode_at *now = &d->now;
@@ -356,14 +351,14 @@ static void decided(struct decoder *d, unsigned outcome, uint32_t entry_id)
             now->used += bytes;
             return;
         }
-    } else { /* the frame may never end, so set the outcome now */
+    } else { /* the row may never end */
         frame_pages_decided(d->session->pages, frame->frame_id, outcome);
     }
     if (entry_id)
         traced_late_entry(d->owner, frame->frame_id, entry_id);
 }
 
-/* Handle the end of a lookup. The records of its checks came before. */
+/* A lookup has ended: its checks have come before. */
 static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64_t ticks)
 {
     unsigned outcome = payload & 0xff & ~(unsigned)DECISION_OBSERVED;
@@ -378,8 +373,7 @@ static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64
         frame->looked_up = true;
         traced_lookup(d->owner, d, start_ns, end_ns - start_ns, outcome, observed, entry_id);
     }
-    /* The checks of the next lookup overwrite these, so a commit that no longer needs them must
-     * come first. */
+    /* The next lookup's checks take their place, which the last commit may still need. */
     d->commit_due |= d->place->at[d->place->which & 1].check_count != 0;
     d->now.check_count = d->now.compile = d->now.signature = 0;
     if (outcome < OUTCOMES)
@@ -402,8 +396,8 @@ static void check(struct decoder *d, uint64_t payload, uint64_t word)
     d->now.check_count++;
 }
 
-/* Switch to the open frames of THREAD_ID. Returns true if THREAD_ID has run since this collector
- * began. */
+/* The frames that are open are those of THREAD_ID from here on. True: it has run since this
+ * collector began. */
 static bool take_stack(struct decoder *d, uint32_t thread_id)
 {
     struct decode_stack *to, *from;
@@ -421,7 +415,7 @@ static bool take_stack(struct decoder *d, uint32_t thread_id)
         memcpy(&d->stack, &to->frames, sizeof to->frames);
         memset(&to->frames, 0, sizeof to->frames);
     } else {
-        d->stack.count = 0; /* without memory the frames stay open */
+        d->stack.count = 0; /* without memory they stay open */
     }
     for (size_t i = 0; i < d->stack.count; i++)
         ++*active_of(d, d->stack.at[i].code_id);
@@ -430,8 +424,7 @@ static bool take_stack(struct decoder *d, uint32_t thread_id)
     return known;
 }
 
-/* Return the frame_id of THREAD_ID's last row, where THREAD_ID is a greenlet of this ring; 0 if it
- * has none. */
+/* The last row of THREAD_ID, one of this ring's; 0: none. */
 static uint64_t last_of(struct decoder *d, uint32_t thread_id)
 {
     for (uint32_t i = d->now.rows; i--;)
@@ -440,8 +433,8 @@ static uint64_t last_of(struct decoder *d, uint32_t thread_id)
     return frame_pages_last(d->session->pages, thread_id, d->now.page);
 }
 
-/* Switch to another greenlet of the thread. LEFT of its frames are still open: others ended during
- * a gap. */
+/* Another greenlet of the thread runs from here on. LEFT of its frames are open: others ended in a
+ * gap. */
 static void change_stack(struct decoder *d, uint32_t local, uint64_t left)
 {
     uint32_t thread_id = traced_thread_row(d->owner, local);
@@ -450,8 +443,8 @@ static void change_stack(struct decoder *d, uint32_t local, uint64_t left)
         while (d->stack.count > left)
             leave(d, decode_ns(d->session, d->now.clock), EXIT_ABANDONED);
     } else if (left) {
-        /* An earlier collector saw this greenlet stop running. Its last row is one of the open
-         * frames, or was called by one of them. */
+        /* An earlier collector saw it go. Its last frame is one of those that are open, or was
+         * called by one. */
         rebuild_stack(d, last_of(d, thread_id));
         while (d->stack.count > left) {
             --*active_of(d, innermost(d)->code_id);
@@ -461,8 +454,7 @@ static void change_stack(struct decoder *d, uint32_t local, uint64_t left)
     }
 }
 
-/* Close the stacks of all greenlets. Their open frames will never end, and count as lasting until
- * now. */
+/* The open frames of all greenlets of the thread will never end: they lasted until now. */
 static void leave_open(struct decoder *d)
 {
     for (uint32_t id = 0; id <= d->parked.count; id++) {
@@ -482,12 +474,12 @@ static void leave_open(struct decoder *d)
     d->now.current = 0;
 }
 
-/* Begin with the ring's first thread, or with a thread that took the ring over. */
+/* Another thread writes from here on, or the ring's writer begins. */
 static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
 {
     uint64_t ns = decode_ns(d->session, d->now.clock);
 
-    while (d->stack.count) /* a thread that ends has no open frames, unless it was cancelled */
+    while (d->stack.count) /* a thread that ends has no frames left, unless it was cancelled */
         leave(d, ns, EXIT_ABANDONED);
     leave_open(d);
     close_page(d);
@@ -498,9 +490,8 @@ static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
     d->commit_due = true;
 }
 
-/* Handle a gap: the program did not write from SINCE to now. LEFT of the open frames are still
- * open, and the innermost of them has ORDINAL. When the others ended is not known, so end them at
- * SINCE. */
+/* Nothing was written from SINCE on: of the frames that were open only LEFT are still, the
+ * innermost of ORDINAL. When the others ended is not known. */
 static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t since, uint64_t before,
                 uint64_t lost)
 {
@@ -511,8 +502,7 @@ static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t sin
 
     while (left != RING_ALL && at && d->stack.at[at - 1].ordinal != ordinal)
         at--;
-    /* an earlier collector read the ENTER of that frame: only the count is known */
-    if (!at && left)
+    if (!at && left) /* an earlier collector took its ENTER, and nothing but the count is known */
         at = left < d->stack.count ? (uint32_t)left : d->stack.count;
     while (d->stack.count > at)
         leave(d, ns, EXIT_ABANDONED);
@@ -525,53 +515,7 @@ static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t sin
     d->commit_due = true;
 }
 
-/* Return the size of the name in the CONTROL_SPAN record at WORDS. */
-static size_t span_name_bytes(const uint64_t *words)
-{
-    return words[2] >> 40 & 0xff;
-}
-
-static size_t span_attribute_bytes(const uint64_t *words)
-{
-    return words[2] >> 48;
-}
-
-/* Return the length that the CONTROL_SPAN record at WORDS should have, or 0 if it is too long.
- * COUNT words of the record are there. */
-static size_t span_length(const uint64_t *words, size_t count)
-{
-    size_t length = RING_WORD_COUNT(words[0]);
-    size_t bytes;
-
-    if (count < 3) /* the record is cut off: accept any length that is possible */
-        return length >= 3 && length <= SPAN_WORDS + 1 ? length : 0;
-    bytes = span_name_bytes(words) + span_attribute_bytes(words);
-    return bytes <= SPAN_NAME + SPAN_ATTRIBUTES ? 3 + (bytes + 7) / 8 : 0;
-}
-
-/* Record a span that begins in the innermost open frame. */
-static void span(struct decoder *d, const uint64_t *words)
-{
-    const char *text = (const char *)(words + 3);
-    size_t name = span_name_bytes(words);
-    struct decode_frame *frame = innermost(d);
-    struct decode_span found = {
-        .id = RING_WORD_LOW(words[0]),
-        .parent = words[2] & RING_CLOCK_MASK,
-        .start_ns = decode_ns(d->session, d->now.clock),
-        .frame_id = innermost_id(d),
-        .thread_id = d->now.thread_id,
-        .name = {text, (int64_t)name},
-        .attributes = {text + name, (int64_t)span_attribute_bytes(words)},
-    };
-
-    if (frame)
-        frame->looked_up = true;
-    traced_span(d->owner, &found);
-}
-
-/* Decode the CONTROL record at WORDS, of which COUNT words are there. Returns the number of words
- * taken; 0 if the record is cut off. */
+/* A CONTROL record at WORDS, of which COUNT are there. Words taken, 0: cut off. */
 static size_t control(struct decoder *d, const uint64_t *words, size_t count)
 {
     uint64_t word = words[0];
@@ -584,9 +528,8 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
     unsigned what = RING_WORD_WHAT(word);
     uint64_t before = d->now.clock;
     char cause[96];
-    /* the record's second word is a full clock reading of an event that happens now */
-    bool is_of_span = what == CONTROL_SPAN || what == CONTROL_SPAN_END;
-    bool event = what <= CONTROL_SWITCH || is_of_span;
+    /* its second word is the full clock of something that happens now */
+    bool event = what <= CONTROL_SWITCH;
 
     if (what < sizeof lengths && lengths[what] == length && length > count)
         return 0;
@@ -640,7 +583,7 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
     return length;
 }
 
-/* ---- the functions of decode.h ---- */
+/* ---- the interface ---- */
 
 void decode_open(struct decoder *d, struct decode_session *session, struct traced *owner,
                  const decode_ids *codes, struct decode_place *place)
@@ -670,7 +613,7 @@ size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
         size_t taken = 1;
 
         if (d->broken)
-            taken = (size_t)(stop - p); /* skip the words, so that the program does not wait */
+            taken = (size_t)(stop - p); /* taken unread, so that the program goes on */
         else if (tag == RING_CONTROL)
             taken = control(d, p, (size_t)(stop - p));
         else if (!d->now.thread_id)
@@ -682,8 +625,7 @@ size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
         if (!taken)
             break;
         p += taken;
-        /* a commit before this line makes the next collector decode the record again */
-        d->now.tail += taken;
+        d->now.tail += taken; /* whatever commits before this line decodes the record again */
         if (d->commit_due) {
             commit(d);
             d->commit_due = false;
@@ -702,7 +644,7 @@ static void report(struct decoder *d, uint64_t *events, const char *cause)
     if (*events)
         traced_loss(d->owner, d->now.thread_id, decode_ns(d->session, d->now.clock), *events,
                     cause);
-    *events = 0; /* the loss is recorded once, by the collector that closes the decoder */
+    *events = 0; /* said once, by whoever closes it */
 }
 
 void decode_close(struct decoder *d)

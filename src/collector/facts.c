@@ -1,9 +1,10 @@
-/* collector/facts.c -- makes rows from facts, and from the lookups and spans in rings.
+/* collector/facts.c -- what a process says beside its rings becomes rows: facts, and what the shim
+ * decided.
  *
- * Runs in: the collector. See collector/traced.h; facts.h lists the facts. A process uses ids of
- * its own (entry 3, compile 7), which become row ids here. The guards of an entry have consecutive
- * row ids, so an entry and an ordinal name a guard. recorder_put does not write a row whose own id
- * is 0: that means that what the row is about is not known. */
+ * Runs in: the collector. See collector/traced.h; facts.h lists the facts. The process's own ids
+ * (entry 3, compile 7) become row ids here; the guards of an entry have row ids that follow each
+ * other, so a guard is named by its entry and its ordinal. A row whose own id is 0, because what it
+ * is about is not known, is not written (recorder_put). */
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/param.h>
@@ -12,10 +13,10 @@
 #include "lib/json.h"
 #include "vocabulary.h"
 
-/* limits for a fact's size and for ids of one kind in one process; more means a damaged file */
+/* bytes of one record, and ids of one kind in one process, that we believe */
 enum { FACT_MAX = 64 << 20, IDS_MAX = 64 << 20 };
 
-/* Return the row id of the fact: the id that a killed collector gave it, or a new one. */
+/* The row id that the fact already has (a killed collector gave it), or a new one. */
 static uint32_t row_id(struct traced *t, struct fact *shared, uint32_t *next)
 {
     uint32_t given = t->collector->resumed ? shared->row_id : 0;
@@ -28,14 +29,13 @@ static uint32_t row_id(struct traced *t, struct fact *shared, uint32_t *next)
     return given;
 }
 
-/* Return a row id for a table whose rows no other table names. Returns 0 unless KNOWN: 0 keeps the
- * row from being written. */
+/* The row of a table without ids of its own; 0 unless it is KNOWN what it is about. */
 static uint32_t note_id(struct traced *t, struct fact *shared, bool known)
 {
     return known ? row_id(t, shared, &t->collector->state.file->header.next_note) : 0;
 }
 
-/* Give a row id to LOCAL, a new id of process T. Returns the row id, or 0 if there is no room. */
+/* Process T names a new thing LOCAL. Give the thing a row id, and return the row id; 0: no room. */
 static uint32_t new_id(struct traced *t, decode_ids *ids, int64_t local, struct fact *shared,
                        uint32_t *next)
 {
@@ -47,7 +47,7 @@ static uint32_t new_id(struct traced *t, decode_ids *ids, int64_t local, struct 
     return *id;
 }
 
-/* Return the row id of LOCAL, an id of process T; 0 if there is none (NULL in a column). */
+/* The row id of what process T calls LOCAL; 0 (NULL): none. */
 static uint32_t id_of(const decode_ids *ids, int64_t local)
 {
     return (uint64_t)local < ids->count ? ids->at[local] : 0;
@@ -65,7 +65,7 @@ static uint32_t guard_id(const struct traced_entry *entry, int64_t ordinal)
     return ordinal >= 0 && ordinal < entry->guards ? entry->guard_id + (uint32_t)ordinal : 0;
 }
 
-/* Return NUMBER as a column's value; -1 means not known. */
+/* NUMBER, which is -1 when it is not known, for a row. */
 static int64_t known(int64_t number)
 {
     return number < 0 ? ROW_NONE : number;
@@ -76,7 +76,7 @@ static int64_t session_ns(const struct traced *t, int64_t clock)
     return (int64_t)decode_ns(&t->collector->decode, (uint64_t)clock);
 }
 
-/* Convert a wall clock time to nanoseconds since the session's start. */
+/* A wall clock time in the session's. */
 static int64_t since_start(const struct traced *t, int64_t unix_ns)
 {
     int64_t start = (int64_t)t->collector->session->file->start_unix_ns;
@@ -84,12 +84,12 @@ static int64_t since_start(const struct traced *t, int64_t unix_ns)
     return unix_ns > start ? unix_ns - start : 0;
 }
 
-/* ---- make rows from each kind of fact ---- */
+/* ---- each fact ---- */
 
-/* Return which kind of code object CODE is, as a word of schemas/trace.sql. */
+/* The words of schemas/trace.sql for what a code object is. */
 static const char *code_kind(const struct fact_CODE *code)
 {
-    /* bits of co_flags */
+    /* co_flags */
     enum { NEW_LOCALS = 2, GENERATOR = 0x20, COROUTINE = 0x80, ASYNC_GENERATOR = 0x200 };
     static const char *const names[][2] = {{"<listcomp>", "comprehension"},
                                            {"<setcomp>", "comprehension"},
@@ -119,13 +119,11 @@ static const char *code_kind(const struct fact_CODE *code)
     return code->flags & NEW_LOCALS ? "function" : "class";
 }
 
-/* Return the row id of ENTRY's first guard: the id that a killed collector gave it, or a new
- * one. */
+/* The first row id of ENTRY's guards: a killed collector gave it, or it is new. */
 static uint32_t guard_ids(struct traced *t, const struct traced_entry *entry, struct fact *shared)
 {
     struct state_header *next = &t->collector->state.file->header;
-    /* read once, because the program can change it at any moment */
-    uint32_t first = shared->row_more;
+    uint32_t first = shared->row_more; /* read once: it may change at any moment */
     bool given = t->collector->resumed && first;
 
     if (given && first + (uint64_t)entry->guards <= next->next_guard)
@@ -163,8 +161,8 @@ static void take_entry(struct traced *t, const struct fact_ENTRY *fact, struct f
                  });
 }
 
-/* Read the next COUNT texts from *AT. Each ends with a NUL; *AT is moved behind the last one.
- * Returns false if there are fewer texts. */
+/* The next COUNT texts from *AT, each with a NUL at its end, which *AT moves behind. False: fewer
+ * are there. */
 static bool read_texts(const char **at, const char *end, struct fact_text *texts, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -274,8 +272,7 @@ static void take_phase(struct traced *t, const struct fact_PHASE *fact, uint32_t
                  });
 }
 
-/* Record the torch of process T. If the version is not known, the column is an empty text: NULL
- * would mean no torch. */
+/* Record the torch of process T. An unknown version is an empty text: NULL means no torch. */
 static void take_torch(struct traced *t, const struct fact_TORCH *fact)
 {
     struct collector *c = t->collector;
@@ -294,7 +291,7 @@ static void take_torch(struct traced *t, const struct fact_TORCH *fact)
         snprintf(c->torch_note, room, "%.*s", (int)MIN(fact->why.bytes, 511), fact->why.text);
 }
 
-/* Record a fact that torch's bridge reports about a compile. */
+/* A note of torch's bridge on a compile. */
 static void take_note(struct traced *t, enum fact_kind kind, const union fact_any *fact,
                       struct fact *shared)
 {
@@ -409,7 +406,7 @@ static void take_compiled(struct traced *t, const struct fact_COMPILED *fact, ui
     recorder_put(r, ENTRY_COMPILE, {.cache_entry_id = entry, .compile_id = compile});
 }
 
-/* Return the word of the trace for how a cause was found. */
+/* How a cause was found out, as the trace has it. */
 static const char *cause_how(int64_t how)
 {
     if (how == CAUSE_DECIDED)
@@ -444,7 +441,7 @@ static void take_cause(struct traced *t, const struct fact_CAUSE *fact, uint32_t
                  });
 }
 
-/* Record a fact about a cache entry. */
+/* A fact about a cache entry. */
 static void take_of_entry(struct traced *t, enum fact_kind kind, const union fact_any *fact,
                           struct fact *shared)
 {
@@ -489,7 +486,7 @@ static void take_of_entry(struct traced *t, enum fact_kind kind, const union fac
     }
 }
 
-/* Record a fact about a process, or about the shim in it. */
+/* A fact about a process, or about the shim in it. */
 static void take_own(struct traced *t, enum fact_kind kind, const union fact_any *fact,
                      struct fact *shared)
 {
@@ -577,7 +574,7 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
     }
 }
 
-/* ---- read facts from the process file ---- */
+/* ---- reading them ---- */
 
 bool traced_facts_next(struct traced *t, uint64_t at)
 {
@@ -586,7 +583,7 @@ bool traced_facts_next(struct traced *t, uint64_t at)
     int error = ERANGE;
     bool is_read = pread(t->fd, &head, sizeof head, (off_t)at) == sizeof head;
     bool has_size = is_read && head.bytes && head.bytes < UINT32_MAX;
-    bool leads_back = t->facts && at <= t->facts_off; /* a chain that leads back would never end */
+    bool leads_back = t->facts && at <= t->facts_off; /* such a chain would never end */
 
     if (has_size) {
         chunk = traced_map(t, at, head.bytes + sizeof head);
@@ -607,7 +604,7 @@ bool traced_facts_next(struct traced *t, uint64_t at)
     return true;
 }
 
-/* Take the next fact. The facts end at USED. Returns what is wrong with the fact, or NULL. */
+/* Take the next of the facts, which end at USED. What is wrong with it, or NULL. */
 static const char *fact_take(struct traced *t, uint64_t used)
 {
     struct collector *c = t->collector;
@@ -618,20 +615,19 @@ static const char *fact_take(struct traced *t, uint64_t used)
 
     if (used > end || end - t->facts_read < sizeof *shared)
         return "its names do not end where they say";
-    head = *shared; /* copied, because what was checked must not change before it is used */
+    head = *shared; /* what is checked must not change before it is used */
     if (head.bytes < sizeof *shared || head.bytes % 8)
         return "a name's length makes no sense";
     if (head.bytes > used - t->facts_read || head.bytes > FACT_MAX)
         return "a name's length makes no sense";
-    /* SQLite must not read memory that can be unmapped or cut short, so copy facts first. */
+    /* SQLite must not meet memory that can go away: facts are copied first. */
     if (!list_reach(&c->fact, head.bytes))
         return "no memory for a name of it";
     memcpy(c->fact.at, shared, head.bytes);
     memcpy(c->fact.at, &head, sizeof head);
     if (!fact_read((struct fact *)c->fact.at, &fact))
         return "a name's length makes no sense";
-    /* SHARED is passed too, because its row ids are kept there for the next collector; the program
-     * can change it at any moment */
+    /* SHARED, where the row ids are kept, may change at any moment */
     take_own(t, (enum fact_kind)head.kind, &fact, shared);
     t->facts_read += head.bytes;
     return NULL;
@@ -651,7 +647,7 @@ void traced_facts(struct traced *t)
             }
         }
         next = t->facts->next_off;
-        /* The program may have written more facts here before it began the next chunk. */
+        /* More may have been written before the next one was begun. */
         is_whole = used == atomic_load_explicit(&t->facts->used, memory_order_acquire);
         if (!next || !is_whole)
             return;
@@ -660,27 +656,13 @@ void traced_facts(struct traced *t)
     }
 }
 
-/* Note which process began T's inherited spans: those from before T's fork belong to the parent, or
- * to the parent's own owners. The ids of owners fall from element to element. */
-static void span_owners_inherit(struct traced *t, const struct traced *parent)
-{
-    struct span_owner *made = list_add_many(&t->span_owners, parent->span_owners.count + 1);
-
-    if (!made) /* without memory, spans from before the fork are given to T */
-        return;
-    made[0] = (struct span_owner){t->file->inherited_spans, parent->row.process_id};
-    for (uint32_t i = 0; i < parent->span_owners.count; i++)
-        made[i + 1] = parent->span_owners.at[i];
-}
-
-/* Copy the first NUMBER row ids of the parent's list FROM, or as many as there are, to the empty
- * list TO. */
-#define inherit(to, from, number)                                                 \
-    do {                                                                          \
-        size_t ids = (number); /* read once, because the program can change it */ \
-        ids = MIN(ids, (from)->count);                                            \
-        if (ids && list_add_many(to, ids))                                        \
-            memcpy((to)->at, (from)->at, ids * sizeof *(to)->at);                 \
+/* The first NUMBER of the parent's ids FROM, or as many as are known, into TO, which is empty. */
+#define inherit(to, from, number)                                             \
+    do {                                                                      \
+        size_t ids = (number); /* read once: it is in reach of the program */ \
+        ids = MIN(ids, (from)->count);                                        \
+        if (ids && list_add_many(to, ids))                                    \
+            memcpy((to)->at, (from)->at, ids * sizeof *(to)->at);             \
     } while (0)
 
 void traced_inherit(struct traced *t, struct traced *parent)
@@ -693,7 +675,7 @@ void traced_inherit(struct traced *t, struct traced *parent)
                  {.process_id = t->row.process_id, .parent_process_id = parent->row.process_id});
 }
 
-/* ---- called by decoders ---- */
+/* ---- what a decoder asks ---- */
 
 uint32_t traced_code_row(struct traced *t, uint32_t local)
 {
@@ -702,8 +684,7 @@ uint32_t traced_code_row(struct traced *t, uint32_t local)
     traced_facts(t);
     if (id_of(&t->codes, local))
         return id_of(&t->codes, local);
-    /* there was no room for the code object's fact, or the ring is damaged */
-    if (!t->unknown_code) {
+    if (!t->unknown_code) { /* its fact found no room, or the ring is not to be trusted */
         t->unknown_code = c->state.file->header.next_code++;
         recorder_put(c->recorder, CODE,
                      {
@@ -767,51 +748,7 @@ void traced_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t 
     collector_loss(t->collector, t->row.process_id, thread_id, at_ns, events, cause);
 }
 
-/* Return the row id of span LOCAL of process T, or 0 if there is none. The row id is made of the
- * process's row id and LOCAL. So no list of spans is needed if a span ends in another ring than it
- * began, or if words are decoded again. */
-static uint64_t span_id(const struct traced *t, uint64_t local)
-{
-    uint32_t process = t->row.process_id;
-
-    for (uint32_t i = 0; i < t->span_owners.count; i++)
-        if (local <= t->span_owners.at[i].last)
-            process = t->span_owners.at[i].process_id;
-    return local ? (uint64_t)process << 32 | (local & UINT32_MAX) : 0;
-}
-
-void traced_span(struct traced *t, const struct decode_span *span)
-{
-    /* a copy, because SQLite must not read the program's memory */
-    char text[SPAN_NAME + SPAN_ATTRIBUTES];
-    size_t name = MIN((size_t)span->name.bytes, SPAN_NAME);
-    size_t more = MIN((size_t)span->attributes.bytes, SPAN_ATTRIBUTES);
-
-    memcpy(text, span->name.text, name);
-    memcpy(text + name, span->attributes.text, more);
-    recorder_put(t->collector->recorder, SPAN,
-                 {
-                     .span_id = span_id(t, span->id),
-                     .parent_span_id = span_id(t, span->parent),
-                     .thread_id = span->thread_id,
-                     .frame_id = span->frame_id,
-                     .name = {text, (int64_t)name},
-                     .start_ns = (int64_t)span->start_ns,
-                     .attributes = {more ? text + name : NULL, (int64_t)more},
-                 });
-}
-
-void traced_span_end(struct traced *t, uint64_t id, uint64_t end_ns)
-{
-    recorder_put(t->collector->recorder, SPAN_END,
-                 {
-                     .span_id = span_id(t, id),
-                     .end_ns = (int64_t)end_ns,
-                 });
-}
-
-/* Did D's lookup try an entry whose fact is not read yet? Another thread may have made that entry
- * just now. */
+/* Did D try an entry whose facts were not read yet? Another thread may have made it just now. */
 static bool tries_unknown(struct traced *t, const struct decoder *d)
 {
     for (uint32_t i = 0; i < d->now.check_count; i++)
@@ -825,7 +762,7 @@ static bool is_run_known(const struct decode_check *c)
     return c->guards_run || c->result == CHECK_PASS || c->result == CHECK_BACKEND_MISMATCH;
 }
 
-/* Return how long check C took in ns; ROW_NONE if it was not measured. */
+/* A check's time in ns; ROW_NONE: it was not measured. */
 static int64_t check_ns(const struct traced *t, const struct decode_check *c)
 {
     const struct decode_session *decode = &t->collector->decode;
@@ -835,18 +772,18 @@ static int64_t check_ns(const struct traced *t, const struct decode_check *c)
     return session_ns(t, (int64_t)(decode->start_clock + c->ticks));
 }
 
-/* Write check C of an entry. POSITION counts the checks of the lookup. */
+/* Check C of an entry, at POSITION in the lookup. */
 static void put_check(struct traced *t, const struct decode_check *c,
                       const struct traced_entry *entry, int64_t position)
 {
     struct lookup_pages *pages = &t->collector->lookups;
     uint32_t failed = guard_id(entry, (int64_t)c->failed - 1);
-    /* the columns of guard_check after its id */
+    /* the columns of guard_check behind its id */
     int64_t values[] = {
         (int64_t)pages->next[NEXT_LOOKUP],
         position,
         entry->entry_id,
-        0, /* the result is a text, passed separately */
+        0, /* the result, as a word */
         failed ? failed : ROW_NONE,
         is_run_known(c) ? (int64_t)c->guards_run : ROW_NONE,
         check_ns(t, c),
@@ -855,7 +792,7 @@ static void put_check(struct traced *t, const struct decode_check *c,
     lookup_pages_add(pages, PAGES_CHECK, values, check_words[c->result]);
 }
 
-/* Write the checks of D's lookup. Returns how many of them ran guards. */
+/* The checks of D's lookup. Returns how many ran guards. */
 static int64_t put_checks(struct traced *t, const struct decoder *d)
 {
     int64_t checked = 0;
@@ -887,7 +824,7 @@ void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
         traced_facts(t);
     checked = put_checks(t, d);
     signature = id_of(&t->signatures, (int64_t)d->now.signature - 1);
-    /* the columns of lookup after its id */
+    /* the columns of lookup behind its id */
     int64_t values[] = {
         (int64_t)frame->frame_id,
         thread_id,
