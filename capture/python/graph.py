@@ -166,7 +166,7 @@ class _Source:
         self.names.used.update(_TAKEN)
 
     def of_global(self, value, candidate):
-        """Return the name of the global for VALUE. Values are told apart by identity."""
+        """Return the name of the global for VALUE. The same object always has the same name."""
         name = self.known.get(id(value))
         if name is None:
             name = self.known[id(value)] = self.names.name(candidate)

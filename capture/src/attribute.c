@@ -390,8 +390,8 @@ static bool is_builtin_value(PyObject *owner, const struct shadow *of)
     return of->kind == SHADOW_GENERATOR;
 }
 
-/* Is it a member of an enumeration, or `.value` or `.name` of one? Reading these runs only code of
- * the standard library. */
+/* Does READ read a member of an enumeration (`Color.RED`), or `.value` or `.name` of a member?
+ * These reads run only code of the standard library. */
 static bool is_enum_member(const struct attribute_read *read)
 {
     PyObject *descriptor = read->descriptor;

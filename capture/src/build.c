@@ -721,7 +721,7 @@ static bool is_plain_key(PyObject *key)
     return is_plain_slice(key) || key == Py_None || key == Py_Ellipsis || PyLong_CheckExact(key);
 }
 
-/* Where an item that is read comes from. */
+/* Where an item that the program reads from a container gets its value. */
 enum item_origin {
     ITEM_UNKNOWN,
     ITEM_AT,    /* item number KEY of a tuple or list */

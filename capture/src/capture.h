@@ -77,7 +77,7 @@ enum guarded {
 /* Whether an integer that was read is an input of the graph. It is one if calls give different
  * integers. */
 enum varying {
-    VARIES_UNKNOWN, /* not decided yet */
+    VARIES_UNKNOWN, /* not known yet */
     VARIES_INPUT,   /* an input */
     VARIES_NOT,     /* no input: the value is guarded */
     /* an array's shape. `items` has the shadows of the sizes that are inputs, and NULL for other
@@ -274,8 +274,8 @@ enum ended {
     ENDED_RAISED, /* the instruction raised */
 };
 
-/* A copy of `shadow` before an inner call changed it. The list allows the changes to be undone if
- * the inner call cannot be stepped to its end. */
+/* A copy of `shadow` from before an inner call changed it. The copies are a list. With them the
+ * changes are undone if the inner call cannot be stepped to its end. */
 struct undo {
     struct undo *before;
     struct shadow *shadow, was;

@@ -235,7 +235,7 @@ enum ended node_result(struct capture *c, struct watched *w, int count, struct o
 
 /* ---- numbers and operators ---- */
 
-/* Are all arguments integers, at least one of which is an input or was calculated from one? */
+/* Are all arguments integers, and is at least one of them an input or calculated from an input? */
 bool are_numbers(struct capture *c, const struct call *call)
 {
     bool varies = false;

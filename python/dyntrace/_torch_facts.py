@@ -668,8 +668,8 @@ def _hook_unsupported():
 
 
 def _hook_skipped():
-    """Watch the exception by which torch skips a frame, in versions that do not return the reason.
-    Only the exception, which torch catches, has it."""
+    """Some versions of torch do not return why they skip a frame. The reason is only in an
+    exception that torch raises and catches, so watch that exception."""
     if hasattr(
         getattr(sys.modules.get("torch._dynamo.types"), "ConvertFrameReturn", None), "skip_reason"
     ):

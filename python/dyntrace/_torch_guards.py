@@ -696,7 +696,8 @@ class Guards:
             return -1, 0
 
     def _ending(self, manager, f_locals, f_globals):
-        """Return the guard that torch names in a second check, and torch's count: see _first()."""
+        """Let torch check again. Return the ordinal of the guard at which the check ended (-1 if it
+        is not known), and how many guards torch evaluated: see _first()."""
         if self._hasattrs and self._asks_program(Scope(manager, f_locals, f_globals)):
             return -1, 0
         root = manager.root

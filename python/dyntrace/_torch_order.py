@@ -89,7 +89,7 @@ class Order:
         self._fails = fails_of(root)
         # (ordinal, torch's count) -> (ordinal, guards run), for failures that move nothing
         self._settled = {}
-        # ordinals of relations
+        # the ordinals of guards that compare two sources
         self._relations = []
         # node -> its count of failures, kept only if there are relations; None if not known
         self._counts = {}

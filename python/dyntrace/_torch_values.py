@@ -26,7 +26,7 @@ from ._native import native
 MAX_VALUE = 240  # characters of a value's text
 MAX_ITEMS = 8  # items of a container that are shown
 MAX_DIMENSIONS = 16  # dimensions of a tensor that are shown
-MAX_CODE = 4000  # characters of an expression that is evaluated
+MAX_CODE = 4000  # the most characters of an expression that is evaluated
 MAX_CACHE = 1024  # entries of each cache below
 
 

@@ -215,8 +215,8 @@ static bool traces_read(struct ranks *ranks, struct traces *traces)
 
 /* How two compiles differ. The first that applies is used. */
 enum difference {
-    DIFFERS_MISSING, /* most have a compile that these ranks do not have */
-    DIFFERS_EXTRA,   /* these ranks have a compile that most do not have */
+    DIFFERS_MISSING, /* most ranks have a compile that these ranks lack */
+    DIFFERS_EXTRA,   /* these ranks have a compile that most ranks lack */
     DIFFERS_OUTCOME, /* in how the compiles ended */
     DIFFERS_BREAKS,  /* in their graph breaks */
     DIFFERS_CAUSE,   /* in the values that caused them */

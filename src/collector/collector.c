@@ -345,7 +345,7 @@ static bool stragglers(struct run *run)
     uint64_t now = clock_monotonic_ns();
     uint32_t waiting = 0;
     uint32_t pid = 0;
-    bool coming = run->watch.pending.count; /* a process without a row yet may come */
+    bool coming = run->watch.pending.count; /* a process that has no row yet may still come */
 
     if (run->stop)
         return false;

@@ -20,7 +20,7 @@ struct collector_order {
  * earlier, when the collector is ready for the command to start. */
 struct collector_result {
     uint64_t frames, missing;
-    /* Estimated bytes of the frames of a torch program that no lookup belongs to. */
+    /* In a torch program, the estimated bytes of frames that have no lookup. */
     uint64_t undecided;
     int64_t cpu_ns; /* processor time of all collectors of the recording; 0 if not known */
     uint32_t processes;

@@ -150,8 +150,8 @@ static inline struct map_slot *map_slot_(const struct map *map, int64_t key)
     return &map->slots[at];
 }
 
-/* Return the address of the value of KEY, or NULL if there is none. Valid until the next
- * map_put. */
+/* Return the address of the value of KEY, or NULL if there is none. The address is valid until the
+ * next map_put. */
 static inline int64_t *map_get(const struct map *map, int64_t key)
 {
     struct map_slot *slot = map->room ? map_slot_(map, key) : NULL;

@@ -50,7 +50,7 @@ struct table {
     int filled;             /* cells of the current row so far */
     uint64_t rows;
     bool headless, alarm;
-    bool terminal;    /* `out` is a terminal: escape CSV too */
+    bool terminal;    /* `out` is a terminal, so CSV is escaped as well */
     struct json json; /* for TABLE_JSON, TABLE_LINES and TABLE_ARRAYS */
 
     /* The members below are for TABLE_ALIGNED. */

@@ -13,7 +13,7 @@ struct cause {                                    /* each text is borrowed, or N
     /* "observed" if the guard failed in a lookup, "rechecked" if it was evaluated again
      * afterwards */
     const char *how;
-    bool decided; /* the first guard of the older entry that failed */
+    bool decided; /* this guard is the first of the older entry that failed */
     /* the guard's only failure: dropping the guard and fixing the cause are equivalent */
     bool whole;
 };

@@ -7,8 +7,8 @@
 
 enum { TICK_ROWS = 1 << 15 };
 
-/* The process of a thread that has no row. counts_read replaces it by the process of the call's
- * code object. */
+/* Stands for the process of a thread that has no row in `thread`. counts_read puts the process of
+ * the call's code object in its place. */
 static const int64_t NO_PROCESS = INT64_MIN;
 
 struct count *counts_find(const struct counts *counts, int64_t code_id, int64_t process_id)

@@ -25,8 +25,8 @@ struct functions {
     struct function_ids ids;
 };
 
-/* The start of the recording. There is no row unless all of it was recorded on this machine,
- * because only then are the program's source files here. */
+/* Select the start of the recording. Selects no row if a part was recorded on another machine,
+ * because the program's source files may not be on this machine then. */
 static const char began_here[] =
     "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'started_unix_ns' "
     "AND (SELECT COUNT(*) > 0 AND MIN(host) = ?1 AND MAX(host) = ?1 FROM ("

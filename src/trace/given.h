@@ -15,9 +15,9 @@
 
 struct db;
 
-/* Read the *COUNT files at PATHS, each of which is owned. Traces that are left out are freed and
- * removed from PATHS. Returns NULL if the database could not be made, which has been reported. The
- * caller closes the result with db_close. */
+/* Read the *COUNT files at PATHS. The caller owns each path. The path of a trace that is left out
+ * is removed from PATHS and freed. Returns NULL if the database could not be made, which has been
+ * reported. The caller closes the result with db_close. */
 struct db *given_read(char **paths, size_t *count);
 
 /* Is the recording of DB complete? Returns false otherwise, which has been reported. */

@@ -268,7 +268,8 @@ static void meta_put(struct db *out, struct db *from, const char *name)
     query_close(put);
 }
 
-/* Write what holds for all traces, and end the file. */
+/* Write the rows that are about the merged file as a whole, such as those of `meta`, and end the
+ * file. */
 static bool merge_finish(struct merge *merge, struct db *given)
 {
     struct db *out = merge->out;

@@ -432,7 +432,7 @@ static const char *written(struct arena *arena, const char *text)
     return kept;
 }
 
-/* "4, 5"; sources in them as the program writes them. */
+/* Return VALUES, such as "4, 5", with each guard source among them as the program writes it. */
 static const char *values_words(struct arena *arena, const char *values)
 {
     if (values && strstr(values, "['"))

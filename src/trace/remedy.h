@@ -107,7 +107,8 @@ struct remedy_rule {
         WHEN_INLINED,
         WHEN_REST
     } when;
-    int since, until; /* like remedy_facts.torch; `until` is 0 if the rule has no last version */
+    /* versions of torch, coded as remedy_facts.torch; `until` is 0 if no version is the last */
+    int since, until;
     enum remedy_effort effort;
     enum remedy_effect effect;
     bool proven; /* the conditions prove that the remedy helps */

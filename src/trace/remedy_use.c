@@ -76,7 +76,7 @@ static bool has_colon(const char *open)
     return false;
 }
 
-/* Is WORD the whole name before the bracket OPEN in LINE? */
+/* Is the name before the bracket OPEN in LINE exactly WORD, as in `WORD(n)`? */
 static bool is_called(const char *line, const char *open, const char *word)
 {
     size_t bytes = strlen(word);

@@ -164,7 +164,8 @@ void *file_extent(size_t bytes, size_t reserved, uint64_t *offset)
 
 static struct facts *facts; /* the chunk being filled */
 
-/* Write further facts to CHUNK of BYTES bytes. CHUNK is NULL if there is no file. */
+/* From now on facts are written to CHUNK, which has BYTES bytes. CHUNK is NULL if there is no
+ * file. */
 static void facts_begin(struct facts *chunk, size_t bytes)
 {
     facts = chunk;

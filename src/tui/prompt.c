@@ -67,7 +67,8 @@ static void past_add(struct prompt *prompt)
     free(line);
 }
 
-/* Go BY lines back in the history of this label, or forward if BY is negative. */
+/* Show the line that was typed BY lines earlier at a prompt with this label, or later if BY is
+ * negative. */
 static void past_move(struct prompt *prompt, int by)
 {
     size_t back = prompt->back + (size_t)by;

@@ -163,7 +163,7 @@ static void lane_row(struct rows *rows, const int64_t values[6])
     row_put(rows, 6, values);
 }
 
-/* Write a column of the current row. Text is escaped for people. */
+/* Write a column of the current row. Control characters in text become escapes. */
 static void member_put(struct rows *rows, struct query *query, int column)
 {
     struct json *json = &rows->json;
@@ -245,7 +245,7 @@ static void flame_rows(struct rows *rows, const struct node *nodes, uint32_t nod
     }
 }
 
-/* Write the names of the ids in USED as the member KEY. */
+/* Write a JSON member KEY: the names that STATEMENT selects for the ids in USED. */
 static void names_put(struct rows *rows, struct db *db, const char *key, const char *statement,
                       const struct map *used)
 {

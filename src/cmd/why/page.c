@@ -1085,7 +1085,7 @@ static void sql_print(struct page_text *page)
     }
 }
 
-/* ---- parts that --call lines of the templates print -------------------------------- */
+/* ---- parts of a page that C prints, where a template has a line `--call NAME` ------- */
 
 static void expected_part(struct page_text *page)
 {

@@ -1012,7 +1012,8 @@ static enum like alike_holds(const struct value *want, const struct value *v, co
     return v->literal || v->sizes.rank >= 0 ? LIKE_YES : NOT_KNOWN;
 }
 
-/* Does G hold for calls of OTHER, judged by what is known about the value that G checks? */
+/* Does guard G hold for calls of class OTHER? The answer comes from what the trace says about the
+ * value that G checks. */
 static enum like value_holds(struct whatif *w, const struct guard *g, uint32_t other, bool first)
 {
     struct value v = value_of(w, other, first, g->source);

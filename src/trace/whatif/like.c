@@ -2,8 +2,8 @@
  *
  * If the call tried the entry in the recording, the recorded result is the answer, unless a setting
  * (dynamic, drop_guard) weakens the guard that failed. Otherwise each guard of the entry is
- * evaluated on what is known about the call's values (trace/whatif/facts.c). The answer is no if a
- * guard fails, and yes if all guards hold. Every other answer is a guess, and reported as one. */
+ * evaluated with the values that the trace has of the call (trace/whatif/facts.c). The answer is no
+ * if a guard fails, and yes if all guards hold. Every other answer is a guess, and reported as one. */
 #include "trace/whatif/like.h"
 
 #include <math.h>
@@ -83,7 +83,7 @@ static enum like asked_holds(const struct asked *a, const struct guard *g)
     return guard_holds(a->w, g, a->other, a->first);
 }
 
-/* Return what is known about the value at SOURCE in the call that A asks about. */
+/* Return what the trace says about the value at SOURCE in the call that A asks about. */
 static struct value asked_value(const struct asked *a, const char *source)
 {
     return value_of(a->w, a->other, a->first, source);

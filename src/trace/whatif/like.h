@@ -1,7 +1,7 @@
 /* trace/whatif/like.h -- would another call pass an entry's guards?
  *
  * trace/whatif/learn.c reads from the trace which entries calls ran and tried. trace/whatif/facts.c
- * tells what is known about the values that guards check. trace/whatif/like.c answers the question
+ * reads from it the values that guards check. trace/whatif/like.c answers the question
  * for the simulation in trace/whatif/decide.c.
  *
  * Recorded calls are divided into classes. All calls that ran the same recorded entry are one

@@ -266,7 +266,7 @@ struct input {
     F(remedy, TEXT, name)                                                                     \
     F(remedy, TEXT, because) /* the evidence */                                               \
     F(remedy, TEXT, text)                                                                     \
-    F(remedy, TEXT, setting) /* for `run --set`: the same without an edit */                  \
+    F(remedy, TEXT, setting) /* for `run --set`: does what the edit would do */               \
     F(remedy, TEXT, status)                                                                   \
     F(remedy, MAYBE, trial)                                                                   \
     F(remedy, TEXT, trial_error) /* why the trial does not work, or NULL */                   \

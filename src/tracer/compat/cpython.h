@@ -370,10 +370,10 @@ static inline int compat_set_extra(PyCodeObject *code, Py_ssize_t index, void *v
     #define compat_is_shared(code) ((void)(code), false)
 #endif
 
-/* With any PEP 523 hook a Python-to-Python call goes through C. 3.12 and 3.13 count each such call
- * as two units against the C recursion limit, so that a program would raise RecursionError far
- * sooner than without us. So we add the units again. 3.11 has no such count; 3.14 checks the stack
- * pointer instead. */
+/* With any PEP 523 hook a Python function calls another one through C. 3.12 and 3.13 take two units
+ * of the C recursion limit for each such call, so a program would raise RecursionError far sooner
+ * than without us. So we give the units back. 3.11 has no such limit. 3.14 checks the stack pointer
+ * instead. */
 #if PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030e0000
     #define COMPAT_C_UNITS 2
     #define COMPAT_COUNTS_C_RECURSION true

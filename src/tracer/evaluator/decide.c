@@ -852,7 +852,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     if (unlikely(!t)) {
         if (!tracer_process.recording && !tracer_process.active_threads)
             return tracer_process.evaluate(ts, frame,
-                                           /* the session was over; detour() called us */
+                                           /* the session has ended, but detour() still calls us */
                                            throwflag);
         t = tracer_attach(frame);
         if (!t)

@@ -52,7 +52,8 @@ struct pending {
 };
 
 static _PyFrameEvalFunction torch_evaluate; /* torch's evaluator, while it is in the slot */
-/* torch installed its evaluator while nothing was recorded: `lower` is not below it */
+/* torch installed its evaluator while nothing was recorded, so the evaluator that our hook calls
+ * next (`lower`) is not the one that torch calls */
 static bool alone;
 /* torch's set_eval_frame, if it is a plain C function: several calls of it belong to every hit */
 static PyCFunction torch_set_direct;
@@ -573,7 +574,8 @@ static HOT __attribute__((noinline)) PyObject *run_decided(struct tracer *t, PyT
     return result;
 }
 
-/* Run FRAME, a call that torch looks at. Settings have changed its arguments already. */
+/* Run FRAME, a call that torch looks at. A setting of `run --set` may have changed its arguments.
+ */
 static HOT __attribute__((noinline)) PyObject *looked_at_as_is(struct tracer *t, PyThreadState *ts,
                                                                compat_frame *frame)
 {
