@@ -3,7 +3,8 @@
  * If the call tried the entry in the recording, the recorded result is the answer, unless a setting
  * (dynamic, drop_guard) weakens the guard that failed. Otherwise each guard of the entry is
  * evaluated with the values that the trace has of the call (trace/whatif/facts.c). The answer is no
- * if a guard fails, and yes if all guards hold. Every other answer is a guess, and reported as one. */
+ * if a guard fails, and yes if all guards hold. Every other answer is a guess, and is reported as
+ * one. */
 #include "trace/whatif/like.h"
 
 #include <math.h>
