@@ -119,3 +119,11 @@ def test_a_million_frames_take_half_a_second(run, tmp_path):
     assert nodes(run, "work", path, "--slowest")[0][2] == 18
     after = os.times()
     assert after.children_user + after.children_system - before.children_user - before.children_system < 2.5  # 0.2 s on a quiet machine
+
+
+@pytest.mark.parametrize("command", ["why", "tree"])
+def test_a_trace_that_is_not_there_is_told_from_a_function(run, record, command):
+    """The newest trace here is read, so its name alone would blame the wrong file."""
+    path = record(["-c", "def f(): pass\nf()"]).path
+    done = run(command, "gone.db", cwd=path.parent)
+    assert done.returncode == 2 and one_line(done.stderr).strip() == f"dyntrace: gone.db: no such file, and no such function in {path.name}"

@@ -197,6 +197,8 @@ static void none_say(struct db *db, const char *name)
         say_error("%.200s: a file, but no trace by its name, which would end in .db, and no such "
                   "function in %s",
                   name, db_path(db));
+    } else if (!strcmp(last, "db")) {
+        say_error("%.200s: no such file, and no such function in %s", name, db_path(db));
     } else if (*last && query_step(query)) {
         say_error(
             "%.200s: no call of it is in %s: torch has taken it into the code of %.200s, see there",
