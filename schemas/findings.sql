@@ -5,11 +5,11 @@
 -- Where the time of the whole recording went.
 --+ {ran_ns:duration|time not known}[ in {several:integer} processes together]
 --+ [: {compile_ns:duration} compiling[ ({share:rough} %)][, {import_ns:duration} importing][, steady since {steady_ns:duration}][, {?unsteady}compiling to the end]]
---+ [{?plain}[: {own_ns:duration} in functions of the program][, {wait_ns:duration} waiting][, {import_ns:duration} importing]]
+--+ [{?plain}[: {own_ns:duration} in functions of the program][, {wait_ns:duration} waiting][, {queued_ns:duration} waiting for a processor][, {import_ns:duration} importing]]
 --| [{?plain}, [{?threads}on all {threads:integer} threads together][{-threads}of one thread]]
 SELECT t.ran_ns, iif(t.processes > 1, t.processes, NULL) AS several, t.compile_ns, 100.0 * t.compile_ns / NULLIF(t.ran_ns, 0) AS share,
        t.import_ns, t.steady_ns, iif(t.compile_ns IS NOT NULL AND t.steady_ns IS NULL AND EXISTS (SELECT 1 FROM lookup), 1, NULL) AS unsteady,
-       iif(t.compile_ns IS NULL AND t.own_ns IS NOT NULL, 1, NULL) AS plain, t.own_ns, NULLIF(t.wait_ns, 0) AS wait_ns,
+       iif(t.compile_ns IS NULL AND t.own_ns IS NOT NULL, 1, NULL) AS plain, t.own_ns, NULLIF(t.wait_ns, 0) AS wait_ns, iif(t.queued_ns > t.ran_ns / 20, t.queued_ns, NULL) AS queued_ns,
        iif(t.threads > 1, t.threads, NULL) AS threads
 FROM run_times t;
 
@@ -25,7 +25,7 @@ FROM run_times t;
 --+ [[{?before_break};] breaks in line {break_line}[ and {other_breaks:count} more][, met by {break_calls:count~call}]]
 --+ [{?time}: {time:duration} of its own in {calls:count~call}, {share:rough} % of all functions' own time]
 --+ [{?slow}: one call took {slow:duration}, all {calls:count} took {ns_per_call:duration} on average]
---| [{?waits} waited {waits:duration} in {calls:count~call}, {share:rough} % of all functions' own time]
+--| [{?waits} waited at least {waits:duration} in {calls:count~call}, {share:rough} % of all functions' own time]
 --|    [{?compiles}{cost_ns:duration} in these compiles; ]dyntrace why {ask:shell}[ {file:shell}]
 SELECT number, COALESCE(resume_words(qualname), iif(qualname = '', '''''', qualname), '?') AS name, iif(kind = 'compiles', 1, NULL) AS compiles, cost_ns, calls, recompiles,
        as_written(source) AS source, errors, eager, eager_ns, iif(recompiles > 0, ';', ':') AS before_errors, iif(recompiles > 0 OR errors > 0, ';', ':') AS before_eager,

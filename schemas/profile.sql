@@ -5,14 +5,15 @@
 -- name: sums
 --|
 --+ [{?total_ns}{total_ns:duration} in it, {self_ns:duration} of that its own]
---| [{+raised}; {!r}{raised:count~call} ended by an exception{!n}]
+--+ [{+raised}; {!r}{raised:count~call} ended by an exception{!n}]
+--| [{?waited}; it waited at least {waited:duration}[ ({queued:duration} of that for a processor)], and was on a processor at least {ran:duration}]
 --+ [{?p50}[{-parts}{calls:count~stored call}][{?parts}{calls:count~stored part} between yields]]
 --| [: p50 {p50:duration}, p95 {p95:duration}, max {max:duration}]
 --| [{-p50}How long single calls took is not known: they are not stored[ (frames: {which:200})]]
 SELECT SUM(n.total_ns) AS total_ns, SUM(n.self_ns) AS self_ns, SUM(n.raised) AS raised, ?2 ->> 'calls' AS calls, ?2 ->> 'p50_ns' AS p50,
-       ?2 ->> 'p95_ns' AS p95, ?2 ->> 'max_ns' AS max, ?6 AS which,
+       ?2 ->> 'p95_ns' AS p95, ?2 ->> 'max_ns' AS max, ?6 AS which, SUM(w.waited_ns) AS waited, NULLIF(SUM(w.queued_ns), 0) AS queued, SUM(w.ran_ns) AS ran,
        (SELECT MAX(iif(kind IN ('generator', 'coroutine', 'async_generator'), 1, NULL)) FROM code WHERE code_id IN (SELECT value FROM json_each(?3))) AS parts
-FROM code_total n WHERE n.code_id IN (SELECT value FROM json_each(?3));
+FROM code_total n LEFT JOIN waited w USING (code_id) WHERE n.code_id IN (SELECT value FROM json_each(?3));
 
 -- name: bars
 -- A histogram, if there is more than one call.
@@ -25,14 +26,16 @@ FROM json_each(?2, '$.histogram') WHERE ?2 ->> 'calls' > 1;
 --#
 --# {!b}Slowest calls{!n}: dyntrace tree {function:shell} {file:shell} --call ID
 --|   {ns:duration>9}  at {at:seconds}[, {thread:60}][ of process {pid:integer}], call {frame_id:integer}[, {?open}still open at the end][, {?exit=raise}ended by an exception]
---|             [{path:2000}, ]{own:duration} of its own
+--|             [{path:2000}, ]{own:duration} of its own[; waited at least {waited:duration}]
 SELECT s.value ->> 'frame_id' AS frame_id, s.value ->> 'duration_ns' AS ns, s.value ->> 'start_ns' AS at, ?4 AS function, ?5 AS file, f.thread,
        iif((SELECT COUNT(*) FROM process) > 1, f.pid, NULL) AS pid, iif(f.end_ns IS NULL, 1, NULL) AS open, f.exit,
        (SELECT group_concat(name, ' > ') FROM (
             SELECT iif(instr(c.qualname, '<locals>.'), substr(c.qualname, instr(c.qualname, '<locals>.') + 9), COALESCE(c.qualname, '?'))
                    || iif(p.value ->> 'calls' > 1, ' x' || (p.value ->> 'calls'), '') AS name
             FROM json_each(s.value, '$.path') p LEFT JOIN code c ON c.code_id = p.value ->> 'code_id' ORDER BY p.key)) AS path,
-       MAX(COALESCE(s.value ->> '$.path[#-1].self_ns', s.value ->> 'self_ns'), 0) AS own
+       MAX(COALESCE(s.value ->> '$.path[#-1].self_ns', s.value ->> 'self_ns'), 0) AS own,
+       (SELECT NULLIF(SUM(waited_ns), 0) FROM stretch w WHERE w.thread_id = f.thread_id AND w.start_ns >= f.start_ns
+        AND w.start_ns < f.start_ns + f.duration_ns) AS waited
 FROM json_each(?2, '$.slowest') s CROSS JOIN frames f ON f.frame_id = s.value ->> 'frame_id' ORDER BY s.key;
 
 -- name: callers

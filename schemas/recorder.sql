@@ -43,3 +43,42 @@ INSERT INTO late(frame_id, cache_entry_id) VALUES (?1, ?2) ON CONFLICT(frame_id)
 
 -- name: LEFT_OPEN
 INSERT INTO late(frame_id, left_open) VALUES (?1, 1) ON CONFLICT(frame_id) DO UPDATE SET left_open = 1;
+
+-- name: stretches
+-- Of each stretch, s to e, how long it was certainly on a processor and certainly off it. a, b: the last sample before s and the first
+-- after it; c, d: the same of e; z: the sample after d. A sample is at most 10 ms late, and never later than the next one says.
+WITH base AS MATERIALIZED (
+    SELECT t.thread_id, COALESCE((SELECT MAX(o.thread_id) FROM thread o WHERE o.process_id = t.process_id AND o.os_tid = t.os_tid
+                                  AND o.thread_id <= t.thread_id AND COALESCE(o.name, '') NOT GLOB 'greenlet *'), t.thread_id) AS base_id
+    FROM thread t
+),
+near AS MATERIALIZED (
+    SELECT s.thread_id, s.start_ns, s.end_ns, b.base_id,
+           (SELECT at_ns FROM thread_cpu WHERE thread_id = b.base_id AND at_ns <= s.start_ns ORDER BY at_ns DESC LIMIT 1) AS a,
+           (SELECT at_ns FROM thread_cpu WHERE thread_id = b.base_id AND at_ns >= s.start_ns ORDER BY at_ns LIMIT 1) AS b,
+           (SELECT at_ns FROM thread_cpu WHERE thread_id = b.base_id AND at_ns <= s.end_ns ORDER BY at_ns DESC LIMIT 1) AS c,
+           (SELECT at_ns FROM thread_cpu WHERE thread_id = b.base_id AND at_ns >= s.end_ns ORDER BY at_ns LIMIT 1) AS d
+    FROM stretch s JOIN base b ON b.thread_id = s.thread_id
+),
+known AS MATERIALIZED (
+    SELECT n.*, n.end_ns - n.start_ns AS ns, a.cpu_ns AS a_cpu, b.cpu_ns AS b_cpu, c.cpu_ns AS c_cpu, d.cpu_ns AS d_cpu,
+           iif(n.c >= n.b, c.queued_ns - b.queued_ns, 0) AS queued,
+           (SELECT cpu_ns FROM thread_cpu WHERE thread_id = n.base_id AND at_ns > n.d ORDER BY at_ns LIMIT 1) AS z_cpu,
+           (SELECT cpu_ns FROM thread_cpu WHERE thread_id = n.base_id AND at_ns > n.b ORDER BY at_ns LIMIT 1) AS y_cpu
+    FROM near n LEFT JOIN thread_cpu a ON a.thread_id = n.base_id AND a.at_ns = n.a
+    LEFT JOIN thread_cpu b ON b.thread_id = n.base_id AND b.at_ns = n.b
+    LEFT JOIN thread_cpu c ON c.thread_id = n.base_id AND c.at_ns = n.c
+    LEFT JOIN thread_cpu d ON d.thread_id = n.base_id AND d.at_ns = n.d
+),
+late AS (
+    SELECT *, MIN(10000000, COALESCE(b_cpu - a_cpu, 10000000)) AS a_late, MIN(10000000, COALESCE(y_cpu - b_cpu, 10000000)) AS b_late,
+           MIN(10000000, COALESCE(d_cpu - c_cpu, 10000000)) AS c_late, MIN(10000000, COALESCE(z_cpu - d_cpu, 10000000)) AS d_late
+    FROM known
+),
+divided AS (
+    SELECT *, MIN(ns, MAX(0, COALESCE(c_cpu - b_cpu - b_late, 0), COALESCE(ns - (d - a) + d_cpu - a_cpu - a_late, 0))) AS ran_ns,
+           MIN(ns, MAX(0, COALESCE(c - b - (c_cpu + c_late - b_cpu), 0), COALESCE(ns - (d_cpu + d_late - a_cpu), 0))) AS waited_ns
+    FROM late
+)
+UPDATE stretch SET ran_ns = l.ran_ns, waited_ns = l.waited_ns, queued_ns = MIN(MAX(COALESCE(l.queued, 0), 0), l.waited_ns)
+FROM divided l WHERE l.thread_id = stretch.thread_id AND l.start_ns = stretch.start_ns AND COALESCE(l.a, l.b, l.c, l.d) IS NOT NULL;

@@ -503,21 +503,25 @@ FROM hot_functions WHERE is_own AND calls > 1 AND max_ns > 0 AND NOT EXISTS (SEL
 ORDER BY max_ns DESC, code_id LIMIT 10;
 
 -- name: waiting
--- Own time of the functions that wait, in a program without a compiler.
---title Waiting
---cell {self_ns:duration}  waited
+-- Functions that were off the processor for a hundredth of all own time or more.
+--title Waiting: at least so long off a processor
+--cell {waited_ns:duration}  waited
+--cell {queued_ns:duration}  for a processor
+--cell {longest_wait_ns:duration}  longest
+--cell {self_ns:duration}  self
 --cell {calls:count}  calls
---cell? {max_ns:duration}  longest
 --cell {qualname}  function
 --cell {filename:path}:{first_line|0}  where
 --page {!c}{qualname}  function
 --page {filename:path}:{first_line|0}  where
---page {self_ns:duration}  waited (own time)
+--page {waited_ns:duration}  waited (at least; measured in stretches of a millisecond or more without a call)
+--page {queued_ns:duration}  for a processor (of that: it was ready to run, and other threads had the processors)
+--page {longest_wait_ns:duration}  longest (wait for something else)
+--page {self_ns:duration}  self (callees excluded)
 --page {calls:count}  calls
---page? {max_ns:duration}  longest
-SELECT h.qualname, h.filename, h.first_line, h.self_ns, h.calls, h.max_ns
-FROM hot_functions h JOIN waits w ON w.code_id = h.code_id WHERE h.self_ns > 0 AND NOT EXISTS (SELECT 1 FROM compile)
-ORDER BY h.self_ns DESC, h.qualname;
+SELECT qualname, filename, first_line, waited_ns, queued_ns, longest_wait_ns, self_ns, calls
+FROM hot_functions WHERE waited_ns > 0 AND waited_ns >= (SELECT SUM(self_ns) / 100 FROM code_total)
+ORDER BY waited_ns DESC, qualname LIMIT 10;
 
 -- name: packages
 -- All others, by what they belong to: the package below site-packages, else the module of the standard library.

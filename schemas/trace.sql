@@ -187,6 +187,35 @@ CREATE TABLE code_total(
 );
 
 
+-- Processor time of a thread, read from outside (/proc/PID/task/TID/schedstat) at most 100 times a second, less often while
+-- nothing changes and with many threads. Between two rows with one cpu_ns the thread did not run. The kernel books the time of a
+-- thread that runs up to 10 ms late, and that of a thread in the queue when it gets a processor. Greenlets have the rows of the thread that they run on. A thread has no rows where
+-- the system does not tell, or where the recorder does not see the thread's ids (a pid namespace of its own).
+CREATE TABLE thread_cpu(
+    thread_id INTEGER, -- whose
+    at_ns     INTEGER, -- when it was read
+    cpu_ns    INTEGER, -- processor time since the thread began
+    queued_ns INTEGER, -- how long since then it was ready to run, and other threads had the processors
+    PRIMARY KEY(thread_id, at_ns)
+) WITHOUT ROWID;
+
+
+-- A stretch of at least a millisecond in which a thread began and ended no frame: the innermost frame waited, or ran C code
+-- or a loop. How much of it was on a processor follows from thread_cpu. What is in neither ran_ns nor waited_ns is less
+-- than that can tell apart.
+CREATE TABLE stretch(
+    thread_id INTEGER, -- on which
+    start_ns  INTEGER, -- the event before it
+    end_ns    INTEGER, -- the event after it
+    frame_id  INTEGER, -- the frame that was innermost
+    code_id   INTEGER, -- and its code
+    ran_ns    INTEGER, -- on a processor at least so long; NULL: not measured, or not yet
+    waited_ns INTEGER, -- off the processor at least so long; NULL likewise
+    queued_ns INTEGER, -- part of waited_ns: at least so long ready to run, without a free processor; NULL likewise
+    PRIMARY KEY(thread_id, start_ns)
+) WITHOUT ROWID;
+
+
 -- The compiler's cache was asked for compiled code to run a call with.
 CREATE TABLE lookup(
     lookup_id       INTEGER PRIMARY KEY,

@@ -16,8 +16,11 @@ SELECT f.code_id IN (SELECT value FROM json_each(?1)), COALESCE(c.qualname, '?')
 SELECT SUM(calls) AS calls, SUM(total_ns) AS total_ns, SUM(self_ns) AS self_ns FROM code_total WHERE code_id IN (SELECT value FROM json_each(?1));
 
 -- name: call
---| Call {frame_id:integer}, {duration_ns:duration} at {start_ns:seconds}[ in {thread:60}] of process {pid:integer|?}[{?open}, still open at the end][{?exit=raise}, ended by an exception]
-SELECT frame_id, duration_ns, start_ns, thread, pid, iif(end_ns IS NULL, 1, NULL) AS open, exit FROM frames WHERE frame_id = ?1;
+--| Call {frame_id:integer}, {duration_ns:duration} at {start_ns:seconds}[ in {thread:60}] of process {pid:integer|?}[{?open}, still open at the end][{?exit=raise}, ended by an exception][, waited at least {waited:duration}]
+SELECT frame_id, duration_ns, start_ns, thread, pid, iif(end_ns IS NULL, 1, NULL) AS open, exit,
+       (SELECT NULLIF(SUM(waited_ns), 0) FROM stretch w WHERE w.thread_id = f.thread_id AND w.start_ns >= f.start_ns
+        AND w.start_ns < f.start_ns + f.duration_ns) AS waited
+FROM frames f WHERE frame_id = ?1;
 
 -- name: code
 SELECT COALESCE(qualname, '?') AS qualname, COALESCE(filename, '?') AS filename, COALESCE(first_line, 0) AS first_line FROM code WHERE code_id = ?1;

@@ -60,6 +60,15 @@ FROM (VALUES ('threading.py', 'Condition.wait'), ('threading.py', 'Event.wait'),
 JOIN code c ON c.qualname = w.column2 AND substr(c.filename, -length(w.column1) - 1) = '/' || w.column1;
 
 
+-- waited: how long each code object was off the processor and on it, at least, as measured in stretches of a millisecond or more in
+-- which no frame began or ended (tables stretch and thread_cpu). queued_ns is the part of waited_ns in which the thread
+-- was ready, and other threads had the processors; longest_wait_ns the longest wait for something else.
+CREATE VIEW waited AS
+SELECT code_id, COUNT(*) AS stretches, SUM(end_ns - start_ns) AS stretch_ns, SUM(ran_ns) AS ran_ns, SUM(waited_ns) AS waited_ns,
+       SUM(queued_ns) AS queued_ns, MAX(waited_ns - queued_ns) AS longest_wait_ns
+FROM stretch GROUP BY code_id;
+
+
 -- turned_away: code objects that the compiler turned away unread, such as its own functions: no lookup of them came as
 -- far as an entry, and no compile looked at them. Their calls count in no share. Reads `lookup`.
 CREATE VIEW turned_away AS
@@ -224,14 +233,17 @@ LEFT JOIN process p ON p.process_id = t.process_id;
 
 
 -- hot_functions: where the time went, most own time first. A function that ran in several processes is one row.
+-- waited_ns, queued_ns, ran_ns, longest_wait_ns: as in `waited`; NULL: it had no stretch that was measured.
 -- Reads the live totals, so it is quick and includes frames that were too short to be stored.
 CREATE VIEW hot_functions AS
 SELECT c.qualname, c.filename, c.first_line, c.kind,
        SUM(n.calls) AS calls, SUM(n.total_ns) AS total_ns, SUM(n.self_ns) AS self_ns, SUM(n.raised) AS raised,
        SUM(n.total_ns) / NULLIF(SUM(n.calls), 0) AS ns_per_call,
        MIN(n.code_id) AS code_id, COUNT(*) AS code_objects,
-       MAX((SELECT max_ns FROM code_total x WHERE x.code_id = n.code_id)) AS max_ns, MAX(c.is_own) AS is_own
+       MAX((SELECT max_ns FROM code_total x WHERE x.code_id = n.code_id)) AS max_ns, MAX(c.is_own) AS is_own,
+       SUM(w.waited_ns) AS waited_ns, SUM(w.queued_ns) AS queued_ns, SUM(w.ran_ns) AS ran_ns, MAX(w.longest_wait_ns) AS longest_wait_ns
 FROM code_total n
+LEFT JOIN waited w ON w.code_id = n.code_id
 JOIN (SELECT NULL AS max_ns) older -- of a trace without the column: the name is then this one's
 LEFT JOIN functions c ON c.code_id = n.code_id
 GROUP BY c.function_id, c.kind
@@ -373,8 +385,8 @@ WHERE outcome IN ($HIT, $COMPILED) AND cache_entry_id IS NOT NULL GROUP BY cache
 
 -- run_times: where the time of the whole recording went, one row. ran_ns: the lives of all processes, together. compile_ns: the part of them
 -- in which a compile ran in that process. import_ns: time in imports, of all threads; an import within a compile is in both. NULL where
--- the importer's frames are not recorded. own_ns, wait_ns: own time of the program's own functions, and of those that wait, of all
--- threads. steady_ns: when the last compile ended, if calls were looked up after that.
+-- the importer's frames are not recorded. own_ns: own time of the program's own functions, without what they waited; wait_ns: what all
+-- functions waited for other things than a processor; queued_ns: for a processor (view waited), of all threads; NULL: not measured. steady_ns: when the last compile ended, if calls were looked up after that.
 CREATE VIEW run_times AS
 WITH work AS MATERIALIZED (
     SELECT COALESCE(t.process_id, c.process_id) AS process_id, m.start_ns,
@@ -392,16 +404,17 @@ SELECT (SELECT COUNT(*) FROM process) AS processes, (SELECT COUNT(*) FROM thread
        (SELECT SUM(MAX(end_ns - MAX(start_ns, COALESCE(before_ns, start_ns)), 0)) FROM apart) AS compile_ns,
        (SELECT SUM(n.total_ns) FROM code c JOIN code_total n ON n.code_id = c.code_id
         WHERE c.qualname = '_find_and_load' AND c.filename = '<frozen importlib._bootstrap>') AS import_ns,
-       (SELECT SUM(n.self_ns) FROM code_total n JOIN functions f ON f.code_id = n.code_id WHERE f.is_own) AS own_ns,
-       (SELECT SUM(n.self_ns) FROM code_total n WHERE n.code_id IN (SELECT code_id FROM waits)) AS wait_ns,
+       (SELECT SUM(self_ns - COALESCE(waited_ns, 0)) FROM hot_functions WHERE is_own) AS own_ns,
+       (SELECT SUM(waited_ns - queued_ns) FROM waited) AS wait_ns, (SELECT SUM(queued_ns) FROM waited) AS queued_ns,
        (SELECT ns FROM ended WHERE ns < (SELECT start_ns FROM lookup ORDER BY lookup_id DESC LIMIT 1)) AS steady_ns;
 
 
 -- findings: what to look at first, the most costly first: of a program with a compiler a row per function that was compiled again, ran
--- eagerly or broke; of another where its own time went, the function whose slowest call stands out most, what waited. Each figure was
+-- eagerly or broke; of another where its own time went, the function whose slowest call stands out most, what waited most. Each figure was
 -- measured:
 --   kind        'compiles'; 'time', 'slow', 'waits'
---   cost_ns     compiles: time in recompiles and in compiles that failed; NULL: none. time, waits: own time. slow: its longest call
+--   cost_ns     compiles: time in recompiles and in compiles that failed; NULL: none. time: own time, without what it waited.
+--               waits: how long it waited at least, but for a processor. slow: its longest call
 --   calls       compiles: calls that wanted compiled code. Else all calls
 --   recompiles, again_ns, source   compiles again, their time, and what most of them were for
 --   eager, eager_ns, why_eager     calls of these that ran eagerly, since when, and for which reason: 'limit', 'error' or NULL
@@ -450,29 +463,29 @@ compiled AS (
     LEFT JOIN broke b ON b.function_id = a.function_id
 ),
 spent AS MATERIALIZED (
-    SELECT h.code_id AS function_id, h.calls, h.self_ns, h.ns_per_call, h.max_ns, h.is_own, h.kind, w.code_id IS NOT NULL AS waits,
-           1.0 * h.self_ns / NULLIF(SUM(h.self_ns) OVER (), 0) AS share
-    FROM hot_functions h LEFT JOIN waits w ON w.code_id = h.code_id
+    SELECT h.code_id AS function_id, h.calls, h.self_ns, h.ns_per_call, h.max_ns, h.is_own, h.waited_ns - h.queued_ns AS waited_ns,
+           h.self_ns - COALESCE(h.waited_ns, 0) AS busy_ns, MAX(SUM(h.self_ns) OVER (), 1) / 100 AS percent_ns
+    FROM hot_functions h
     WHERE NOT EXISTS (SELECT 1 FROM compile) AND NOT EXISTS (SELECT 1 FROM lookup)
 ),
 plain AS (
-    SELECT * FROM (SELECT 'time' AS kind, function_id, self_ns AS cost_ns, calls, NULL AS ns_per_call, share, 1 AS place
-                   FROM spent WHERE is_own AND self_ns > 0 ORDER BY self_ns DESC LIMIT 1)
+    SELECT * FROM (SELECT 'time' AS kind, function_id, busy_ns AS cost_ns, calls, NULL AS ns_per_call, 0.01 * busy_ns / percent_ns AS share
+                   FROM spent WHERE is_own AND busy_ns >= percent_ns ORDER BY busy_ns DESC LIMIT 1)
     UNION ALL
-    SELECT * FROM (SELECT 'slow', function_id, max_ns, calls, ns_per_call, NULL, 2
-                   FROM spent WHERE is_own AND NOT waits AND calls >= 10 AND max_ns >= 1000000 AND max_ns >= ns_per_call * 10
+    SELECT * FROM (SELECT 'slow', function_id, max_ns, calls, ns_per_call, NULL
+                   FROM spent WHERE is_own AND calls >= 10 AND max_ns >= 1000000 AND max_ns >= ns_per_call * 10
                    ORDER BY max_ns DESC, function_id LIMIT 1)
     UNION ALL
-    SELECT * FROM (SELECT 'waits', function_id, self_ns, calls, NULL, share, 3
-                   FROM spent WHERE waits AND share >= 0.01 ORDER BY self_ns DESC LIMIT 1)
+    SELECT * FROM (SELECT 'waits', function_id, waited_ns, calls, NULL, 0.01 * waited_ns / percent_ns
+                   FROM spent WHERE waited_ns >= percent_ns ORDER BY waited_ns DESC LIMIT 1)
 ),
 found AS (
     SELECT kind, function_id, cost_ns, calls, recompiles, again_ns, source, eager, eager_ns, why_eager, errors, breaks, break_line, break_calls, ns_per_call,
-           share, 0 AS place FROM compiled
+           share FROM compiled
     UNION ALL
-    SELECT kind, function_id, cost_ns, calls, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ns_per_call, share, place FROM plain
+    SELECT kind, function_id, cost_ns, calls, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, ns_per_call, share FROM plain
 )
-SELECT ROW_NUMBER() OVER (ORDER BY f.place, COALESCE(f.cost_ns, 0) DESC, COALESCE(f.eager, 0) DESC, COALESCE(f.break_calls, 0) DESC, f.function_id) AS number,
+SELECT ROW_NUMBER() OVER (ORDER BY COALESCE(f.cost_ns, 0) DESC, COALESCE(f.eager, 0) DESC, COALESCE(f.break_calls, 0) DESC, f.function_id) AS number,
        f.kind, f.function_id AS code_id, c.qualname, c.filename, c.first_line, f.cost_ns, f.calls, f.recompiles, f.again_ns, f.source, f.eager,
        f.eager_ns, f.why_eager, f.errors, f.breaks, f.break_line, f.break_calls, f.ns_per_call, f.share,
        iif(c.qualname = '' OR (SELECT COUNT(DISTINCT filename || ':' || first_line) FROM code o

@@ -287,6 +287,13 @@ void recorder_meta(struct recorder *r, const char *key, const char *text, int64_
     run(r, r->meta);
 }
 
+void recorder_run(struct recorder *r, const char *statement)
+{
+    begin(r);
+    if (!execute(r, schema_statement(statement)))
+        remember_error(r);
+}
+
 bool recorder_commit(struct recorder *r)
 {
     bool failed;

@@ -54,6 +54,9 @@ struct sqlite3;
     X(CODE, code, PART, "code_id process_id filename qualname first_line kind= fingerprint") \
     X(ORIGIN, code, PART, "code_id origin_code_id kind") \
     X(TOTAL, code_total, STATEMENT, "code_id calls total_ns self_ns raised max_ns") \
+    X(THREAD_CPU, thread_cpu, WHOLE, "thread_id at_ns cpu_ns queued_ns") \
+    X(STRETCH, stretch, WHOLE, \
+      "thread_id start_ns end_ns frame_id code_id ran_ns waited_ns queued_ns") \
     X(LOSS, loss, WHOLE | ONCE, "rowid process_id thread_id at_ns events cause") \
     X(ENTRY, cache_entry, PART, \
       "cache_entry_id code_id= label= backend= region_id= guard_count= born_ns=") \
@@ -110,6 +113,9 @@ void recorder_values(struct recorder *r, enum recorder_put which, const int64_t 
 
 /* Set KEY in the table meta to TEXT, or to VALUE if TEXT is NULL. */
 void recorder_meta(struct recorder *r, const char *key, const char *text, int64_t value);
+
+/* Run the statement of that name in schemas/, which returns no rows. */
+void recorder_run(struct recorder *r, const char *statement);
 
 /* Open the live file at PATH. recorder_close frees the recorder. Returns NULL on error, and then
  * sets *ERROR to a static text. */

@@ -78,6 +78,20 @@
     NUMBER(self_ns) \
     NUMBER(raised) \
     NUMBER(max_ns)
+#define COLUMNS_thread_cpu(KEY, ID, TIME, NUMBER, TEXT) \
+    ID(thread_id, THREAD) \
+    TIME(at_ns) \
+    NUMBER(cpu_ns) \
+    NUMBER(queued_ns)
+#define COLUMNS_stretch(KEY, ID, TIME, NUMBER, TEXT) \
+    ID(thread_id, THREAD) \
+    TIME(start_ns) \
+    TIME(end_ns) \
+    ID(frame_id, FRAME) \
+    ID(code_id, CODE) \
+    NUMBER(ran_ns) \
+    NUMBER(waited_ns) \
+    NUMBER(queued_ns)
 #define COLUMNS_signature(KEY, ID, TIME, NUMBER, TEXT) \
     KEY(signature_id, SIGNATURE) \
     TEXT(text)
@@ -238,9 +252,9 @@
 /* All tables except meta and enum. A table comes after the tables whose ids it refers to. */
 /* clang-format off */
 #define TABLES(X) \
-    X(process) X(thread) X(code) X(frame) X(code_total) X(signature) X(lookup) X(guard_check) \
-    X(cache_entry) X(guard) X(guard_order) X(compile) X(compile_phase) X(code_mark) \
-    X(recompile_cause) X(graph_break) X(graph) X(graph_node) X(listing) X(loss) \
+    X(process) X(thread) X(code) X(frame) X(code_total) X(thread_cpu) X(stretch) X(signature) \
+    X(lookup) X(guard_check) X(cache_entry) X(guard) X(guard_order) X(compile) X(compile_phase) \
+    X(code_mark) X(recompile_cause) X(graph_break) X(graph) X(graph_node) X(listing) X(loss) \
     X(trial) X(trial_function)
 /* clang-format on */
 

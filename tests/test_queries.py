@@ -23,6 +23,8 @@ FOUND = {
 }
 NONE = ["compile-phases", "dead-entries", "eager-calls", "graph-breaks", "limit-reached", "losses", "open-frames", "resume-functions", "skips", "trials"]
 
+BY_MACHINE = ["waiting"]  # a busy machine makes any program wait; tests/test_waiting.py looks at its rows
+
 
 @pytest.fixture(scope="module")
 def shapes(dyntrace, python, tmp_path_factory):
@@ -36,7 +38,7 @@ def test_query(dyntrace, shapes, query):
     done = subprocess.run([dyntrace, "sql", shapes, query, "--json"], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     rows = json.loads(done.stdout)
-    assert bool(rows) is (query not in NONE), rows[:3]
+    assert query in BY_MACHINE or bool(rows) is (query not in NONE), rows[:3]
     if query in FOUND:
         about = [row for row in rows if row.get("qualname") == "total"]
         assert about and all(FOUND[query](row) for row in about), about

@@ -189,6 +189,16 @@ static void calibrate(struct run *run)
         (uint64_t)(((unsigned __int128)ns << 32) / ticks);
 }
 
+/* Let decoders tell of stretches, now that the clock is known. A stretch names its frame, so it is
+ * no shorter than frames that are left out. */
+static void stretches_begin(struct decode_session *session)
+{
+    uint64_t ns = MAX((uint64_t)STRETCH_NS, session->min_duration_ns);
+
+    session->stretch_ns = ns;
+    session->stretch_ticks = (uint64_t)(((unsigned __int128)ns << 32) / session->ns_per_tick_32);
+}
+
 static bool has_left(const struct traced *t)
 {
     return t->file && !t->broken && atomic_load(&t->file->left);
@@ -528,6 +538,7 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
     recorder_meta(c->recorder, "frame_count", NULL, frames);
     recorder_meta(c->recorder, "open_frame_count", NULL, (int64_t)c->decode.open_frames);
     settings_end(c, result);
+    recorder_run(c->recorder, "recorder/stretches");
     commit_sometimes(run, true);
     result->missing = recorder_missing(c->recorder, result->worst, sizeof result->worst);
     why = recorder_error(c->recorder);
@@ -878,6 +889,7 @@ static bool record(struct run *run, const char *argv, int to, struct collector_r
                        "yet written, and what the programs had not handed over, are missing");
     } else {
         calibrate(run);
+        stretches_begin(&c->decode);
         if (c->resumed)
             carry_on(run);
         drain_until_end(run);

@@ -186,6 +186,16 @@ static void broken(struct decoder *d, const char *why)
     traced_loss(d->owner, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, why);
 }
 
+/* An event comes AHEAD ticks after the one before, which is long. */
+static void note_stretch(struct decoder *d, uint64_t ahead)
+{
+    const struct decode_frame *frame = innermost(d);
+
+    if (frame)
+        traced_stretch(d->owner, d->now.thread_id, frame, decode_ns(d->session, d->now.clock),
+                       decode_ns(d->session, d->now.clock + ahead));
+}
+
 /* The full clock from its low bits. Backwards by a little: the last one again. */
 static inline uint64_t widen(struct decoder *d, uint64_t low)
 {
@@ -195,7 +205,10 @@ static inline uint64_t widen(struct decoder *d, uint64_t low)
         d->now.backwards++;
         return d->now.clock;
     }
-    return d->now.clock += ahead;
+    if (ahead >= d->session->stretch_ticks)
+        note_stretch(d, ahead);
+    d->now.clock += ahead;
+    return d->now.clock;
 }
 
 /* The id of the next row. */
@@ -530,6 +543,8 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
     char cause[96];
     /* its second word is the full clock of something that happens now */
     bool event = what <= CONTROL_SWITCH;
+    /* not where the program waited for the collector */
+    bool begins_or_ends = what == CONTROL_EPOCH || what == CONTROL_ENTER || what == CONTROL_SWITCH;
 
     if (what < sizeof lengths && lengths[what] == length && length > count)
         return 0;
@@ -541,6 +556,8 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
                   "not taken");
         return 1;
     }
+    if (begins_or_ends && words[1] >= before + d->session->stretch_ticks)
+        note_stretch(d, words[1] - before);
     if (event && what != CONTROL_THREAD) {
         d->now.backwards += words[1] < before;
         d->now.clock = words[1] < before ? before : words[1];
@@ -647,9 +664,22 @@ static void report(struct decoder *d, uint64_t *events, const char *cause)
     *events = 0; /* said once, by whoever closes it */
 }
 
+/* The innermost frame is open, and no event follows: its last stretch ends with all that is known.
+ */
+static void close_stretch(struct decoder *d)
+{
+    const struct decode_frame *frame = innermost(d);
+    uint64_t from_ns = decode_ns(d->session, d->now.clock);
+    uint64_t to_ns = d->session->last_ns;
+
+    if (frame && to_ns >= from_ns + d->session->stretch_ns)
+        traced_stretch(d->owner, d->now.thread_id, frame, from_ns, to_ns);
+}
+
 void decode_close(struct decoder *d)
 {
     close_page(d);
+    close_stretch(d);
     leave_open(d);
     report(d, &d->now.unmatched, "order: exits of frames that were not open were left out");
     report(d, &d->now.overtaken,

@@ -528,6 +528,8 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
                          .os_tid = fact->THREAD.os_tid,
                          .name = fact->THREAD.name,
                      });
+        if (!t->hidden && t->row.pid == t->row.own_pid) /* else its ids are not ours */
+            thread_cpu_add(&t->samples, t->row.pid, id, fact->THREAD.os_tid);
         break;
     case FACT_CODE:
         take_code(t, &fact->CODE, shared);
@@ -724,6 +726,22 @@ uint32_t traced_entry_row(struct traced *t, uint32_t local)
     if (!entry_of(t, local)->entry_id)
         traced_facts(t);
     return entry_of(t, local)->entry_id;
+}
+
+void traced_stretch(struct traced *t, uint32_t thread_id, const struct decode_frame *frame,
+                    uint64_t start_ns, uint64_t end_ns)
+{
+    recorder_put(t->collector->recorder, STRETCH,
+                 {
+                     .thread_id = thread_id,
+                     .start_ns = (int64_t)start_ns,
+                     .end_ns = (int64_t)end_ns,
+                     .frame_id = frame->frame_id,
+                     .code_id = frame->code_id,
+                     .ran_ns = ROW_NONE,
+                     .waited_ns = ROW_NONE,
+                     .queued_ns = ROW_NONE,
+                 });
 }
 
 void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry_id)

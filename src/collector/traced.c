@@ -256,6 +256,8 @@ void traced_drain(struct traced *t)
     for (size_t i = 0; i < t->rings.count && !t->broken; i++)
         ring_drain(t, &t->rings.at[i]);
     traced_facts(t);
+    thread_cpu_sample(&t->samples, t->collector->recorder, collector_now_ns(t->collector),
+                      !t->words);
     if (t->words)
         t->last_words_ns = clock_monotonic_ns();
 }
@@ -626,6 +628,7 @@ static void file_close(struct traced *t)
 void traced_finish(struct traced *t)
 {
     t->drained = true;
+    thread_cpu_end(&t->samples, t->collector->recorder);
     /* first do what cannot fail, whatever happened to the file */
     list_each(r, &t->rings)
         decode_close(&r->decoder);

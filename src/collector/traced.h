@@ -6,6 +6,7 @@
 #define DYNTRACE_TRACED_H
 
 #include "collector/state.h"
+#include "collector/thread_cpu.h"
 #include "recorder_sqlite.h"
 
 struct collector_result;
@@ -61,6 +62,7 @@ struct traced {
     uint32_t forking;
     uint64_t nested_newest;         /* likewise, after that */
     LIST(struct traced_ring) rings; /* owned */
+    struct thread_samples samples;
     /* of the last traced_drain(): words taken, and the share of a ring that was in use, in 1/256 */
     uint64_t words, fullest;
     /* facts */

@@ -177,6 +177,12 @@ static bool signatures_copy(struct merge *merge, struct db *source)
     return !db_failed(source) && !db_failed(merge->out);
 }
 
+/* Is the key of TABLE an id of another table and a second column? */
+static bool has_composite_key(enum row_table table)
+{
+    return table == TABLE_graph_node || table == TABLE_thread_cpu || table == TABLE_stretch;
+}
+
 /* Delete the rows copied so far from a trace that turns out to be invalid. The file has no journal,
  * so ROLLBACK is not possible. */
 static void trace_undo(struct merge *merge)
@@ -188,7 +194,7 @@ static void trace_undo(struct merge *merge)
         const struct row_column *first = &row_tables[i].columns[0];
         /* Tables without an id of their own have rowids without gaps, so the number of rows kept is
          * the last rowid to keep. */
-        bool by_id = first->holds == ROW_KEY || i == TABLE_graph_node;
+        bool by_id = first->holds == ROW_KEY || has_composite_key((enum row_table)i);
         const char *name = by_id ? first->name : "rowid";
         int64_t last = by_id ? merge->base[first->id] : merge->kept[i];
         if (i == TABLE_signature)

@@ -30,6 +30,11 @@ void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry
     (void)t, (void)frame_id, (void)cache_entry_id;
 }
 
+void traced_stretch(struct traced *t, uint32_t thread_id, const struct decode_frame *frame, uint64_t start_ns, uint64_t end_ns)
+{
+    (void)t, (void)thread_id, (void)frame, (void)start_ns, (void)end_ns;
+}
+
 /* Their rows stay as they were stored: with an end of 0 (frames_db.h). */
 void traced_left_open(struct traced *t, uint64_t frame_id)
 {

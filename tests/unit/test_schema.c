@@ -80,13 +80,17 @@ static void table_columns(sqlite3 *db, const struct row_table_facts *table)
     char *sql = sqlite3_mprintf("SELECT name, pk, type FROM pragma_table_info(%Q)", table->name);
     sqlite3_stmt *s = NULL;
     bool same = true;
+    bool composite = false;
     char why[200];
 
     sqlite3_prepare_v2(db, sql, -1, &s, NULL);
     sqlite3_free(sql);
+    while (sqlite3_step(s) == SQLITE_ROW)
+        composite = composite || sqlite3_column_int(s, 1) == 2;
+    sqlite3_reset(s);
     for (; same && sqlite3_step(s) == SQLITE_ROW; c += same) {
         same = c->name && !strcmp(c->name, (const char *)sqlite3_column_text(s, 0)) &&
-               (c->holds == ROW_KEY) == (sqlite3_column_int(s, 1) == 1 && strcmp(table->name, "graph_node")) &&
+               (c->holds == ROW_KEY) == (sqlite3_column_int(s, 1) == 1 && !composite) &&
                (c->holds == ROW_STRING) == !strcmp((const char *)sqlite3_column_text(s, 2), "TEXT");
         snprintf(why, sizeof why, "schemas/trace.sql has %s %s where src/tables.h has %s", sqlite3_column_text(s, 0),
                  sqlite3_column_text(s, 2), c->name ? c->name : "nothing");

@@ -1,0 +1,131 @@
+"""Waiting or computing: processor time is sampled from outside, and what is said of a function or a call is certain."""
+import os
+import shutil
+import sqlite3
+import subprocess
+
+import pytest
+
+from shared import query
+
+MS = 1_000_000
+PROGRAM = """
+import threading, time
+facts = {}
+def measured(function):
+    def measure(*arguments):
+        began, cpu = time.perf_counter_ns(), time.thread_time_ns()
+        function(*arguments)
+        facts[function.__name__] = (time.perf_counter_ns() - began, time.thread_time_ns() - cpu)
+    return measure
+@measured
+def sleeps(): time.sleep(0.4)
+@measured
+def computes(): sum(range(12_000_000))
+@measured
+def polls():
+    for i in range(60): time.sleep(0.004)
+@measured
+def mixes():
+    for i in range(12):
+        time.sleep(0.015)
+        sum(range(500_000))
+lock = threading.Lock()
+@measured
+def waits_for_lock():
+    with lock: pass
+sleeps(); computes(); polls(); mixes()
+lock.acquire()
+thread = threading.Thread(target=waits_for_lock)
+thread.start()
+time.sleep(0.3)
+lock.release()
+thread.join()
+print(facts)
+"""
+SUMS = """SELECT c.qualname, SUM(s.end_ns - s.start_ns), SUM(s.ran_ns), SUM(s.waited_ns) FROM stretch s JOIN code c USING (code_id) GROUP BY 1"""
+
+
+def test_what_is_said_is_certain(record, python):
+    """Beside the program's own clocks: never more than it ran, never more than it waited; and most of what is long."""
+    trace = record(["-c", PROGRAM], python=python)
+    facts = eval(trace.out)
+    sums = {name: row for name, *row in query(trace.path, SUMS)}
+    for name, (wall, cpu) in facts.items():
+        stretch, ran, waited = sums[name]
+        assert 0 <= ran <= cpu + MS and 0 <= waited <= wall - cpu + MS and ran + waited <= stretch <= wall, (name, sums[name], wall, cpu)
+    for name in "sleeps", "waits_for_lock":
+        assert sums[name][2] >= 0.7 * facts[name][0]
+    assert sums["computes"][1] >= 0.5 * facts["computes"][1]
+    assert sums["polls"][2] >= 0.4 * facts["polls"][0]
+
+
+def test_pages_say_it(run, record):
+    trace = record(["-c", PROGRAM]).path
+    assert "waited at least" in run("why", "sleeps", trace).stdout and "waited at least" in run("tree", "sleeps", trace, "--slowest").stdout
+    report = run("report", trace).stdout
+    assert " ms waiting" in report.splitlines()[0] and "sleeps" in report.split("\nWaiting")[1].split("\n\n")[0]
+    rows = run("sql", trace, "waiting").stdout.splitlines()
+    assert rows[0].split("\t")[5:8] == ["waited_ms", "queued_ms", "ran_ms"] and "sleeps" in "".join(rows)
+    assert run("fsck", trace).returncode == 0
+
+
+def test_a_thread_that_does_not_run_has_few_samples(record):
+    trace = record(["-c", "import time; time.sleep(2)"]).path
+    (count,), = query(trace, "SELECT COUNT(*) FROM thread_cpu")
+    (flat,), = query(trace, "SELECT COUNT(*) FROM (SELECT cpu_ns, LAG(cpu_ns) OVER w AS a, LEAD(cpu_ns) OVER w AS b FROM thread_cpu WINDOW w AS (PARTITION BY thread_id ORDER BY at_ns)) WHERE cpu_ns = a AND cpu_ns = b")
+    assert 2 <= count < 60 and flat == 0
+
+
+def test_samples_are_at_most_a_hundred_a_second(record):
+    trace = record(["-c", "import time\nend = time.time() + 1\nwhile time.time() < end: pass"]).path
+    (least,), = query(trace, "SELECT MIN(at_ns - before) FROM (SELECT at_ns, LAG(at_ns) OVER (PARTITION BY thread_id ORDER BY at_ns) AS before FROM thread_cpu)")
+    assert least >= 10 * MS
+
+
+def test_killed_in_its_sleep(record):
+    trace = record(["-c", "import os, threading, time, signal\nthreading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()\ndef hangs(): time.sleep(60)\nhangs()"], status=137).path
+    (ns, waited), = query(trace, "SELECT end_ns - start_ns, waited_ns FROM stretch JOIN code USING (code_id) WHERE qualname = 'hangs'")
+    assert 400 * MS < waited <= ns < 5000 * MS
+
+
+def test_children_have_their_own(record, python):
+    trace = record(["-c", "import os, time\ndef child(): time.sleep(0.6)\nif os.fork() == 0:\n    child()\n    os._exit(0)\nos.wait()"], python=python).path
+    rows = query(trace, "SELECT p.parent_process_id IS NOT NULL, SUM(waited_ns) FROM stretch s JOIN thread t USING (thread_id) JOIN process p USING (process_id) GROUP BY 1")
+    assert [forked for forked, _ in rows] == [0, 1] and all(waited > 300 * MS for _, waited in rows), rows
+
+
+def test_greenlets_have_the_time_of_their_thread(record, python):
+    if subprocess.run([python, "-c", "import greenlet"], capture_output=True).returncode:
+        pytest.skip("no greenlet")
+    trace = record(["-c", "import greenlet, time\ndef inner(): time.sleep(0.3)\ngreenlet.greenlet(inner).switch()"], python=python).path
+    (waited,), = query(trace, "SELECT waited_ns FROM stretch JOIN code USING (code_id) WHERE qualname = 'inner'")
+    assert waited > 200 * MS
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root and unshare")
+def test_not_measured_is_said_as_null(run, record, python):
+    """In a pid namespace of its own the recorder does not see the thread's ids."""
+    trace = record([shutil.which("unshare"), "-pf", python, "-c", "import time\ndef sleeps(): time.sleep(0.1)\nsleeps()"], python=None).path
+    assert query(trace, "SELECT ran_ns, waited_ns FROM stretch JOIN code USING (code_id) WHERE qualname = 'sleeps'") == [(None, None)]
+    assert "waited" not in run("why", "sleeps", trace).stdout
+
+
+def test_a_trace_from_before(run, record):
+    trace = record(["-c", PROGRAM]).path
+    with sqlite3.connect(trace) as db:
+        db.executescript("DROP TABLE thread_cpu; DROP TABLE stretch")
+    db.close()
+    assert run("sql", trace, "waiting").returncode == 0
+    for command in ("report", trace), ("why", "sleeps", trace), ("why", trace), ("tree", "sleeps", trace):
+        done = run(*command)
+        assert done.returncode == 0 and "wait" not in done.stdout.replace("waits_for_lock", ""), done
+
+
+def test_merged(run, record, tmp_path):
+    traces = [record(["-c", PROGRAM]).path for _ in range(2)]
+    assert run("merge", *traces, "-o", tmp_path / "both.db").returncode == 0
+    for sql in "SELECT COUNT(*), SUM(cpu_ns) FROM thread_cpu", "SELECT COUNT(*), SUM(waited_ns) FROM stretch":
+        each = [query(trace, sql)[0] for trace in traces]
+        assert query(tmp_path / "both.db", sql) == [tuple(map(sum, zip(*each)))]
+    assert query(tmp_path / "both.db", "SELECT COUNT(*) FROM stretch s LEFT JOIN frame f USING (frame_id) WHERE f.code_id IS NOT s.code_id") == [(0,)]
