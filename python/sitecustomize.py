@@ -17,8 +17,8 @@ import os
 import sys
 
 
-def _spec(library):
-    """Where the package dyntrace is, as the import system has it; None: it cannot be seen."""
+def _spec(library, name):
+    """The spec of our package under NAME, or None if its files cannot be seen."""
     from _frozen_importlib_external import SourceFileLoader, spec_from_file_location
 
     directory = os.path.join(library, "python", "dyntrace")
@@ -27,9 +27,9 @@ def _spec(library):
     path = os.path.join(directory, "__init__.py")
     if not os.path.exists(path):
         return None
-    loader = SourceFileLoader("dyntrace", path)
+    loader = SourceFileLoader(name, path)
     return spec_from_file_location(
-        "dyntrace", path, loader=loader, submodule_search_locations=[directory]
+        name, path, loader=loader, submodule_search_locations=[directory]
     )
 
 
@@ -78,7 +78,7 @@ def _start(inject, session):
     """Record this process. None, or why that cannot be: see _start.__doc__ of the extension."""
     library, module = os.path.dirname(inject), _load(_extension_spec("_dyntrace"))
     if module:
-        spec = _spec(library)
+        spec = _spec(library, "dyntrace")
         standard = os.path.dirname(os.__file__)
         capture = _extension_spec("_dyntrace_capture")
         # from here on calls of Python functions are recorded
@@ -87,8 +87,11 @@ def _start(inject, session):
             sys.modules["_dyntrace"] = module
             if spec:
                 module._package = spec
-                # It has a find_spec() for this one name. The last: imports that succeed do not see
-                # it, and a package of that name that the program has stays the program's.
+                # the tracer's own name for the package
+                module._private_package = _spec(library, "_dyntrace_package")
+                # The extension has a find_spec() for these two names. It comes last, so that
+                # imports that succeed do not see it, and a package called dyntrace that the
+                # program has stays the program's.
                 sys.meta_path.append(module)
             module._begin_settings()
             return None

@@ -582,3 +582,16 @@ def test_the_packages_metadata_is_whole(python, tmp_path):
     labels = {value.partition(",")[0] for name, value in fields if name == "Project-URL"}
     assert labels == {"Homepage", "Documentation", "Source", "Issues"}
     assert next(tmp_path.glob("*.dist-info/entry_points.txt")).read_text().startswith("[pytest11]")
+
+
+@pytest.mark.parametrize("place", ["installed", "beside the program"])
+def test_another_package_called_dyntrace_stays_the_programs(record, python, tmp_path, place):
+    """PyPI has one. The program gets its own, and only when it imports it; settings and trials work all the same."""
+    other = tmp_path / ("site" if place == "installed" else ".") / "dyntrace.py"
+    other.parent.mkdir(exist_ok=True)
+    other.write_text("print('the other one')")
+    script(tmp_path / "program.py", "def f(): pass\nf()\nimport dyntrace\nprint(dyntrace.__file__)\n")
+    env = {**os.environ, **({"PYTHONPATH": str(other.parent)} if place == "installed" else {})}
+    trace = record([tmp_path / "program.py"], "--set", "limit=3", python=python, env=env, status=2)
+    assert trace.out == f"the other one\n{other}\n" and trace.err == "dyntrace: run: --set limit=3: matched nothing\n"
+    assert trace.rows("SELECT cause FROM loss") == []

@@ -1080,7 +1080,7 @@ def _watch_of_trial():
     of the function share it."""
     global _trial_watch
     if _trial_watch is None:
-        from dyntrace import _trial
+        from . import _trial
 
         _trial_watch = _trial.Watch()
         for setting in _of(Trial):

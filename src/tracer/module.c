@@ -255,7 +255,8 @@ static PyObject *cost(PyObject *module, PyObject *function)
 }
 
 /* The module itself is a finder: sitecustomize.py puts it into sys.meta_path, so that the package
- * can be imported in programs that `dyntrace run` started. Its find_spec() is called at each
+ * can be imported in programs that `dyntrace run` started: as dyntrace by the program, unless it
+ * has another package of that name, and as _dyntrace_package by the tracer. Its find_spec() is called at each
  * import, and the program must not notice the call. Written in C, it is not a frame. It is an
  * object of a type of its own, because profile functions are called for built-in functions, but not
  * for other callables. */
@@ -267,14 +268,16 @@ static PyObject *find_spec(PyObject *self, PyObject *args, PyObject *keywords)
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "U|OO:find_spec", names, &name, &path,
                                      &target))
         return NULL;
-    if (PyUnicode_CompareWithASCIIString(name, "dyntrace"))
-        Py_RETURN_NONE;
-    return PyObject_GetAttrString(PyType_GetModule(Py_TYPE(self)), "_package");
+    if (PyUnicode_CompareWithASCIIString(name, "dyntrace") == 0)
+        return PyObject_GetAttrString(PyType_GetModule(Py_TYPE(self)), "_package");
+    if (PyUnicode_CompareWithASCIIString(name, "_dyntrace_package") == 0)
+        return PyObject_GetAttrString(PyType_GetModule(Py_TYPE(self)), "_private_package");
+    Py_RETURN_NONE;
 }
 
 static PyType_Slot find_spec_slots[] = {
     {Py_tp_call, (void *)find_spec},
-    {Py_tp_doc, "As a finder of sys.meta_path has it: `_package`, if that is the name."},
+    {Py_tp_doc, "Find the package dyntrace, by this name or by our own for it."},
     {0, NULL},
 };
 static PyType_Spec find_spec_type = {

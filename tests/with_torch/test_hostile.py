@@ -936,3 +936,21 @@ def test_record_works_from_inside_a_torch_program(dyntrace, python, tmp_path, la
         untested = bool(note) and "it was not tested with" in note
         assert mode == ("observe" if late or untested else "shim") and (not late or "loaded before" in note), path
         assert trace.compiles("F") == [("compiled",), ("compiled",)] and not trace.lost(), path
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_module_of_the_programs_called_dyntrace(dyntrace, python, tmp_path, mode):
+    """It is not run by us, the program gets it, and torch is recorded all the same."""
+    (tmp_path / "dyntrace.py").write_text("print('the other one')")
+    (tmp_path / "program.py").write_text(textwrap.dedent("""
+        import torch
+        f = torch.compile(lambda x: x + 1, backend="eager")
+        for n in (3, 4): f(torch.ones(n))
+        print("before")
+        import dyntrace
+    """))
+    done = subprocess.run([dyntrace, "run", "-o", tmp_path / "t.db", "--frames", "decided", "--torch", mode, "--python", python, tmp_path / "program.py"],
+                          capture_output=True, text=True, timeout=200)
+    assert (done.returncode, done.stdout) == (0, "before\nthe other one\n")
+    with contextlib.closing(sqlite3.connect(tmp_path / "t.db")) as db:
+        assert db.execute("SELECT COUNT(*) FROM cache_entry").fetchone()[0] == 2 and not db.execute("SELECT * FROM loss").fetchall()

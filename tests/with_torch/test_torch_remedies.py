@@ -244,8 +244,8 @@ def test_time_that_ran_out_is_said_in_a_row(dyntrace, python, tmp_path):
     program = tmp_path / "short.py"
     program.write_text("""
 import torch
-import dyntrace._torch_guards
-dyntrace._torch_guards.MAX_SECONDS = 0.0
+import _dyntrace_package._torch_guards
+_dyntrace_package._torch_guards.MAX_SECONDS = 0.0
 @torch.compile(backend="eager", dynamic=True)
 def f(x):
     return x + 1 if 10 < x.shape[0] < 20 and x.shape[1] < 30 else x - 1

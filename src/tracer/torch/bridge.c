@@ -50,6 +50,18 @@ static PyObject *call_bridge(const char *what, PyObject *part, const char *name,
     return result;
 }
 
+/* Import our module PART. Under `dyntrace run` the package is imported as _dyntrace_package: the
+ * program may have another package called dyntrace, or import one later. */
+static PyObject *import_part(const char *part)
+{
+    OWNED PyObject *extension = PyImport_ImportModule("_dyntrace");
+    bool injected = extension && PyObject_HasAttrString(extension, "_private_package");
+    char name[64];
+
+    snprintf(name, sizeof name, "%s.%s", injected ? "_dyntrace_package" : "dyntrace", part);
+    return extension ? PyImport_ImportModule(name) : NULL;
+}
+
 void torch_attach(bool late)
 {
     OWNED PyObject *module = NULL, *done = NULL;
@@ -58,7 +70,7 @@ void torch_attach(bool late)
     if (!P.session)
         return;
     torch_quiet_begin(&quiet);
-    module = PyImport_ImportModule("dyntrace._torch");
+    module = import_part("_torch");
     if (module)
         done = PyObject_CallMethod(module, "attach", "IO", P.session->torch,
                                    late ? Py_True : Py_False);
@@ -544,7 +556,7 @@ static PyObject *begin_settings(PyObject *module, PyObject *none)
     if (!P.session || !P.session->settings || tracer_place() != PLACE_HOME)
         Py_RETURN_NONE;
     torch_quiet_begin(&quiet);
-    own = PyImport_ImportModule("dyntrace._settings");
+    own = import_part("_settings");
     list = settings_list();
     if (own && list)
         done = PyObject_CallMethod(own, "begin", "O", list);
