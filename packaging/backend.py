@@ -44,7 +44,8 @@ os.chdir(ROOT)  # pip's front end is there already
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 VERSION = re.search(r'#define DYNTRACE_VERSION "(.*)"', (ROOT / "src/versions.h").read_text())[1]
-NAME = f"dyntrace-{VERSION}"
+DISTRIBUTION = PROJECT["name"]  # not the name that is imported: on PyPI that is another package's
+NAME = f"{DISTRIBUTION.replace('-', '_')}-{VERSION}"
 TREE = "build/release"  # of its own, and with its own flags: what lies in build/ may be made for a debugger
 LIBRARIES = re.compile(rb"\blib(?:sqlite3|edit|ncursesw|tinfo|bsd|md)\.so\.\d+")
 GLIBC = re.compile(rb"GLIBC_2\.(\d+)\0")
@@ -65,7 +66,7 @@ def moment():
 def metadata():
     lines = [
         "Metadata-Version: 2.4",
-        "Name: dyntrace",
+        f"Name: {DISTRIBUTION}",
         f"Version: {VERSION}",
         f"Summary: {PROJECT['description']}",
         f"Keywords: {','.join(PROJECT['keywords'])}",

@@ -112,7 +112,7 @@ with dyntrace.record('record.db'): pass"
     printf 'import pytest\n@pytest.mark.dyntrace(max_recompiles=0)\ndef test(): pass\n' >test_it.py
     expect "1 passed" python3 -m pytest --strict-markers -p no:cacheprovider --dyntrace-dir traces
     expect "test_it" dyntrace report traces/*.db
-    expect "dyntrace" python3 -c "from importlib.metadata import version; print('dyntrace', version('dyntrace'))"
+    expect "dyntrace" python3 -c "from importlib.metadata import version; print('dyntrace', version('dyntrace-recorder'))"
     expect "NAME" man dyntrace
     expect "dyntrace" bash -ic 'complete -p dyntrace 2>/dev/null || { . /usr/share/bash-completion/bash_completion; _comp_load dyntrace; complete -p dyntrace; }'
     expect "trace.sql" ls $docs/schemas

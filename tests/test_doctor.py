@@ -82,3 +82,11 @@ def test_doctor_names_another_evaluator(run, python, tmp_path, passes_on):
     *_, last = said(run("doctor", python, env={**os.environ, "PYTHONPATH": str(tmp_path)}))
     assert last == f"    {tmp_path}/foreign.so takes the PEP 523 slot" + (
         " and passes calls on: they are recorded" if passes_on else ", and nothing is recorded from then on: leave out what loads it")
+
+
+def test_another_package_called_dyntrace_is_named(run, tmp_path):
+    """As pip installs it from PyPI, or a file of the program."""
+    (tmp_path / "dyntrace.py").write_text("")
+    done = run("doctor", PYTHONS[0])
+    assert f"`import dyntrace` is another package here ({tmp_path}/dyntrace.py)" in done.stdout and "pip install dyntrace-recorder" in done.stdout
+    assert done.returncode == 0 and "another package" not in run("doctor", PYTHONS[0], cwd="/").stdout

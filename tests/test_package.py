@@ -595,3 +595,11 @@ def test_another_package_called_dyntrace_stays_the_programs(record, python, tmp_
     trace = record([tmp_path / "program.py"], "--set", "limit=3", python=python, env=env, status=2)
     assert trace.out == f"the other one\n{other}\n" and trace.err == "dyntrace: run: --set limit=3: matched nothing\n"
     assert trace.rows("SELECT cause FROM loss") == []
+
+
+def test_another_package_installed_over_ours_is_named(python, tmp_path):
+    """pip puts both into one folder, and their __init__.py wins."""
+    shutil.copytree(ROOT / "python/dyntrace", tmp_path / "dyntrace")
+    (tmp_path / "dyntrace/__init__.py").write_text("")
+    done = subprocess.run([python, "-c", "from dyntrace import eval_frame"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1].startswith(f"ImportError: dyntrace: another package called dyntrace was installed over this one ({tmp_path}/dyntrace): pip uninstall")

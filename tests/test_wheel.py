@@ -146,7 +146,7 @@ def test_the_source_distribution_has_what_git_has(interpreter, tmp_path):
     done = subprocess.run([interpreter, ROOT / "packaging/backend.py", "sdist", tmp_path], capture_output=True, text=True, check=True)
     with tarfile.open(next(tmp_path.iterdir())) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert done.stdout.startswith(f"{tmp_path}/dyntrace-") and "PKG-INFO" in names
+    assert done.stdout.startswith(f"{tmp_path}/dyntrace_recorder-") and "PKG-INFO" in names
     assert {"pyproject.toml", "Makefile", "src/main.c", "packaging/backend.py", "tests/test_wheel.py"} <= names
     assert not [name for name in names if name.startswith("build/") or "__pycache__" in name]
 
@@ -395,7 +395,7 @@ def test_uninstalling_leaves_nothing(there):
     there.run(there.program, "run", "-o", "o.db", there.python, "-O", "-c", "pass")
     for other in [python for python in PYTHONS if version_of(python) != version_of(there.python)][:1]:
         there.run(there.program, "run", "-o", "other.db", "/bin/sh", "-c", f"{other} -c pass")
-    there.pip("uninstall", "-y", "dyntrace")
+    there.pip("uninstall", "-y", "dyntrace-recorder")
     assert there.listing() == there.before
 
 
@@ -441,8 +441,8 @@ def test_an_editable_install_follows_the_sources(editable):
     code = "import dyntrace\nwith dyntrace.record('r.db'): (lambda: 1)()"
     editable.run(python, "-c", code)
     assert holds(editable.here / "r.db")
-    assert "dyntrace" in editable.pip("list", "--editable").stdout
-    editable.pip("uninstall", "-y", "dyntrace")
+    assert "dyntrace-recorder" in editable.pip("list", "--editable").stdout
+    editable.pip("uninstall", "-y", "dyntrace-recorder")
     left = set(editable.listing()) - set(editable.before)
     assert not [path for path in left if "dyntrace" in path]
 

@@ -55,6 +55,11 @@ def load(extension, lacks):
 
 
 def _load():
+    if not hasattr(sys.modules[__package__], "_MODULES"):
+        raise ImportError(
+            "dyntrace: another package called dyntrace was installed over this one (%s): pip "
+            "uninstall dyntrace, then pip install --force-reinstall dyntrace-recorder" % _package
+        )
     if "_dyntrace" not in sys.modules:
         sys.modules["_dyntrace"] = load("_dyntrace", "dyntrace has no extension for this Python")
     return sys.modules["_dyntrace"]

@@ -256,10 +256,10 @@ static PyObject *cost(PyObject *module, PyObject *function)
 
 /* The module itself is a finder: sitecustomize.py puts it into sys.meta_path, so that the package
  * can be imported in programs that `dyntrace run` started: as dyntrace by the program, unless it
- * has another package of that name, and as _dyntrace_package by the tracer. Its find_spec() is called at each
- * import, and the program must not notice the call. Written in C, it is not a frame. It is an
- * object of a type of its own, because profile functions are called for built-in functions, but not
- * for other callables. */
+ * has another package of that name, and as _dyntrace_package by the tracer. Its find_spec() is
+ * called at each import, and the program must not notice the call. Written in C, it is not a frame.
+ * It is an object of a type of its own, because profile functions are called for built-in
+ * functions, but not for other callables. */
 static PyObject *find_spec(PyObject *self, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"fullname", "path", "target", NULL};

@@ -1,5 +1,5 @@
 # Run by `dyntrace run`. Prints, with tabs between: nanoseconds of a recorded call; who has the slot when torch and CinderX
-# have been imported, as far as they are here; and which of them cannot be, and why.
+# have been imported, as far as they are here; and which of them cannot be, and why, or that the name dyntrace is another's.
 import sys, time
 def call(): pass
 def calls():
@@ -13,6 +13,14 @@ for name, needed in ('torch', 'torch._dynamo'), ('cinderx', 'cinderx'):
         importlib.util.find_spec(name) and __import__(needed)
     except BaseException as error:
         why = why or '%s cannot be imported: %s: %s' % (name, type(error).__name__, str(error).partition('\n')[0])
+try:
+    place = importlib.util.find_spec('dyntrace').origin
+    ours = b'import _native' in open(place, 'rb').read()
+except (AttributeError, OSError, TypeError):
+    ours = True
+if not ours:
+    why = why or ('`import dyntrace` is another package here (%s): only recording works, not dyntrace.record() and the like; '
+                  'pip uninstall dyntrace, then pip install dyntrace-recorder' % place)
 def afterwards(): pass
 afterwards()
 print('\t%.1f\t%s\t%s' % (ns, sys.modules['_dyntrace']._owner(), why))
