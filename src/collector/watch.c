@@ -37,7 +37,8 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 /* Call WHAT with T. Returns false if a file of the program was cut short while it was read. */
 static bool guarded_call(void (*what)(struct traced *t), struct traced *t)
 {
-    if (sigsetjmp(guard, 1)) {
+    /* The signal mask need not be saved: SIGBUS is not blocked in its handler. */
+    if (sigsetjmp(guard, 0)) {
         guarded = 0;
         t->collector->in_words = false;
         return false;
@@ -64,7 +65,10 @@ static void guarded_or_broken(void (*what)(struct traced *t), struct traced *t)
 
 void watch_drain(struct traced *t)
 {
-    guarded_or_broken(traced_drain, t);
+    if (t->file)
+        guarded_or_broken(traced_drain, t);
+    else /* it has ended, and a long recording has many of these */
+        t->words = t->fullest = 0;
     t->collector->state.file->header.last_ns = t->collector->decode.last_ns;
 }
 
