@@ -282,7 +282,7 @@ $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libdyntrace.a | $(BUILD)/unit
 SAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 check-san:
 	$(MAKE) BUILD=build/san SANITIZE="$(SAN_FLAGS)" CFLAGS="-O1 -g" all unit
-	BUILD=build/san sh tests/run_san.sh $(PYTEST)
+	BUILD=build/san TESTS="$(TESTS)" sh tests/run_san.sh $(PYTEST)
 
 check-valgrind: all unit-build
 	$(MAKE) unit VALGRIND="valgrind -q --error-exitcode=99 --leak-check=full"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # run_san.sh -- the second half of `make check-san`: pytest with everything of
-# ours under ASan and UBSan. Arguments: how to run pytest.
+# ours under ASan and UBSan. Arguments: how to run pytest. TESTS: the tests.
 #
 # A Python that loads our extension must have the ASan runtime from its start,
 # hence LD_PRELOAD; so must every program in between, it being inherited. Python
@@ -19,4 +19,4 @@ export UBSAN_OPTIONS=print_stacktrace=1
 # One interpreter is enough: the extension's differences between them are few.
 DYNTRACE_PYTHONS=$("$python" -c 'import sys; print(sys.executable)')
 export DYNTRACE_PYTHONS DYNTRACE_SANITIZED=1
-LD_PRELOAD=$runtime exec "$@" -q -p no:cacheprovider ${TESTS:-tests capture/tests}
+LD_PRELOAD=$runtime exec "$@" -q -p no:cacheprovider $TESTS

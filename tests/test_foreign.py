@@ -90,6 +90,13 @@ def foreign(python, tmp_path_factory):
     return base, where
 
 
+@pytest.fixture(scope="module")
+def base_python(python):
+    """PYTHON, or the one whose virtual environment it is of: in that nobody has a user base."""
+    return subprocess.run([python, "-c", "import sys; print(sys._base_executable)"], capture_output=True, text=True,
+                          check=True).stdout.strip()
+
+
 WORK = """
 import foreign
 def leaf(): pass
@@ -98,15 +105,15 @@ def work():
 """
 
 
-def test_one_that_was_there_first(record, python, foreign):
+def test_one_that_was_there_first(record, base_python, foreign):
     """site reads .pth files before it loads us."""
     base, where = foreign
     (where / "first.pth").write_text("import foreign; foreign.install()\n")
     env = dict(os.environ, PYTHONUSERBASE=str(base))
     code = WORK + "before = foreign.counted()\nwork()\nprint(foreign.counted() - before)"
     try:
-        alone = subprocess.run([python, "-c", code], capture_output=True, text=True, env=env)
-        trace = record([python, "-c", code], python=python, env=env)
+        alone = subprocess.run([base_python, "-c", code], capture_output=True, text=True, env=env)
+        trace = record([base_python, "-c", code], python=base_python, env=env)
     finally:
         (where / "first.pth").unlink()
     assert trace.out == alone.stdout == "1001\n", alone.stderr
@@ -114,13 +121,13 @@ def test_one_that_was_there_first(record, python, foreign):
 
 
 @pytest.mark.newest_too
-def test_one_that_comes_after(record, python, foreign):
+def test_one_that_comes_after(record, base_python, foreign):
     """It sees every call while it is there, and we before, meanwhile and after."""
     base, _ = foreign
     env = dict(os.environ, PYTHONUSERBASE=str(base))
     code = WORK + ("work()\nforeign.install()\nbefore = foreign.counted()\nwork()\nprint(foreign.counted() - before)\n"
                    "foreign.restore()\nbefore = foreign.counted()\nwork()\nprint(foreign.counted() - before)")
-    trace = record([python, "-c", code], python=python, env=env)
+    trace = record([base_python, "-c", code], python=base_python, env=env)
     assert trace.out == "1001\n0\n"
     assert holds(trace).rows("SELECT count(*) FROM frames WHERE qualname = 'leaf'") == [(3000,)]
 
