@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/list.h"
+
 enum { SOURCE_MOST = 8 << 20, LINES_MOST = 400000 };
 
 static int64_t nanoseconds(struct timespec time)
@@ -69,4 +71,55 @@ void source_free(struct source *source)
 {
     free(source->text);
     free(source->lines);
+}
+
+int source_indentation(const char *line)
+{
+    int columns = 0;
+
+    for (; *line == ' ' || *line == '\t'; line++) {
+        columns++;
+        if (*line == '\t')
+            columns = (columns + 7) / 8 * 8;
+    }
+    return *line ? columns : -1;
+}
+
+/* Does TEXT, which is not indented, belong to the head of a definition: a decorator, "def", or
+ * the ")" behind the parameters? */
+static bool head_goes_on(const char *text)
+{
+    static const char *const words[] = {")", "@", "def ", "async ", "class "};
+
+    for (size_t i = 0; i < array_count(words); i++)
+        if (!strncmp(text, words[i], strlen(words[i])))
+            return true;
+    return false;
+}
+
+int64_t source_end(const struct source *source, int64_t first)
+{
+    int64_t last = first;
+    int outer;
+    bool body = false;
+
+    if (first < 1 || first > (int64_t)source->count)
+        return first;
+    outer = source_indentation(source->lines[first - 1]);
+    for (int64_t line = first + 1; line <= (int64_t)source->count; line++) {
+        const char *text = source->lines[line - 1];
+        int here = source_indentation(text);
+        bool at_margin, goes_on;
+        if (here < 0)
+            continue;
+        text += strspn(text, " \t");
+        /* a comment at the margin does not end the body */
+        at_margin = here <= outer && *text != '#';
+        goes_on = !body && head_goes_on(text);
+        if (at_margin && !goes_on)
+            break;
+        body = body || here > outer;
+        last = line;
+    }
+    return last;
 }

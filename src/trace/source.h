@@ -18,6 +18,13 @@ struct source {
     int64_t touched_ns;
 };
 
+/* Return the number of columns by which LINE is indented, or -1 if it is empty. */
+int source_indentation(const char *line);
+
+/* Return the last line of the function or class that begins at line FIRST: the last before the
+ * indentation ends. */
+int64_t source_end(const struct source *source, int64_t first);
+
 struct source source_read(const char *path);
 void source_free(struct source *source);
 

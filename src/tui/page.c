@@ -332,63 +332,11 @@ void page_build(struct doc *doc, struct db *db)
     template_close(&template);
 }
 
-/* Return the number of columns by which LINE is indented, or -1 if it is empty. */
-static int indentation(const char *line)
-{
-    int columns = 0;
-
-    for (; *line == ' ' || *line == '\t'; line++) {
-        columns++;
-        if (*line == '\t')
-            columns = (columns + 7) / 8 * 8;
-    }
-    return *line ? columns : -1;
-}
-
-/* Does TEXT, which is not indented, belong to the head of a definition: a decorator, "def", or
- * the ")" behind the parameters? */
-static bool head_goes_on(const char *text)
-{
-    static const char *const words[] = {")", "@", "def ", "async ", "class "};
-
-    for (size_t i = 0; i < array_count(words); i++)
-        if (!strncmp(text, words[i], strlen(words[i])))
-            return true;
-    return false;
-}
-
-int64_t source_end(const struct source *source, int64_t first)
-{
-    int64_t last = first;
-    int outer;
-    bool body = false;
-
-    if (first < 1 || first > (int64_t)source->count)
-        return first;
-    outer = indentation(source->lines[first - 1]);
-    for (int64_t line = first + 1; line <= (int64_t)source->count; line++) {
-        const char *text = source->lines[line - 1];
-        int here = indentation(text);
-        bool at_margin, goes_on;
-        if (here < 0)
-            continue;
-        text += strspn(text, " \t");
-        /* a comment at the margin does not end the body */
-        at_margin = here <= outer && *text != '#';
-        goes_on = !body && head_goes_on(text);
-        if (at_margin && !goes_on)
-            break;
-        body = body || here > outer;
-        last = line;
-    }
-    return last;
-}
-
 /* Return TEXT for the screen: tabs become spaces, and long lines are cut. The result is borrowed
  * from DOC. */
 static const char *line_shown(struct doc *doc, const char *text)
 {
-    int indent = indentation(text);
+    int indent = source_indentation(text);
     char *rest = doc_print(doc, "%.1000s", text + strspn(text, " \t"));
 
     for (char *tab = rest; (tab = strchr(tab, '\t'));)

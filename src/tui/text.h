@@ -128,10 +128,6 @@ struct gutter {
 void source_put(struct doc *doc, struct db *db, const struct source *source, int64_t from,
                 int64_t to, int64_t at, const struct gutter *gutter, size_t gutters);
 
-/* Return the last line of the function or class that begins at line FIRST: the last before the
- * indentation ends. */
-int64_t source_end(const struct source *source, int64_t first);
-
 /* text_restart() builds the text again, because the view's target has changed. text_input()
  * makes the typed TEXT the target's `where` first. */
 void text_restart(struct view *view);
