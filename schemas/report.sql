@@ -5,7 +5,8 @@
 --
 --   --title words        its heading
 --   --id word            its place in the page, if that is not its name
---   --none words         what a page says when it has no rows; else, and in a terminal, it is left out; --always: not even then
+--   --link words         it has a link of this name at the head of a page
+--   --always             in a terminal it is there without rows, too; others are left out, and a page has none without rows
 --   --cell {field}  words   a column in a terminal, and its heading; "--cell?": left out when no row has it
 --   --page {field}  words   a column in a browser; (what it is) may follow; {!c}{field} is set as code
 --
@@ -89,6 +90,7 @@ SELECT * FROM (SELECT 'in guards', 'of all checks of guards', SUM(duration_ns) A
 -- name: losses
 -- Many losses have one cause: a row per cause, the worst first.
 --title Losses
+--link losses
 --cell {_what}
 --cell {_events:count}  events
 --cell {times:count}  times
@@ -108,6 +110,7 @@ ORDER BY is_stall, events DESC;
 
 -- name: processes
 --title Processes
+--link processes
 --always
 --cell {_pid}  pid
 --cell? {_own_pid}  to itself
@@ -204,7 +207,7 @@ FROM compiles;
 -- What was compiled, a row per function. What torch only turned away (its own functions, those without tensors) is in
 -- the query `skips`.
 --title Compiles, most recompiles first
---none Nothing was compiled.
+--link compiles
 --cell {compiles:count}  compiles
 --cell {recompiles:count}  recompiles
 --cell {graph_breaks:count}  breaks
@@ -240,7 +243,7 @@ ORDER BY recompiles DESC, graph_breaks DESC, compile_ns DESC, m.qualname;
 -- name: eager
 -- Functions whose calls ran as Python though compiled code was wanted.
 --title Calls that ran eagerly, though a compiler was set
---none None.
+--link eager calls
 --cell {eager:count}  eager
 --cell {calls:count}  of calls
 --cell {eager_ns:duration}  since
@@ -262,7 +265,7 @@ FROM findings WHERE eager > 0 ORDER BY eager DESC, number;
 -- values are a list in order, of the first hundred. Columns with a _ are for people (src/trace/functions.h).
 --id recompiles
 --title Recompiles, by what made them needed
---none Nothing was compiled again.
+--link recompiles
 --cell {recompiles:count}  recompiles
 --cell {kind}  guard
 --cell {_name:80}  source
@@ -315,7 +318,6 @@ ORDER BY recompiles DESC, first_ns, 5, source;
 -- Each recompile, with what decided it in each of the older entries.
 --id each-recompile
 --title Each recompile
---none Nothing was compiled again.
 --page {start_ns:duration}  at
 --page {!c}{label}  compile
 --page {compile_ns:duration}  took
@@ -341,7 +343,7 @@ ORDER BY k.compile_id, k.cache_entry_id;
 -- name: breaks
 -- Breaks differ in the first line of the reason; the rest is the same for all that begin so.
 --title Graph breaks, by place
---none No graph broke.
+--link breaks
 --cell {calls:count}  calls
 --cell {times:count}  compiles
 --cell {what:100}  reason
@@ -375,6 +377,7 @@ ORDER BY p.calls DESC, p.times DESC, p.filename, p.line, p.what;
 -- name: trials
 -- What `dyntrace try` measured, by the figures of whole runs; --json has those of each function in the view trial_functions.
 --title Trials: the recorded command under settings (dyntrace try)
+--link trials
 --cell {setting:60}  setting
 --cell {compiles:count}  compiles
 --cell {recompiles:count}  recompiles
@@ -409,7 +412,6 @@ FROM trials ORDER BY trial_id;
 -- name: limits
 -- Functions at their limit, and since when.
 --title Functions that are not compiled any more
---none None reached the limit.
 --page {!c}{qualname}  function
 --page {filename:path}:{first_line|0}  where
 --page {at_ns:duration}  since
@@ -423,7 +425,7 @@ ORDER BY at_ns;
 
 -- name: guards
 --title Guards, most costly first (a check's time is divided evenly among those that ran)
---none No guard was checked.
+--link guards
 --cell {evaluations:count}  evaluations
 --cell {failures:count}  failures
 --cell {estimated_ns:duration}  time
@@ -465,6 +467,7 @@ GROUP BY c.function_id HAVING SUM(k.ns) > 0 ORDER BY ns DESC, c.qualname;
 
 -- name: own_functions
 --title Functions of the program, most own time first
+--link functions
 --cell {calls:count}  calls
 --cell {total_ns:duration}  total
 --cell {self_ns:duration}  self
@@ -493,14 +496,34 @@ ORDER BY self_ns DESC, calls DESC;
 --cell {calls:count}  calls
 --cell {qualname}  function
 --cell {filename:path}:{first_line|0}  where
---page {!c}{qualname}  function
---page {filename:path}:{first_line|0}  where
---page {max_ns:duration}  longest
---page {ns_per_call:duration}  per call
---page {calls:count}  calls
 SELECT qualname, filename, first_line, max_ns, ns_per_call, calls
 FROM hot_functions WHERE is_own AND calls > 1 AND max_ns > 0 AND NOT EXISTS (SELECT 1 FROM compile)
 ORDER BY max_ns DESC, code_id LIMIT 10;
+
+-- name: longest
+-- For a page: the longest call of each function of the program that was called more than once, and where it is in the recording. ?1: the
+-- frames, the longest of each code object, a JSON array.
+--title Longest calls, of each function the longest
+--link longest calls
+--page {!c}{qualname}  function
+--page {filename:path}:{first_line|0}  where
+--page {longest_ns:duration}  longest
+--page {ns_per_call:duration}  per call (the mean)
+--page {calls:count}  calls
+--page {start_ns:duration}  at (since the recording began)
+--page {thread}  thread
+--page {frame_id}  call (its number, for dyntrace tree FUNC --call)
+WITH found AS MATERIALIZED (
+    SELECT f.frame_id, f.code_id, f.start_ns, f.duration_ns, f.thread FROM json_each(?1) j CROSS JOIN frames f ON f.frame_id = j.value
+),
+one AS MATERIALIZED ( -- the bare columns are those of the longest
+    SELECT u.function_id, d.frame_id, d.start_ns, d.thread, MAX(d.duration_ns) AS ns
+    FROM found d JOIN functions u ON u.code_id = d.code_id WHERE u.is_own AND d.code_id NOT IN (SELECT code_id FROM waits) GROUP BY 1
+),
+hot AS MATERIALIZED (SELECT u.function_id, h.* FROM hot_functions h JOIN functions u ON u.code_id = h.code_id WHERE h.calls > 1)
+SELECT h.qualname, h.filename, h.first_line, o.ns AS longest_ns, h.ns_per_call, h.calls, o.start_ns, COALESCE(o.thread, '?') AS thread, o.frame_id
+FROM one o JOIN hot h ON h.function_id = o.function_id
+GROUP BY o.function_id ORDER BY o.ns DESC, o.frame_id LIMIT 20;
 
 -- name: waiting
 -- Functions that were off the processor for a hundredth of all own time or more.
@@ -548,7 +571,7 @@ FROM placed GROUP BY 1 ORDER BY self_ns DESC, 1;
 
 -- name: functions
 --title Functions, most own time first
---none No frames were recorded.
+--link all functions
 --always
 --cell {calls:count}  calls
 --cell {total_ns:duration}  total
@@ -583,6 +606,83 @@ FROM process
 WHERE torch_version IS NOT NULL
 GROUP BY torch_version, torch_mode, torch_note
 ORDER BY processes DESC, torch_version;
+
+-- name: advised
+-- For a page: the first ?1 functions of the findings that a compiler had to do with: what to ask `dyntrace why`, where their source begins
+-- (of a resume function that of the whole function), and their code objects.
+SELECT COALESCE(resume_words(f.qualname), NULLIF(f.qualname, ''), '?') AS name, COALESCE(f.filename, '?') AS filename,
+       COALESCE((WITH RECURSIVE up(code_id, n) AS (
+                     VALUES(f.code_id, 0) UNION ALL
+                     SELECT c.origin_code_id, n + 1 FROM up JOIN code c ON c.code_id = up.code_id WHERE c.origin_code_id IS NOT NULL AND n < 100)
+                 SELECT c.first_line FROM up JOIN code c ON c.code_id = up.code_id WHERE c.filename = f.filename ORDER BY n DESC LIMIT 1), f.first_line) AS first_line,
+       f.ask, (SELECT json_group_array(u.code_id) FROM functions u
+               WHERE u.function_id = (SELECT function_id FROM functions o WHERE o.code_id = f.code_id)) AS ids
+FROM findings f WHERE f.kind = 'compiles' ORDER BY f.number LIMIT ?1;
+
+-- name: marks
+-- What the lines of a function did; ?1: its code objects, a JSON array. what: 0 forced recompiles, 1 broke the graph, 2 needs guards. The
+-- line is the innermost of a stack, or of a file.
+WITH ids AS MATERIALIZED (SELECT value AS code_id FROM json_each(?1)),
+stacks AS MATERIALIZED ( -- torch does not give the stack of a guard in each entry that has it
+    SELECT g.source, substr(MIN(g.user_stack), 1, 4000) AS stack
+    FROM cache_entry e JOIN guard g ON g.cache_entry_id = e.cache_entry_id
+    WHERE e.code_id IN (SELECT code_id FROM ids) AND g.user_stack IS NOT NULL GROUP BY 1
+),
+again AS ( -- the bare columns are those of the first
+    SELECT COALESCE(substr(g.user_stack, 1, 4000), s.stack) AS stack, MIN(k.cause_id), COUNT(*) AS n, k.kind, k.source, k.aspect, k.dimension, k.expected,
+           k.actual, k.text
+    FROM compiles m JOIN recompile_causes k ON k.cause_id = m.cause_id JOIN guard g ON g.guard_id = k.guard_id
+    LEFT JOIN stacks s ON s.source = g.source
+    WHERE m.is_recompile AND m.code_id IN (SELECT code_id FROM ids) GROUP BY 1, COALESCE(k.source, k.kind) HAVING stack IS NOT NULL
+),
+every AS (
+    SELECT substr(g.user_stack, 1, 4000) AS stack, COALESCE(as_written(g.source), g.kind) AS name, g.source, g.kind, MIN(g.guard_id) AS first
+    FROM cache_entry e JOIN guard g ON g.cache_entry_id = e.cache_entry_id
+    WHERE e.code_id IN (SELECT code_id FROM ids) AND g.user_stack IS NOT NULL GROUP BY 1, 3, 4
+),
+named AS (SELECT stack, name, COUNT(*) AS n, ROW_NUMBER() OVER (PARTITION BY stack ORDER BY MIN(first)) AS place FROM every GROUP BY 1, 2)
+SELECT 0 AS what, stack, NULL AS file, NULL AS line, n AS count,
+       COALESCE(cause_words(kind, source, aspect, dimension, expected, actual, text), as_written(source), kind, '?') AS words
+FROM again
+UNION ALL
+SELECT * FROM (
+    SELECT 1, NULL, c.filename, b.line, COUNT(*), substr(b.reason, 1, instr(substr(b.reason, 1, 500) || char(10), char(10)) - 1)
+    FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id JOIN code c ON c.code_id = COALESCE(b.code_id, m.code_id)
+    WHERE m.code_id IN (SELECT code_id FROM ids) GROUP BY c.filename, b.line, 6)
+UNION ALL
+SELECT * FROM (
+    SELECT 2, stack, NULL, NULL, SUM(n), group_concat(iif(place <= 6, substr(name, 1, 60), NULL), ', ') || iif(COUNT(*) > 6, ', ...', '')
+    FROM named GROUP BY stack);
+
+-- name: glossary
+-- For a page: words that it uses, as docs/answers.md has them.
+--title What the words mean
+--link glossary
+--page {!c}{word}  word
+--page {meaning}  meaning
+WITH here AS (SELECT EXISTS (SELECT 1 FROM compile) OR EXISTS (SELECT 1 FROM lookup) AS compiler, EXISTS (SELECT 1 FROM graph_break) AS breaks,
+                     EXISTS (SELECT 1 FROM code_total) AS frames, EXISTS (SELECT 1 FROM trials) AS trials, EXISTS (SELECT 1 FROM losses) AS losses),
+words(place, needs, word, meaning) AS (VALUES
+    (1, 'frames', 'total, self', 'time from the begin of a call to its end, with and without the functions that it called'),
+    (2, 'frames', 'functions of the program', 'by their file: not the standard library''s, not an installed package''s, not generated code'),
+    (3, 'frames', 'raised', 'calls that an exception ended'),
+    (4, 'frames', 'waiting', 'own time of functions of the standard library that wait for others, such as Condition.wait'),
+    (5, 'compiler', 'compile', 'the compiler was asked for code of a function, and made it unless the page says otherwise'),
+    (6, 'compiler', 'cache entry', 'one compiled version of a function, with the guards under which it may run'),
+    (7, 'compiler', 'guard', 'a condition on which compiled code depends: a type, a size, a value. Its source is the expression that it reads'),
+    (8, 'compiler', 'lookup, hit, miss', 'the search for a cache entry whose guards pass; one was found and its code ran; none was found'),
+    (9, 'compiler', 'recompile', 'a compile of a function that had a cache entry before, because a guard of it failed'),
+    (10, 'compiler', 'expected, actual', 'the value for which a guard passes, and the value that there was'),
+    (11, 'compiler', 'eager, ran as Python', 'compiled code was wanted, and the function''s own bytecode ran: the limit was reached, or it was given up'),
+    (12, 'compiler', 'limit', 'the number of cache entries that a function may have; calls that none of them fits run eagerly from then on'),
+    (13, 'breaks', 'graph break', 'a place where the compiler had to stop; Python runs it, and the rest of the function is compiled on its own'),
+    (14, 'breaks', 'resume function', 'the rest of a function after a graph break'),
+    (15, 'compiler', 'measured, exact', 'a remedy was tried by running the command again; or its effect was computed from the recorded calls'),
+    (16, 'trials', 'trial', 'a run of the recorded command by dyntrace try, unchanged or under a setting'),
+    (17, 'losses', 'loss', 'something that happened and was not recorded, with its cause'))
+SELECT word, meaning FROM words, here
+WHERE CASE needs WHEN 'frames' THEN frames WHEN 'compiler' THEN compiler WHEN 'breaks' THEN breaks WHEN 'trials' THEN trials ELSE losses END
+ORDER BY place;
 
 -- name: picture_compiles
 -- The longest, for the timeline: thread, code, begin, length, label, and how many breaks its graph had.

@@ -10,6 +10,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import time
 
 import pytest
 
@@ -115,10 +116,10 @@ def test_the_html_page_has_every_part(run, decided):
     text = page_of(run, decided)
     page = Page(text)
     sections = [value for tag, name, value in page.attributes if tag == "section" and name == "id"]
-    assert sections == ["overview", "recompiles", "each-recompile", "breaks", "eager", "compiles", "limits", "own_functions", "functions", "guard_costs",
-                        "guards", "timeline", "flame", "processes"]
-    links = {value for tag, name, value in page.attributes if tag == "a" and name == "href"}
-    assert links <= {"#" + s for s in sections}
+    assert sections == ["overview", "advice", "recompiles", "each-recompile", "breaks", "eager", "compiles", "limits", "own_functions", "longest", "functions",
+                        "guard_costs", "guards", "timeline", "flame", "recording", "processes", "glossary"]
+    links = [value for tag, name, value in page.attributes if tag == "a" and name == "href"]
+    assert {"#overview", "#advice", "#recompiles", "#own_functions", "#functions", "#glossary"} <= set(links) <= {"#" + s for s in sections} and len(links) == len(set(links))
     texts = {t for _, t in page.texts}
     assert {"x size[0]", "18, 20, 22", "call of print", "cache_size_limit", "python app.py", "43.8 %", "31.2 %"} <= texts
     assert [t for tag, t in page.texts if tag == "b"] == ["1", "1", "16", "31.2 %", "43.8 %", "4", "2 ms", "3", "1", "3.9 us"]  # cards
@@ -144,6 +145,114 @@ def test_each_recompile_leads_to_its_guard_and_what_if(run, decided):
         assert "    y = x + 1" in text and "without it: dyntrace replay --what-if dynamic=L['x'][0]" in text
     one = json.loads(run("report", decided, "--json").stdout)["recompiles"][0]
     assert not [key for key in one if key.startswith("_")]
+
+
+# ---- remedies and source lines ----------------------------------------------
+
+PROGRAM = """import os
+
+def f(x, n):
+    y = x + 1
+
+    if n > 3:
+        print("<b>")
+    return helper(y)
+
+def helper(y):
+    return y
+"""
+
+
+def make_advised(plant, folder, name="prog.py"):
+    """f of prog.py: line 4 forced three recompiles, line 7 broke the graph, lines 4, 6 and helper's 11 need guards."""
+    path = folder / name
+    path.write_text(PROGRAM)
+    p = plant(filename=str(path))
+    size_changes(p)
+    p.db.execute("UPDATE code SET first_line = 3 WHERE code_id = 1")
+    stack = [f'File "{path}", line {line}, in {where}' for line, where in ((4, "f"), (6, "f"), (11, "helper"))]
+    p.db.execute("UPDATE guard SET user_stack = ?", (stack[0],))
+    for n, place in enumerate(stack[1:]):
+        p.db.execute("INSERT INTO guard VALUES (?, 1, ?, 'EQUALS_MATCH', 'L[''n'']', 'n == 4', ?)", (900 + n, 50 + n, place))
+    p.insert("graph_break", graph_break_id=1, compile_id=2, code_id=1, line=7, reason="call of <print>\n  Hint: do not", user_stack=f'File "{path}", line 7, in f')
+    p.db.executemany("INSERT INTO meta VALUES (?, ?)", [("state", "complete"), ("host", os.uname().nodename), ("started_unix_ns", time.time_ns() + 60 * 10**9)])
+    return path, p.done()
+
+
+def advice_of(text):
+    """[(line, source, marks)] of the section, and the text around them."""
+    section = re.search(r'<section id="advice">.*?</section>', text, re.S)[0]
+    rows = re.findall(r'<tr[^>]*><td class="n">(.*?)</td><td><code>(.*?)</code>(.*?)</td></tr>', section, re.S)
+    return [(line, html.unescape(source), [html.unescape(" ".join(mark.split())) for mark in re.findall(r'<span class="mark \w+">(.*?)</span>', marks, re.S)])
+            for line, source, marks in rows], html.unescape(section)
+
+
+def test_page_marks_the_lines_that_need_guards(run, plant, tmp_path):
+    _, trace = make_advised(plant, tmp_path)
+    rows, section = advice_of(page_of(run, trace))
+    assert "What would have helped" in section and "not measured" in section or "exact" in section
+    assert [(line, source) for line, source, _ in rows[:6]] == list(zip("345678", PROGRAM.split("\n")[2:8]))
+    marks = {line: marks for line, _, marks in rows}
+    assert marks["3"] == marks["5"] == marks["8"] == []
+    assert marks["4"] == ["3 recompiles: x size[0]: expected 16, actual 18", "1 guard: x"]
+    assert marks["6"] == ["1 guard: n"] and marks["7"] == ["graph break in 1 compile: call of <print>"]
+    assert [row for row in rows if row[0].endswith("prog.py:11")] == [(rows[-1][0], "return y", ["1 guard: n"])]
+    assert "1 line of functions compiled with it" in section
+
+
+def test_page_has_no_lines_of_a_file_that_changed(run, plant, tmp_path):
+    program, trace = make_advised(plant, tmp_path)
+    with sqlite3.connect(trace) as db:
+        db.execute("UPDATE meta SET value = ? WHERE key = 'started_unix_ns'", (time.time_ns() - 3600 * 10**9,))
+    db.close()
+    rows, section = advice_of(page_of(run, trace))
+    assert "Its source is not shown: the file was changed after the recording began." in section
+    assert [row[1] for row in rows] == [""] * 4 and "y = x + 1" not in section  # marks, with file and line
+    program.unlink()
+    assert "Its source is not shown: the source file cannot be read here: No such file or directory." in advice_of(page_of(run, trace))[1]
+    with sqlite3.connect(trace) as db:
+        db.execute("UPDATE meta SET value = 'elsewhere' WHERE key = 'host'")
+    db.close()
+    assert "Its source is not shown: this was recorded on another machine." in advice_of(page_of(run, trace))[1]
+
+
+def test_page_shows_a_long_function_around_its_marks(run, plant, tmp_path):
+    program, trace = make_advised(plant, tmp_path)
+    program.write_text("\n\ndef f(x, n):\n    y = x + 1\n" + "    y += 1\n" * 200 + "    return y\n")
+    rows, section = advice_of(page_of(run, trace))
+    assert [row[0] for row in rows if row[0].isdigit()] == [str(n) for n in [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]] and '<td class="soft">...</td>' in section
+
+
+# ---- a browser is started ---------------------------------------------------
+
+@pytest.mark.parametrize("browser, printed", [("echo", "file://{}"), ("echo a %s b", "a file://{} b"), ("false:no-such-command:echo", "file://{}"), ("echo %s &", "file://{}")])
+def test_open_starts_the_browser(run, decided, tmp_path, monkeypatch, browser, printed):
+    monkeypatch.setenv("BROWSER", browser)
+    out = tmp_path / "a page; ls.html"
+    done = run("report", decided, "--html", out, "--open")
+    assert (done.returncode, done.stdout, done.stderr) == (0, printed.format(str(out).replace(" ", "%20").replace(";", "%3B")) + "\n", "")
+    assert out.read_text().startswith("<!doctype html>")
+
+
+def test_open_without_a_name_makes_a_page_of_its_own(run, decided, tmp_path, monkeypatch):
+    monkeypatch.setenv("BROWSER", "true")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    done = run("report", decided, "--open")
+    page, = tmp_path.glob(f"dyntrace.*/{decided.stem}.html")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{page}\n", "") and page.read_text().startswith("<!doctype html>")
+    assert page.stat().st_mode & 0o777 == 0o600
+
+
+def test_open_without_a_browser_is_one_clear_line(run, decided, tmp_path, monkeypatch):
+    monkeypatch.setenv("BROWSER", "false:no-such-command")
+    out = tmp_path / "page.html"
+    done = run("report", decided, "--html", out, "--open")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        2, "", f"dyntrace: report: no browser could be started; the page is {out}. BROWSER may name the command of one\n")
+    assert out.exists()
+    for wrong in (["--open", "--json"], ["--open", "--html", "-"]):
+        done = run("report", decided, *wrong)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1 and done.stderr.startswith("dyntrace: report: ") and not done.stdout
 
 
 def test_page_needs_no_network(run, decided):
@@ -173,7 +282,7 @@ def test_hostile_names_are_harmless_on_the_page(run, plant, tmp_path):
     text = page_of(run, path)
     clean = Page(page_of(run, make_trace(tmp_path / "clean.db")))
     page = Page(text)
-    assert page.tags.count("script") == 2 and "img" not in page.tags and set(page.tags) <= set(clean.tags) | {"p", "details", "summary", "pre"}
+    assert page.tags.count("script") == 2 and "img" not in page.tags and set(page.tags) <= set(clean.tags) | {"p", "details", "summary", "pre", "article", "h3", "span", "code"}
     assert not [a for a in page.attributes if a[1].startswith("on")]
     assert not set(text) & set("\x1b\x07\u202e")
     assert sum("owned" in t for tag, t in page.texts if tag != "script") > 20
@@ -184,8 +293,11 @@ def test_hostile_names_are_harmless_on_the_page(run, plant, tmp_path):
 @pytest.mark.parametrize("rows", ["", ROWS, "INSERT INTO thread VALUES (1, 1, 1, 'x');"], ids=["empty", "frames alone", "thread alone"])
 def test_a_trace_with_little_in_it_makes_a_page(run, tmp_path, rows):
     path = make_trace(tmp_path / "t.db", rows=rows)
-    page = Page(page_of(run, path))
-    assert "Functions, most own time first" in {t for _, t in page.texts}
+    text = page_of(run, path)
+    assert {"Overview", "The recording"} <= {t for tag, t in Page(text).texts if tag == "h2"}
+    assert ("Functions, most own time first" in text) == (rows == ROWS)
+    for section in re.findall(r"<section id=.*?</section>", text, re.S):  # none is empty, but what the script draws
+        assert "hidden" in section or re.search(r"<tbody>\s*<tr>|<dd>|<div class=.card ", section), section
 
 
 def test_frames_that_do_not_nest(run, tmp_path):
@@ -324,3 +436,33 @@ def test_tables_fit_the_terminal_unless_they_are_asked_for_wide(dyntrace, record
         assert "filename, calls" not in str(command[2:]) or max(map(len, narrow.splitlines())) <= 80
     report = Screen([dyntrace, "report", path], size=(200, 80), NO_COLOR="1").finish()[0]
     assert "…" in report and re.search(r"…\S*program\.py:1\b", report)
+
+
+# Elements that are wider than the window, and what the sections are without a script.
+WIDE = """
+(() => {
+  const wide = [...document.querySelectorAll("table, pre, article, h1, h2, h3, td, dd")].filter(e => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflow !== "hidden"
+    && e.tagName !== "TR" || e.getBoundingClientRect().right > innerWidth + 1);
+  console.log("SEEN" + JSON.stringify([innerWidth, document.documentElement.scrollWidth, wide.map(e => e.tagName + " " + e.textContent.slice(0, 60))]) + "END");
+})();
+"""
+
+
+@pytest.mark.no_sanitizer
+@pytest.mark.skipif(not CHROMIUM, reason="no chromium here")
+@pytest.mark.parametrize("width", [1400, 390])
+def test_tables_of_the_page_fit(run, plant, tmp_path, width):
+    _, trace = make_advised(plant, tmp_path, "a_program_with_a_long_name.py")
+    with sqlite3.connect(trace) as db:
+        db.execute("UPDATE code SET qualname = 'a_class_with_a_long_name.a_method_with_a_long_name_too' WHERE code_id = 1")
+        db.execute("INSERT OR REPLACE INTO code_total(code_id, calls, total_ns, self_ns, raised) VALUES (1, 123456, 600000000, 600000000, 1)")
+    db.close()
+    text = page_of(run, trace)
+    nonce, = set(re.findall(r'nonce="([0-9a-f]{32})"', text))
+    (tmp_path / "wide.html").write_text(text.replace("</body>", f'<script nonce="{nonce}">{WIDE}</script></body>'))
+    frame = tmp_path / "frame.html"  # a headless window cannot be narrower than 500 pixels, a frame can
+    frame.write_text(f'<iframe src="wide.html" width="{width}" height="2000" frameborder="0"></iframe>')
+    _, console = browse(frame, tmp_path, "--dump-dom", "--hide-scrollbars", "--window-size=1500,2100")
+    line, = console
+    seen, scrolled, wide = json.loads(re.search("SEEN(.*)END", line)[1])
+    assert (seen, scrolled, wide) == (width, width, [])

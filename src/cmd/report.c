@@ -6,6 +6,7 @@
  * are printed before everything that they make uncertain. */
 #include <math.h>
 
+#include "cmd/report/browser.h"
 #include "cmd/report/report.h"
 #include "command.h"
 #include "lib/json.h"
@@ -29,7 +30,7 @@ enum {
 };
 
 static struct {
-    bool json, force;
+    bool json, force, open;
     const char *page; /* the value of --html */
     int64_t limit;    /* 0 if not given, -1 for all rows */
     const char *file; /* the first operand, or NULL */
@@ -42,7 +43,10 @@ static const struct option options[] = {
     {"html", .value = "OUT", .read = option_text, .to = &given.page,
      .help = "one file for a browser that loads nothing from elsewhere: all of that in tables that "
              "sort and filter, a timeline of threads with compiles and misses, and a flame graph. "
-             "It reads every frame"},
+             "It reads every frame, and prints remedies with the lines of the program's source"},
+    {"open", .read = option_flag, .to = &given.open,
+     .help = "show the page of --html in a browser, the command of $BROWSER or the system's; "
+             "without --html it is made in a new directory of TMPDIR, and its name is printed"},
     {"force", .read = option_flag, .to = &given.force, .help = "replace OUT"},
     {"limit", .value = "ROWS", .read = option_rows, .to = &given.limit,
      .help = "rows of each table; 0 is all. The default is 20, of a page 500"},
@@ -240,29 +244,66 @@ static bool report_make(struct report *report)
     return ok && !db_failed(report->db);
 }
 
-static int report_main(int count, char **operands)
+/* Return why the options do not fit together, or NULL. */
+static const char *wrong_options(void)
 {
-    static struct report report;
+    bool is_page = given.page || given.open;
+    bool is_printed = given.page && !out_is_named(given.page);
+
+    if (is_page && given.json)
+        return "--json, and --html or --open: one form at a time";
+    if (given.open && is_printed)
+        return "--open needs a file: --html OUT";
+    return NULL;
+}
+
+/* Write the report to PAGE, or to standard output if PAGE is NULL. Returns false on error, which
+ * has been reported. */
+static bool report_write(struct report *report, const char *page)
+{
     struct out_file out = {0};
     bool ok = false;
 
-    if (given.page && given.json) {
-        say_error("report: --json and --html: one form at a time");
+    report->page = page;
+    report->stride = 1;
+    report->limit = given.limit ? given.limit : page ? PAGE_LIMIT : LIMIT;
+    if (page && traces_has(page)) {
+        say_error("report: %s: is the trace itself", page);
+    } else if (!page || out_open(&out, page, given.force)) {
+        report->out = page ? out.file : stdout;
+        ok = report_make(report) && (!page || out_commit(&out));
+    }
+    out_close(&out);
+    return ok;
+}
+
+static int report_main(int count, char **operands)
+{
+    static struct report report;
+    const char *wrong = wrong_options();
+    bool is_page = given.page || given.open;
+    char *made = NULL; /* the page's path if --html names none */
+    bool ok = false;
+
+    if (wrong) {
+        say_error("report: %s", wrong);
         return 2;
     }
     given.file = *operands;
-    if (!(report.db = traces_open(operands, given.page ? MERGE_FRAMES : MERGE_COUNTED)))
+    if (!(report.db = traces_open(operands, is_page ? MERGE_FRAMES : MERGE_COUNTED)))
         return 2;
-    if (given.page && traces_has(given.page)) {
-        say_error("report: %s: is the trace itself", given.page);
-    } else if (!given.page || out_open(&out, given.page, given.force)) {
-        report.page = given.page;
-        report.stride = 1;
-        report.limit = given.limit ? given.limit : given.page ? PAGE_LIMIT : LIMIT;
-        report.out = given.page ? out.file : stdout;
-        ok = report_make(&report) && (!given.page || out_commit(&out));
-    }
-    out_close(&out);
+    if (given.open && !given.page)
+        made = browser_place(db_path(report.db));
+    if (made || given.page || !is_page)
+        ok = report_write(&report, made ? made : given.page);
+    if (made && !ok)
+        browser_place_remove(made);
+    if (made && ok)
+        printf("%s\n", made);
+    fflush(stdout); /* the browser may print, too */
+    if (ok && given.open)
+        ok = browser_open(made ? made : given.page);
+    free(made);
     db_close(report.db);
     free(report.state);
     return ok ? 0 : 2;

@@ -257,6 +257,18 @@ enum find_result find_code(struct db *db, const char *name, struct found_code *f
     return result;
 }
 
+bool find_only(struct db *db, const char *name, struct found_code *found)
+{
+    struct query *query = db_query(db, schema_statement("find/functions"));
+    bool is_only;
+
+    query_bind_text(query, 1, name);
+    is_only = query_step(query) && query_integer(query, FUNCTIONS) == 1;
+    *found = is_only ? found_read(query, name) : (struct found_code){0};
+    query_close(query);
+    return is_only;
+}
+
 /* ---- the command line ---------------------------------------------------- */
 
 bool find_operands(const char *command, int count, char **given, const char **name, char ***files)

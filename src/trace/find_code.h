@@ -45,6 +45,11 @@ enum find_result { FIND_ONE, FIND_SEVERAL, FIND_NONE, FIND_LISTED };
  *                  whether an error may be the reason */
 enum find_result find_code(struct db *db, const char *name, struct found_code *found, FILE *out,
                            bool json);
+
+/* Find the only function that NAME names, and fill FOUND. Returns false if no function or several
+ * functions fit, and prints nothing. */
+bool find_only(struct db *db, const char *name, struct found_code *found);
+
 void found_code_free(struct found_code *found);
 
 /* Bind the code ids of FOUND to a parameter of QUERY, as a JSON array. */

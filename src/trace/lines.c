@@ -25,17 +25,32 @@ static const struct source *file_of(struct lines *lines, const char *path)
     return &lines->files[place].source;
 }
 
-const char *lines_text(struct lines *lines, const char *path, int64_t line)
+const struct source *lines_file(struct lines *lines, const char *path, const char **why)
 {
     const struct source *source;
-    const char *text;
 
-    if (!lines->until_ns || !is_python(path))
+    *why = "this was recorded on another machine";
+    if (!lines->until_ns)
+        return NULL;
+    *why = "this is not a file of Python source";
+    if (!is_python(path))
         return NULL;
     source = file_of(lines, path);
-    if (!source->text || source->touched_ns > lines->until_ns)
+    *why = source->why;
+    if (!source->text)
         return NULL;
-    if (line < 1 || line > (int64_t)source->count)
+    *why = "the file was changed after the recording began";
+    return source->touched_ns > lines->until_ns ? NULL : source;
+}
+
+const char *lines_text(struct lines *lines, const char *path, int64_t line)
+{
+    const char *why;
+    const struct source *source = lines_file(lines, path, &why);
+    bool is_there = source && line >= 1 && line <= (int64_t)source->count;
+    const char *text;
+
+    if (!is_there)
         return NULL;
     text = source->lines[line - 1];
     text += strspn(text, " \t\f");

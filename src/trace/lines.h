@@ -25,6 +25,10 @@ struct lines {
     unsigned next; /* the place that the next file takes */
 };
 
+/* Return the file PATH if its lines are certainly those that ran. Borrowed until the next call.
+ * Returns NULL if not, and sets *WHY to the reason, which is borrowed, too. */
+const struct source *lines_file(struct lines *lines, const char *path, const char **why);
+
 /* Return line LINE of the file PATH without its indentation. Borrowed until the next call. Returns
  * NULL if the line is not known for certain. */
 const char *lines_text(struct lines *lines, const char *path, int64_t line);

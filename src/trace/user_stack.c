@@ -220,6 +220,21 @@ char *user_stack_code(const char *stack, const char *said, struct lines *lines)
     return code;
 }
 
+char *user_stack_file(const char *stack, int64_t *line)
+{
+    struct places places;
+    char *file = NULL;
+
+    places_read(&places, stack);
+    if (places.count) {
+        const struct place *last = &places.at[places.count - 1];
+        file = strdup(last->file);
+        *line = last->line;
+    }
+    places_free(&places);
+    return file;
+}
+
 char *user_stack_path(const char *stack)
 {
     struct places places;

@@ -10,6 +10,8 @@
 #ifndef DYNTRACE_USER_STACK_H
 #define DYNTRACE_USER_STACK_H
 
+#include <stdint.h>
+
 struct lines;
 
 /* Return the innermost place of STACK: "x = y[n], b/train.py:12 in timer". The function is left out
@@ -17,6 +19,10 @@ struct lines;
  * line, or NULL. Returns NULL if STACK has no place. The caller frees it. */
 char *user_stack_line(const char *stack, const char *said, const char *function,
                       struct lines *lines);
+
+/* Return the file of the innermost place of STACK, and set *LINE to its line. Returns NULL if STACK
+ * has no place. The caller frees the file. */
+char *user_stack_file(const char *stack, int64_t *line);
 
 /* Return the text of the line at the innermost place of STACK, "x = y[n]", or NULL if it is not
  * known. The caller frees it. */

@@ -3,7 +3,10 @@
  * cmd/report.c           the command; prints for a terminal and for programs
  * cmd/report/facts.c     facts about the recording as a whole, and its calls
  * cmd/report/tables.c    the tables, whose columns schemas/report.sql lists
- * cmd/report/html.c      prints for a browser; page/report.js draws timeline and flame graph */
+ * cmd/report/html.c      prints for a browser
+ * cmd/report/advice.c    the page's section of remedies and source lines
+ * cmd/report/picture.c   data of its pictures, which page/report.js draws
+ * cmd/report/browser.c   opens the page */
 #ifndef DYNTRACE_REPORT_H
 #define DYNTRACE_REPORT_H
 
@@ -20,6 +23,11 @@ struct db;
 struct json;
 
 enum { REPORT_MARKS = 4096 };
+
+/* A link at the head of an HTML page, to the section ID. */
+struct link {
+    char id[32], words[32];
+};
 
 struct report {
     struct db *db; /* owned */
@@ -43,6 +51,10 @@ struct report {
     /* missed: how many calls missed; every STRIDEth of them is in `marks` */
     int64_t missed, stride;
     struct progress progress;
+    /* of an HTML page: */
+    char nonce[33]; /* the page's styles and script have it */
+    char *longest;  /* owned: frame_ids as JSON, see picture_longest() */
+    LIST(struct link) links;
 };
 
 /* Count the trace's calls by outcome, and its open frames. */
@@ -68,6 +80,9 @@ void report_table(struct report *report, const char *name, bool bare);
 
 /* Like report_table, for the statement PATH ("ranks/storms") of another database. */
 void report_table_of(struct report *report, struct db *db, const char *path, bool bare);
+
+/* Add a link to the section ID, called WORDS, to the head of the page. */
+void report_link(struct report *report, const char *id, const char *words);
 
 /* Write an object such as {"hit": {"calls": 5, "lookup_ns": 2500}, ...}. */
 void report_outcomes(const struct report *report, struct json *json, const char *key);

@@ -180,11 +180,13 @@ static void cell_html(struct sheet *sheet, const struct column *column)
     if (is_number(sheet, column)) {
         fprintf(out, "<td class=\"n\" data-v=\"%.17g\">", query_real(query, column->at));
     } else if (is_column_named(sheet, column, "filename")) {
-        fputs("<td class=\"code\" title=\"", out);
+        fputs("<td class=\"code place\" title=\"", out);
         html_text(out, query_text(query, column->at, NULL), PATH_BYTES);
         fputs("\">", out);
     } else {
-        fprintf(out, "<td class=\"w%s\">", column->is_code ? " code" : "");
+        bool is_kind = is_column_named(sheet, column, "kind");
+        fprintf(out, "<td class=\"w%s%s\">", column->is_code ? " code" : "",
+                is_kind ? " place" : "");
     }
     if (is_column_named(sheet, column, "_what") && column_at(query, "_guard_id", 9) >= 0)
         opened_html(sheet, column);
@@ -345,31 +347,47 @@ static void more_print(const struct sheet *sheet, int64_t shown)
         fprintf(report->out, words, shown, all);
 }
 
-/* Print the table of SHEET for a browser, with its heading and search field. ANY: there is a row,
- * and SHEET is at the first. */
-static void table_html(struct sheet *sheet, struct value *values,
-                       const struct template_block *block, const char *name, bool any, bool bare)
+void report_link(struct report *report, const char *id, const char *words)
 {
-    const struct report *report = sheet->report;
-    FILE *out = report->out;
-    const char *none = block_word(block, "none");
-    const char *id = block_word(block, "id");
-    int64_t rows = 0;
+    struct link *link = list_add(&report->links);
 
-    id = id ? id : name;
+    snprintf(link->id, sizeof link->id, "%s", id);
+    snprintf(link->words, sizeof link->words, "%s", words);
+}
+
+/* Print the headings of the table ID for narrow windows, where each cell is a line of its own. */
+static void headings_css(const struct sheet *sheet, const char *id)
+{
+    FILE *out = sheet->report->out;
+
+    fprintf(out, "<style nonce=\"%s\">@media (max-width: 800px) {", sheet->report->nonce);
+    for (int i = 0; i < sheet->count; i++)
+        fprintf(out, "#t-%s td:nth-child(%d)::before{content:\"%s\"}", id, i + 1,
+                sheet->columns[i].heading);
+    fputs("}</style>\n", out);
+}
+
+/* Print the table of SHEET, which is at the first row, for a browser, with heading and search
+ * field. */
+static void table_html(struct report *report, struct sheet *sheet, struct value *values,
+                       const struct template_block *block, const char *name, bool bare)
+{
+    FILE *out = report->out;
+    const char *id = prose_or(block_word(block, "id"), name);
+    const char *link = block_word(block, "link");
+
+    if (link)
+        report_link(report, id, link);
     if (!bare)
         fprintf(out, "<section id=\"%s\">\n", id);
     heading_put(report, name, block_word(block, "title"));
-    if (any && !bare)
+    headings_css(sheet, id);
+    if (!bare)
         fprintf(out,
                 "<div class=\"tools\"><input type=\"search\" data-for=\"t-%s\" "
                 "placeholder=\"filter rows\" aria-label=\"filter rows\"></div>\n",
                 id);
-    if (any)
-        rows = rows_html(sheet, values, id);
-    else if (none)
-        fprintf(out, "<p class=\"soft\">%s</p>\n", none);
-    more_print(sheet, rows);
+    more_print(sheet, rows_html(sheet, values, id));
     if (!bare)
         fputs("</section>\n", out);
 }
@@ -388,6 +406,8 @@ void report_table_of(struct report *report, struct db *db, const char *path, boo
     sheet.query = db_query(db, block->sql);
     if (!strcmp(name, "outcomes"))
         outcomes_bind(report, sheet.query);
+    else if (!strcmp(name, "longest"))
+        query_bind_text(sheet.query, 1, report->longest);
     columns = query_columns(sheet.query);
     struct value values[columns + 1];
     const char *names[columns + 1];
@@ -396,9 +416,9 @@ void report_table_of(struct report *report, struct db *db, const char *path, boo
     sheet.row = (struct row){values, names, columns};
     columns_read(&sheet, block, report->page ? "page" : "cell");
     any = sheet_step(&sheet, values);
-    is_kept = block_word(block, "always") || (report->page && block_word(block, "none"));
-    if (report->page && (any || is_kept)) {
-        table_html(&sheet, values, block, name, any, bare);
+    is_kept = !report->page && block_word(block, "always");
+    if (report->page && any) {
+        table_html(report, &sheet, values, block, name, bare);
     } else if (any || is_kept) {
         heading_put(report, name, block_word(block, "title"));
         more_print(&sheet, rows_print(&sheet, values, any));

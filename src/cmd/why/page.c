@@ -1137,6 +1137,20 @@ static void part_print(struct page_text *page, const char *name, struct query *r
             parts[i].print(page);
 }
 
+void why_remedies_print(struct why *of, FILE *out, enum template_way way)
+{
+    struct page_text page = {
+        .out = out,
+        .db = of->db,
+        .way = way,
+        .call = part_print,
+    };
+
+    why = of;
+    print_all = false;
+    remedies_print(&page);
+}
+
 void why_page_print(struct why *of, bool all)
 {
     static void (*const sections[])(struct page_text * page) = {

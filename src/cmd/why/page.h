@@ -13,4 +13,7 @@
 /* Print WHY, which must be filled in. If ALL, print all remedies, not only the first ones. */
 void why_page_print(struct why *why, bool all);
 
+/* Print the remedies of WHY to OUT as they are on that page. */
+void why_remedies_print(struct why *why, FILE *out, enum template_way way);
+
 #endif

@@ -11,8 +11,7 @@
 
   // ---- tables: a click on a head sorts, what is typed selects
   for (const table of document.querySelectorAll("table.sort")) {
-    const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells].map(head => head.textContent);
-    for (const row of body.rows) [...row.cells].forEach((cell, i) => { cell.dataset.h = heads[i]; }); // for narrow windows
+    const body = table.tBodies[0];
     const value = (row, i) => {
       const cell = row.cells[i], v = cell.dataset.v;
       return cell.className === "soft" ? null : v === undefined ? cell.textContent : Number(v);
@@ -52,7 +51,14 @@
     return parent.appendChild(made);
   };
   const note = (id, text) => element(document.getElementById(id), "p", { class: "soft" }, text);
-  const nothing = id => note(id, "Nothing to draw: single frames are stored when a recording ends, and only where they were recorded.");
+  // A section that has a picture appears, with a link to it at the head.
+  const appear = (id, words) => {
+    const link = document.createElement("a");
+    link.href = "#" + id;
+    link.textContent = words;
+    document.querySelector("nav").insertBefore(link, document.getElementById("theme"));
+    document.getElementById(id).hidden = false;
+  };
   const thread = id => (data.threads[id] || ["?"])[0];
   // What a box of code `id` is called; all functions of a file have one colour.
   const named = (id, words) => {
@@ -89,7 +95,8 @@
       put(row, at => at.misses, "compile", "compile " + (row[4] || "?") + " took " + human(row[3]) + " at " + human(row[2]) + (row[5] ? ", its graph broke" : ""));
     for (const row of data.misses)
       put(row, () => 0, "miss", data.outcomes[row[4]] + " at " + human(row[2]) + ", lookup " + row[5]);
-    if (!shown.length) return nothing("timeline");
+    if (!shown.length) return;
+    appear("timeline", "timeline");
     note("timeline", "The " + data.frames.length + " longest frames by depth under each thread, compiles (orange) and lookups that were no hit (red)"
       + (data.misses.length > 2048 ? ", some of them" : "") + ".");
     picture("timeline", y, data.span, boxes, labels);
@@ -108,7 +115,8 @@
       next[depth] += w;
       deepest = Math.max(deepest, depth);
     }
-    if (!boxes.length) return nothing("flame");
+    if (!boxes.length) return;
+    appear("flame", "flame graph");
     note("flame", "Callers above what they call, wide as their time in all. Boxes under a 4000th of it are left out.");
     picture("flame", HEAD + ROW * (deepest + 1), data.all, boxes, []);
   };

@@ -1,0 +1,297 @@
+/* cmd/report/advice.c -- remedies and source lines on the HTML page. See cmd/report/advice.h.
+ *
+ * The remedies are those of `dyntrace why` (trace/why/why.h). A trace has no source, so lines are
+ * read from the program's files, and only where they are certainly the lines that ran
+ * (trace/lines.h). */
+#include "cmd/report/advice.h"
+
+#include <string.h>
+
+#include "cmd/report/report.h"
+#include "cmd/why/page.h"
+#include "schema.h"
+#include "trace/db.h"
+#include "trace/lines.h"
+#include "trace/page_text.h"
+#include "trace/user_stack.h"
+#include "trace/why/why.h"
+
+enum {
+    FUNCTIONS_MOST = 5,
+    LINES_WHOLE = 60,   /* a function with more lines is shown around its marks only */
+    LINES_AROUND = 3,   /* lines shown before and after a mark */
+    ELSEWHERE_MOST = 60 /* marked lines of other functions that are shown */
+};
+
+/* What a line of source did, as the statement report/marks numbers it. */
+enum { MARK_RECOMPILE, MARK_BREAK, MARK_GUARD };
+
+struct source_mark {
+    char *file; /* owned */
+    int64_t line;
+    int64_t what;
+    int64_t count;
+    const char *words; /* in `arena` of struct source_marks */
+};
+
+struct source_marks {
+    LIST(struct source_mark) at; /* by file, line and what */
+    struct arena arena;
+};
+
+/* A function of the section. All texts are in the arena of advice_html(). */
+struct advised {
+    const char *name, *file;
+    const char *ask; /* the name for `dyntrace why` */
+    const char *ids; /* its code ids, a JSON array */
+    int64_t first_line;
+};
+
+/* The function that is being printed. */
+static struct {
+    struct report *report;
+    const struct advised *advised;
+} now;
+
+/* ---- marks --------------------------------------------------------------- */
+
+static int mark_order(const void *a, const void *b)
+{
+    const struct source_mark *x = a;
+    const struct source_mark *y = b;
+    int order = strcmp(x->file, y->file);
+
+    if (!order)
+        order = list_order(x->line, y->line);
+    return order ? order : list_order(x->what, y->what);
+}
+
+static struct source_marks marks_read(struct db *db)
+{
+    enum { WHAT, STACK, FILE_NAME, LINE, COUNT, WORDS };
+    struct query *query = db_query(db, schema_statement("report/marks"));
+    struct source_marks marks = {0};
+
+    query_bind_text(query, 1, now.advised->ids);
+    while (query_step(query)) {
+        struct source_mark mark = {
+            .what = query_integer(query, WHAT),
+            .line = query_integer(query, LINE),
+            .count = query_integer(query, COUNT),
+        };
+        if (query_type(query, FILE_NAME) == QUERY_TEXT)
+            mark.file = query_copy(query, FILE_NAME);
+        else
+            mark.file = user_stack_file(query_text(query, STACK, NULL), &mark.line);
+        if (!mark.file)
+            continue;
+        mark.words = arena_print(&marks.arena, "%s", query_text(query, WORDS, NULL));
+        *list_add(&marks.at) = mark;
+    }
+    query_close(query);
+    list_sort(&marks.at, mark_order);
+    return marks;
+}
+
+static void marks_free(struct source_marks *marks)
+{
+    list_each(mark, &marks->at)
+        free(mark->file);
+    list_free(&marks->at);
+    arena_free(&marks->arena);
+}
+
+static bool is_at(const struct source_mark *mark, const char *file, int64_t line)
+{
+    return mark->line == line && !strcmp(mark->file, file);
+}
+
+/* Is a line of FILE from FIRST to LAST marked? */
+static bool is_marked(const struct source_marks *marks, const char *file, int64_t first,
+                      int64_t last)
+{
+    list_each(mark, &marks->at) {
+        bool is_between = mark->line >= first && mark->line <= last;
+        if (is_between && !strcmp(mark->file, file))
+            return true;
+    }
+    return false;
+}
+
+/* ---- lines --------------------------------------------------------------- */
+
+/* Print line LINE of FILE with its marks. TEXT is its source, or NULL; PLACE is its name if it is
+ * not in the function, or NULL. */
+static void line_html(struct page_text *page, const struct source_marks *marks, const char *file,
+                      int64_t line, const char *text, const char *place)
+{
+    fact(page, "line", line);
+    fact(page, "place", place);
+    fact(page, "text", text);
+    fact(page, "marked", is_marked(marks, file, line, line));
+    page_text_row(page, "pages/html/line", 0);
+    list_each(mark, &marks->at) {
+        if (!is_at(mark, file, line))
+            continue;
+        fact(page, "what", mark->what);
+        fact(page, "count", mark->count);
+        fact(page, "words", mark->words);
+        page_text_row(page, "pages/html/mark", 0);
+    }
+    page_text_row(page, "pages/html/line_end", 0);
+}
+
+/* Print the function's source: all lines, or those around its marks if there are many. */
+static void function_html(struct page_text *page, const struct source_marks *marks,
+                          const struct source *source, int64_t last)
+{
+    bool is_whole = last - now.advised->first_line < LINES_WHOLE;
+    bool is_gap = false;
+
+    page_text_row(page, "pages/html/source", 0);
+    for (int64_t line = now.advised->first_line; line <= last; line++) {
+        bool is_near =
+            is_marked(marks, now.advised->file, line - LINES_AROUND, line + LINES_AROUND);
+        bool is_shown = is_whole || is_near || line == now.advised->first_line;
+        if (is_shown) {
+            line_html(page, marks, now.advised->file, line, source->lines[line - 1], NULL);
+            is_gap = false;
+        } else if (!is_gap) {
+            page_text_row(page, "pages/html/gap", 0);
+            is_gap = true;
+        }
+    }
+    page_text_row(page, "pages/html/source_end", 0);
+}
+
+/* Is MARK in the function's lines, of which LAST is the last? */
+static bool is_inside(const struct source_mark *mark, int64_t last)
+{
+    bool is_between = mark->line >= now.advised->first_line && mark->line <= last;
+
+    return is_between && !strcmp(mark->file, now.advised->file);
+}
+
+/* Is MARK outside of the function's lines, and the first mark of its line? */
+static bool is_elsewhere(const struct source_marks *marks, const struct source_mark *mark,
+                         int64_t last)
+{
+    bool is_first = mark == marks->at.at || !is_at(mark - 1, mark->file, mark->line);
+
+    return is_first && !is_inside(mark, last);
+}
+
+/* Print the marked lines outside of the function, which it reaches by calls that were compiled with
+ * it. LAST is the function's last line. */
+static void elsewhere_html(struct page_text *page, const struct source_marks *marks, int64_t last)
+{
+    struct lines *lines = db_lines(page->db);
+    int64_t count = 0;
+    int64_t important = 0; /* marks that are no guards */
+    int64_t left;
+
+    list_each(mark, &marks->at) {
+        count += is_elsewhere(marks, mark, last);
+        important += !is_inside(mark, last) && mark->what != MARK_GUARD;
+    }
+    if (!count)
+        return;
+    fact(page, "count", count);
+    fact(page, "important", important);
+    page_text_row(page, "pages/html/elsewhere", 0);
+    left = ELSEWHERE_MOST;
+    list_each(mark, &marks->at) {
+        if (!is_elsewhere(marks, mark, last) || left-- <= 0)
+            continue;
+        line_html(page, marks, mark->file, mark->line, lines_text(lines, mark->file, mark->line),
+                  mark->file);
+    }
+    left = count - ELSEWHERE_MOST;
+    fact(page, "left", left > 0 ? left : FACT_UNKNOWN);
+    page_text_row(page, "pages/html/elsewhere_end", 0);
+}
+
+static void source_html(struct page_text *page)
+{
+    struct source_marks marks = marks_read(page->db);
+    const char *why_not = NULL;
+    const struct source *source = lines_file(db_lines(page->db), now.advised->file, &why_not);
+    int64_t last = now.advised->first_line;
+    bool has_line;
+
+    has_line = source && now.advised->first_line <= (int64_t)source->count;
+    if (has_line)
+        last = source_end(source, now.advised->first_line);
+    else
+        source = NULL;
+    if (source && marks.at.count) {
+        function_html(page, &marks, source, last);
+    } else if (marks.at.count) {
+        fact(page, "why_not", why_not ? why_not : "the file has no such line any more");
+        page_text_row(page, "pages/html/sourceless", 0);
+        last = 0;
+    }
+    elsewhere_html(page, &marks, last);
+    marks_free(&marks);
+}
+
+/* ---- the section --------------------------------------------------------- */
+
+static void remedies_html(struct page_text *page, const char *ask)
+{
+    struct why why = {.db = page->db, .progress = now.report->progress};
+
+    if (find_only(page->db, ask, &why.code)) {
+        why_gather(&why);
+        why_follow(&why);
+        why_whatif(&why);
+        if (!db_failed(page->db))
+            why_remedies_print(&why, page->out, page->way);
+    }
+    why.db = NULL; /* it is the report's */
+    why_free(&why);
+}
+
+static void advised_html(struct report *report, struct page_text *page,
+                         const struct advised *advised)
+{
+    now.report = report;
+    now.advised = advised;
+    fact(page, "name", advised->name);
+    fact(page, "file", advised->file);
+    fact(page, "line", advised->first_line);
+    page_text_row(page, "pages/html/advised", 0);
+    remedies_html(page, advised->ask);
+    page_text_row(page, "pages/html/remedies_end", 0);
+    source_html(page);
+    page_text_row(page, "pages/html/advised_end", 0);
+}
+
+void advice_html(struct report *report, struct page_text *page)
+{
+    enum { NAME, FILE_NAME, FIRST_LINE, ASK, IDS };
+    struct query *query = db_query(page->db, schema_statement("report/advised"));
+    LIST(struct advised) all = {0};
+    struct arena arena = {0};
+
+    query_bind_integer(query, 1, FUNCTIONS_MOST);
+    while (query_step(query))
+        *list_add(&all) = (struct advised){
+            .name = arena_print(&arena, "%s", query_text(query, NAME, NULL)),
+            .file = arena_print(&arena, "%s", query_text(query, FILE_NAME, NULL)),
+            .first_line = query_integer(query, FIRST_LINE),
+            .ask = arena_print(&arena, "%s", query_text(query, ASK, NULL)),
+            .ids = arena_print(&arena, "%s", query_text(query, IDS, NULL)),
+        };
+    query_close(query); /* db_each() needs that no statement is running */
+    if (all.count) {
+        report_link(report, "advice", "what would help");
+        page_text_row(page, "pages/html/advice", 0);
+        list_each(advised, &all) {
+            advised_html(report, page, advised);
+        }
+        page_text_row(page, "pages/html/advice_end", 0);
+    }
+    list_free(&all);
+    arena_free(&arena);
+}

@@ -1,0 +1,22 @@
+/* cmd/report/picture.h -- what one walk over all frames finds for `dyntrace report --html`: the
+ * pictures, and the longest calls. */
+#ifndef DYNTRACE_REPORT_PICTURE_H
+#define DYNTRACE_REPORT_PICTURE_H
+
+struct picture;
+struct report;
+
+/* Read all frames of REPORT's trace. The caller frees the result with picture_free. */
+struct picture *picture_read(struct report *report);
+void picture_free(struct picture *picture);
+
+/* picture_json: return the data of the timeline and the flame graph as JSON.
+ *
+ * picture_longest: return the frame_id of the longest call of each code object, the longest first,
+ * as a JSON array.
+ *
+ * The caller frees both. */
+char *picture_json(struct picture *picture);
+char *picture_longest(const struct picture *picture);
+
+#endif
