@@ -47,6 +47,17 @@ static enum request key_request(int code)
     return REQUEST_NONE;
 }
 
+static void key_take(struct loop *loop, const struct key *typed);
+
+/* Handle a click on column X of the last line: take the key that stands there. */
+static void hint_click(struct loop *loop, int x)
+{
+    int code = loop->hinted ? places_hint_click(&loop->places, x) : KEY_NONE;
+
+    if (code != KEY_NONE)
+        key_take(loop, &(struct key){.code = code});
+}
+
 static void key_take(struct loop *loop, const struct key *typed)
 {
     const struct view *view = loop_top(loop);
@@ -81,6 +92,10 @@ static void key_take(struct loop *loop, const struct key *typed)
     if (key->code == K_CLICK && clock_monotonic_ms() - loop->opened_ms < DOUBLE_MS &&
         !loop->face.scripted)
         return;
+    if (key->code == K_CLICK && key->y == loop->face.screen->rows - 1) {
+        hint_click(loop, key->x);
+        return;
+    }
     if (key->code == K_CLICK && !places_click(&loop->places, key))
         return;
     if ((request = key_request(key->code)))
@@ -135,6 +150,7 @@ static void foot_draw(struct loop *loop)
     int y = screen->rows - 1;
     char line[SCREEN_MOST];
 
+    loop->hinted = false;
     if (loop->live) {
         rates_print(&loop->rates, loop->options->running ? loop->options->program_pid : 0,
                     screen->columns, line, sizeof line);
@@ -155,6 +171,7 @@ static void foot_draw(struct loop *loop)
         screen_put(screen, y, x, screen->columns - x, STYLE_NORMAL, last);
         free(last);
     } else {
+        loop->hinted = true;
         places_hint_draw(&loop->places);
     }
 }

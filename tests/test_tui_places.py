@@ -65,7 +65,8 @@ def test_what_was_left_on_the_way_is_parked_not_lost(dyntrace, place):
     """3, with its filter, is cut off from the way by what was opened instead."""
     kept = screen(dyntrace, place, "2 3 f L['x'] Enter")
     assert screen(dyntrace, place, "2 3 f L['x'] Enter 2 Enter 3")[1:] == kept[1:]
-    assert way(screen(dyntrace, place, "2 3 f L['x'] Enter 2 Enter 3")) == ["overview", "functions", "function", "recompiles"]
+    assert way(screen(dyntrace, place, "2 3 f L['x'] Enter 2 Enter 3")) == ["overview", "recompiles"]
+    assert way(screen(dyntrace, place, "2 3 f L['x'] Enter 2 Enter 3 Esc")) == ["overview", "functions", "function"]
 
 
 def test_back_is_to_the_view_as_it_was_left(dyntrace, place):
@@ -82,6 +83,35 @@ def test_the_way_can_be_clicked(dyntrace, place):
     assert screen(dyntrace, place, f"2 Enter Enter Click:{at},0") == screen(dyntrace, place, "2")
     assert way(screen(dyntrace, place, f"2 Enter Enter Click:{first.index('overview')},0")) == ["overview"]
     assert screen(dyntrace, place, "2 Enter Enter Click:1,0") == screen(dyntrace, place, "2 Enter Enter")
+
+
+def test_number_keys_do_not_pile_up_a_path(dyntrace, place):
+    assert way(screen(dyntrace, place, "2 3 4 5 6 7 8 9 0")) == ["overview", "processes"]
+    assert way(screen(dyntrace, place, "2 Enter 3 Enter")) == ["overview", "recompiles", "causes"]
+    assert way(screen(dyntrace, place, "2 Enter 3 Enter Esc Esc")) == ["overview", "functions", "function"]
+    first = screen(dyntrace, place, "2 Enter 3 Enter")[0]
+    assert way(screen(dyntrace, place, f"2 Enter 3 Enter Click:{first.index('recompiles')},0")) == ["overview", "recompiles"]
+    assert way(screen(dyntrace, place, f"2 Enter 3 Enter Click:{first.index('overview')},0")) == ["overview"]
+    assert way(screen(dyntrace, place, "2 Enter 3 Enter", "40x12"))[-1] == "causes"
+
+
+@pytest.mark.parametrize("size", ["40x12", "80x24", "100x30", "200x50"])
+def test_the_last_line_says_how_to_quit(dyntrace, place, size):
+    assert "q quits" in screen(dyntrace, place, "", size)[-1]
+    for keys in ("2", "2 Enter", "3", "4", "5", "5 Enter", "6", "7", "8", "8 Tab", "9", "0", "?", ":trials Enter", ":losses Enter", "3 Enter w"):
+        assert "Q quits" in screen(dyntrace, place, keys, size)[-1], keys
+
+
+def test_the_last_line_can_be_clicked(dyntrace, place):
+    def at(keys, words):
+        return f"{keys} Click:{screen(dyntrace, place, keys)[-1].index(words)},29"
+    for keys, words, same in (("2", "Enter", "2 Enter"), ("2", "opens", "2 Enter"), ("2 Enter", "Esc", "2 Enter Esc"), ("2 Enter", "back", "2 Enter Esc"), ("2", "? keys", "2 ?"), ("2 Right Right", "s sort", "2 Right Right s"),
+                              ("7", "+ -", "7 +"), ("7 +", "- *", "7 + -"), ("7 +", "* zoom", "7 + *"), ("2", "v beside", "2 v"), ("8", "Tab tree", "8 Tab"),
+                              ("8", "Space fold", "8 Space"), ("2", "1-9 views", "2 ?"), ("2", "/ search", "2 /")):
+        assert screen(dyntrace, place, at(keys, words)) == screen(dyntrace, place, same), (keys, words)
+    gap = screen(dyntrace, place, "2")[-1].index("  Enter")
+    assert screen(dyntrace, place, f"2 Click:{gap},29 Click:99,29") == screen(dyntrace, place, "2")
+    assert screen(dyntrace, place, "Esc Click:1,29") == screen(dyntrace, place, "")  # a message is no key
 
 
 @pytest.mark.parametrize("size", ["80x24", "120x40"])
@@ -191,3 +221,60 @@ def test_the_call_tree_stays_on_its_node(dyntrace, threads):
         there = screen(dyntrace, threads, keys, "100x40", "t.db")
         assert screen(dyntrace, threads, f"{keys} R", "100x40", "t.db") == there
         assert there != screen(dyntrace, threads, re.split(" [/S]", keys)[0], "100x40", "t.db")
+
+
+FIB = """
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+def first():
+    fib(25)
+def second():
+    fib(25)
+first()
+second()
+"""
+
+
+@pytest.mark.parametrize("size", ["80x24", "100x30", "200x50"])
+def test_the_timeline_draws_calls_though_there_are_many(dyntrace, threads, size):
+    """One call a column with its callers, so that it is readable before anything is zoomed into."""
+    (threads / "fib.py").write_text(FIB)
+    subprocess.run([dyntrace, "run", "-o", "fib.db", "--force", "--python", PYTHONS[0], "fib.py"], cwd=threads, check=True, capture_output=True)
+    out = screen(dyntrace, threads, "7", size, "fib.db")
+    assert "one call a column; + for each" in out[1] and "▁█ depth  │ calls below the chosen lane" in out[-3]
+    at = next(n for n, line in enumerate(out) if "│<module>" in line)
+    assert re.search("│first *│second", out[at + 1]) and out[at + 2].count("│fib") == 2 and out[at + 3].count("│fib") >= 2
+    column = out[at + 1].index("│second") + 3
+    moved = screen(dyntrace, threads, "7" + " l" * column, size, "fib.db")
+    assert "fib < fib" in moved[-2] or "second < <module>" in moved[-2]
+    call = screen(dyntrace, threads, "7" + " l" * column + " Enter", size, "fib.db")
+    assert way(call)[-1] == "call" and "fib" in call[0]
+    near = screen(dyntrace, threads, "7" + " l" * column + " +" * 16, size, "fib.db")
+    assert "one call a column" not in near[1] and any("│fib" in line for line in near)
+
+
+def test_the_timeline_has_a_legend_of_its_marks(dyntrace, place, threads):
+    for size in ("80x24", "100x30", "200x50"):
+        assert "▁█ depth  X limit  B broke  C compile  m miss  e eager  ▒ some eager  ▪ hits" in screen(dyntrace, place, "7", size)[-3]
+        assert screen(dyntrace, threads, "7", size, "t.db")[-3].strip() == "▁█ depth  │ calls below the chosen lane"
+    assert "depth" not in "".join(screen(dyntrace, place, "7", "40x12"))
+    assert "#" not in screen(dyntrace, place, "7", "80x24")[-3]
+
+
+def test_trials_have_a_view(dyntrace, place, tmp_path):
+    (tmp_path / "t.db").write_bytes((place / "plain.db").read_bytes())
+    with sqlite3.connect(tmp_path / "t.db") as db:
+        code = db.execute("SELECT MIN(code_id) FROM code WHERE qualname = 'step'").fetchone()[0]
+        for trial, setting, compiles, eager, same in ((1, "", 9, 4, None), (2, "dynamic=True", 2, 0, 1), (3, "config.recompile_limit=20", 9, 0, 0)):
+            db.execute("INSERT INTO trial(trial_id, batch, setting, function_id, exit_code, output_same, compiles, recompiles, breaks, eager, hits, compile_ns, step_ns) "
+                       "VALUES (?, 1, ?, ?, 0, ?, ?, 1, 0, ?, 5, 1000000, 20000)", (trial, setting, code, same, compiles, eager))
+    db.close()
+    out = screen(dyntrace, tmp_path, ":trials Enter", "120x40", "t.db")
+    assert way(out) == ["overview", "trials"] and out[1].split()[:4] == ["trial", "setting", "note", "compiles"]
+    assert [line.strip(" >").split()[:2] for line in out[2:5]] == [["1", "(unchanged)"], ["2", "dynamic=True"], ["3", "config.recompile_limit=20"]]
+    assert " gain " in out[3] and "changes its" in out[4]
+    assert way(screen(dyntrace, tmp_path, ":trials Enter Enter", "120x40", "t.db")) == ["overview", "trials", "function"]
+    first = screen(dyntrace, tmp_path, "", "120x40", "t.db")
+    row = next(n for n, line in enumerate(first) if "Trials: 2 runs" in line)
+    assert way(screen(dyntrace, tmp_path, f"Click:3,{row} Enter", "120x40", "t.db")) == ["overview", "trials"]
+    assert "no trials: dyntrace try runs the recorded command" in "".join(screen(dyntrace, place, ":trials Enter", "120x40"))

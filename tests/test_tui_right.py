@@ -8,6 +8,7 @@ import time
 import pytest
 
 from crash_help import run_as_known
+from planted import size_changes
 from shared import PYTHONS
 from terminal import Terminal, dump, needs_tmux, rows_of
 from tui_trace import make_trace
@@ -195,6 +196,20 @@ def test_the_list_of_recompiles_sums_to_its_heading(dyntrace, twice_failed):
     assert out[2].replace(">", " ").split()[:2] == ["step", "2"] and out[0].endswith("1/1")
     assert lines(dyntrace, twice_failed, "3 Enter", "t.db")[0].endswith("1/2")
     assert lines(dyntrace, twice_failed, "2 Right Right Right Right Enter", "t.db")[0].endswith("1/2")
+
+
+def test_the_page_of_a_function_counts_older_entries_once(dyntrace, plant):
+    """Several things did not fit in each of the three older entries, some twice: 2 more entries."""
+    p = plant()
+    size_changes(p)
+    for entry, _, _ in p.entries[:3]:
+        for ordinal in (0, 0, 1):
+            p.db.execute("INSERT INTO recompile_cause SELECT compile_id, cache_entry_id, ?, guard_id, kind, source, aspect, 1, 'size[1] = 3', 'size[1] = 4', text, how "
+                         "FROM recompile_cause WHERE compile_id = 4 AND cache_entry_id = ? LIMIT 1", (ordinal, entry))
+    path = p.done()
+    out = dump(dyntrace, path.parent, ":functions Space function Space = Space 'f' Enter Enter", "160x50", trace=path.name)
+    page = "".join(re.findall(r"^. +0/3 .*$", out, re.M))
+    assert "x size[0]: expected 16 (0/0), actual 22, +2 entries, same guard" in page, out
 
 
 def test_a_guard_that_failed_has_run(dyntrace, twice_failed):

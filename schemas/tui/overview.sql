@@ -95,10 +95,10 @@ SELECT id, function, iif(was IS NULL OR expected IS NULL, NULL, cause_name(kind,
        compile_id, code_id, iif(was IS NULL OR expected IS NULL, as_written(COALESCE(text, '?')), NULL) AS text, iif(n = 1, 1, NULL) AS one, iif(n > 1, 1, NULL) AS more
 FROM found;
 
---# Trials: {n:count~run} of the recorded command by dyntrace try, {!style}{gains:count~gain}{!n}
+--# Trials: {n:count~run} of the recorded command by dyntrace try, {!style}{gains:count~gain}{!n}  => trials
 SELECT SUM(NOT baseline) AS n, SUM(gain) AS gains, iif(SUM(gain) > 0, 'g', 'n') AS style FROM trials HAVING COUNT(*) > 0;
 
---|   {!style}{note:<12}{!n} {setting:100}  {compiles:count~compile}, {eager:count~eager call}
+--|   {!style}{note:<12}{!n} {setting:100}  {compiles:count~compile}, {eager:count~eager call}  => trials
 SELECT iif(baseline, 'unchanged', note) AS note, setting, compiles, eager, iif(gain, 'g', iif(works, 'n', 'r')) AS style
 FROM trials ORDER BY batch DESC, trial_id LIMIT 8;
 

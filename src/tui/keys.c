@@ -64,6 +64,15 @@ static bool named_key_read(const char *word, size_t length, struct key *key)
     return false;
 }
 
+int key_named(const char *word, size_t length)
+{
+    struct key key = {0};
+
+    if (length == 1)
+        return (unsigned char)*word;
+    return named_key_read(word, length, &key) ? key.code : KEY_NONE;
+}
+
 bool script_key(const char **at, struct key *key)
 {
     const char *word = *at + strspn(*at, " ");

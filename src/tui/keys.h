@@ -7,6 +7,7 @@
 #define DYNTRACE_TUI_KEYS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "tui/views.h"
 
@@ -74,7 +75,7 @@ struct key {
     X(SPLIT, "split", ('v'),                                                                       \
       "show what Enter opens below, or beside, and follow the cursor; again: no more")             \
     X(MOMENT, "moment", ('@'), "go to a moment: 0.3, 15.2s, +100ms; also :0.3, :+100ms")           \
-    X(QUIT, "quit", ('Q'), "end", .foot = "q ends")                                                \
+    X(QUIT, "quit", ('Q'), "end", .foot = "Q quits")                                               \
     X(SEARCH, "search", ('/'), "search for a text", .group = "Finding")                            \
     X(SEARCH_NEXT, "search-next", ('n'), "the next place")                                         \
     X(SEARCH_PREVIOUS, "search-previous", ('N'), "the place before")                               \
@@ -158,6 +159,10 @@ extern const struct binding bindings[REQUESTS];
  * key's name (KEY_CODES, Space, C-l), a click (Click:X,Y), a new screen size (Resize:WxH), or
  * characters, each of which is a key. */
 bool script_key(const char **at, struct key *key);
+
+/* Return the key that WORD (LENGTH bytes) names in the help: "Esc", "s", "C-c". Returns KEY_NONE if
+ * WORD is longer than a character and no key's name. */
+int key_named(const char *word, size_t length);
 
 /* Return the name of the key CODE: "Enter", "C-z", "j". The name may be written into MADE, which
  * has room for 16 bytes. */

@@ -43,6 +43,7 @@ struct loop {
     size_t next_word;
     char message[SAY];
     bool alarm, quit;
+    bool hinted; /* the last line of the screen shows the keys of the view on top */
     /* when a click opened a view; the second click of a double click is ignored */
     int64_t opened_ms;
     bool waits;             /* the last key waits for a query to finish */

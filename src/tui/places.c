@@ -306,8 +306,19 @@ static int note_draw(const struct places *places, const struct view *view)
     return left - 6;
 }
 
-/* Draw the names of the views on the stack in WIDE columns from X on, without the first ones if
- * not all fit. Note in `crumbs` where each name stands, for clicks. */
+/* Return the position on the stack of the last place: the views before it, except the first one,
+ * are not in the path, so that number keys do not make it longer. */
+static int last_place(const struct places *places)
+{
+    int at = places->depth - 1;
+
+    while (at > 1 && !place_is(&places->stack[at]->target))
+        at--;
+    return at > 1 ? at : 1;
+}
+
+/* Draw the path in WIDE columns from X on, without the first names if not all fit. Note in
+ * `crumbs` where each name stands, for clicks. */
 static void path_draw(struct places *places, int x, int wide)
 {
     struct screen *screen = places->tui->screen;
@@ -315,26 +326,29 @@ static void path_draw(struct places *places, int x, int wide)
     /* the path as it is drawn: " > functions > function scale" */
     char path[160 + PLACES_DEEP * 44];
     char *end = path;
-    const char *starts[PLACES_DEEP] = {path};
+    const char *starts[PLACES_DEEP] = {NULL};
     int last = places->depth - 1;
+    int place = last_place(places);
     int from = 0;
     int used;
 
     *path = 0;
-
     for (int i = 0; i <= last; i++) {
         const char *name = view_name(places->stack[i]->target.kind);
+        if (i && i < place)
+            continue;
         starts[i] = end;
         end += sprintf(end, " > %.40s", name);
     }
     if (*title)
         sprintf(end, " %s", title);
     while (from < last && screen_width(screen, starts[from], SCREEN_MOST) > wide)
-        from++;
+        from = from ? from + 1 : place;
     used = screen_put(screen, 0, x, wide, STYLE_BAR, starts[from]);
     memset(places->crumbs, 0, sizeof places->crumbs);
     for (int i = from; i <= last; i++)
-        places->crumbs[i] = x + (int)(starts[i] - starts[from]);
+        if (starts[i])
+            places->crumbs[i] = x + (int)(starts[i] - starts[from]);
     places->crumbs[places->depth] = x + used;
 }
 
@@ -351,21 +365,23 @@ void places_bar_draw(struct places *places, const char *name, const char *state)
     path_draw(places, x, room - x);
 }
 
-void places_hint_draw(struct places *places)
+/* Write the hint to LINE, which has room for SCREEN_MOST bytes: keys with what they do in the view
+ * on top, as many as fit. How to go back and how to end come first. */
+static void hint_print(const struct places *places, char *line)
 {
-    struct screen *screen = places->tui->screen;
-    size_t room = (size_t)screen->columns;
     const char *own = view_op(places_top(places)->ops, keys);
+    const char *back = places->depth > 1 ? bindings[REQUEST_BACK].foot : NULL;
+    const char *quit = back ? bindings[REQUEST_QUIT].foot : "q quits";
+    size_t room = (size_t)places->tui->screen->columns;
     const char *at, *words;
     char all[SCREEN_MOST];
-    char line[SCREEN_MOST] = "";
     size_t used = 0;
     int bytes;
 
-    snprintf(all, sizeof all, "%s  %s  %s%s%s  %s  %s", bindings[REQUEST_BACK].foot,
-             bindings[REQUEST_HELP].foot, own ? own : "", own ? "  " : "",
-             bindings[REQUEST_VIEW_1].foot, bindings[REQUEST_COMMAND].foot,
-             bindings[REQUEST_QUIT].foot);
+    snprintf(all, sizeof all, "%s%s%s  %s%s%s  %s  %s", back ? back : "", back ? "  " : "",
+             bindings[REQUEST_HELP].foot, quit, own ? "  " : "", own ? own : "",
+             bindings[REQUEST_VIEW_1].foot, bindings[REQUEST_COMMAND].foot);
+    *line = 0;
     at = all;
     while ((words = view_keys(&at, &bytes))) {
         const char *gap = used ? "  " : "";
@@ -373,7 +389,49 @@ void places_hint_draw(struct places *places)
         if (fits)
             used += (size_t)sprintf(line + used, "%s%.*s", gap, bytes, words);
     }
+}
+
+void places_hint_draw(struct places *places)
+{
+    struct screen *screen = places->tui->screen;
+    char line[SCREEN_MOST];
+
+    hint_print(places, line);
     screen_put(screen, screen->rows - 1, 0, screen->columns, STYLE_DIM, line);
+}
+
+/* Return the key for column X of WORDS (BYTES long), such as "+ - * zoom": the key that stands
+ * there, else the first one, and the help's if WORDS does not begin with a key. */
+static int hint_key(const char *words, int bytes, int x)
+{
+    int code = KEY_NONE;
+
+    for (int at = 0; at < bytes; at++) {
+        int end = at + (int)strcspn(words + at, " ");
+        int one = key_named(words + at, (size_t)((end < bytes ? end : bytes) - at));
+        if (one == KEY_NONE)
+            break;
+        if (code == KEY_NONE || at <= x)
+            code = one;
+        at = end;
+    }
+    return code == KEY_NONE ? '?' : code;
+}
+
+int places_hint_click(const struct places *places, int x)
+{
+    char line[SCREEN_MOST];
+    const char *at = line;
+    const char *words;
+    int bytes;
+
+    hint_print(places, line);
+    while ((words = view_keys(&at, &bytes))) {
+        int from = (int)(words - line);
+        if (x >= from && x < from + bytes)
+            return hint_key(words, bytes, x - from);
+    }
+    return KEY_NONE;
 }
 
 /* Return the view on the stack whose name is at column X of the first line, or -1 if there is

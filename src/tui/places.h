@@ -61,12 +61,17 @@ void places_settle(struct places *places);
 void places_refresh(struct places *places);
 
 /* places_draw() draws the view on top, and the one beside it. places_bar_draw() draws the first
- * line of the screen: the NAME and STATE of the trace, then the names of the views on the stack. */
+ * line of the screen: the NAME and STATE of the trace, then the path to the view on top: the first
+ * view, and the views from the last place on. */
 void places_draw(struct places *places);
 void places_bar_draw(struct places *places, const char *name, const char *state);
 
 /* Draw the keys of the view on top in the last line of the screen. */
 void places_hint_draw(struct places *places);
+
+/* Return the key that stands in column X of that line, or KEY_NONE. A click on a key's words is a
+ * click on the key. */
+int places_hint_click(const struct places *places, int x);
 
 /* Handle the click KEY, unless it is inside the view on top: a view's name in the first line
  * goes back to that view, the view beside opens. Returns true if the click is inside the view on

@@ -110,6 +110,7 @@ static void lookups_read(struct lanes_job *job, struct db *db)
         lane = &job->lanes.at[at];
         bucket = &lane->buckets[place];
         lane->calls++;
+        lane->marked = true;
         lane_note(lane, place, place);
         ++*bucket_count(bucket, query_integer(row, 3));
         ids_add(&bucket->lookups, query_integer(row, 0));
@@ -185,6 +186,8 @@ static void lanes_run(struct job *base, struct db *db)
         mark->end_ns = time_read(row, 3);
         mark->bad = query_integer(row, 4);
         mark->broke = query_integer(row, 5);
+        if (mark->lane >= 0)
+            job->lanes.at[mark->lane].marked = true;
     }
     names_read(&job->names, db, "tui/code-names");
     stacks_walk(db, &stacks,
@@ -227,7 +230,8 @@ static int column_of(const struct detail_job *job, int64_t at_ns)
 
 typedef LIST(int64_t) frame_stack;
 
-/* Put BOX into the cells of ROW from START_NS to END_NS, except where a longer frame stands. */
+/* Put BOX into the cells of ROW from START_NS to END_NS, except where a longer frame stands. In a
+ * sampled job put it into the cell of the column alone. */
 static void box_put(struct detail_job *job, struct detail_cell box, int row, int64_t start_ns,
                     int64_t end_ns)
 {
@@ -236,6 +240,13 @@ static void box_put(struct detail_job *job, struct detail_cell box, int row, int
 
     if (end_ns < job->from_ns || start_ns > job->to_ns)
         return;
+    if (job->sampled) {
+        bool ran = from <= job->sampled_at && to >= job->sampled_at;
+        if (!ran)
+            return;
+        from = job->sampled_at;
+        to = from;
+    }
     if (row >= job->depth)
         job->depth = row < DETAIL_DEPTH ? row + 1 : DETAIL_DEPTH;
     if (from < 0)
@@ -293,11 +304,33 @@ static bool is_stronger(char a, char b)
     return !b || strchr(order, a) > strchr(order, b);
 }
 
+/* Place a call that ran in each column, and its callers. */
+static void samples_put(struct detail_job *job, struct db *db)
+{
+    frame_stack stack = {0};
+
+    for (int x = 0; x < job->columns && !atomic_load(&job->job.cancelled); x++) {
+        const struct ids *ids = &job->samples[x];
+        job->sampled_at = x;
+        stack.count = 0;
+        db_rows(row, db, schema_statement("tui/timeline-sample"), ids->first, ids->last,
+                job->thread_id)
+        {
+            boxes_put(job, db, "tui/timeline-callers", query_integer(row, 0), 0, &stack);
+        }
+    }
+    list_free(&stack);
+}
+
 static void detail_run(struct job *base, struct db *db)
 {
     struct detail_job *job = (struct detail_job *)base;
     frame_stack stack = {0};
 
+    if (job->sampled) {
+        samples_put(job, db);
+        return;
+    }
     /* First place the frames that were open before from_ns: the last one that began earlier, and
      * its callers. */
     boxes_put(job, db, "tui/timeline-callers", job->before, 0, &stack);
@@ -321,6 +354,31 @@ static bool ids_many(const struct ids *ids)
     return (uint64_t)ids->last - (uint64_t)ids->first > DETAIL_ROWS;
 }
 
+/* Choose for each column of JOB the ids among which its sample is: frames that began in the
+ * column, else the last one that began before. */
+static void samples_choose(struct detail_job *job, const struct lanes_job *lanes,
+                           const struct lane *lane)
+{
+    double wide = (double)(job->to_ns - job->from_ns) / job->columns;
+    double bucket_ns = (double)lanes->span_ns / BUCKETS;
+
+    for (int x = 0; x < job->columns; x++) {
+        double at_ns = (double)job->from_ns + wide * (x + 0.5);
+        int at = bucket_of((int64_t)at_ns, lanes->span_ns);
+        double share = at_ns / bucket_ns - at;
+        struct ids ids = lane->buckets[at].frames;
+        bool is_inside = share > 0 && share < 1;
+        if (ids.first && is_inside)
+            ids.first += (int64_t)((double)(ids.last - ids.first) * share);
+        while (!ids.first && at > 0) {
+            at--;
+            ids.first = lane->buckets[at].frames.last;
+            ids.last = ids.first;
+        }
+        job->samples[x] = ids;
+    }
+}
+
 struct detail_job *detail_ask(struct work *work, const struct lanes_job *lanes, int at,
                               int64_t from_ns, int64_t to_ns, int columns)
 {
@@ -336,10 +394,7 @@ struct detail_job *detail_ask(struct work *work, const struct lanes_job *lanes, 
         ids_add(&job->lookups, bucket->lookups.first);
         ids_add(&job->lookups, bucket->lookups.last);
     }
-    if (ids_many(&job->frames) || ids_many(&job->lookups)) {
-        free(job);
-        return NULL;
-    }
+    job->sampled = ids_many(&job->frames) || ids_many(&job->lookups);
     for (int i = first; i-- > 0 && !job->before;)
         job->before = lane->buckets[i].frames.last;
     job->thread_id = lane->thread_id;
@@ -348,6 +403,8 @@ struct detail_job *detail_ask(struct work *work, const struct lanes_job *lanes, 
     job->from_ns = from_ns;
     job->to_ns = to_ns > from_ns ? to_ns : from_ns + 1;
     job->columns = columns < SCREEN_MOST ? columns : SCREEN_MOST;
+    if (job->sampled)
+        samples_choose(job, lanes, lane);
     work_start(work, &job->job);
     return job;
 }

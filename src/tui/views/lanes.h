@@ -56,6 +56,7 @@ struct ids {
 struct lane {
     int64_t thread_id, ended_ns; /* ended_ns: when the thread's process ended */
     const char *name;            /* borrowed from the job's `names` */
+    bool marked;                 /* the thread made lookups or compiles */
     int64_t calls;               /* how many lookups the thread made */
     struct bucket {
         uint32_t hits, misses, eager; /* lookups that began in the interval, by outcome */
@@ -81,14 +82,18 @@ struct lanes_job {
 };
 
 /* A job that reads the calls of one lane between two moments, and places them in COLUMNS columns
- * of the screen. */
+ * of the screen. If there are too many for one screen, it is `sampled`: it reads only
+ * one call that ran in each column, with its callers, and no lookups. */
 struct detail_job {
     struct job job;
     int64_t thread_id, ended_ns, from_ns, to_ns;
     int64_t before; /* the last frame that began before from_ns; its callers may be open still */
     struct ids frames, lookups;
     int columns, lane;
-    int depth; /* how many rows of `cells` have calls */
+    bool sampled;
+    int sampled_at;                  /* the column that is being sampled */
+    struct ids samples[SCREEN_MOST]; /* for each column: among which ids its sample is */
+    int depth;                       /* how many rows of `cells` have calls */
     /* for each column: the depth of its deepest stack, also beyond DETAIL_DEPTH */
     int stack[SCREEN_MOST];
     struct detail_cell {
@@ -104,8 +109,7 @@ struct detail_job {
  * frames_more() tells whether the trace has more. */
 struct lanes_job *lanes_ask(struct work *work, bool first);
 
-/* Start the job that reads the calls of LANE from FROM_NS to TO_NS. Returns NULL if there are
- * too many to be read for one screen. */
+/* Start the job that reads the calls of LANE from FROM_NS to TO_NS. */
 struct detail_job *detail_ask(struct work *work, const struct lanes_job *lanes, int lane,
                               int64_t from_ns, int64_t to_ns, int columns);
 

@@ -7,9 +7,11 @@
  *     MainThread [4711]
  *      ▁▁▃▅▅▅▂                                    how deep the stack is
  *      ..CCmm..X                                  C compile, B its graph broke, m miss, e eager,
- *                                                 X limit or error, . hits
- *      │main                                      below the chosen lane: its calls, if there are
- *                                                 few enough to draw */
+ *                                                 X limit or error, . hits; left out if the thread
+ *                                                 had neither compiles nor lookups
+ *      │main                                      below the chosen lane: its calls, or one call a
+ *                                                 column if there are too many to draw
+ *     ▁█ stack depth  C compile                   the legend */
 #include <inttypes.h>
 #include <limits.h>
 
@@ -18,7 +20,11 @@
 #include "tui/lead.h"
 #include "tui/views/lanes.h"
 
-enum { LANE_ROWS = 3, ZOOM_LEAST_NS = 20 };
+enum {
+    LANE_ROWS = 3,
+    ZOOM_LEAST_NS = 20,
+    LEGEND_ROWS = 14, /* a smaller view has no legend */
+};
 
 struct timeline {
     struct view view;
@@ -30,7 +36,6 @@ struct timeline {
     double from, to; /* the interval that is shown, in ns */
     double at;       /* the moment of the cursor, in ns */
     int first;       /* the first lane on the screen; view.at is the chosen lane of view.count */
-    bool too_much;
     bool placed;
     bool sought; /* the window has to move so that the cursor is visible */
     bool near;   /* the window has to zoom in on the cursor, too */
@@ -251,6 +256,15 @@ static const struct detail_job *detail_of(const struct timeline *t)
     return detail_fits(t, t->detail) ? t->detail : NULL;
 }
 
+/* Return the lookups of the chosen lane in the window, one by one, or NULL if they have not been
+ * read. */
+static const struct detail_job *lookups_of(const struct timeline *t)
+{
+    const struct detail_job *detail = detail_of(t);
+
+    return detail && !detail->sampled ? detail : NULL;
+}
+
 /* Return how many rows the calls in DETAIL take. */
 static int detail_depth(const struct detail_job *detail)
 {
@@ -281,9 +295,6 @@ static void detail_settle(struct timeline *t)
     work_drop(work, t->detailing);
     t->detailing =
         detail_ask(work, t->lanes, chosen_at(t), (int64_t)t->from, (int64_t)t->to, t->view.columns);
-    t->too_much = !t->detailing;
-    if (t->too_much)
-        work_drop(work, t->detail);
 }
 
 /* Print "filter: main  2 of 5 lanes  " into MADE, or nothing if all lanes are shown. */
@@ -327,6 +338,18 @@ static void timeline_settle(struct view *view)
         detail_settle(t);
     }
     note_make(t);
+}
+
+/* Is there room for the legend? */
+static bool has_legend(const struct timeline *t)
+{
+    return t->view.rows >= LEGEND_ROWS;
+}
+
+/* Return the last row of the screen that lanes may take. */
+static int lanes_last(const struct timeline *t)
+{
+    return t->view.y + t->view.rows - (has_legend(t) ? 3 : 2);
 }
 
 /* ---- the lookups and compiles in a column -------------------------------- */
@@ -410,29 +433,40 @@ static char sums_mark(const struct bucket *sums)
     return sums->hits ? '.' : 0;
 }
 
+/* What stands in the line of lookups and compiles, the most serious first. */
+/* clang-format off */
+static const struct lane_mark {
+    char mark;
+    const char *shown;
+    int style;
+    const char *words; /* for the legend, or NULL */
+} lane_marks[] = {
+    {'X', "X", STYLE_ALARM, " limit"},
+    {'B', "B", STYLE_WARN, " broke"},
+    {'C', "C", STYLE_ACCENT, " compile"},
+    {'m', "m", STYLE_ACCENT, " miss"},
+    {'e', "e", STYLE_WARN, " eager"},
+    {'h', "▒", STYLE_WARN, " some eager"},
+    {'.', "▪", STYLE_GOOD, " hits"},
+    {0, " ", STYLE_NORMAL, NULL},
+};
+/* clang-format on */
+enum { MARKS = array_count(lane_marks) };
+
 /* Return the mark of column X: an error or a limit, else a compile, else the column's lookups.
  * DETAILED: the lookups have been read one by one; otherwise SUMS counts them. */
 static const char *column_mark(const struct timeline *t, const struct compiles *compiles,
                                const struct bucket *sums, bool detailed, int x, int *style)
 {
-    static const struct {
-        char mark;
-        const char *shown;
-        int style;
-    } marks[] = {
-        {'X', "X", STYLE_ALARM},  {'B', "B", STYLE_WARN}, {'C', "C", STYLE_ACCENT},
-        {'m', "m", STYLE_ACCENT}, {'e', "e", STYLE_WARN}, {'h', "▒", STYLE_WARN},
-        {'.', "▪", STYLE_GOOD},   {0, " ", STYLE_NORMAL},
-    };
     char mark = detailed ? t->detail->marks[x] : sums_mark(sums);
     int at = 0;
 
     if (mark != 'X' && compiles->longest[x])
         mark = compiles->broke[x] ? 'B' : 'C';
-    while (marks[at].mark != mark)
+    while (lane_marks[at].mark != mark)
         at++;
-    *style = marks[at].style;
-    return marks[at].shown;
+    *style = lane_marks[at].style;
+    return lane_marks[at].shown;
 }
 
 /* Draw the label of lane AT: ">MainThread [4711]  12 calls looked up". */
@@ -453,7 +487,7 @@ static void lane_draw(struct timeline *t, struct screen *screen, int at, int y, 
     double deepest = lane_at(t, at)->deepest;
     struct compiles compiles = compiles_find(t, at);
     bool chosen = at == chosen_at(t);
-    bool detailed = chosen && detail_of(t);
+    bool detailed = chosen && lookups_of(t);
     int column = chosen ? cursor_column(t) : -1;
 
     label_draw(t, screen, at, y);
@@ -464,7 +498,7 @@ static void lane_draw(struct timeline *t, struct screen *screen, int at, int y, 
         int style;
         const char *mark = column_mark(t, &compiles, &sums, detailed, x, &style);
         screen_put(screen, y + 1, x, 1, STYLE_DIM | selected, spark_glyph(depth, " "));
-        if (y + 2 <= last)
+        if (lane_at(t, at)->marked && y + 2 <= last)
             screen_put(screen, y + 2, x, 1, style | selected, mark);
     }
 }
@@ -489,6 +523,22 @@ static void call_draw(const struct timeline *t, struct screen *screen, int depth
     }
 }
 
+/* Are columns X and X + 1 one box at DEPTH: the same call, or two samples of the same function
+ * with the same callers? */
+static bool cells_join(const struct detail_job *detail, int depth, int x)
+{
+    for (int above = depth; above >= 0; above--) {
+        const struct detail_cell *left = &detail->cells[above][x];
+        const struct detail_cell *right = left + 1;
+        bool alike = detail->sampled && right->frame_id && left->code_id == right->code_id;
+        if (left->frame_id == right->frame_id)
+            return true;
+        if (!alike)
+            return false;
+    }
+    return true;
+}
+
 /* Draw the calls at DEPTH in row Y. */
 static void depth_draw(const struct timeline *t, struct screen *screen, int depth, int y)
 {
@@ -498,7 +548,7 @@ static void depth_draw(const struct timeline *t, struct screen *screen, int dept
         end = x + 1;
         if (!cells[x].frame_id)
             continue;
-        while (end < t->view.columns && cells[end].frame_id == cells[x].frame_id)
+        while (end < t->view.columns && cells_join(t->detail, depth, end - 1))
             end++;
         call_draw(t, screen, depth, y, x, end);
     }
@@ -512,9 +562,8 @@ static void detail_draw(const struct timeline *t, struct screen *screen, int y, 
     int deeper, bytes;
     char words[40];
 
-    if (t->too_much || !detail) {
-        const char *why = t->too_much ? "too many calls to draw: + zooms in" : "…";
-        screen_put(screen, y, 1, t->view.columns - 2, STYLE_DIM, why);
+    if (!detail) {
+        screen_put(screen, y, 1, t->view.columns - 2, STYLE_DIM, "…");
         return;
     }
     if (rows > detail->depth)
@@ -544,7 +593,7 @@ static void compile_print(const struct compile_mark *compile, bool broke, FILE *
 /* Describe the lookups under the cursor. */
 static void lookups_print(const struct timeline *t, int column, FILE *out)
 {
-    const struct detail_job *detail = detail_of(t);
+    const struct detail_job *detail = lookups_of(t);
 
     if (!lane_at(t, chosen_at(t))->calls)
         return;
@@ -597,41 +646,77 @@ static void foot_draw(struct timeline *t, struct screen *screen, int y)
     stack_draw(t, screen, y, used);
 }
 
+/* Return how many rows lane AT takes without calls. */
+static int lane_least(const struct timeline *t, int at)
+{
+    return lane_at(t, at)->marked ? LANE_ROWS : LANE_ROWS - 1;
+}
+
 /* Return how many rows lane AT takes if it begins at row Y. The chosen lane has its calls below
  * it. */
 static int lane_rows(const struct timeline *t, int at, int y, int last)
 {
     const struct detail_job *detail = detail_of(t);
-    int left = last - y - LANE_ROWS;
+    int left = last - y - lane_least(t, at);
     int below = 0;
     int rows;
 
     if (at != chosen_at(t))
-        return lane_shown(t, at) ? LANE_ROWS : 0;
+        return lane_shown(t, at) ? lane_least(t, at) : 0;
     for (int other = at + 1; other < lane_count(t); other++)
         if (lane_shown(t, other))
-            below += LANE_ROWS;
+            below += lane_least(t, other);
     if (below > left / 2)
         below = left / 2;
     rows = left + 1 - below;
     if (detail && detail->depth < rows)
         rows = detail->depth;
-    if (rows < 1 || t->too_much)
+    if (rows < 1)
         rows = 1;
-    return LANE_ROWS + rows;
+    return lane_least(t, at) + rows;
 }
 
 /* Draw the line above the lanes: the moments where the window begins and ends. */
 static void head_draw(const struct timeline *t, struct screen *screen)
 {
     const struct view *view = &t->view;
+    const struct detail_job *detail = detail_of(t);
+    bool sampled = detail && detail->sampled;
+    const char *words = sampled ? "one call a column; + for each" : "";
     char from[64], to[64];
+    int middle;
     int bytes = snprintf(to, sizeof to, "%.6f s", t->to / 1e9);
 
     snprintf(from, sizeof from, "%.6f s", t->from / 1e9);
     screen_fill(screen, view->y, 0, view->columns, STYLE_HEAD);
     screen_put(screen, view->y, 0, view->columns, STYLE_HEAD, from);
+    middle = (view->columns - (int)strlen(words)) / 2;
+    screen_put(screen, view->y, middle, view->columns, STYLE_HEAD, words);
     screen_put(screen, view->y, view->columns - bytes, bytes, STYLE_HEAD, to);
+}
+
+/* Draw what the marks of the lanes mean in row Y. */
+static void legend_draw(const struct timeline *t, struct screen *screen, int y)
+{
+    const char *words;
+    bool marked = false;
+    int left, x;
+
+    for (int at = 0; at < lane_count(t); at++)
+        marked = marked || lane_at(t, at)->marked;
+    words = marked ? "▁█ depth" : "▁█ depth  │ calls below the chosen lane";
+    x = screen_put(screen, y, 0, t->view.columns, STYLE_DIM, words);
+    for (size_t i = 0; marked && i < MARKS; i++) {
+        const struct lane_mark *mark = &lane_marks[i];
+        if (!mark->words)
+            continue;
+        x += 2; /* a gap */
+        left = t->view.columns - x;
+        if (left < (int)strlen(mark->words))
+            break;
+        x += screen_put(screen, y, x, left, mark->style, mark->shown);
+        x += screen_put(screen, y, x, left, STYLE_DIM, mark->words);
+    }
 }
 
 /* Return the first lane to draw, so that the chosen lane is in the upper half of ROOM lanes. */
@@ -655,7 +740,7 @@ static void timeline_draw(struct view *view, struct screen *screen)
 {
     struct timeline *t = (struct timeline *)view;
     int y = view->y + 1;
-    int last = view->y + view->rows - 2;
+    int last = lanes_last(t);
 
     if (view_empty(view, screen, t->lanes))
         return;
@@ -671,8 +756,10 @@ static void timeline_draw(struct view *view, struct screen *screen)
             lane_draw(t, screen, at, y, last);
         y += rows;
         if (at == chosen_at(t))
-            detail_draw(t, screen, y - rows + LANE_ROWS, y - 1 < last ? y - 1 : last);
+            detail_draw(t, screen, y - rows + lane_least(t, at), y - 1 < last ? y - 1 : last);
     }
+    if (has_legend(t))
+        legend_draw(t, screen, view->y + view->rows - 2);
     foot_draw(t, screen, view->y + view->rows - 1);
 }
 
@@ -695,7 +782,7 @@ static void cursor_move(struct timeline *t, int by)
  * there is none. */
 static bool lane_choose(struct timeline *t, int y)
 {
-    int last = t->view.y + t->view.rows - 2;
+    int last = lanes_last(t);
     int top = t->view.y + 1;
 
     for (int at = t->first; at < lane_count(t) && top <= last; at++) {
@@ -736,7 +823,7 @@ static bool timeline_place(struct view *view, const char **file, int64_t *line)
 /* Were there lookups in COLUMN of the chosen lane? */
 static bool has_lookups(const struct timeline *t, int column)
 {
-    const struct detail_job *detail = detail_of(t);
+    const struct detail_job *detail = lookups_of(t);
     struct bucket sums;
 
     if (detail)
