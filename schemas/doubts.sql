@@ -14,6 +14,10 @@ HAVING SUM(left_out_frames) > 0 OR SUM(left_out_decisions) > 0;
 -- name: user
 SELECT EXISTS (SELECT 1 FROM process WHERE mode = 'user');
 
+-- name: redacted
+-- Were values of names that look secret left out of what answers compare? Command lines are not compared.
+SELECT EXISTS (SELECT 1 FROM signature WHERE instr(text, '<redacted>')) OR EXISTS (SELECT 1 FROM guard WHERE instr(expression, '<redacted>'));
+
 -- name: settings
 -- What `run --set` was given, in words with what of it did nothing, and as a JSON array; no row without.
 SELECT COALESCE((SELECT group_concat('--set ' || substr(value, 1, 200), ' ')

@@ -33,6 +33,8 @@ FROM (VALUES ('state', 'recovered'), ('host', 'several'), ('command', '["dyntrac
 UNION ALL SELECT 'job', MAX(job) FROM trace HAVING COUNT(job)
 UNION ALL SELECT key, value FROM alike WHERE key IN ('world_size', 'settings_unused')
 UNION ALL SELECT key, iif(key IN (SELECT key FROM alike), MIN(value), 'several') FROM given JOIN trace USING(trace_id) WHERE key = 'settings' GROUP BY key
+UNION ALL SELECT 'redact', iif(COUNT(*) < (SELECT COUNT(*) FROM trace), 'several', iif(MIN(value) = MAX(value), MIN(value), 'several'))
+  FROM given JOIN trace USING(trace_id) WHERE key = 'redact' HAVING COUNT(*)
 UNION ALL SELECT 'clock_doubt_ns', MAX(clock_doubt_ns) FROM number HAVING COUNT(clock_doubt_ns) = COUNT(*)
 UNION ALL SELECT 'started_unix_ns', MIN(began_ns) FROM number
 UNION ALL SELECT 'span_ns', MAX(0, MAX(began_ns + span_ns) - MIN(began_ns)) FROM number

@@ -31,6 +31,9 @@ PRAGMA user_version = 2;            -- the same number as meta.schema_version
 --   values            what was kept of arguments and of what guards compare (--values): 'all'; 'types', which is types, shapes
 --                     and dtypes; 'off', nothing. Texts say "value not recorded" where one would stand, and a key in a
 --                     guard's source is given by its type. Traces without this row have 'all'
+--   redact            names whose values were not kept besides those that look secret (--redact), a JSON array; 'off' with
+--                     --no-redact. Texts say <redacted> where such a value would stand. Traces without this row have all values
+--   command_redacted  1 where `command` or `launcher` has <redacted> in it, and so cannot run again
 --   settings          of `run --set`, as they were given: a JSON array. Without this row the program ran as it is
 --   settings_unused   those of them that did nothing, a line each with the reason, SETTING: WHY; not before the recording has ended
 --   clock             'tsc', 'monotonic' or 'coarse' (--clock coarse: times are those that the recorder last wrote down)

@@ -65,7 +65,7 @@
 enum {
     /* Increment this number with each change of a shared struct, of FACTS, of RECORDER_PUTS or of a
      * table. A build does not continue a session of another format. */
-    RING_FORMAT = 11,
+    RING_FORMAT = 12,
     RING_MAX = 2048,       /* most rings of a process, that is threads alive at once */
     RING_MARGIN = 16,      /* words kept free, so that a control word always fits */
     RING_SMALLEST = 65536, /* bytes */
@@ -268,9 +268,12 @@ struct session_file {
     uint64_t pid_namespace; /* the recorder's pid namespace (namespaces.h); 0 if not known */
     /* by how much CLOCK_MONOTONIC in the recorder's time namespace is ahead of the machine's */
     int64_t clock_ahead_ns;
-    uint32_t settings; /* strings in text[] after the globs: settings of `run --set` */
+    uint32_t settings;     /* strings in text[] after the globs: settings of `run --set` */
+    uint32_t keep_secrets; /* 1: `run --no-redact`: values of secret names are recorded */
+    uint32_t secrets;      /* strings in text[] after the settings: patterns of `run --redact` */
     /* Strings: the second directory for rings, of the same name as the first, or ""; the path of
-     * the database; globs, "+GLOB" or "-GLOB"; settings, "SETTING". Each ends with a NUL. */
+     * the database; globs, "+GLOB" or "-GLOB"; settings, "SETTING"; patterns of secret names. Each
+     * ends with a NUL. */
     char text[];
 };
 

@@ -13,7 +13,7 @@ from . import _native  # nothing else, because `import dyntrace` must be cheap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Literal
 
     from .trace import Trace
@@ -90,6 +90,7 @@ def record(
     force: bool = False,
     values: Literal["all", "types", "off"] = "all",
     argv: bool = True,
+    redact: bool | Sequence[str] = True,
     strict: bool = False,
 ) -> Iterator[Trace]:
     """Record every frame that this process evaluates inside the `with` block.
@@ -113,6 +114,9 @@ def record(
         and dtypes; or "off".
     argv
         Keep command lines.
+    redact
+        Keep no values whose names look secret, such as password or api_key: `<redacted>` stands for
+        them. Patterns of names, such as ["iban*"], add to these names. False keeps all values.
     strict
         Raise if the process is being recorded already. By default the block then joins that
         recording, which goes on after the block: path is not written, the other arguments have no
@@ -152,6 +156,11 @@ def record(
         values,
     ]
     command += (["--force"] if force else []) + ([] if argv else ["--no-argv"])
+    if redact is False:
+        command.append("--no-redact")
+    elif redact is not True:
+        for pattern in [redact] if isinstance(redact, str) else redact:
+            command += ["--redact", pattern]
     # A session of its own, so that Ctrl-C in a terminal reaches only the program.
     collector = subprocess.Popen(
         command,

@@ -35,6 +35,7 @@ static struct {
     struct session_options session;
     LIST(const char *) globs;    /* each owned until the process ends */
     LIST(const char *) settings; /* each borrowed */
+    LIST(const char *) secrets;  /* each borrowed */
 } given = {.session.max_stall_ns = SESSION_MAX_STALL_NS};
 
 #define MAX_STALL_MOST_NS \
@@ -76,6 +77,18 @@ static const char *setting_read(const struct option *option, const char *value)
     *list_add(&given.settings) = value;
     given.session.settings = given.settings.at;
     given.session.setting_count = (uint32_t)given.settings.count;
+    return NULL;
+}
+
+/* Read the value of --redact. */
+static const char *secret_read(const struct option *option, const char *value)
+{
+    (void)option;
+    if (!*value)
+        return option_empty;
+    *list_add(&given.secrets) = value;
+    given.session.secrets = given.secrets.at;
+    given.session.secret_count = (uint32_t)given.secrets.count;
     return NULL;
 }
 
@@ -146,10 +159,16 @@ static const struct option run_options[] = {
     {"values", .value = "WHICH", .read = option_choice, .to = &given.session.values,
      .words = SESSION_VALUES_WORDS,
      .help = "what is kept of the values of arguments and of what guards compare\n"
-             "all (default): numbers, strings and other small values as they are, passwords among "
-             "them\n"
+             "all (default): numbers, strings and other small values as they are, but for those "
+             "whose names look secret (--redact)\n"
              "types: types, shapes and dtypes, devices and strides\n"
              "off: nothing"},
+    {"redact", .value = "PATTERN", .read = secret_read, .many = true,
+     .help = "do not keep values whose name matches, such as 'iban*', whatever the case; may be "
+             "repeated. Values of names that look secret (password, api_key, ...) are never kept, "
+             "nor are they in command lines: <redacted> stands for them"},
+    {"no-redact", .read = option_flag, .to = &given.session.keep_secrets,
+     .help = "keep values whose names look secret, too"},
     {"no-argv", .read = option_flag, .to = &given.session.no_argv,
      .help = "do not keep command lines, of the program and of its children"},
     {"clock", .value = "WHICH", .read = option_choice, .to = &given.session.clock,
@@ -179,6 +198,10 @@ static const struct option collect_options[] = {
     {"force", .read = option_flag, .to = &given.force, .help = "replace FILE if it is there"},
     {"values", .value = "WHICH", .read = option_choice, .to = &given.session.values,
      .words = SESSION_VALUES_WORDS, .help = "all (default), types or off, as `run --values`"},
+    {"redact", .value = "PATTERN", .read = secret_read, .many = true,
+     .help = "do not keep values whose name matches, as `run --redact`"},
+    {"no-redact", .read = option_flag, .to = &given.session.keep_secrets,
+     .help = "keep values whose names look secret, too"},
     {"no-argv", .read = option_flag, .to = &given.session.no_argv,
      .help = "do not keep command lines"},
     {"pid", .value = "PID", .read = option_count, .to = &given.pid,
@@ -361,7 +384,8 @@ static int record_program(const struct program *t, int argc, char **argv)
     struct collector_result said = {0};
     struct launch l = {.link = -1};
     struct asked asked = program_ask(t, given.session.capture);
-    char *command = again_words(given.session.no_argv ? 0 : (size_t)argc, argv);
+    bool redacted = false;
+    char *command = again_command(&given.session, argc, argv, &redacted);
     int status = 2;
     int ended;
     bool made = false;
@@ -371,6 +395,7 @@ static int record_program(const struct program *t, int argc, char **argv)
     if (!program_inject() || trace_begin(&session, t->name))
         goto done;
     made = true;
+    session.again.redacted = redacted;
     again_fill(&session.again, t, &given.session);
     if (!program_fits(t, &asked, given.session.capture, given.session.frames == SESSION_NONE)) {
         untraced = given.session.frames == SESSION_NONE;
@@ -446,6 +471,15 @@ static bool capture_fits(void)
     return false;
 }
 
+/* Can --redact be combined with the other options? */
+static bool redact_fits(void)
+{
+    if (!given.session.keep_secrets || !given.session.secret_count)
+        return true;
+    say_error("run: --redact leaves out what --no-redact keeps: give one of the two");
+    return false;
+}
+
 /* Can --set be combined with the other options? */
 static bool set_fits(void)
 {
@@ -453,6 +487,11 @@ static bool set_fits(void)
         return true;
     say_error("run: --set needs the hook that --frames none leaves out: give one of the two");
     return false;
+}
+
+static bool options_fit(void)
+{
+    return capture_fits() && set_fits() && redact_fits();
 }
 
 static int run_main(int count, char **operands)
@@ -463,7 +502,7 @@ static int run_main(int count, char **operands)
 
     if (!count)
         say_error("run: no program given; `dyntrace run --help` tells more");
-    if (!count || !capture_fits() || !set_fits() ||
+    if (!count || !options_fit() ||
         program_find(&program, given.python ? given.python : program_python(), count, operands))
         goto done;
     ignoring = program.python ? python_ignores_us((const char *const *)program.argv + 1) : 0;

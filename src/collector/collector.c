@@ -782,6 +782,7 @@ static bool begin(struct collector *c, const char *argv)
     recorder_meta(r, "min_duration_ns", NULL, (int64_t)file->min_duration_ns);
     job_write(r);
     settings_begin(c);
+    secrets_begin(c);
     if (*c->session->destination)
         recorder_meta(r, "destination", c->session->destination, 0);
     if (c->session->clock_doubt_ns) {

@@ -224,6 +224,8 @@ static int file_make(struct session *s, const struct session_options *o)
                                 .pid_namespace = namespace_of_pids("self"),
                                 .clock_ahead_ns = namespace_clock_ahead(0),
                                 .settings = o->setting_count,
+                                .keep_secrets = o->keep_secrets,
+                                .secrets = o->secret_count,
                                 .ring_bytes = RING_BYTES,
                                 .budget_bytes = BUDGET_BYTES};
     int fd = session_open_file(s->place[SESSION_MAIN], "session", O_RDWR | O_CREAT | O_EXCL);
@@ -241,6 +243,8 @@ static int file_make(struct session *s, const struct session_options *o)
         fprintf(out, "%s%c", o->globs[i], 0);
     for (uint32_t i = 0; i < o->setting_count; i++)
         fprintf(out, "%s%c", o->settings[i], 0);
+    for (uint32_t i = 0; i < o->secret_count; i++)
+        fprintf(out, "%s%c", o->secrets[i], 0);
     file.bytes = (uint32_t)ftell(out);
     rewind(out);
     fwrite(&file, offsetof(struct session_file, text), 1, out);

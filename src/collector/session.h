@@ -31,6 +31,9 @@ struct session_options {
     uint32_t glob_count;
     const char *const *settings; /* of --set; borrowed */
     uint32_t setting_count;      /* SETTINGS_MAX at most */
+    bool keep_secrets;           /* --no-redact */
+    const char *const *secrets;  /* patterns of --redact; borrowed */
+    uint32_t secret_count;
 };
 
 /* How to run the command again, for `meta`: texts that `dyntrace try` needs besides the command.
@@ -40,6 +43,7 @@ struct session_again {
     char *executable; /* what was executed: of a script, -m or -c the interpreter */
     char *options;    /* those of `run` that matter, a JSON array */
     char *launcher;   /* of a rank: the launcher's words before `dyntrace run`, a JSON array */
+    bool redacted;    /* secret values were left out of the command or the launcher's words */
 };
 
 enum session_place { SESSION_MAIN, SESSION_SPILL, SESSION_PLACES };

@@ -12,16 +12,21 @@
 #include "collector/traced.h"
 #include "lib/json.h"
 
+/* Skip COUNT strings of FILE's text from TEXT on. Returns where the next string begins. */
+static const char *texts_skip(const struct session_file *file, const char *text, uint32_t count)
+{
+    const char *end = (const char *)file + file->bytes;
+
+    for (uint32_t i = 0; i < count && text < end; i++)
+        text += strlen(text) + 1;
+    return text;
+}
+
 /* Return the session's first setting. The next settings follow, each after the NUL of the one
  * before. */
 static const char *settings_first(const struct session_file *file)
 {
-    const char *text = file->text;
-    const char *end = (const char *)file + file->bytes;
-
-    for (uint32_t i = 0; i < file->globs + 2 && text < end; i++)
-        text += strlen(text) + 1;
-    return text;
+    return texts_skip(file, file->text, file->globs + 2);
 }
 
 static uint32_t settings_count(const struct session_file *file)
@@ -33,13 +38,26 @@ void settings_begin(struct collector *c)
 {
     const struct session_file *file = c->session->file;
     const char *first = settings_first(file);
-    const char *end = (const char *)file + file->bytes;
+    const char *end = texts_skip(file, first, file->settings);
     char *made;
 
     if (!settings_count(file) || first >= end)
         return;
     made = json_array(first, (size_t)(end - first));
     recorder_meta(c->recorder, "settings", made, 0);
+    free(made);
+}
+
+void secrets_begin(struct collector *c)
+{
+    const struct session_file *file = c->session->file;
+    const char *first = texts_skip(file, settings_first(file), file->settings);
+    const char *end = (const char *)file + file->bytes;
+    char *made = json_array(first, file->secrets && first < end ? (size_t)(end - first) : 0);
+
+    recorder_meta(c->recorder, "redact", file->keep_secrets ? "off" : made, 0);
+    if (c->session->again.redacted)
+        recorder_meta(c->recorder, "command_redacted", NULL, 1);
     free(made);
 }
 

@@ -109,6 +109,8 @@ uint64_t collector_now_ns(const struct collector *c);
 
 /* What `run --set` was given is in meta. */
 void settings_begin(struct collector *c);
+/* What `run --redact` was given is in meta. */
+void secrets_begin(struct collector *c);
 /* A process has used a setting, or cannot. */
 void settings_take(struct collector *c, const struct fact_SETTING *fact);
 /* Those that did nothing, in RESULT and in meta. */

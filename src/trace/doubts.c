@@ -89,6 +89,8 @@ const char *doubts_values(struct db *db)
             : "of some processes values were not recorded (--values)";
 
     free(kept);
+    if (!words && db_integer(db, 0, schema_statement("doubts/redacted")))
+        words = "values whose names look secret were not recorded (--no-redact keeps them)";
     return words;
 }
 

@@ -6,6 +6,7 @@
  * its final size from the start. A forked child makes its own file, or nests it in its parent's. */
 #include "tracer/file.h"
 #include "job.h"
+#include "tracer/redact.h"
 
 #include <linux/futex.h>
 #include <signal.h>
@@ -207,8 +208,10 @@ static void fact_made(const struct fact *made)
     atomic_store_explicit(&facts->used, end, memory_order_release);
 }
 
-void tracer_put_fact(enum fact_kind kind, const void *fact)
+void tracer_put_fact(enum fact_kind kind, const void *given)
 {
+    struct redacted redacted;
+    const void *fact = redact_fact(kind, given, &redacted);
     size_t size = fact_bytes(kind, fact);
     struct fact *made;
 
@@ -218,6 +221,7 @@ void tracer_put_fact(enum fact_kind kind, const void *fact)
         fact_made(made);
     }
     tracer_unlock();
+    redacted_free(&redacted);
 }
 
 void tracer_loss(const char *cause)

@@ -13,6 +13,7 @@
 #include "lib/json.h"
 #include "lib/list.h"
 #include "lib/say.h"
+#include "secret.h"
 
 enum {
     COMMAND_LINE_MOST = 1 << 20, /* bytes read of a command line */
@@ -29,14 +30,38 @@ static void bytes_add(bytes *to, const char *text)
     memcpy(list_add_many(to, length), text, length);
 }
 
-char *again_words(size_t count, char *const *words)
+/* Return WORDS, each with its NUL, as a JSON array without secret values, which the caller frees.
+ * Sets *REDACTED if there were such values. */
+static char *words_json(const struct session_options *options, const char *words, size_t length,
+                        bool *redacted)
+{
+    bytes globs = {0};
+    struct secret_rules rules;
+    struct secret_text kept = {0};
+    char *made;
+
+    if (options->keep_secrets)
+        return json_array(words, length);
+    for (uint32_t i = 0; i < options->secret_count; i++)
+        bytes_add(&globs, options->secrets[i]);
+    rules = (struct secret_rules){globs.at, options->secret_count};
+    secret_command(&rules, words, length, &kept);
+    made = json_array(kept.failed ? "" : kept.text, kept.failed ? 0 : kept.bytes);
+    *redacted |= kept.changed;
+    free(kept.text);
+    list_free(&globs);
+    return made;
+}
+
+char *again_command(const struct session_options *options, int count, char *const *words,
+                    bool *redacted)
 {
     bytes joined = {0};
     char *made;
 
-    for (size_t i = 0; i < count; i++)
+    for (int i = 0; i < count && !options->no_argv; i++)
         bytes_add(&joined, words[i]);
-    made = json_array(joined.at, joined.count);
+    made = words_json(options, joined.at, joined.count, redacted);
     list_free(&joined);
     return made;
 }
@@ -81,6 +106,12 @@ static char *options_json(const struct session_options *options, const char *pyt
         bytes_add(&words, "--max-depth");
         bytes_add(&words, depth);
         free(depth);
+    }
+    if (options->keep_secrets)
+        bytes_add(&words, "--no-redact");
+    for (uint32_t i = 0; i < options->secret_count; i++) {
+        bytes_add(&words, "--redact");
+        bytes_add(&words, options->secrets[i]);
     }
     if (python) {
         bytes_add(&words, "--python");
@@ -131,17 +162,18 @@ static pid_t parent_of(pid_t pid)
 
 /* Return the words of THEIRS before OURS as JSON, or NULL if THEIRS does not end with OURS. The
  * caller frees the text. */
-static char *words_before(const bytes *theirs, const bytes *ours)
+static char *words_before(const struct session_options *options, const bytes *theirs,
+                          const bytes *ours, bool *redacted)
 {
     size_t before = theirs->count - ours->count;
     bool longer = ours->count && theirs->count > ours->count;
 
     if (!longer || theirs->at[before - 1] || memcmp(theirs->at + before, ours->at, ours->count))
         return NULL;
-    return json_array(theirs->at, before);
+    return words_json(options, theirs->at, before, redacted);
 }
 
-static char *launcher_json(void)
+static char *launcher_json(const struct session_options *options, bool *redacted)
 {
     bytes ours = {0};
     pid_t pid = getppid();
@@ -151,7 +183,7 @@ static char *launcher_json(void)
     for (int i = 0; i < ANCESTORS && pid > 1 && !made; i++) {
         bytes theirs = {0};
         command_line_read(pid, &theirs);
-        made = words_before(&theirs, &ours);
+        made = words_before(options, &theirs, &ours, redacted);
         list_free(&theirs);
         pid = parent_of(pid);
     }
@@ -175,7 +207,7 @@ void again_fill(struct session_again *again, const struct program *t,
     again->executable = path;
     again->options = options_json(options, t->interpreted ? path : NULL);
     if (job_fact(JOB_RANK))
-        again->launcher = launcher_json();
+        again->launcher = launcher_json(options, &again->redacted);
 }
 
 void again_free(struct session_again *again)

@@ -81,8 +81,10 @@ void again_fill(struct session_again *again, const struct program *t,
                 const struct session_options *options);
 void again_free(struct session_again *again);
 
-/* Return COUNT words as a JSON array, which the caller frees. */
-char *again_words(size_t count, char *const *words);
+/* Return the COUNT words of the command as a JSON array, which the caller frees: as far as OPTIONS
+ * lets them be kept. Sets *REDACTED if secret values were left out. */
+char *again_command(const struct session_options *options, int count, char *const *words,
+                    bool *redacted);
 
 /* ---- the recording on the screen: --live (live.c) ------------------------------- */
 

@@ -7,6 +7,7 @@
 #include "cmd/try/try.h"
 #include "lib/say.h"
 #include "schema.h"
+#include "secret.h"
 #include "trace/db.h"
 #include "trace/prose.h"
 #include "trace/traces.h"
@@ -144,6 +145,9 @@ static const char *refusal_of(struct plan *plan, struct db *db)
         why = "is still being recorded: try it when that has ended";
     else if (!plan->command.count)
         why = "was recorded with --no-argv, so its command is not known; record it without";
+    else if (db_meta_integer(db, "command_redacted", 0))
+        why = "has " SECRET_WORD " in its command where a secret was, so the command cannot run "
+              "again: record it with --no-redact, or pass the secret in the environment";
     else if (!strcmp(first, "dyntrace.record"))
         why = "was recorded by dyntrace.record() from inside a program: record that with "
               "`dyntrace run`";

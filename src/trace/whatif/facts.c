@@ -8,6 +8,7 @@
  * There are two sources of values. The guards of an entry held in each call that ran the entry. The
  * signature describes the inputs of a call that made an entry or ran none. From these values
  * follows whether a guard holds: yes, no, or not known (LIKE_GUESS_NO). */
+#include "secret.h"
 #include "trace/whatif/like.h"
 
 #include <ctype.h>
@@ -217,7 +218,7 @@ static const char *literal_type(const char *text)
 static bool text_whole(const char *text)
 {
     return !strstr(text, "...") && !strstr(text, "value not recorded") &&
-           strncmp(text, "type and length of", 18);
+           !strstr(text, SECRET_WORD) && strncmp(text, "type and length of", 18);
 }
 
 /* Store in V the value that TEXT writes as a literal, if TEXT is a whole literal. */

@@ -479,6 +479,7 @@ static void entry_free(PyObject *self)
     Py_XDECREF(e->annotation);
     Py_XDECREF(e->invalid_reason);
     Py_XDECREF(e->born_for);
+    free(e->secret);
     PyObject_Free(self);
 }
 

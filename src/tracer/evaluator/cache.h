@@ -194,6 +194,8 @@ struct cache_entry {
     uint32_t moves;
     /* torch: the region whose lookups can hit the entry; -1: the common region */
     int64_t region;
+    uint8_t
+        *secret; /* owned: enum secret of what each guard reads; NULL: no guard reads a secret */
 };
 #define ENTRY_UNRECORDED UINT32_MAX
 

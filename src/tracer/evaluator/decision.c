@@ -10,6 +10,7 @@
  * error. */
 #include "tracer/evaluator/cache.h"
 #include "tracer/hooks.h"
+#include "tracer/redact.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -262,6 +263,17 @@ PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *gu
     return birth;
 }
 
+/* Note that guard NUMBER of ENTRY reads a source of LEVEL: the values in its causes are secret. */
+static void note_secret(struct cache_entry *entry, Py_ssize_t number, enum secret level)
+{
+    if (!level)
+        return;
+    if (!entry->secret)
+        entry->secret = calloc(entry->guards, 1);
+    if (entry->secret && number < entry->guards)
+        entry->secret[number] = (uint8_t)level;
+}
+
 void decision_entry_born(PyObject *birth, struct cache_entry *entry, const struct code_state *state)
 {
     PyObject *leaves = birth ? PyTuple_GET_ITEM(birth, 0) : NULL;
@@ -281,9 +293,10 @@ void decision_entry_born(PyObject *birth, struct cache_entry *entry, const struc
         PyObject *leaf = PyTuple_GET_ITEM(leaves, i);
         struct text one = {.used = 0};
         struct text two = {.used = 0};
+        const struct fact_text source = text_part(&two, PyTuple_GET_ITEM(leaf, 1), 512);
+        note_secret(entry, i, redact_source(source));
         tracer_fact(GUARD, .entry = entry->id, .ordinal = i,
-                    .kind = text_part(&one, PyTuple_GET_ITEM(leaf, 0), 64),
-                    .source = text_part(&one, PyTuple_GET_ITEM(leaf, 1), 512),
+                    .kind = text_part(&one, PyTuple_GET_ITEM(leaf, 0), 64), .source = source,
                     .expression = text_part(&two, PyTuple_GET_ITEM(leaf, 2), 1024),
                     .stack = text_part(
                         &one, PyTuple_GET_SIZE(leaf) > 3 ? PyTuple_GET_ITEM(leaf, 3) : NULL, 1200));
@@ -355,6 +368,17 @@ void decision_entry_died(struct cache_entry *entry, const char *cause)
                     .cause = fact_string(cause));
 }
 
+/* Would text_value() write VALUE, of a name of LEVEL, although it is secret? */
+static bool is_hidden(PyObject *value, enum secret level)
+{
+    const bool is_string = PyUnicode_CheckExact(value);
+    const bool is_number = PyLong_CheckExact(value) || PyFloat_CheckExact(value);
+
+    if (!level || values_kept() != SESSION_VALUES_ALL)
+        return false;
+    return is_string || (is_number && level == SECRET_ALL);
+}
+
 /* Return the signature id + 1 for the text of LOCALS. Equal texts have equal ids. Returns 0 if
  * there is none. */
 static uint32_t signature_of(PyObject *locals)
@@ -365,15 +389,22 @@ static uint32_t signature_of(PyObject *locals)
     PyObject *name, *value;
     Py_ssize_t at = 0;
     uint32_t id = 0;
+    size_t named;
+    enum secret level;
 
     while (PyDict_Next(locals, &at, &name, &value)) { /* other holders of the dict may change it */
         Py_INCREF(name);
         Py_INCREF(value);
         if (text.used)
             text_print(&text, ", ");
+        named = text.used;
         text_part(&text, name, VALUE_MAX);
+        level = redact_name(text.bytes + named, text.used - named);
         text_print(&text, ": ");
-        text_value(&text, value);
+        if (is_hidden(value, level))
+            text_print(&text, "%s " SECRET_WORD, Py_TYPE(value)->tp_name);
+        else
+            text_value(&text, value);
         Py_DECREF(name);
         Py_DECREF(value);
     }
@@ -555,6 +586,14 @@ PyObject *decision_compiling(void)
                                           : Py_NewRef(Py_None);
 }
 
+/* How secret is what guard number GUARD of ENTRY reads? GUARD may be none of its guards. */
+static enum secret secret_of(const struct cache_entry *entry, int64_t guard)
+{
+    const bool known = guard >= 0 && guard < entry->guards;
+
+    return known && entry->secret ? (enum secret)entry->secret[guard] : SECRET_NO;
+}
+
 /* Write CAUSE, a reason why CHECK's entry missed. DECIDED says that this guard ended the check;
  * otherwise it would have failed as well. */
 static void cause_fact(const struct decision *d, const struct decision_check *check, bool decided,
@@ -564,6 +603,14 @@ static void cause_fact(const struct decision *d, const struct decision_check *ch
                        /* the check did not tell which guard failed */
                        (cause.guard >= 0 && check->failed == UINT32_MAX);
 
+    enum secret level = redact_source(cause.source);
+    struct secret_text made[3];
+
+    if (!level)
+        level = secret_of(check->entry, cause.guard);
+    made[0] = redact_literals(&cause.expected, level);
+    made[1] = redact_literals(&cause.actual, level);
+    made[2] = redact_literals(&cause.words, level);
     cause.compile = d->compile - 1;
     cause.entry = check->entry->id;
     cause.how = cause.guard == -2 ? CAUSE_CUT
@@ -571,6 +618,8 @@ static void cause_fact(const struct decision *d, const struct decision_check *ch
                 : asked           ? CAUSE_ASKED
                                   : CAUSE_DECIDED;
     tracer_put_fact(FACT_CAUSE, &cause);
+    for (int i = 0; i < 3; i++)
+        free(made[i].text);
 }
 
 /* Write why CHECK's entry missed: the guard that ended the check, and others that would have

@@ -1,0 +1,632 @@
+/* secret.h -- which names look secret, and texts without the values of such names.
+ *
+ * Runs in: the traced process (facts) and the command line (`dyntrace run`'s own command).
+ *
+ *     password = 'hunter2'               password = '<redacted>'
+ *     L['api_key'] == 'abc'              L['api_key'] == '<redacted>'
+ *     postgres://me:hunter2@host/db      postgres://me:<redacted>@host/db
+ *     --token abc, --password=abc        --token <redacted>, --password=<redacted>
+ *
+ * Names are split into words: "dbPassword", "DB_PASSWORD" and "db-password" are "db", "password".
+ * One list of words decides. Programs that learn use "token" for pieces of text: "tokens",
+ * "token_ids", "num_token" and "pad_token" are not secret, and of a name that ends with "token"
+ * only strings are. SECURITY.md tells readers about it. */
+#ifndef DYNTRACE_SECRET_H
+#define DYNTRACE_SECRET_H
+
+#include <ctype.h>
+#include <fnmatch.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECRET_WORD "<redacted>"
+
+enum secret {
+    SECRET_NO,
+    SECRET_STRINGS, /* strings of this name are secret; numbers are not: "token" */
+    SECRET_ALL,     /* strings and numbers of this name are secret: "password" */
+};
+
+/* What a user has asked for. */
+struct secret_rules {
+    const char *globs; /* patterns of names, each with its NUL; borrowed */
+    uint32_t count;
+};
+
+/* ---- names --------------------------------------------------------------- */
+
+enum { SECRET_WORDS_MOST = 12, SECRET_WORD_BYTES = 24, SECRET_NAME_BYTES = 200 };
+
+/* The words of a name, in lower case, without digits at their end. A longer word is cut. */
+struct secret_words {
+    unsigned count;
+    char at[SECRET_WORDS_MOST][SECRET_WORD_BYTES];
+};
+
+/* Does a word of a name begin at NAME[AT]: after a separator, or as in "dbPassword", "APIKey"? */
+static inline bool secret_word_begins(const char *name, size_t bytes, size_t at)
+{
+    bool upper = isupper((unsigned char)name[at]);
+    bool before_lower = at + 1 < bytes && islower((unsigned char)name[at + 1]);
+
+    if (!at || !isalnum((unsigned char)name[at - 1]))
+        return true;
+    if (!upper)
+        return false;
+    return !isupper((unsigned char)name[at - 1]) || before_lower;
+}
+
+static inline void secret_split(const char *name, size_t bytes, struct secret_words *words)
+{
+    char *word = NULL;
+    size_t used = 0;
+
+    words->count = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        if (!isalnum((unsigned char)name[i]))
+            continue;
+        if (secret_word_begins(name, bytes, i)) {
+            if (words->count == SECRET_WORDS_MOST)
+                return;
+            word = words->at[words->count++];
+            used = 0;
+        }
+        if (word && used < SECRET_WORD_BYTES - 1)
+            word[used++] = (char)tolower((unsigned char)name[i]);
+        if (word)
+            word[used] = 0;
+    }
+    for (unsigned i = 0; i < words->count; i++)
+        for (used = strlen(words->at[i]);
+             used > 1 && isdigit((unsigned char)words->at[i][used - 1]);)
+            words->at[i][--used] = 0;
+}
+
+/* Is WORD one of LIST, which are separated and enclosed by blanks? */
+static inline bool secret_listed(const char *list, const char *word)
+{
+    char wanted[SECRET_WORD_BYTES + 3] = " ";
+
+    strcat(strcat(wanted, word), " ");
+    return *word && strstr(list, wanted) != NULL;
+}
+
+static inline bool secret_ends(const char *word, const char *end)
+{
+    size_t length = strlen(word);
+    size_t tail = strlen(end);
+
+    return length >= tail && !strcmp(word + length - tail, end);
+}
+
+/* Words that make a name secret wherever they stand. */
+static inline bool secret_strong(const char *word)
+{
+    static const char list[] =
+        " password passwords passwd passphrase passphrases passcode secret secrets apikey apikeys "
+        "authorization cookie cookies credential credentials privatekey secretkey accesskey "
+        "accesstoken authtoken apitoken csrftoken xsrftoken refreshtoken bearer jwt ";
+
+    return secret_listed(list, word) || secret_ends(word, "password") ||
+           secret_ends(word, "passwd");
+}
+
+/* The word before "key" or "keys" that makes the two secret. */
+static inline bool secret_before_key(const char *word)
+{
+    static const char list[] =
+        " api private secret access encryption signing ssh master auth account ";
+
+    return secret_listed(list, word);
+}
+
+/* A first or last word that says that the value is a property of the secret: its length, its file.
+ */
+static inline bool secret_property(const struct secret_words *words)
+{
+    static const char first[] = " num n len max min count has is no ";
+    static const char last[] =
+        " length len count size num file path dir type name names field policy prompt required "
+        "expires expiry ttl timeout algorithm id ids ";
+    const char *end = words->at[words->count - 1];
+    bool is_identity = words->count > 1 && !strcmp(words->at[words->count - 2], "secret");
+
+    if (!strcmp(end, "id") && is_identity) /* a secret id is a secret */
+        return false;
+    return words->count > 1 && (secret_listed(first, words->at[0]) || secret_listed(last, end));
+}
+
+/* Is a name secret, for strings, that ends with "token", "auth", "pwd" or the like? */
+static inline bool secret_weak(const struct secret_words *words, bool shouted)
+{
+    /* "pad_token", "next_token": pieces of text */
+    static const char pieces[] =
+        " pad eos bos mask cls sep unk special next last prev previous first start end begin stop "
+        "image audio video new current cur per draft vocab sub word input output each every any "
+        "target sample generated ";
+    const char *last = words->at[words->count - 1];
+    const char *before = words->count > 1 ? words->at[words->count - 2] : "";
+
+    if (!strcmp(last, "token"))
+        return !secret_listed(pieces, before);
+    if (!strcmp(last, "id"))
+        return !strcmp(before, "session");
+    if (!strcmp(last, "pwd")) /* the variable PWD is the working directory */
+        return *before || !shouted;
+    if (!strcmp(last, "pass"))
+        return words->count == 1 || secret_listed(" user db smtp login admin ", before);
+    return secret_listed(" auth sessionid csrf xsrf ", last);
+}
+
+/* Does the name look secret? RULES adds names; NULL adds none. */
+static inline enum secret secret_name(const struct secret_rules *rules, const char *name,
+                                      size_t bytes)
+{
+    const char *glob = rules ? rules->globs : NULL;
+    struct secret_words words;
+    char whole[SECRET_NAME_BYTES + 1];
+    bool shouted, is_number;
+
+    if (bytes > SECRET_NAME_BYTES) {
+        name += bytes - SECRET_NAME_BYTES;
+        bytes = SECRET_NAME_BYTES;
+    }
+    memcpy(whole, name, bytes);
+    whole[bytes] = 0;
+    for (uint32_t i = 0; rules && i < rules->count; i++) {
+        if (!fnmatch(glob, whole, FNM_CASEFOLD))
+            return SECRET_ALL;
+        glob += strlen(glob) + 1;
+    }
+    secret_split(name, bytes, &words);
+    if (!words.count)
+        return SECRET_NO;
+    shouted = isupper((unsigned char)name[bytes - 1]);
+    is_number = words.count > 1 && secret_listed(" num n max min ", words.at[0]);
+    if (secret_weak(&words, shouted) && !is_number)
+        return SECRET_STRINGS;
+    if (secret_property(&words))
+        return SECRET_NO;
+    for (unsigned i = 0; i < words.count; i++) {
+        const char *next = i + 1 < words.count ? words.at[i + 1] : "";
+        bool is_key = !strcmp(next, "key") || !strcmp(next, "keys");
+        if (is_key && secret_before_key(words.at[i]))
+            return SECRET_ALL;
+        if (secret_strong(words.at[i]))
+            return SECRET_ALL;
+    }
+    return SECRET_NO;
+}
+
+/* ---- texts --------------------------------------------------------------- */
+
+/* A text that is being written. */
+struct secret_text {
+    char *text; /* owned */
+    size_t bytes, room;
+    bool changed; /* a value was left out */
+    bool failed;  /* no memory: the text is not whole */
+};
+
+static inline void secret_put(struct secret_text *to, const char *text, size_t bytes)
+{
+    size_t room = to->room ? to->room : 256;
+    char *more = to->text;
+
+    while (room < to->bytes + bytes + 1)
+        room *= 2;
+    if (room != to->room)
+        more = realloc(to->text, room);
+    if (!more) {
+        to->failed = true;
+        return;
+    }
+    to->text = more;
+    to->room = room;
+    memcpy(to->text + to->bytes, text, bytes);
+    to->bytes += bytes;
+    to->text[to->bytes] = 0;
+}
+
+static inline void secret_hide(struct secret_text *to)
+{
+    secret_put(to, SECRET_WORD, strlen(SECRET_WORD));
+    to->changed = true;
+}
+
+/* The character at AT, or 0 at END. */
+static inline char secret_char(const char *at, const char *end)
+{
+    return at < end ? *at : 0;
+}
+
+/* Is C one of SET? */
+static inline bool secret_among(char c, const char *set)
+{
+    return c && strchr(set, c);
+}
+
+static inline bool secret_is_name(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || (c & 0x80);
+}
+
+static inline bool secret_is_quote(char c)
+{
+    return c == '\'' || c == '"';
+}
+
+/* The end of the name that begins at AT. A hyphen belongs to it: "x-api-key". */
+static inline const char *secret_name_end(const char *at, const char *end)
+{
+    while (at < end) {
+        bool is_hyphen = *at == '-' && isalnum((unsigned char)secret_char(at + 1, end));
+        if (!is_hyphen && !secret_is_name(*at))
+            break;
+        at++;
+    }
+    return at;
+}
+
+/* The end of the string that begins with the quote at AT: after its closing quote, or END. */
+static inline const char *secret_string_end(const char *at, const char *end)
+{
+    char quote = *at++;
+
+    for (; at < end && *at != quote; at++)
+        if (*at == '\\' && at + 1 < end)
+            at++;
+    return at < end ? at + 1 : end;
+}
+
+/* Hide the string at AT. Returns its end. */
+static inline const char *secret_hide_string(struct secret_text *to, const char *at,
+                                             const char *end)
+{
+    const char *after = secret_string_end(at, end);
+    bool is_closed = after - at > 1 && after[-1] == *at;
+
+    secret_put(to, at, 1);
+    secret_hide(to);
+    if (is_closed)
+        secret_put(to, at, 1);
+    return after;
+}
+
+static inline bool secret_is_number(const char *at, const char *end)
+{
+    bool is_negative = *at == '-' && at + 1 < end;
+
+    return isdigit((unsigned char)at[is_negative]);
+}
+
+static inline const char *secret_number_end(const char *at, const char *end)
+{
+    at++;
+    while (isalnum((unsigned char)secret_char(at, end)) || secret_among(secret_char(at, end), "._"))
+        at++;
+    return at;
+}
+
+/* Is the bracket at AT a subscript, as in L['x'], and no list? */
+static inline bool secret_is_subscript(const char *begin, const char *at)
+{
+    return at > begin && (secret_is_name(at[-1]) || secret_among(at[-1], "])"));
+}
+
+/* Copy [AT, END) without strings, and with LEVEL SECRET_ALL without numbers. Subscripts stay. */
+static inline void secret_literals(struct secret_text *to, enum secret level, const char *at,
+                                   const char *end)
+{
+    const char *begin = at;
+
+    while (at < end) {
+        const char *after = at + 1;
+        if (*at == '#') /* the place of torch's guard in the source follows, with its line */
+            level = SECRET_STRINGS;
+        if (*at == '[' && secret_is_subscript(begin, at)) {
+            while (after < end && *after != ']')
+                after = secret_is_quote(*after) ? secret_string_end(after, end) : after + 1;
+        } else if (secret_is_quote(*at)) {
+            at = secret_hide_string(to, at, end);
+            continue;
+        } else if (secret_is_name(*at) && !isdigit((unsigned char)*at)) {
+            after = secret_name_end(at, end);
+        } else if (secret_is_number(at, end)) {
+            after = secret_number_end(at, end);
+            if (level == SECRET_ALL) {
+                secret_hide(to);
+                at = after;
+                continue;
+            }
+        }
+        secret_put(to, at, (size_t)(after - at));
+        at = after;
+    }
+}
+
+/* The end of the container that begins at AT. */
+static inline const char *secret_container_end(const char *at, const char *end)
+{
+    int depth = 0;
+
+    while (at < end) {
+        depth += (strchr("([{", *at) != NULL) - (strchr(")]}", *at) != NULL);
+        at = secret_is_quote(*at) ? secret_string_end(at, end) : at + 1;
+        if (depth <= 0)
+            break;
+    }
+    return at;
+}
+
+/* The end of a URL's password whose URL's "://" is at AT, with *FROM where it begins; NULL: it has
+ * none. */
+static inline const char *secret_in_url(const char *at, const char *end, const char **from)
+{
+    *from = NULL;
+    for (at += 3; at < end && !isspace((unsigned char)*at) && !strchr("/?#'\"", *at); at++) {
+        if (*at == ':' && !*from)
+            *from = at + 1;
+        if (*at == '@')
+            return *from && at > *from ? at : NULL;
+    }
+    return NULL;
+}
+
+/* Is the attribute NAME of BYTES a property of an array, such as its shape? */
+static inline bool secret_is_shape(const char *name, size_t bytes)
+{
+    static const char *const shapes[] = {"size", "shape", "stride", "ndim", "dim", "dtype"};
+
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        if (bytes == strlen(shapes[i]) && !memcmp(name, shapes[i], bytes))
+            return true;
+    return false;
+}
+
+/* Return where the text goes on after WORD, if WORD stands at AT; otherwise AT. */
+static inline const char *secret_word_skip(const char *word, const char *at, const char *end)
+{
+    size_t bytes = strlen(word);
+
+    return (size_t)(end - at) > bytes && !memcmp(at, word, bytes) ? at + bytes : at;
+}
+
+/* Does a string or a number begin at AT? */
+static inline bool secret_is_literal(const char *at, const char *end)
+{
+    return at < end && (secret_is_quote(*at) || secret_is_number(at, end));
+}
+
+/* What follows a secret name: from the name's end to where its value begins. NULL: no value. The
+ * value is a *SHAPE where the name is followed by .size(), .shape and the like. */
+static inline const char *secret_to_value(const char *at, const char *end, bool *shape)
+{
+    const char *before;
+
+    *shape = false;
+    do {
+        before = at;
+        while (secret_among(secret_char(at, end), "'\"])"))
+            at++;
+        if (secret_char(at, end) == '.') {
+            const char *name = at + 1;
+            at = secret_name_end(name, end);
+            *shape |= secret_is_shape(name, (size_t)(at - name));
+        }
+        if (secret_among(secret_char(at, end), "[("))
+            at = secret_container_end(at, end);
+    } while (at > before && at < end);
+    while (secret_char(at, end) == ' ')
+        at++;
+    before = at;
+    at = secret_word_skip("is ", at, end);
+    at = secret_word_skip("not ", at, end);
+    at = secret_word_skip("in ", at, end);
+    while (secret_among(secret_char(at, end), "=!<>:"))
+        at++;
+    if (at == before)
+        return NULL;
+    while (secret_char(at, end) == ' ')
+        at++;
+    /* `password: str = 'x'` and `password: str 'x'`, the type between */
+    before = secret_name_end(at, end);
+    if (at[-1] != ' ' || !islower((unsigned char)secret_char(at, end)))
+        return at;
+    while (secret_among(secret_char(before, end), " ="))
+        before++;
+    if (before[-1] == ' ' && secret_is_literal(before, end))
+        at = before;
+    return at;
+}
+
+/* Does a scheme of HTTP's Authorization stand at AT? */
+static inline bool secret_is_scheme(const char *at, const char *end)
+{
+    static const char *const schemes[] = {"Bearer ", "Basic ", "Digest ", "Token ", "bearer "};
+
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
+        if ((size_t)(end - at) > strlen(schemes[i]) && !strncmp(at, schemes[i], strlen(schemes[i])))
+            return true;
+    return false;
+}
+
+/* Copy the value at AT of a name of LEVEL without what is secret. Returns its end. BARE: a value
+ * needs no quotes (a command line's word). */
+static inline const char *secret_value(struct secret_text *to, enum secret level, bool bare,
+                                       const char *at, const char *end)
+{
+    const char *after = at;
+
+    if (secret_among(secret_char(at, end), "bru") && secret_is_quote(secret_char(at + 1, end)))
+        after++;
+    if (secret_is_quote(secret_char(after, end))) {
+        secret_put(to, at, (size_t)(after - at));
+        return secret_hide_string(to, after, end);
+    }
+    if (secret_among(secret_char(at, end), "([{")) {
+        after = secret_container_end(at, end);
+        secret_literals(to, level, at, after);
+        return after;
+    }
+    if (secret_is_scheme(at, end)) {
+        while (after < end && !secret_among(*after, "'\"\n"))
+            after++;
+        secret_hide(to);
+        return after;
+    }
+    if (bare) {
+        while (after < end && !secret_among(*after, " \t\n&;,'\")"))
+            after++;
+        if (after > at)
+            secret_hide(to);
+        return after;
+    }
+    if (level == SECRET_ALL && secret_is_literal(at, end)) {
+        secret_hide(to);
+        return secret_number_end(at, end);
+    }
+    return at;
+}
+
+/* Copy TEXT to TO without the values of secret names in it, and without passwords in URLs. BARE: as
+ * in secret_value. */
+static inline void secret_redact(const struct secret_rules *rules, bool bare, const char *text,
+                                 size_t bytes, struct secret_text *to)
+{
+    const char *at = text;
+    const char *end = text + bytes;
+
+    while (at < end) {
+        const char *after = at + 1;
+        const char *value;
+        enum secret level = SECRET_NO;
+        bool shape;
+        if (end - at > 3 && !strncmp(at, "://", 3)) {
+            const char *password_end = secret_in_url(at, end, &value);
+            if (password_end) {
+                secret_put(to, at, (size_t)(value - at));
+                secret_hide(to);
+                at = password_end;
+                continue;
+            }
+        }
+        if (secret_is_name(*at)) {
+            after = secret_name_end(at, end);
+            level = isdigit((unsigned char)*at) ? SECRET_NO
+                                                : secret_name(rules, at, (size_t)(after - at));
+        }
+        value = level ? secret_to_value(after, end, &shape) : NULL;
+        if (value && shape)
+            level = SECRET_STRINGS;
+        if (value) {
+            secret_put(to, at, (size_t)(value - at));
+            at = secret_value(to, level, bare, value, end);
+            continue;
+        }
+        secret_put(to, at, (size_t)(after - at));
+        at = after;
+    }
+}
+
+/* How secret is what SOURCE reads, such as L['user']['password']? */
+static inline enum secret secret_source(const struct secret_rules *rules, const char *source,
+                                        size_t bytes)
+{
+    const char *end = source + bytes;
+    enum secret found = SECRET_NO;
+
+    for (const char *at = source; at < end;) {
+        const char *after = secret_is_name(*at) ? secret_name_end(at, end) : at + 1;
+        enum secret level =
+            secret_is_name(*at) ? secret_name(rules, at, (size_t)(after - at)) : SECRET_NO;
+        bool shape = false;
+        if (level)
+            secret_to_value(after, end, &shape);
+        if (shape && level == SECRET_ALL)
+            level = SECRET_STRINGS;
+        found = level > found ? level : found;
+        at = after;
+    }
+    return found;
+}
+
+/* ---- command lines ------------------------------------------------------- */
+
+/* Is the option called by WORDS a switch, so that its next word is no value: --no-password? */
+static inline bool secret_is_switch(const char *name, size_t bytes)
+{
+    static const char list[] =
+        " no ask use with has show print generate require skip without disable "
+        "enable ";
+    struct secret_words words;
+
+    secret_split(name, bytes, &words);
+    return words.count && secret_listed(list, words.at[0]);
+}
+
+/* Copy one word of a command line. *NEXT: the next word is a secret value; kept from word to word,
+ * false before the first. CODE: the word is a program's text (-c). */
+static inline void secret_argument(const struct secret_rules *rules, const char *word, size_t bytes,
+                                   bool *next, bool code, struct secret_text *to)
+{
+    size_t dashes = 0;
+    const char *name = word;
+    const char *end = word + bytes;
+    const char *after;
+    enum secret level;
+    bool is_option, is_value;
+
+    while (dashes < 2 && secret_char(word + dashes, end) == '-')
+        dashes++;
+    if (*next && !dashes) {
+        *next = false;
+        secret_hide(to);
+        return;
+    }
+    *next = false;
+    if (code) {
+        secret_redact(rules, false, word, bytes, to);
+        return;
+    }
+    name += dashes;
+    after = secret_name_end(name, end);
+    while (after < end && *after == '.') /* config.password=x */
+        after = secret_name_end(after + 1, end);
+    level = secret_name(rules, name, (size_t)(after - name));
+    is_option = level && dashes && after == end;
+    is_value = level && after < end && (*after == '=' || *after == ':');
+    if (is_option)
+        *next = !secret_is_switch(name, (size_t)(after - name));
+    if (is_value) {
+        after++;
+        while (after < end && *after == ' ')
+            after++;
+        secret_put(to, word, (size_t)(after - word));
+        if (after < end)
+            secret_hide(to);
+    } else {
+        secret_redact(rules, true, word, bytes, to);
+    }
+}
+
+/* Copy COUNTED bytes of WORDS, a command line's words, each with its NUL, to TO. */
+static inline void secret_command(const struct secret_rules *rules, const char *words, size_t bytes,
+                                  struct secret_text *to)
+{
+    bool next = false;
+    bool code = false;
+
+    for (size_t at = 0; at < bytes;) {
+        size_t length = strnlen(words + at, bytes - at);
+        secret_argument(rules, words + at, length, &next, code, to);
+        if (at + length < bytes)
+            secret_put(to, "", 1);
+        code = length == 2 && !memcmp(words + at, "-c", 2);
+        at += length + 1;
+    }
+}
+
+#endif

@@ -1,0 +1,135 @@
+/* tracer/redact.c -- leaves secret values out of facts. See secret.h.
+ *
+ * Runs in: the traced process, before a fact gets into shared memory; never where frames are
+ * recorded. */
+#include "tracer/redact.h"
+
+#define P tracer_process
+
+/* Return the session's patterns of names. */
+static struct secret_rules session_rules(void)
+{
+    const struct session_file *session = P.session;
+    const char *text = session->text;
+
+    if (session->secrets)
+        for (uint32_t i = 0; i < 2 + session->globs + session->settings; i++)
+            text += strlen(text) + 1;
+    return (struct secret_rules){text, session->secrets};
+}
+
+static bool redacts(void)
+{
+    return P.session && !P.session->keep_secrets;
+}
+
+enum secret redact_name(const char *name, size_t bytes)
+{
+    struct secret_rules rules;
+
+    if (!redacts())
+        return SECRET_NO;
+    rules = session_rules();
+    return secret_name(&rules, name, bytes);
+}
+
+enum secret redact_source(struct fact_text source)
+{
+    struct secret_rules rules;
+
+    if (!redacts() || !source.bytes)
+        return SECRET_NO;
+    rules = session_rules();
+    return secret_source(&rules, source.text, (size_t)source.bytes);
+}
+
+/* Replace TEXT by what TO has, if values were left out. Without memory nothing of TEXT is kept. */
+static void text_replace(struct fact_text *text, const struct secret_text *to)
+{
+    if (to->failed)
+        *text = fact_string(SECRET_WORD);
+    else if (to->changed)
+        *text = (struct fact_text){to->text, (int64_t)to->bytes};
+}
+
+struct secret_text redact_literals(struct fact_text *text, enum secret level)
+{
+    struct secret_text to = {0};
+
+    if (level && text->bytes)
+        secret_literals(&to, level, text->text, text->text + text->bytes);
+    text_replace(text, &to);
+    return to;
+}
+
+struct secret_text redact_text(struct fact_text *text)
+{
+    const struct secret_rules rules = session_rules();
+    struct secret_text to = {0};
+
+    if (text->bytes)
+        secret_redact(&rules, false, text->text, (size_t)text->bytes, &to);
+    text_replace(text, &to);
+    return to;
+}
+
+/* Leave secret values out of the command line in FACT. */
+static struct secret_text redact_argv(struct fact_ARGV *fact)
+{
+    const struct secret_rules rules = session_rules();
+    struct secret_text to = {0};
+
+    if (fact->argv.bytes)
+        secret_command(&rules, fact->argv.text, (size_t)fact->argv.bytes, &to);
+    text_replace(&fact->argv, &to);
+    return to;
+}
+
+/* Can facts of KIND have values of the program? The others have names of code, threads and files.
+ */
+static bool has_values(enum fact_kind kind)
+{
+    switch (kind) {
+    case FACT_ARGV:
+    case FACT_LOSS:
+    case FACT_GUARD:
+    case FACT_COMPILE:
+    case FACT_CAUSE:
+    case FACT_SIGNATURE:
+    case FACT_NOTE:
+    case FACT_GRAPH:
+    case FACT_BREAK:
+    case FACT_LISTING:
+        return true;
+    default:
+        return false;
+    }
+}
+
+const void *redact_fact(enum fact_kind kind, const void *fact, struct redacted *r)
+{
+    const unsigned numbers = fact_shapes[kind].numbers;
+    const unsigned texts = fact_shapes[kind].texts;
+    struct fact_text *text = (struct fact_text *)(r->fact.numbers + numbers);
+
+    r->count = 0;
+    if (!redacts() || !has_values(kind))
+        return fact;
+    memcpy(&r->fact, fact, numbers * sizeof(int64_t) + texts * sizeof *text);
+    if (kind == FACT_ARGV) {
+        r->owned[r->count++] = redact_argv(&r->fact.ARGV);
+        return &r->fact;
+    }
+    for (unsigned i = 0; i < texts; i++)
+        r->owned[r->count++] = redact_text(&text[i]);
+    if (kind == FACT_GUARD)
+        r->owned[r->count++] =
+            redact_literals(&r->fact.GUARD.expression, redact_source(r->fact.GUARD.source));
+    return &r->fact;
+}
+
+void redacted_free(struct redacted *r)
+{
+    while (r->count)
+        free(r->owned[--r->count].text);
+}

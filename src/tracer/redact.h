@@ -1,0 +1,32 @@
+/* tracer/redact.h -- leaves secret values out of facts.
+ *
+ * Runs in: the traced process. */
+#ifndef DYNTRACE_TRACER_REDACT_H
+#define DYNTRACE_TRACER_REDACT_H
+
+#include "secret.h"
+#include "tracer/tracer.h"
+
+/* A fact without secret values, and the texts that were made for it. */
+struct redacted {
+    union fact_any fact;
+    unsigned count;
+    struct secret_text owned[8];
+};
+
+/* Return FACT of KIND as it may be recorded: FACT itself, or R's copy, which lives until
+ * redacted_free(). */
+const void *redact_fact(enum fact_kind kind, const void *fact, struct redacted *r);
+void redacted_free(struct redacted *r);
+
+/* Does the name, or a name in a guard's SOURCE, look secret in this session? */
+enum secret redact_name(const char *name, size_t bytes);
+enum secret redact_source(struct fact_text source);
+
+/* Replace strings, and with LEVEL SECRET_ALL numbers, in *TEXT, a value of a name of LEVEL. The
+ * caller frees `text` of the result when *TEXT is no longer needed. */
+struct secret_text redact_literals(struct fact_text *text, enum secret level);
+/* Replace the values of secret names in *TEXT; as above. Only in a session that redacts. */
+struct secret_text redact_text(struct fact_text *text);
+
+#endif
