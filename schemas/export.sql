@@ -98,6 +98,19 @@ LEFT JOIN code c ON c.code_id = m.code_id
 CROSS JOIN json_each('["b", "e"]') part
 ORDER BY m.compile_id, part.key;
 
+-- name: track_spans
+-- Two events each, as of a compile: spans of tasks overlap on their thread.
+WITH track AS MATERIALIZED (SELECT thread_id, pid, tid FROM tracks WHERE thread_id IS NOT NULL)
+SELECT part.value AS ph, COALESCE(k.pid, 0) AS pid, COALESCE(k.tid, 0) AS tid,
+       iif(part.key, MAX(s.start_ns + COALESCE(s.duration_ns, 0), s.start_ns), s.start_ns) AS ts, 'span ' || s.span_id AS id, 'span' AS cat,
+       COALESCE(s.name, '?') AS name, NULL AS args, s.span_id AS span, iif(part.key, NULL, s.parent_span_id) AS parent,
+       iif(part.key, NULL, NULLIF(s.kind, 'span')) AS of, iif(part.key, NULL, s.attributes) AS attributes,
+       iif(s.end_ns IS NULL AND NOT part.key, 1, NULL) AS open
+FROM spans s
+LEFT JOIN track k ON k.thread_id = s.thread_id
+CROSS JOIN json_each('["b", "e"]') part
+ORDER BY s.span_id, part.key;
+
 -- name: track_deaths
 SELECT 'i' AS ph, COALESCE(k.pid, 0) AS pid, 0 AS tid, e.died_ns AS ts, 'p' AS s, 'cache' AS cat, 'cache entry died' AS name, NULL AS args,
        e.label AS entry, c.qualname AS function, e.death_cause AS cause

@@ -525,6 +525,27 @@ SELECT h.qualname, h.filename, h.first_line, o.ns AS longest_ns, h.ns_per_call, 
 FROM one o JOIN hot h ON h.function_id = o.function_id
 GROUP BY o.function_id ORDER BY o.ns DESC, o.frame_id LIMIT 20;
 
+-- name: spans
+-- What the program itself says that its time was spent on.
+--title Spans
+--cell {total_ns:duration}  total
+--cell {spans:count}  spans
+--cell {p50_ns:duration}  p50
+--cell {max_ns:duration}  max
+--cell? {_open:count}  open
+--cell? {_kind}  of
+--cell {name:60}  name
+--page {name:200}  name
+--page? {_kind}  of
+--page {spans:count}  spans
+--page {total_ns:duration}  total (of a span within one of the same name, in both)
+--page {p50_ns:duration}  p50
+--page {max_ns:duration}  max
+--page? {_open:count}  open (never ended)
+SELECT name, kind, spans, total_ns, p50_ns, max_ns, open, NULLIF(open, 0) AS _open, NULLIF(kind, 'span') AS _kind
+FROM span_names
+ORDER BY total_ns DESC, name;
+
 -- name: waiting
 -- Functions that were off the processor for a hundredth of all own time or more.
 --title Waiting: at least so long off a processor

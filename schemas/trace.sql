@@ -415,6 +415,23 @@ CREATE TABLE signature(
 );
 
 
+-- A named stretch of time that the program marked: `with dyntrace.span("request", id=271):`, a record_function of torch's
+-- profiler, or a range of NVTX. Spans nest by what runs in them, also across tasks of asyncio, not by time.
+CREATE TABLE span(
+    span_id        INTEGER PRIMARY KEY, -- in order of birth within a process
+    parent_span_id INTEGER, -- the span around it, by contextvars; NULL: none
+    thread_id      INTEGER, -- on which it began
+    frame_id       INTEGER, -- the innermost frame in which it began; NULL: none was recorded, or its row was not stored
+    name           TEXT,    -- as the program says
+    start_ns       INTEGER, -- begun
+    end_ns         INTEGER, -- ended, perhaps on another thread; NULL: still open when its process or the recording ended
+    attributes     TEXT,    -- a JSON object: numbers, strings, true, false, null; of other values the type; NULL: none, or --values off
+    kind           TEXT     -- 'span', 'record_function' or 'nvtx'
+);
+CREATE INDEX span_thread ON span(thread_id, start_ns);
+CREATE INDEX span_frame ON span(frame_id);
+
+
 -- Something that happened and was not recorded, or that the recording did to the program.
 CREATE TABLE loss(
     process_id INTEGER, -- where

@@ -232,6 +232,30 @@ LEFT JOIN thread t ON t.thread_id = f.thread_id
 LEFT JOIN process p ON p.process_id = t.process_id;
 
 
+-- spans: every span, spelled out. An open one lasted until the end of its thread.
+CREATE VIEW spans AS
+SELECT s.span_id, s.parent_span_id, u.name AS parent, s.kind, s.name, s.start_ns, s.end_ns,
+       COALESCE(s.end_ns, (SELECT e.end_ns FROM thread_ends e WHERE e.thread_id = s.thread_id)) - s.start_ns AS duration_ns,
+       s.attributes, t.process_id, p.pid, s.thread_id, t.name AS thread, s.frame_id
+FROM span s
+LEFT JOIN span u ON u.span_id = s.parent_span_id
+LEFT JOIN thread t ON t.thread_id = s.thread_id
+LEFT JOIN process p ON p.process_id = t.process_id
+WHERE s.start_ns IS NOT NULL; -- the beginning of others was not recorded
+
+
+-- span_names: the count and the times of all spans of a name. A span within one of the same name counts in both.
+CREATE VIEW span_names AS
+WITH timed AS (
+    SELECT name, kind, duration_ns, end_ns, ROW_NUMBER() OVER (PARTITION BY name, kind ORDER BY duration_ns) AS place,
+           COUNT(*) OVER (PARTITION BY name, kind) AS count
+    FROM spans)
+SELECT name, kind, COUNT(*) AS spans, SUM(duration_ns) AS total_ns, MAX(duration_ns) FILTER (WHERE place = (count + 1) / 2) AS p50_ns,
+       MAX(duration_ns) AS max_ns, SUM(end_ns IS NULL) AS open
+FROM timed GROUP BY name, kind
+ORDER BY total_ns DESC, name, kind;
+
+
 -- hot_functions: where the time went, most own time first. A function that ran in several processes is one row.
 -- waited_ns, queued_ns, ran_ns, longest_wait_ns: as in `waited`; NULL: it had no stretch that was measured.
 -- Reads the live totals, so it is quick and includes frames that were too short to be stored.

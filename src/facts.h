@@ -27,7 +27,7 @@
     X(15, DEATH, 2, 1) X(16, SIGNATURE, 1, 1) X(17, TORCH, 0, 3) X(18, NOTE, 2, 3) \
     X(19, GRAPH, 1, 2) X(20, BREAK, 5, 2) X(21, LISTING, 1, 2) X(22, PHASE, 3, 2) \
     X(23, ORIGIN, 2, 1) X(24, MARK, 5, 1) \
-    X(25, SETTING, 1, 1)
+    X(25, SETTING, 1, 1) X(26, SPAN_END, 2, 0)
 /* clang-format on */
 
 struct fact_text {
@@ -147,6 +147,11 @@ struct fact_MARK {
 struct fact_SETTING {
     int64_t setting;      /* index of the setting, from 0 */
     struct fact_text why; /* why the setting could not be used; "" if it was used */
+};
+
+/* A span ended while its thread's ring had no room for the word that says so. */
+struct fact_SPAN_END {
+    int64_t span, clock;
 };
 
 enum fact_kind {

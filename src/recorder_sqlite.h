@@ -81,6 +81,9 @@ struct sqlite3;
       "duration_ns") \
     X(LATE_ENTRY, frame, STATEMENT | ONCE, "frame_id cache_entry_id") \
     X(LEFT_OPEN, frame, STATEMENT | ONCE, "frame_id") \
+    X(SPAN, span, PART | ONCE, \
+      "span_id parent_span_id thread_id frame_id name start_ns attributes? kind") \
+    X(SPAN_END, span, PART | ONCE, "span_id end_ns") \
     X(GRAPH, graph, WHOLE, "graph_id compile_id name node_count") \
     X(GRAPH_NODE, graph_node, WHOLE, "graph_id ordinal opcode name target args kwargs") \
     X(BREAK, graph_break, WHOLE, \

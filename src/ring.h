@@ -65,10 +65,11 @@
 enum {
     /* Increment this number with each change of a shared struct, of FACTS, of RECORDER_PUTS or of a
      * table. A build does not continue a session of another format. */
-    RING_FORMAT = 12,
-    RING_MAX = 2048,       /* most rings of a process, that is threads alive at once */
-    RING_MARGIN = 16,      /* words kept free, so that a control word always fits */
-    RING_SMALLEST = 65536, /* bytes */
+    RING_FORMAT = 13,
+    RING_MAX = 2048,        /* most rings of a process, that is threads alive at once */
+    RING_MARGIN = 192,      /* words kept free, so that control words always fit */
+    RING_SPAN_BYTES = 1280, /* most bytes of a span's name and attributes */
+    RING_SMALLEST = 65536,  /* bytes */
     RING_CLOCK_BITS = 40,
     RING_ID_BITS = 21,
     RING_LINE = 128,    /* two cache lines: the pair prefetcher fetches both */
@@ -122,7 +123,15 @@ enum ring_control {
     CONTROL_DECISION, /* +2 words: clock at the lookup's start, ticks since;
                          payload: entry id + 1, 0 = none, 32 | outcome 8, with DECISION_OBSERVED */
     CONTROL_OUTCOME,  /* +0 words; payload: outcome */
+    /* A span begins in the innermost open frame. +2 words: the clock; id of the span around it + 1,
+     * or 0 for none 32 | bytes of its name 16 | bytes of its attributes 16. Both texts follow, in
+     * (bytes + 7) / 8 words. Payload: kind 8 (enum span_kind) | id 32. */
+    CONTROL_SPAN,
+    CONTROL_SPAN_END, /* +1 word: the clock; payload: id. Perhaps on another thread */
 };
+
+/* What made a span; span_words of vocabulary.h. */
+enum span_kind { SPAN_OWN, SPAN_RECORD_FUNCTION, SPAN_NVTX, SPAN_KINDS };
 
 #define RING_TICKS_UNKNOWN UINT64_C(0xffffff)
 /* payload of CONTROL_GAP: another stack runs now, and a SWITCH follows */
@@ -185,8 +194,8 @@ struct process_file {
     uint32_t inherited_codes; /* of a forked process: code ids below this number are the parent's */
     /* of a forked process: entry and signature ids below these are the parent's */
     uint32_t inherited_entries, inherited_signatures;
-    uint32_t reserved2;
-    uint32_t mode; /* the mode in force, an enum session_frames */
+    uint32_t inherited_spans; /* of a forked process: span ids below this are the parent's */
+    uint32_t mode;            /* the mode in force, an enum session_frames */
     uint64_t facts_off;
     /* Used only in the process at offset 0, for all processes in the file: up to `forking`. */
     uint64_t file_bytes;         /* size of the file */

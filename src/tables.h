@@ -208,6 +208,16 @@
     TEXT(kind) \
     TEXT(text) \
     ID(rowid, ROW)
+#define COLUMNS_span(KEY, ID, TIME, NUMBER, TEXT) \
+    KEY(span_id, SPAN) \
+    ID(parent_span_id, SPAN) \
+    ID(thread_id, THREAD) \
+    ID(frame_id, FRAME) \
+    TEXT(name) \
+    TIME(start_ns) \
+    TIME(end_ns) \
+    TEXT(attributes) \
+    TEXT(kind)
 #define COLUMNS_loss(KEY, ID, TIME, NUMBER, TEXT) \
     ID(process_id, PROCESS) \
     ID(thread_id, THREAD) \
@@ -254,8 +264,8 @@
 #define TABLES(X) \
     X(process) X(thread) X(code) X(frame) X(code_total) X(thread_cpu) X(stretch) X(signature) \
     X(lookup) X(guard_check) X(cache_entry) X(guard) X(guard_order) X(compile) X(compile_phase) \
-    X(code_mark) X(recompile_cause) X(graph_break) X(graph) X(graph_node) X(listing) X(loss) \
-    X(trial) X(trial_function)
+    X(code_mark) X(recompile_cause) X(graph_break) X(graph) X(graph_node) X(listing) X(span) \
+    X(loss) X(trial) X(trial_function)
 /* clang-format on */
 
 enum row_table {
@@ -281,6 +291,7 @@ enum row_id {
     ID_BREAK,
     ID_GRAPH,
     ID_TRIAL,
+    ID_SPAN,
     ID_ROW,
     ROW_IDS
 };

@@ -136,6 +136,9 @@ enum frame_exit {
         FRAME_EXITS
 };
 
+/* What made a span (span.kind), by enum span_kind of ring.h. */
+static const char *const span_words[] = {"span", "record_function", "nvtx"};
+
 /* The beginnings of some values of loss.cause; free text follows them. */
 #define LOSS_STALL "stall: " /* the program waited for the recorder; nothing is missing */
 #define LOSS_INTERPRETER "interpreter: " /* a Python for which there is no extension */

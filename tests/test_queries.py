@@ -21,7 +21,7 @@ FOUND = {
     "recompile-causes": lambda r: (r["source"], r["recompiles"], r["first_seen"], r["last_seen"]) == ("L['values']", 2, "size[0] = 18", "size[0] = 20"),
     "hot-functions": lambda r: r["calls"] == 5,
 }
-NONE = ["compile-phases", "dead-entries", "eager-calls", "graph-breaks", "limit-reached", "losses", "open-frames", "resume-functions", "skips", "trials"]
+NONE = ["compile-phases", "dead-entries", "eager-calls", "graph-breaks", "limit-reached", "losses", "open-frames", "resume-functions", "skips", "spans", "trials"]
 
 BY_MACHINE = ["waiting"]  # a busy machine makes any program wait; tests/test_waiting.py looks at its rows
 

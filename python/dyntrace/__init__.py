@@ -2,6 +2,7 @@
 
     dyntrace.record       record("trace.db"): a context manager that records this process
     dyntrace.open         open("trace.db"): a trace that can be asked; for notebooks, too
+    dyntrace.span         span("request", id=271): a named stretch of time, also a decorator
     dyntrace.compile      capture a function's array operations as graphs; also explain, disable,
                           graph_break, register_array
     dyntrace.reset        forget every cache entry
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     import os
     from typing import Any
 
+    from ._dyntrace import span
     from .capture import compile, disable, explain, graph_break, register_array
     from .trace import Trace
 
@@ -51,6 +53,7 @@ __all__ = [
     "record",
     "register_array",
     "reset",
+    "span",
 ]
 
 # Public modules, loaded at their first use.
@@ -116,6 +119,8 @@ if not TYPE_CHECKING:  # hidden from type checkers, which would accept any name 
             return _native.native.__version__
         if name not in _MODULES and name not in __all__:
             raise AttributeError("module %r has no attribute %r" % (__name__, name))
+        if name == "span":
+            return globals().setdefault(name, _native.native.span)
         import importlib
 
         if name in _MODULES:
@@ -123,7 +128,8 @@ if not TYPE_CHECKING:  # hidden from type checkers, which would accept any name 
         capture = importlib.import_module(".capture", __name__)
         # Captured code reads these names like those of any module, so they must be attributes.
         scope = globals()
-        scope.update({name: getattr(capture, name) for name in __all__ if name not in scope})
+        own = {*scope, "span"}
+        scope.update({name: getattr(capture, name) for name in __all__ if name not in own})
         return scope[name]
 
 

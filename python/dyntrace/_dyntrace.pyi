@@ -1,7 +1,7 @@
 # The types of the C extension, for type checkers; src/tracer/ has what they describe.
 from collections.abc import Callable, Sequence
-from types import CodeType
-from typing import Any, TypeVar
+from types import CodeType, TracebackType
+from typing import Any, Self, TypeVar, overload
 
 from .types import DynamoCallbackFn, FrameExecStrategy
 
@@ -62,6 +62,23 @@ class GuardTree:
     def order(self) -> list[int]: ...
 
 class UNBOUND: ...
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+class span:
+    @overload
+    def __new__(cls, name: str, /, **attributes: object) -> Self: ...
+    @overload
+    def __new__(cls, function: _Function, /) -> _Function: ...  # type: ignore[misc]
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        traceback: TracebackType | None = None,
+        /,
+    ) -> None: ...
+    def __call__(self, function: _Function, /) -> _Function: ...
 
 def set_eval_frame(callback: _Callback, /) -> _Callback: ...
 def get_eval_frame_callback() -> _Callback: ...

@@ -181,7 +181,7 @@ static void jsonl_put(struct export *export)
  *       {"ph":"X", ...}   a frame: ts and dur in microseconds, to the nanosecond
  *       {"ph":"i", ...}   a lookup, by outcome, on its thread; a cache entry's death
  *       {"ph":"b"}, {"ph":"e"}   a compile, on a track of its own, because the thread's track has
- *                                the compiler's frames
+ *                                the compiler's frames; and a span, because spans of tasks overlap
  *     ], ...}
  *
  * An event is a row of a statement of schemas/export.sql, with a member for each column that is
@@ -263,6 +263,7 @@ static void chrome_put(struct export *export)
     events_put(export, json, "export/track_lookups", "exporting lookups", 0);
     events_put(export, json, "export/track_compiles", "exporting compiles", 0);
     events_put(export, json, "export/track_deaths", "exporting compiles", 0);
+    events_put(export, json, "export/track_spans", "exporting spans", 0);
     json_end(json);
     json_line(json);
     json_string(json, "displayTimeUnit", "ns");

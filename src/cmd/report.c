@@ -91,9 +91,9 @@ static void processes_print(struct report *report)
 /* Print the report for a terminal. */
 static void report_text(struct report *report)
 {
-    static const char *const tables[] = {"causes",   "breaks",        "eager",      "outcomes",
-                                         "trials",   "own_functions", "slowest",    "waiting",
-                                         "packages", "compiles",      "guard_costs"};
+    static const char *const tables[] = {"causes",  "breaks",   "eager",         "outcomes",
+                                         "trials",  "spans",    "own_functions", "slowest",
+                                         "waiting", "packages", "compiles",      "guard_costs"};
     bool has_own = db_integer(report->db, 0, schema_statement("report/has-own"));
     bool is_several = db_integer(report->db, 0, schema_statement("report/is-several"));
 
@@ -170,7 +170,7 @@ static void report_json(struct report *report)
         {"recompile_causes", "causes"}, {"recompiles", "recompiles"},
         {"trials", "trials"},           {"graph_breaks", "breaks"},
         {"limits_reached", "limits"},   {"guard_bill", "guards"},
-        {"hot_functions", "functions"},
+        {"hot_functions", "functions"}, {"spans", "spans"},
     };
     struct json *json = &(struct json){.out = report->out};
     struct db *db = report->db;
@@ -315,7 +315,8 @@ const struct command command_report = {
     .operands = "[FILE...]",
     .about =
         "A trace on one page: losses, where the time of the program went, three things to look "
-        "at first, what was compiled again and why, graph breaks, eager calls, the program's "
+        "at first, what was compiled again and why, graph breaks, eager calls, spans, the "
+        "program's "
         "own functions, other functions by package, guards, the recording. FILE is the newest "
         "*.db trace here unless given; it may still be recorded.",
     .options = options,

@@ -528,6 +528,50 @@ static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t sin
     d->commit_due = true;
 }
 
+/* Words of a CONTROL_SPAN's texts. */
+static uint32_t span_text_words(uint64_t sizes)
+{
+    return (uint32_t)(((sizes >> 16 & 0xffff) + (sizes & 0xffff) + 7) / 8);
+}
+
+/* A span begins: the words of a CONTROL_SPAN. */
+static void span(struct decoder *d, const uint64_t *words)
+{
+    const char *texts = (const char *)(words + 3);
+    struct decode_frame *frame = innermost(d);
+    int64_t name = (int64_t)(words[2] >> 16 & 0xffff);
+    int64_t attributes = (int64_t)(words[2] & 0xffff);
+    struct decode_span made = {
+        .local = (uint32_t)words[0],
+        .parent = (uint32_t)(words[2] >> 32),
+        .kind = (unsigned)(words[0] >> 32 & 0xff),
+        .start_ns = decode_ns(d->session, d->now.clock),
+        .name = {texts, name},
+        .attributes = {texts + name, attributes},
+    };
+
+    if (frame)
+        frame->looked_up = true; /* a span names its frame, too */
+    if (made.kind < SPAN_KINDS)
+        traced_span(d->owner, d, &made);
+}
+
+/* Does the CONTROL record whose COUNT words are at WORDS say the length that it has: LENGTH, with
+ * the texts of a CONTROL_SPAN? LENGTH is 0 if there are no such records. */
+static bool is_control_length(const uint64_t *words, size_t count, uint32_t length)
+{
+    uint32_t said = RING_WORD_COUNT(words[0]);
+    uint32_t texts = 0;
+
+    if (RING_WORD_WHAT(words[0]) != CONTROL_SPAN || said < length)
+        return length && said == length;
+    if (count >= length)
+        texts = span_text_words(words[2]);
+    else
+        texts = said - length; /* the sizes are cut off, and not known yet */
+    return said == length + texts && texts <= (RING_SPAN_BYTES + 7) / 8;
+}
+
 /* A CONTROL record at WORDS, of which COUNT are there. Words taken, 0: cut off. */
 static size_t control(struct decoder *d, const uint64_t *words, size_t count)
 {
@@ -536,27 +580,29 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
     static const uint8_t lengths[] = {
         [CONTROL_EPOCH] = 2,    [CONTROL_THREAD] = 2,  [CONTROL_ENTER] = 2, [CONTROL_STALL] = 3,
         [CONTROL_GAP] = 4,      [CONTROL_SWITCH] = 3,  [CONTROL_CHECK] = 2, [CONTROL_COMPILED] = 2,
-        [CONTROL_DECISION] = 3, [CONTROL_OUTCOME] = 1,
+        [CONTROL_DECISION] = 3, [CONTROL_OUTCOME] = 1, [CONTROL_SPAN] = 3,  [CONTROL_SPAN_END] = 2,
     };
     unsigned what = RING_WORD_WHAT(word);
+    bool is_span = what == CONTROL_SPAN || what == CONTROL_SPAN_END;
+    bool is_known = is_control_length(words, count, what < sizeof lengths ? lengths[what] : 0);
     uint64_t before = d->now.clock;
     char cause[96];
     /* its second word is the full clock of something that happens now */
-    bool event = what <= CONTROL_SWITCH;
+    bool event = what <= CONTROL_SWITCH || is_span;
     /* not where the program waited for the collector */
-    bool begins_or_ends = what == CONTROL_EPOCH || what == CONTROL_ENTER || what == CONTROL_SWITCH;
+    bool ends_stretch =
+        is_span || what == CONTROL_EPOCH || what == CONTROL_ENTER || what == CONTROL_SWITCH;
 
-    if (what < sizeof lengths && lengths[what] == length && length > count)
+    if (is_known && length > count)
         return 0;
-    if (what >= sizeof lengths || lengths[what] != length ||
-        ((event || what == CONTROL_DECISION) && words[1] >> CLOCK_BITS_MAX) ||
+    if (!is_known || ((event || what == CONTROL_DECISION) && words[1] >> CLOCK_BITS_MAX) ||
         ((what == CONTROL_DECISION || what == CONTROL_GAP) && words[2] >> CLOCK_BITS_MAX) ||
         (what == CONTROL_ENTER && RING_WORD_LOW(word) >> 37 > RING_INHERITED)) {
         broken(d, "ring: it holds a word that dyntrace never writes; the rest of this thread was "
                   "not taken");
         return 1;
     }
-    if (begins_or_ends && words[1] >= before + d->session->stretch_ticks)
+    if (ends_stretch && words[1] >= before + d->session->stretch_ticks)
         note_stretch(d, words[1] - before);
     if (event && what != CONTROL_THREAD) {
         d->now.backwards += words[1] < before;
@@ -591,6 +637,13 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
         break;
     case CONTROL_DECISION:
         decision(d, RING_WORD_LOW(word), words[1], words[2]);
+        break;
+    case CONTROL_SPAN:
+        span(d, words);
+        break;
+    case CONTROL_SPAN_END:
+        traced_span_end(d->owner, (uint32_t)RING_WORD_LOW(word),
+                        decode_ns(d->session, d->now.clock));
         break;
     case CONTROL_OUTCOME:
         if (RING_WORD_LOW(word) < OUTCOMES)

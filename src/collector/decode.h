@@ -14,6 +14,7 @@
 #define DYNTRACE_DECODE_H
 
 #include "collector/frame_pages.h"
+#include "facts.h"
 
 enum { DECODE_DEPTH_MAX = 16 << 20, DECODE_SEARCH_MAX = 4096, DECODE_CHECKS_MAX = 512 };
 enum id_of_words { NEXT_LOOKUP, NEXT_CHECK, NEXT_LOSS, IDS_OF_WORDS };
@@ -150,6 +151,16 @@ uint32_t traced_entry_row(struct traced *t, uint32_t local);
  * OBSERVED: which entries were tried is not known. */
 void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
                    uint64_t duration_ns, unsigned outcome, bool observed, uint32_t cache_entry_id);
+/* A span of process T, which calls it LOCAL, begins in D's innermost frame. PARENT is the span
+ * around it + 1, or 0. The texts are borrowed. */
+struct decode_span {
+    uint32_t local, parent;
+    unsigned kind; /* enum span_kind */
+    uint64_t start_ns;
+    struct fact_text name, attributes;
+};
+void traced_span(struct traced *t, const struct decoder *d, const struct decode_span *span);
+void traced_span_end(struct traced *t, uint32_t local, uint64_t end_ns);
 /* What was said of words is in the trace from here on: the words are about to be forgotten. */
 void traced_settle(struct traced *t);
 /* A frame whose row could not take its entry any more. */

@@ -564,6 +564,10 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
         id = new_id(t, &t->signatures, fact->SIGNATURE.signature, shared, &next->next_signature);
         recorder_put(r, SIGNATURE, {.text = fact->SIGNATURE.text, .signature_id = id});
         break;
+    case FACT_SPAN_END:
+        traced_span_end(t, (uint32_t)fact->SPAN_END.span,
+                        (uint64_t)session_ns(t, fact->SPAN_END.clock));
+        break;
     case FACT_SETTING:
         settings_take(c, &fact->SETTING);
         break;
@@ -673,6 +677,8 @@ void traced_inherit(struct traced *t, struct traced *parent)
     inherit(&t->codes, &parent->codes, t->file->inherited_codes);
     inherit(&t->entries, &parent->entries, t->file->inherited_entries);
     inherit(&t->signatures, &parent->signatures, t->file->inherited_signatures);
+    t->forked_from = parent;
+    t->inherited_spans = t->file->inherited_spans;
     recorder_put(t->collector->recorder, PROCESS_FORKED,
                  {.process_id = t->row.process_id, .parent_process_id = parent->row.process_id});
 }
@@ -748,6 +754,38 @@ void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry
 {
     recorder_put(t->collector->recorder, LATE_ENTRY,
                  {.frame_id = frame_id, .cache_entry_id = cache_entry_id});
+}
+
+/* The row id of what process T calls span LOCAL. Computed, so that a next collector finds the same
+ * id: the first process has 1, 2, ..., and each other process a range of its own. */
+static uint64_t span_row(const struct traced *t, uint32_t local)
+{
+    while (t->forked_from && local < t->inherited_spans)
+        t = t->forked_from;
+    return (uint64_t)(t->row.process_id - 1) << 32 | ((uint64_t)local + 1);
+}
+
+void traced_span(struct traced *t, const struct decoder *d, const struct decode_span *span)
+{
+    const struct decode_frame *frame = d->stack.count ? &d->stack.at[d->stack.count - 1] : NULL;
+
+    recorder_put(t->collector->recorder, SPAN,
+                 {
+                     .span_id = span_row(t, span->local),
+                     .parent_span_id = span->parent ? span_row(t, span->parent - 1) : 0,
+                     .thread_id = d->now.thread_id,
+                     .frame_id = frame ? frame->frame_id : 0,
+                     .name = span->name,
+                     .start_ns = (int64_t)span->start_ns,
+                     .attributes = span->attributes,
+                     .kind = fact_string(span_words[span->kind]),
+                 });
+}
+
+void traced_span_end(struct traced *t, uint32_t local, uint64_t end_ns)
+{
+    recorder_put(t->collector->recorder, SPAN_END,
+                 {.span_id = span_row(t, local), .end_ns = (int64_t)end_ns});
 }
 
 void traced_settle(struct traced *t)

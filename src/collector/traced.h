@@ -72,7 +72,9 @@ struct traced {
     uint64_t facts_read;                             /* of its data */
     decode_ids codes, threads, compiles, signatures; /* owned: row ids by its own ids */
     LIST(struct traced_entry) entries;               /* owned: by its own ids */
-    uint32_t unknown_code; /* code_id of the row for code it never named, or 0 */
+    struct traced *forked_from; /* borrowed: the process whose spans it inherited; NULL: none */
+    uint32_t inherited_spans;   /* its span ids below this are of that process */
+    uint32_t unknown_code;      /* code_id of the row for code it never named, or 0 */
     /* the row */
     struct {
         uint32_t process_id, parent_process_id; /* parent 0: none */

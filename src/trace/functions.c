@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "lib/say.h"
+#include "schema.h"
 #include "trace/brief.h"
 #include "trace/cause.h"
 #include "trace/expression.h"
@@ -195,6 +196,24 @@ static void sql_function_of(sqlite3_context *context, int count, sqlite3_value *
         sqlite3_result_int64(context, found);
 }
 
+static void sql_span_of(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct functions *functions = sqlite3_user_data(context);
+    sqlite3_stmt *statement = NULL;
+    int status = sqlite3_prepare_v2(functions->handle, schema_statement("spans/of-frame"), -1,
+                                    &statement, NULL);
+
+    if (status == SQLITE_OK) {
+        sqlite3_bind_value(statement, 1, values[0]);
+        status = sqlite3_step(statement);
+    }
+    if (status == SQLITE_ROW && sqlite3_column_type(statement, 0) == SQLITE_INTEGER)
+        sqlite3_result_int64(context, sqlite3_column_int64(statement, 0));
+    else if (status != SQLITE_ROW && status != SQLITE_DONE)
+        sqlite3_result_error_code(context, status);
+    sqlite3_finalize(statement);
+}
+
 static const struct {
     const char *name;
     int arguments;
@@ -210,6 +229,7 @@ static const struct {
     {"needed_by", 3, sql_needed_by},
     {"reason_part", 2, sql_reason_part},
     {"resume_words", 1, sql_resume_words},
+    {"span_of", 1, sql_span_of},
     {"stack_path", 1, sql_stack_path},
 };
 

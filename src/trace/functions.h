@@ -15,6 +15,7 @@
  *     reason_part(reason, part)      'what', 'why' or 'hint' of torch's reason; NULL if it has none
  *     resume_words(qualname)         "the rest of f after line 12"; NULL if not a resume function
  *     function_of(code_id)           functions.function_id (trace/function_ids.h)
+ *     span_of(frame_id)              span_id of the innermost span around a call; NULL: none
  *
  * CAUSE stands for the columns kind, source, aspect, dimension, expected, actual and text of
  * recompile_cause. Our SQL and SQL that a user types can call these functions. Views in a trace

@@ -53,7 +53,7 @@ static const char schema_placed[] = "SELECT group_concat(words, char(10)) FROM (
                                     "quote(sql) AS words FROM main.sqlite_schema ORDER BY rowid)";
 /* Tables of ours that an older trace may lack, as a list for SQL. Readers get empty ones
  * instead. */
-#define YOUNGER "('trial', 'trial_function', 'thread_cpu', 'stretch')"
+#define YOUNGER "('trial', 'trial_function', 'thread_cpu', 'stretch', 'span')"
 
 /* The schema that schemas/ defines. It is computed once, because this takes longer than the rest of
  * opening a trace. */
@@ -129,8 +129,8 @@ int trust_make_trials(sqlite3 *handle)
     static const char lacking[] =
         "SELECT group_concat('CREATE ' || (value ->> 'type') || ' IF NOT EXISTS main.' || "
         "substr(value ->> 'sql', length('CREATE ' || (value ->> 'type')) + 2), ';') FROM "
-        "json_each(?1) WHERE value ->> 'name' IN " YOUNGER
-        " OR value ->> 'name' IN ('trials', 'trial_functions')";
+        "json_each(?1) WHERE value ->> 'name' IN "
+        "('trial', 'trial_function', 'trials', 'trial_functions')";
     int status = sqlite3_exec(handle,
                               "DROP TABLE IF EXISTS temp.trial; DROP TABLE IF EXISTS "
                               "temp.trial_function",

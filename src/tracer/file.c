@@ -393,6 +393,7 @@ static void header_fill(struct process_file *file, const struct birth *birth, ui
         file->inherited_codes = P.codes;
         file->inherited_entries = P.entries;
         file->inherited_signatures = P.signatures;
+        file->inherited_spans = P.spans_inherited = P.spans;
     }
     file->mode = P.session->frames;
     file->facts_off = offset + HEADER_BYTES;

@@ -9,6 +9,7 @@
 #include "tracer/evaluator/cache.h"
 #include "tracer/hooks.h"
 #include "tracer/resume/resume.h"
+#include "tracer/span.h"
 #include "tracer/torch/torch.h"
 #include "versions.h"
 
@@ -392,6 +393,8 @@ static int fill(PyObject *module)
         return -1;
     }
     if (place <= PLACE_AGAIN && await_end(module))
+        return -1;
+    if (span_types_ready(module))
         return -1;
     if (place != PLACE_HOME)
         return PyModule_AddFunctions(module, elsewhere);

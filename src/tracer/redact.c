@@ -64,11 +64,13 @@ struct secret_text redact_literals(struct fact_text *text, enum secret level)
 
 struct secret_text redact_text(struct fact_text *text)
 {
-    const struct secret_rules rules = session_rules();
+    struct secret_rules rules;
     struct secret_text to = {0};
 
-    if (text->bytes)
-        secret_redact(&rules, false, text->text, (size_t)text->bytes, &to);
+    if (!redacts() || !text->bytes)
+        return to;
+    rules = session_rules();
+    secret_redact(&rules, false, text->text, (size_t)text->bytes, &to);
     text_replace(text, &to);
     return to;
 }

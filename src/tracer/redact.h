@@ -26,7 +26,7 @@ enum secret redact_source(struct fact_text source);
 /* Replace strings, and with LEVEL SECRET_ALL numbers, in *TEXT, a value of a name of LEVEL. The
  * caller frees `text` of the result when *TEXT is no longer needed. */
 struct secret_text redact_literals(struct fact_text *text, enum secret level);
-/* Replace the values of secret names in *TEXT; as above. Only in a session that redacts. */
+/* Replace the values of secret names in *TEXT; as above. */
 struct secret_text redact_text(struct fact_text *text);
 
 #endif

@@ -160,6 +160,8 @@ static const char *open_session(const char *directory)
     if (strlen(spill) < sizeof P.spill_directory && !strcmp(basename(spill), basename(directory)))
         strcpy(P.spill_directory, spill);
     P.session = session;
+    P.sessions++;
+    P.spans_inherited = 0;
     P.clock = session->coarse                 ? SESSION_COARSE
               : session->clock != SESSION_TSC ? SESSION_MONOTONIC
                                               : SESSION_TSC;

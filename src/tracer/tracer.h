@@ -211,6 +211,9 @@ struct tracer_process {
     uint32_t threads; /* number of FACT_THREAD ids given so far */
     /* number of FACT_ENTRY, FACT_COMPILE and FACT_SIGNATURE ids given so far */
     uint32_t entries, compiles, signatures;
+    /* number of span ids given so far, and how many of them a parent process gave */
+    uint32_t spans, spans_inherited;
+    uint32_t sessions;               /* number of sessions joined so far */
     char standard_library[512];      /* the directory of the standard library; "" if not known */
     PyInterpreterState *interpreter; /* the main interpreter; NULL if not seen yet */
     bool interpreters;               /* there are sub-interpreters, or were */

@@ -20,6 +20,20 @@ uint32_t traced_entry_row(struct traced *t, uint32_t local)
     return local < 1000 ? local + 1 : 0;
 }
 
+void traced_span(struct traced *t, const struct decoder *d, const struct decode_span *span)
+{
+    const char *end = span->attributes.text + span->attributes.bytes;
+
+    (void)t, (void)d;
+    for (const char *at = span->name.text; at < end; at++) /* all of it can be read */
+        *(volatile const char *)at;
+}
+
+void traced_span_end(struct traced *t, uint32_t local, uint64_t end_ns)
+{
+    (void)t, (void)local, (void)end_ns;
+}
+
 void traced_settle(struct traced *t)
 {
     (void)t;

@@ -1,0 +1,823 @@
+/* tracer/span.c -- `dyntrace.span`: named stretches of time, in the ring between frames.
+ *
+ * Runs in: the traced process, under the GIL.
+ *
+ *     with dyntrace.span("request", id=271):      a CONTROL_SPAN, and a CONTROL_SPAN_END (ring.h)
+ *     @dyntrace.span                              one around each call
+ *
+ * While nothing is recorded, a span costs the creation of its object and two calls. While a span is
+ * recorded, an object of type `open` stands for it. The innermost open span of a context is in a
+ * context variable, so that tasks of asyncio, threads and greenlets have their own, and a task
+ * begins with its maker's. `open` has none of the program's objects: nothing lives longer.
+ *
+ * A generator shares its caller's context. While it is suspended within a span, that span is not
+ * around what the caller does: see is_around(). */
+#include "tracer/span.h"
+
+#include "tracer/redact.h"
+
+#include <math.h>
+#include <structmember.h>
+
+#define P tracer_process
+
+enum {
+    NAME_BYTES = 200,   /* most bytes of a span's name */
+    KEY_BYTES = 100,    /* most bytes of an attribute's name */
+    VALUE_BYTES = 200,  /* most bytes of a string that is an attribute's value */
+    ATTRIBUTES = 1000,  /* most bytes of a span's attributes */
+    FRAMES_MOST = 4096, /* how many frames are searched for a generator's */
+};
+_Static_assert(NAME_BYTES + ATTRIBUTES <= RING_SPAN_BYTES, "a span fits into its words");
+_Static_assert(4 + RING_SPAN_BYTES / 8 + 16 <= RING_MARGIN, "a span fits into the margin");
+
+/* ---- open spans ---- */
+
+/* A span that is recorded. */
+struct open {
+    PyObject_HEAD struct open *outer; /* owned: the context's innermost before; or NULL. It may have
+                                       * ended, or be a suspended generator's */
+    uint32_t id;
+    uint32_t session; /* tracer_process.sessions */
+    bool ended;
+    /* compared only: the frame of the generator in which the span began; or NULL */
+    const compat_frame *generator;
+    PyObject *before; /* owned: what the program's span object had open before; or NULL */
+};
+
+/* Of the home interpreter (tracer/place.c): in others spans have no parents. */
+static PyTypeObject *open_type;
+static PyObject *innermost; /* a context variable: the context's innermost struct open */
+
+static void open_free(PyObject *self)
+{
+    struct open *open = (struct open *)self;
+    PyTypeObject *type = Py_TYPE(self);
+
+    Py_XDECREF((PyObject *)open->outer);
+    Py_XDECREF(open->before);
+    PyObject_Free(self);
+    Py_DECREF((PyObject *)type);
+}
+
+static PyType_Slot open_slots[] = {
+    {Py_tp_dealloc, (void *)open_free},
+    {0, NULL},
+};
+static PyType_Spec open_spec = {
+    .name = "dyntrace.open_span",
+    .basicsize = sizeof(struct open),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = open_slots,
+};
+
+static bool is_home(void)
+{
+    return open_type && P.interpreter && PyInterpreterState_Get() == P.interpreter;
+}
+
+/* Is OPEN around what runs now? A span of a generator is if the generator is running. */
+static bool is_around(const struct open *open)
+{
+    const compat_frame *frame;
+
+    if (open->ended || open->session != P.sessions)
+        return false;
+    if (!open->generator)
+        return true;
+    frame = compat_current_frame(PyThreadState_Get());
+    for (int depth = 0; frame && depth < FRAMES_MOST; depth++) {
+        if (frame == open->generator)
+            return true;
+        frame = frame->previous;
+    }
+    return false;
+}
+
+/* Unlink spans that have ended from the beginning of the list *LINK. */
+static void drop_ended(struct open **link)
+{
+    while (*link && (*link)->ended) {
+        struct open *ended = *link;
+        *link = (struct open *)Py_XNewRef((PyObject *)ended->outer);
+        Py_DECREF((PyObject *)ended);
+    }
+}
+
+/* Return the context's innermost span that has not ended, a new reference, or NULL if there is
+ * none. Spans that overlap would make the list longer and longer, so ended ones leave it. */
+static struct open *find_innermost(void)
+{
+    PyObject *found = NULL;
+    struct open *open;
+
+    if (PyContextVar_Get(innermost, NULL, &found) || !found)
+        return NULL;
+    if (!Py_IS_TYPE(found, open_type)) {
+        Py_DECREF(found);
+        return NULL;
+    }
+    open = (struct open *)found;
+    drop_ended(&open);
+    if (open)
+        drop_ended(&open->outer);
+    return open;
+}
+
+/* Return the id + 1 of the innermost span of the list OPEN that is around what runs now, or 0. */
+static uint64_t parent_of(const struct open *open)
+{
+    while (open && !is_around(open))
+        open = open->outer;
+    return open ? (uint64_t)open->id + 1 : 0;
+}
+
+/* Make OPEN, or nothing if it is NULL, the context's innermost span. */
+static void set_innermost(struct open *open)
+{
+    OWNED PyObject *token = PyContextVar_Set(innermost, open ? (PyObject *)open : Py_None);
+
+    if (!token)
+        PyErr_Clear();
+}
+
+/* Return the frame of the generator or asynchronous generator that is running, or NULL if another
+ * function is. A coroutine's frame is suspended while tasks run that it has made, and its span is
+ * around these. */
+static const compat_frame *running_generator(void)
+{
+    compat_frame *frame = compat_current_frame(PyThreadState_Get());
+    const int kinds = CO_GENERATOR | CO_ASYNC_GENERATOR;
+    int flags;
+
+    if (!frame || !compat_is_resumed(frame))
+        return NULL;
+    flags = PyCode_Check((PyObject *)compat_code(frame)) ? compat_code(frame)->co_flags : 0;
+    return flags & kinds && !(flags & CO_ITERABLE_COROUTINE) ? frame : NULL;
+}
+
+/* ---- attributes ---- */
+
+/* JSON that is being written, cut between attributes. */
+struct attributes {
+    char text[ATTRIBUTES];
+    size_t used;
+    bool full;
+};
+
+/* Append BYTES of TEXT, if there is room. */
+static void put(struct attributes *to, const char *text, size_t bytes)
+{
+    if (to->full || bytes > sizeof to->text - to->used) {
+        to->full = true;
+        return;
+    }
+    memcpy(to->text + to->used, text, bytes);
+    to->used += bytes;
+}
+
+static void put_words(struct attributes *to, const char *text)
+{
+    put(to, text, strlen(text));
+}
+
+/* Append TEXT as a JSON string. */
+static void put_string(struct attributes *to, const char *text, size_t bytes)
+{
+    char escaped[8];
+
+    put_words(to, "\"");
+    for (size_t i = 0; i < bytes; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c == '"' || c == '\\')
+            put_words(to, "\\");
+        if (c >= 0x20 && c != 0x7f) {
+            put(to, text + i, 1);
+        } else {
+            snprintf(escaped, sizeof escaped, "\\u%04x", c);
+            put_words(to, escaped);
+        }
+    }
+    put_words(to, "\"");
+}
+
+/* Append the str VALUE, at most MOST bytes, without secrets in it if REDACTS. */
+static void put_unicode(struct attributes *to, PyObject *value, size_t most, bool redacts)
+{
+    OWNED PyObject *keep = NULL;
+    size_t bytes;
+    const char *utf8 = values_utf8(value, most, &bytes, &keep);
+    struct fact_text text = {utf8, (int64_t)bytes};
+    struct secret_text made = {0};
+
+    if (redacts)
+        made = redact_text(&text);
+    put_string(to, text.text, (size_t)text.bytes);
+    free(made.text);
+}
+
+/* Append what is known of VALUE without running code of the program: its type, and a container's
+ * length. */
+static void put_type(struct attributes *to, PyObject *value)
+{
+    char words[NAME_BYTES];
+
+    if (PyTuple_CheckExact(value) || PyList_CheckExact(value))
+        snprintf(words, sizeof words, "%s[%zd]", Py_TYPE(value)->tp_name, Py_SIZE(value));
+    else if (PyDict_CheckExact(value))
+        snprintf(words, sizeof words, "dict[%zd]", PyDict_GET_SIZE(value));
+    else
+        snprintf(words, sizeof words, "%.150s", Py_TYPE(value)->tp_name);
+    put_string(to, words, strlen(words));
+}
+
+/* Append the int or float VALUE. Numbers that JSON lacks become strings. */
+static void put_number(struct attributes *to, PyObject *value)
+{
+    char words[64];
+    int overflow = 0;
+    long long number;
+    char *text;
+
+    if (PyLong_CheckExact(value)) {
+        number = PyLong_AsLongLongAndOverflow(value, &overflow);
+        snprintf(words, sizeof words, "%lld", number);
+        put_words(to, overflow ? "\"an int of more than 64 bits\"" : words);
+        return;
+    }
+    if (!isfinite(PyFloat_AS_DOUBLE(value))) {
+        snprintf(words, sizeof words, "\"%f\"", PyFloat_AS_DOUBLE(value));
+        put_words(to, words);
+        return;
+    }
+    text = PyOS_double_to_string(PyFloat_AS_DOUBLE(value), 'r', 0, Py_DTSF_ADD_DOT_0, NULL);
+    put_words(to, text ? text : "null");
+    PyMem_Free(text);
+    PyErr_Clear();
+}
+
+/* Append VALUE, of an attribute whose name is secret by LEVEL. */
+static void put_value(struct attributes *to, PyObject *value, enum secret level)
+{
+    const bool whole = values_kept() == SESSION_VALUES_ALL;
+    const bool is_number = PyLong_CheckExact(value) || PyFloat_CheckExact(value);
+    const bool is_string = PyUnicode_CheckExact(value);
+    const bool is_hidden = (is_string && level) || (is_number && level == SECRET_ALL);
+
+    if (value == Py_None)
+        put_words(to, whole ? "null" : "\"NoneType\"");
+    else if (PyBool_Check(value) && whole)
+        put_words(to, value == Py_True ? "true" : "false");
+    else if (whole && is_hidden)
+        put_words(to, "\"" SECRET_WORD "\"");
+    else if (whole && is_string)
+        put_unicode(to, value, VALUE_BYTES, true);
+    else if (whole && is_number)
+        put_number(to, value);
+    else
+        put_type(to, value);
+}
+
+/* Append the attribute KEY with VALUE. Returns false if there is no room for it. */
+static bool put_attribute(struct attributes *to, PyObject *key, PyObject *value)
+{
+    OWNED PyObject *keep = NULL;
+    const size_t before = to->used;
+    size_t bytes;
+    const char *name = values_utf8(key, KEY_BYTES, &bytes, &keep);
+
+    put_words(to, before > 1 ? ", " : "");
+    put_string(to, name, bytes);
+    put_words(to, ": ");
+    put_value(to, value, redact_name(name, bytes));
+    if (to->full || to->used + sizeof ", \"...\": 1234}" > sizeof to->text) {
+        to->used = before;
+        to->full = false;
+        return false;
+    }
+    return true;
+}
+
+/* Write the attributes KEYS with their VALUES as a JSON object to TO. */
+static void put_attributes(struct attributes *to, PyObject *keys, PyObject *const *values)
+{
+    const Py_ssize_t count = keys ? PyTuple_GET_SIZE(keys) : 0;
+    Py_ssize_t i = 0;
+    char words[32];
+
+    to->used = 0;
+    to->full = false;
+    if (!count || values_kept() == SESSION_VALUES_OFF)
+        return;
+    put_words(to, "{");
+    while (i < count && put_attribute(to, PyTuple_GET_ITEM(keys, i), values[i]))
+        i++;
+    if (i < count) {
+        snprintf(words, sizeof words, "%s\"...\": %d", i ? ", " : "", (int)(count - i));
+        put_words(to, words);
+    }
+    put_words(to, "}");
+}
+
+/* ---- writing ---- */
+
+/* Make room for the words of a span. Returns the time, or 0 if nothing must be written. */
+static uint64_t room_make(struct tracer *t)
+{
+    uint64_t now;
+
+    tracer_follow(t, PyThreadState_Get(), NULL);
+    now = tracer_now();
+    if (likely(t->head < t->limit && now <= t->until))
+        return now;
+    now = tracer_room(t, now);
+    if (now || !t->ring)
+        return now;
+    if (t->ring->lost_since)
+        t->ring->lost++;
+    return 0;
+}
+
+/* Write the CONTROL_SPAN of OPEN. Returns false if there is no room. */
+static bool span_write(struct tracer *t, const struct open *open, enum span_kind kind,
+                       struct fact_text name, const struct attributes *with)
+{
+    char texts[RING_SPAN_BYTES + 8] = {0};
+    uint64_t words[2 + RING_SPAN_BYTES / 8];
+    const size_t bytes = (size_t)name.bytes + with->used;
+    const uint64_t around = parent_of(open->outer);
+    const uint64_t now = room_make(t);
+
+    if (!now)
+        return false;
+    memcpy(texts, name.text, (size_t)name.bytes);
+    memcpy(texts + name.bytes, with->text, with->used);
+    words[0] = now;
+    words[1] = around << 32 | (uint64_t)name.bytes << 16 | with->used;
+    memcpy(words + 2, texts, (bytes + 7) / 8 * 8);
+    tracer_put_control(t, CONTROL_SPAN, (uint64_t)kind << 32 | open->id,
+                       2 + (uint32_t)((bytes + 7) / 8), words);
+    return true;
+}
+
+/* Is something recorded on this thread T now? */
+static bool records(const struct tracer *t)
+{
+    return t && P.recording && !t->quiet;
+}
+
+/* Make a span within OUTER, which the function steals. */
+static struct open *open_new(struct open *outer)
+{
+    struct open *open = PyObject_New(struct open, open_type);
+
+    if (!open) {
+        Py_XDECREF((PyObject *)outer);
+        PyErr_Clear();
+        return NULL;
+    }
+    open->outer = outer;
+    open->id = __atomic_fetch_add(&P.spans, 1, __ATOMIC_RELAXED);
+    open->session = P.sessions;
+    open->ended = false;
+    open->generator = running_generator();
+    open->before = NULL;
+    return open;
+}
+
+PyObject *span_begin(enum span_kind kind, PyObject *name, PyObject *keys, PyObject *const *values)
+{
+    KEPT struct tracer_exception pending = tracer_exception_aside();
+    OWNED PyObject *keep = NULL;
+    struct tracer *t = is_home() ? tracer_here() : NULL;
+    struct secret_text made = {0};
+    struct fact_text text;
+    struct attributes with;
+    struct open *open;
+    size_t bytes;
+    const char *utf8;
+
+    if (!records(t))
+        return NULL;
+    fork_check();
+    open = open_new(find_innermost());
+    if (!open)
+        return NULL;
+    utf8 = values_utf8(name, NAME_BYTES, &bytes, &keep);
+    text = (struct fact_text){utf8, (int64_t)bytes};
+    made = redact_text(&text);
+    if (text.bytes > NAME_BYTES)
+        text.bytes = NAME_BYTES;
+    put_attributes(&with, keys, values);
+    if (!span_write(t, open, kind, text, &with)) {
+        free(made.text);
+        Py_DECREF((PyObject *)open);
+        return NULL;
+    }
+    free(made.text);
+    set_innermost(open);
+    return (PyObject *)open;
+}
+
+/* Make the span around OPEN the context's innermost, if OPEN is that. In another context than that
+ * of its beginning OPEN is not. */
+static void leave_context(struct open *open)
+{
+    PyObject *found = NULL;
+
+    if (!is_home() || PyContextVar_Get(innermost, NULL, &found)) {
+        PyErr_Clear();
+        return;
+    }
+    if (found == (PyObject *)open)
+        set_innermost(open->outer);
+    Py_XDECREF(found);
+}
+
+void span_end(PyObject *self)
+{
+    KEPT struct tracer_exception pending = tracer_exception_aside();
+    OWNED PyObject *held = self;
+    struct open *open = (struct open *)self;
+    struct tracer *t = tracer_here();
+    uint64_t now;
+
+    open->ended = true;
+    leave_context(open);
+    /* a forked child goes on in a span of its parent, which ends there */
+    if (!t || !P.session)
+        return;
+    if (open->session != P.sessions)
+        return;
+    fork_check();
+    if (open->id < P.spans_inherited)
+        return;
+    now = room_make(t);
+    if (now)
+        tracer_put_control(t, CONTROL_SPAN_END, open->id, 1, &now);
+    else
+        tracer_fact(SPAN_END, .span = open->id, .clock = (int64_t)tracer_now());
+}
+
+/* ---- the type `span` ---- */
+
+/* An object of `dyntrace.span`. */
+struct span {
+    PyObject_VAR_HEAD PyObject *name; /* owned: a str */
+    PyObject *keys;                   /* owned: a tuple of the attributes' names; or NULL */
+    PyObject *open;     /* owned: the struct open that was begun last and has not ended; or NULL */
+    PyObject *values[]; /* owned: the attributes */
+};
+
+/* A function with a span around each of its calls. */
+struct spanned {
+    PyObject_HEAD vectorcallfunc call;
+    PyObject *function; /* owned */
+    struct span *span;  /* owned */
+    PyObject *dict, *weak;
+};
+
+static PyObject *span_around(struct span *span, PyObject *function);
+
+/* Of the interpreter that loaded the module: each has types of its own. */
+static PyTypeObject *type_of_module(PyTypeObject *type, const char *name)
+{
+    PyObject *module = PyType_GetModule(type);
+
+    return module ? (PyTypeObject *)PyObject_GetAttrString(module, name) : NULL;
+}
+
+/* Make a span called NAME with the COUNT VALUES of KEYS. */
+static struct span *span_new(PyTypeObject *type, PyObject *name, PyObject *keys,
+                             PyObject *const *values)
+{
+    const Py_ssize_t count = keys ? PyTuple_GET_SIZE(keys) : 0;
+    struct span *span = PyObject_GC_NewVar(struct span, type, count);
+
+    if (!span)
+        return NULL;
+    span->name = Py_NewRef(name);
+    span->keys = Py_XNewRef(keys);
+    span->open = NULL;
+    for (Py_ssize_t i = 0; i < count; i++)
+        span->values[i] = Py_NewRef(values[i]);
+    if (count)
+        PyObject_GC_Track((PyObject *)span);
+    return span;
+}
+
+/* span(name, **attributes), or span(function). */
+static PyObject *span_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf,
+                                 PyObject *keys)
+{
+    const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+
+    if (unlikely(count != 1))
+        return PyErr_Format(PyExc_TypeError,
+                            "span() takes a name, or the function to decorate; %zd were given",
+                            count);
+    if (likely(PyUnicode_Check(args[0])))
+        return (PyObject *)span_new((PyTypeObject *)type, args[0], keys, args + 1);
+    if (PyCallable_Check(args[0]) && !keys) {
+        OWNED PyObject *name = values_name(args[0]);
+        struct span *span = name ? span_new((PyTypeObject *)type, name, NULL, NULL) : NULL;
+        PyObject *made = span ? span_around(span, args[0]) : NULL;
+        Py_XDECREF((PyObject *)span);
+        return made;
+    }
+    return PyErr_Format(PyExc_TypeError, "span(): expected a name, got %s",
+                        Py_TYPE(args[0])->tp_name);
+}
+
+static int span_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    struct span *span = (struct span *)self;
+
+    Py_VISIT((PyObject *)Py_TYPE(self));
+    for (Py_ssize_t i = 0; i < Py_SIZE(self); i++)
+        Py_VISIT(span->values[i]);
+    return 0;
+}
+
+static void span_free(PyObject *self)
+{
+    struct span *span = (struct span *)self;
+    PyTypeObject *type = Py_TYPE(self);
+
+    if (PyObject_GC_IsTracked(self))
+        PyObject_GC_UnTrack(self);
+    while (span->open) { /* it was begun, and its end never came */
+        PyObject *open = span->open;
+        span->open = Py_XNewRef(((struct open *)open)->before);
+        Py_DECREF(open);
+    }
+    Py_DECREF(span->name);
+    Py_XDECREF(span->keys);
+    for (Py_ssize_t i = 0; i < Py_SIZE(self); i++)
+        Py_DECREF(span->values[i]);
+    PyObject_GC_Del(self);
+    Py_DECREF((PyObject *)type);
+}
+
+static PyObject *span_enter(PyObject *self, PyObject *none)
+{
+    struct span *span = (struct span *)self;
+    struct open *open;
+
+    if (likely(!P.recording))
+        return Py_NewRef(self);
+    open = (struct open *)span_begin(SPAN_OWN, span->name, span->keys, span->values);
+    if (open) {
+        open->before = span->open;
+        span->open = (PyObject *)open;
+    }
+    return Py_NewRef(self);
+}
+
+/* Take from SPAN the open span that ends now: the context's innermost if that is one of them, for
+ * several tasks or threads may use one object; otherwise the latest. A new reference. */
+static PyObject *span_take(struct span *span)
+{
+    OWNED PyObject *found = NULL;
+    PyObject **link = &span->open;
+    PyObject *taken;
+
+    if (!is_home() || PyContextVar_Get(innermost, NULL, &found))
+        PyErr_Clear();
+    while (*link && *link != found)
+        link = &((struct open *)*link)->before;
+    if (!*link)
+        link = &span->open;
+    taken = *link;
+    *link = ((struct open *)taken)->before;
+    ((struct open *)taken)->before = NULL;
+    return taken;
+}
+
+static PyObject *span_exit(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    struct span *span = (struct span *)self;
+
+    if (unlikely(span->open != NULL))
+        span_end(span_take(span));
+    Py_RETURN_NONE;
+}
+
+static PyObject *span_decorate(PyObject *self, PyObject *function)
+{
+    if (!PyCallable_Check(function))
+        return PyErr_Format(PyExc_TypeError, "@span: expected a function, got %s",
+                            Py_TYPE(function)->tp_name);
+    return span_around((struct span *)self, function);
+}
+
+static PyObject *span_call(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    PyObject *function;
+
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O:span", (char *[]){"", NULL}, &function))
+        return NULL;
+    return span_decorate(self, function);
+}
+
+static PyObject *span_repr(PyObject *self)
+{
+    return PyUnicode_FromFormat("dyntrace.span(%R)", ((struct span *)self)->name);
+}
+
+static PyMethodDef span_methods[] = {
+    {"__enter__", span_enter, METH_NOARGS, "__enter__($self, /)\n--\n\nBegin the span."},
+    {"__exit__", (PyCFunction)(void *)span_exit, METH_FASTCALL,
+     "__exit__($self, kind=None, error=None, traceback=None, /)\n--\n\nEnd the span."},
+    {"__call__", span_decorate, METH_O | METH_COEXIST,
+     "__call__($self, function, /)\n--\n\nReturn FUNCTION with a span around each call."},
+    {NULL, NULL, 0, NULL},
+};
+static PyType_Slot span_slots[] = {
+    {Py_tp_dealloc, (void *)span_free},
+    {Py_tp_traverse, (void *)span_traverse},
+    {Py_tp_methods, span_methods},
+    {Py_tp_call, (void *)span_call},
+    {Py_tp_repr, (void *)span_repr},
+    {Py_tp_doc,
+     "span(name, /, **attributes)\n--\n\n"
+     "A named stretch of time in the trace.\n\n"
+     "    with dyntrace.span(\"request\", id=271):\n"
+     "        work()\n\n"
+     "    @dyntrace.span                      # each call, by the function's name\n"
+     "    @dyntrace.span(\"load\", size=\"big\")  # or another\n\n"
+     "Spans nest, in threads, tasks and generators, and cost next to nothing while nothing is\n"
+     "recorded. No code of the program runs for them.\n\n"
+     "Parameters\n----------\n"
+     "name\n    What the time is spent on; or the function that is decorated.\n"
+     "**attributes\n"
+     "    Facts about it: numbers, strings, booleans and None are kept, of other values the type.\n"
+     "    Values whose names look secret are not kept."},
+    {0, NULL},
+};
+static PyType_Spec span_spec = {
+    .name = "dyntrace.span",
+    .basicsize = sizeof(struct span),
+    .itemsize = sizeof(PyObject *),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = span_slots,
+};
+
+/* ---- decorated functions ---- */
+
+static PyObject *spanned_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf,
+                                    PyObject *keys)
+{
+    struct spanned *spanned = (struct spanned *)self;
+    const struct span *span = spanned->span;
+    PyObject *result, *open;
+
+    if (likely(!P.recording))
+        return PyObject_Vectorcall(spanned->function, args, nargsf, keys);
+    open = span_begin(SPAN_OWN, span->name, span->keys, span->values);
+    result = PyObject_Vectorcall(spanned->function, args, nargsf, keys);
+    if (open)
+        span_end(open);
+    return result;
+}
+
+static PyObject *spanned_get(PyObject *self, PyObject *object, PyObject *type)
+{
+    return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
+}
+
+/* Attributes that are not the wrapper's own are the function's. */
+static PyObject *spanned_attribute(PyObject *self, PyObject *name)
+{
+    PyObject *value = PyObject_GenericGetAttr(self, name);
+
+    if (value || !PyErr_ExceptionMatches(PyExc_AttributeError))
+        return value;
+    PyErr_Clear();
+    return PyObject_GetAttr(((struct spanned *)self)->function, name);
+}
+
+/* Pickled by its qualified name, like a function. */
+static PyObject *spanned_reduce(PyObject *self, PyObject *none)
+{
+    return PyObject_GetAttrString(self, "__qualname__");
+}
+
+static PyObject *spanned_repr(PyObject *self)
+{
+    return PyObject_Repr(((struct spanned *)self)->function);
+}
+
+static int spanned_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    struct spanned *spanned = (struct spanned *)self;
+
+    Py_VISIT((PyObject *)Py_TYPE(self));
+    Py_VISIT(spanned->function);
+    Py_VISIT((PyObject *)spanned->span);
+    Py_VISIT(spanned->dict);
+    return 0;
+}
+
+static int spanned_clear(PyObject *self)
+{
+    Py_CLEAR(((struct spanned *)self)->dict);
+    return 0;
+}
+
+static void spanned_free(PyObject *self)
+{
+    struct spanned *spanned = (struct spanned *)self;
+    PyTypeObject *type = Py_TYPE(self);
+
+    PyObject_GC_UnTrack(self);
+    if (spanned->weak)
+        PyObject_ClearWeakRefs(self);
+    Py_XDECREF(spanned->function);
+    Py_XDECREF((PyObject *)spanned->span);
+    Py_XDECREF(spanned->dict);
+    PyObject_GC_Del(self);
+    Py_DECREF((PyObject *)type);
+}
+
+static PyMethodDef spanned_methods[] = {
+    {"__reduce__", spanned_reduce, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+static PyMemberDef spanned_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(struct spanned, call), READONLY, NULL},
+    {"__dictoffset__", T_PYSSIZET, offsetof(struct spanned, dict), READONLY, NULL},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(struct spanned, weak), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+static PyGetSetDef spanned_getset[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+static PyType_Slot spanned_slots[] = {
+    {Py_tp_dealloc, (void *)spanned_free},
+    {Py_tp_traverse, (void *)spanned_traverse},
+    {Py_tp_clear, (void *)spanned_clear},
+    {Py_tp_call, (void *)PyVectorcall_Call},
+    {Py_tp_getattro, (void *)spanned_attribute},
+    {Py_tp_descr_get, (void *)spanned_get},
+    {Py_tp_repr, (void *)spanned_repr},
+    {Py_tp_methods, spanned_methods},
+    {Py_tp_members, spanned_members},
+    {Py_tp_getset, spanned_getset},
+    {0, NULL},
+};
+static PyType_Spec spanned_spec = {
+    .name = "_dyntrace.spanned",
+    .basicsize = sizeof(struct spanned),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+             Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = spanned_slots,
+};
+
+/* Return FUNCTION with SPAN around each call, a new reference. Of functions that are suspended and
+ * go on, python/dyntrace/_span.py makes one of the same kind. */
+static PyObject *span_around(struct span *span, PyObject *function)
+{
+    const int suspended = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+    const bool is_function = PyFunction_Check(function);
+    OWNED PyObject *helpers = NULL, *done = NULL, *type = NULL;
+    struct spanned *made;
+
+    if (is_function && ((PyCodeObject *)PyFunction_GET_CODE(function))->co_flags & suspended) {
+        helpers = PyImport_ImportModule("dyntrace._span");
+        return helpers ? PyObject_CallMethod(helpers, "around", "OO", span, function) : NULL;
+    }
+    type = (PyObject *)type_of_module(Py_TYPE((PyObject *)span), "_spanned");
+    helpers = type ? PyImport_ImportModule("functools") : NULL;
+    made = helpers ? PyObject_GC_New(struct spanned, (PyTypeObject *)type) : NULL;
+    if (!made)
+        return NULL;
+    made->call = spanned_vectorcall;
+    made->function = Py_NewRef(function);
+    made->span = (struct span *)Py_NewRef((PyObject *)span);
+    made->dict = made->weak = NULL;
+    PyObject_GC_Track((PyObject *)made);
+    done = PyObject_CallMethod(helpers, "update_wrapper", "OO", made, function);
+    if (!done)
+        Py_CLEAR(made);
+    return (PyObject *)made;
+}
+
+int span_types_ready(PyObject *module)
+{
+    OWNED PyObject *type = PyType_FromModuleAndSpec(module, &span_spec, NULL);
+    OWNED PyObject *spanned = PyType_FromModuleAndSpec(module, &spanned_spec, NULL);
+
+    if (!type || !spanned)
+        return -1;
+    ((PyTypeObject *)type)->tp_vectorcall = span_vectorcall;
+    if (PyModule_AddObjectRef(module, "span", type) ||
+        PyModule_AddObjectRef(module, "_spanned", spanned))
+        return -1;
+    if (tracer_place() != PLACE_HOME || open_type)
+        return 0;
+    innermost = PyContextVar_New("dyntrace.span", NULL);
+    open_type = innermost ? (PyTypeObject *)PyType_FromSpec(&open_spec) : NULL;
+    return open_type ? 0 : -1;
+}

@@ -1,0 +1,20 @@
+/* tracer/span.h -- spans: named stretches of time.
+ *
+ * Runs in: the traced process, under the GIL. */
+#ifndef DYNTRACE_TRACER_SPAN_H
+#define DYNTRACE_TRACER_SPAN_H
+
+#include "tracer/tracer.h"
+
+/* Begin a span called NAME, a str, on this thread. KEYS, a tuple of str or NULL, are the names of
+ * its attributes, and VALUES their values. Returns a new reference for span_end(), or NULL if the
+ * span is not recorded. Sets no exception, and runs no code of the program. */
+PyObject *span_begin(enum span_kind kind, PyObject *name, PyObject *keys, PyObject *const *values);
+/* End the span OPEN, which span_begin() returned, and drop the reference. Keeps the pending
+ * exception. */
+void span_end(PyObject *open);
+
+/* Add the type `span` to MODULE. Returns 0, or -1 with an exception. */
+int span_types_ready(PyObject *module);
+
+#endif
