@@ -79,6 +79,7 @@ def _start(inject, session):
     library, module = os.path.dirname(inject), _load(_extension_spec("_dyntrace"))
     if module:
         spec = _spec(library, "dyntrace")
+        private = _spec(library, "_dyntrace_package")  # the tracer's own name for the package
         standard = os.path.dirname(os.__file__)
         capture = _extension_spec("_dyntrace_capture")
         # from here on calls of Python functions are recorded
@@ -87,8 +88,7 @@ def _start(inject, session):
             sys.modules["_dyntrace"] = module
             if spec:
                 module._package = spec
-                # the tracer's own name for the package
-                module._private_package = _spec(library, "_dyntrace_package")
+                module._private_package = private
                 # The extension has a find_spec() for these two names. It comes last, so that
                 # imports that succeed do not see it, and a package called dyntrace that the
                 # program has stays the program's.

@@ -614,6 +614,7 @@ def test_another_package_called_dyntrace_stays_the_programs(record, python, tmp_
     trace = record([tmp_path / "program.py"], "--set", "limit=3", python=python, env=env, status=2)
     assert trace.out == f"the other one\n{other}\n" and trace.err == "dyntrace: run: --set limit=3: matched nothing\n"
     assert trace.rows("SELECT cause FROM loss") == []
+    assert trace.rows("SELECT qualname FROM code WHERE filename GLOB '*/sitecustomize.py'") == [], "nothing of ours is recorded"
 
 
 def test_another_package_installed_over_ours_is_named(python, tmp_path):

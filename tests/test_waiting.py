@@ -64,7 +64,7 @@ def test_pages_say_it(run, record):
     trace = record(["-c", PROGRAM]).path
     assert "waited at least" in run("why", "sleeps", trace).stdout and "waited at least" in run("tree", "sleeps", trace, "--slowest").stdout
     report = run("report", trace).stdout
-    assert " ms waiting" in report.splitlines()[0] and "sleeps" in report.split("\nWaiting")[1].split("\n\n")[0]
+    assert "s waiting" in report.splitlines()[0] and "sleeps" in report.split("\nWaiting")[1].split("\n\n")[0]
     rows = run("sql", trace, "waiting").stdout.splitlines()
     assert rows[0].split("\t")[5:8] == ["waited_ms", "queued_ms", "ran_ms"] and "sleeps" in "".join(rows)
     assert run("fsck", trace).returncode == 0
