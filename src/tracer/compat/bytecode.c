@@ -33,7 +33,7 @@
 #define RESULT            \
     {                     \
         .top = SLOT_VALUE \
-    } /* replaces the NULL below the callable */
+    } /* the result replaces the NULL below the callable */
 
 const struct compat_op compat_ops[256] = {
     [JUMP_FORWARD] = {.jumps = 1, .ends = true},
@@ -96,7 +96,7 @@ const struct compat_op compat_ops[256] = {
 
     [PUSH_NULL] = {.top = SLOT_NULL},
     [LOAD_GLOBAL] = {.top = SLOT_NULL, .below = !COMPAT_CALLABLE_FIRST, .if_odd = true},
-#if PY_VERSION_HEX < 0x030c0000 /* pushes NULL and the attribute, or a method's function and self */
+#if PY_VERSION_HEX < 0x030c0000 /* LOAD_METHOD pushes NULL and attribute, or function and self */
     [LOAD_METHOD] = {.top = SLOT_VALUE | SLOT_NULL, .below = true},
 #else
     [LOAD_ATTR] = {.top = SLOT_VALUE | SLOT_NULL, .below = !COMPAT_CALLABLE_FIRST, .if_odd = true},

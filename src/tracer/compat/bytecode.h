@@ -18,26 +18,25 @@ enum compat_slot {
     /* a cell: in its variable, or saved on the stack while an inlined comprehension uses the
      * variable for its own cell */
     SLOT_CELL = 8,
-    /* the index that an iteration has reached in the list or tuple in the slot below, or NULL */
+    /* the index of a running iteration over the list or tuple in the slot below, or NULL */
     SLOT_INDEX = 16,
 };
 
-/* What differs between instructions. */
+/* The properties of an instruction. */
 struct compat_op {
-    /* the argument is a distance to jump, counted from behind the instruction's caches; 1:
-     * forwards, -1: backwards */
+    /* 1 or -1 if the argument is the distance of a jump forwards or backwards, counted from the end
+     * of the instruction's caches; 0 if the instruction does not jump */
     signed char jumps;
     bool ends;         /* the next instruction does not run after this one */
     bool has_variable; /* the argument is the number of a variable */
-    /* the two instructions with one variable each that this one combines; or 0 */
+    /* the two instructions that this one combines, each with one variable; or 0 */
     unsigned char half[2];
-    /* what the instruction's variable holds afterwards, if that does not depend on the stack; or
-     * 0 */
+    /* kind of the instruction's variable afterwards, if it does not depend on the stack; or 0 */
     unsigned char variable;
     /* kind of the topmost stack slot afterwards; 0: unchanged, or a pushed SLOT_VALUE */
     unsigned char top;
-    /* below: `top` describes the slot below the topmost one; if_odd: `top` holds only if the
-     * argument is odd */
+    /* below: `top` describes the second slot from the top. if_odd: `top` holds only if the argument
+     * is odd */
     bool below, if_odd;
     /* why a function cannot be split before or behind the instruction; or NULL */
     const char *not_before, *not_behind;

@@ -74,7 +74,8 @@ enum compat_other_opcodes {
 #define Py_BUILD_CORE 1
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* 3.14's own headers have unused parameters */
-#undef _PyGC_FINALIZED                              /* 3.12 defines it publicly and internally */
+/* 3.12 defines this macro in a public and in an internal header */
+#undef _PyGC_FINALIZED
 #include <internal/pycore_call.h>
 #include <internal/pycore_code.h>
 #include <internal/pycore_frame.h>
@@ -428,7 +429,8 @@ static inline void compat_give_cells(compat_frame *frame)
     }
 #if PY_VERSION_HEX < 0x030d0000
     if (count && !compat_has_started(frame)) {
-        frame->prev_instr = _PyCode_CODE(code); /* f_locals does the same */
+        /* f_locals sets the frame's position in the same way */
+        frame->prev_instr = _PyCode_CODE(code);
     }
 #endif
 }
@@ -526,9 +528,9 @@ static inline int compat_is_first(PyThreadState *ts, const compat_frame *frame)
 }
 
 /* 3.14 takes the bounds of the C stack from the thread state. While we run on a stack segment of
- * our own, they must be that segment's bounds. compat_restore_bounds() sets them to OLD, but with
- * LOWEST keeps them if they lie lower. Below the limits CPython puts off the deallocation of
- * objects, and greenlet drops a reference to each object put off that it never had. */
+ * our own, they must be that segment's bounds. compat_restore_bounds() sets them to OLD; with
+ * LOWEST it keeps bounds that lie lower. Beyond the limits CPython postpones the deallocation of
+ * objects, and greenlet then drops one reference too many to each postponed object. */
 #if PY_VERSION_HEX >= 0x030e0000
 struct compat_bounds {
     uintptr_t top, soft, hard;

@@ -37,7 +37,7 @@ static inline PyObject **compat_inline_values(PyObject *object)
         values = NULL;
 #else
     if (Py_TYPE(object)->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
-    #if PY_VERSION_HEX >= 0x030c0000 /* one tagged pointer for values or dict */
+    #if PY_VERSION_HEX >= 0x030c0000 /* one tagged pointer refers to the values or to the dict */
         PyDictOrValues either = *_PyObject_DictOrValuesPointer(object);
         values = _PyDictOrValues_IsValues(either) ? _PyDictOrValues_GetValues(either) : NULL;
     #else

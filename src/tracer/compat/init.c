@@ -22,7 +22,7 @@
 
 enum { VISITED_MOST = 1 << 20 }; /* classes */
 
-static PyObject *word_init, *no_arguments; /* "__init__" and (); never freed */
+static PyObject *word_init, *no_arguments; /* the str "__init__" and an empty tuple; never freed */
 /* CPython's tp_init for types whose __init__ is a Python function */
 static initproc init_by_name;
 static bool for_shim; /* the program sets callbacks: never open a class again */
@@ -32,9 +32,9 @@ static PyObject *allocate(PyTypeObject *type, Py_ssize_t items)
     return PyType_GenericAlloc(type, items);
 }
 
-/* Like type.__call__(), for closed classes with a Python __init__. `init` cannot change between the
- * lookup and the call, because no code of the program runs there: 3.13 collects garbage only
- * between instructions. */
+/* Do what type.__call__() does, for closed classes with a Python __init__. `init` cannot change
+ * between the lookup and the call, because no code of the program runs there: 3.13 collects garbage
+ * only between instructions. */
 HOT static PyObject *construct(PyObject *callable, PyObject *const *args, size_t given,
                                PyObject *names)
 {
@@ -54,7 +54,8 @@ HOT static PyObject *construct(PyObject *callable, PyObject *const *args, size_t
     self = type->tp_new(type, no_arguments, NULL);
     if (!self)
         return NULL;
-    all = (PyObject **)args - 1; /* writable: PY_VECTORCALL_ARGUMENTS_OFFSET */
+    /* args[-1] may be overwritten, because PY_VECTORCALL_ARGUMENTS_OFFSET is set */
+    all = (PyObject **)args - 1;
     before = *all;
     *all = self;
     result = PyObject_Vectorcall(init, all, (size_t)PyVectorcall_NARGS(given) + 1, names);
@@ -90,7 +91,8 @@ static void close_type(PyTypeObject *type)
         return;
     type->tp_alloc = allocate;
     specialised = ((PyHeapTypeObject *)type)->_spec_cache.init != NULL;
-    if (specialised) /* a specialised call checks the class's version, which this changes */
+    /* PyType_Modified() changes the class's version, which a specialised call checks */
+    if (specialised)
         PyType_Modified(type);
 }
 
@@ -203,7 +205,7 @@ static void watch_subclasses(PyTypeObject *type)
 {
     PyObject **dict = subclasses_of(type);
     PyObject *dead;
-    OWNED PyObject *zero = PyLong_FromLong(0); /* not the address of any type */
+    OWNED PyObject *zero = PyLong_FromLong(0); /* 0 is not the address of any type */
     int id = dict_watcher();
     int known;
 

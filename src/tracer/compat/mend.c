@@ -36,7 +36,7 @@ static bool at_send(PyFrameObject *frame)
     return is;
 }
 
-static int filter(PyObject *object, PyFrameObject *frame, int what, PyObject *argument)
+static int filter_event(PyObject *object, PyFrameObject *frame, int what, PyObject *argument)
 {
     struct tracer *t = tracer_thread;
     PyThreadState *ts = PyThreadState_Get();
@@ -51,16 +51,16 @@ static int filter(PyObject *object, PyFrameObject *frame, int what, PyObject *ar
         t->finished_under = NULL;
         return 0;
     }
-    if (!tracer_process.recording && ts->c_tracefunc == filter) /* the recording is over */
+    if (!tracer_process.recording && ts->c_tracefunc == filter_event) /* the recording is over */
         ts->c_tracefunc = theirs;
     return theirs(object, frame, what, argument);
 }
 
 void tracer_generator_finished(struct tracer *t, PyThreadState *ts)
 {
-    if (ts->c_tracefunc != filter) {
+    if (ts->c_tracefunc != filter_event) {
         t->trace = real = ts->c_tracefunc;
-        ts->c_tracefunc = filter;
+        ts->c_tracefunc = filter_event;
     }
     t->finished_under = compat_current_frame(ts);
     t->finished_at = t->entered;
@@ -79,7 +79,7 @@ struct shared_mark {
     PyCodeObject *code;
     uintptr_t mark;
 };
-static void *shared_marks; /* a tsearch() tree */
+static void *shared_marks; /* the root of a tree of tsearch() */
 
 static int by_code(const void *a, const void *b)
 {

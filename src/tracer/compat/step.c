@@ -10,13 +10,13 @@ enum { NAME_AND_FLAG = PY_VERSION_HEX >= 0x030c0000 };
 /* How an instruction of this version maps to an instruction that capture knows. An opcode without a
  * row here does what its name says, with its own argument and without a flag. */
 static const struct {
-    unsigned short as;   /* the opcode that this one behaves like; 0: itself */
-    unsigned char shift; /* by how many bits the argument is shifted right */
+    unsigned short as;   /* the opcode that this opcode is treated as; 0: itself */
+    unsigned char shift; /* number of bits by which the argument is shifted right */
     /* the mapped flag is set if the argument has one of these bits; if 0, `flag` is the flag */
     unsigned char flag_bits;
     unsigned char flag; /* the mapped flag if flag_bits is 0 */
 } steps[COMPAT_OPCODES] = {
-    /* a new reference does as well as a borrowed one */
+    /* a new reference serves as well as a borrowed one */
     [LOAD_CLOSURE] = {LOAD_FAST},
     [LOAD_FAST_CHECK] = {LOAD_FAST},
     [LOAD_FAST_BORROW] = {LOAD_FAST},

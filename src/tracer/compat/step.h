@@ -38,7 +38,7 @@ PyObject *compat_constant(PyCodeObject *code, int op, uint32_t arg);
 /* Is there a stack slot above an iterator, which holds an index (SLOT_INDEX) or NULL? */
 #define COMPAT_ABOVE_ITERATOR (PY_VERSION_HEX >= 0x030f0000)
 
-/* Public only up to 3.12, but still exported. */
+/* This function is public only up to 3.12, but later versions still export it. */
 #if PY_VERSION_HEX >= 0x030d0000
 extern void _PyTraceback_Add(const char *function, const char *file, int line);
 #endif
@@ -83,14 +83,14 @@ static inline bool compat_is_traced(const PyThreadState *ts)
     return ts->c_tracefunc || ts->c_profilefunc;
 }
 
-/* Note in FRAME that the instruction at UNIT runs. */
+/* Store in FRAME that the instruction at UNIT is running. */
 static inline void compat_step_at(compat_frame *frame, int32_t unit)
 {
     frame->compat_instruction = _PyCode_CODE(compat_code(frame)) + unit;
 }
 
-/* Return the unit at which FRAME, a resumed generator's, continues, and store in *COUNT how many of
- * its slots are in use. */
+/* FRAME belongs to a generator that is being resumed. Return the unit at which FRAME continues, and
+ * store in *COUNT how many of its slots are in use. */
 static inline int32_t compat_resumes_at(compat_frame *frame, int *count)
 {
     *count = (int)compat_depth(frame);
@@ -104,9 +104,9 @@ static inline compat_frame *compat_frame_of(PyObject *generator)
     return (compat_frame *)&((PyGenObject *)generator)->gi_iframe;
 }
 
-/* Hide frames of CODE from tracebacks and sys._getframe(), like frames that have not started,
- * except at the code's last instruction: CPython 3.12 does not start a code without any traceable
- * line. */
+/* Make CPython treat frames of CODE as not started, which hides them from tracebacks and
+ * sys._getframe(). The last instruction is excepted, because CPython 3.12 does not start a code
+ * without any traceable line. */
 static inline void compat_hide_code(PyCodeObject *code)
 {
     code->_co_firsttraceable = (int)Py_SIZE(code) - 1;

@@ -16,7 +16,7 @@
 enum { VIEW_CODE, VIEW_GLOBALS, VIEW_BUILTINS, VIEW_LOCALS, VIEW_CLOSURE, VIEW_MODULE, VIEW_PARTS };
 struct shim_frame {
     PyObject_HEAD PyObject *part[VIEW_PARTS]; /* owned */
-    int line, last;                           /* f_lineno; f_lasti */
+    int line, last;                           /* line: f_lineno. last: f_lasti */
 };
 
 PyObject *shim_frame_open(const struct decision *d)
@@ -102,12 +102,12 @@ struct code_state *shim_state_of(PyObject *object, bool make)
     return code ? code_state_of(code, make) : NULL;
 }
 
-/* Count T as a thread with a callback, or no longer. The interpreter has one slot, but each thread
+/* Set whether T counts as a thread with a callback. The interpreter has one slot, but each thread
  * has a callback of its own, so the hook stays as long as any thread has one. The GIL guards the
  * count. */
 void shim_set_active(struct tracer *t, bool active)
 {
-    active |= t->apart > 0; /* a waiting stack of this thread has a callback */
+    active |= t->apart > 0; /* T also counts if one of its waiting stacks has a callback */
     if (t->active == active)
         return;
     t->active = active;
@@ -182,7 +182,8 @@ PyObject *shim_set_on_stack(PyObject *callback, const struct front *front)
     t->callback = callback == Py_None ? NULL : Py_NewRef(callback);
     t->front = front;
     if (COMPAT_INIT_BYPASSES_HOOK && t->callback && !t->active) {
-        /* not for torch, whose own evaluator misses such calls, too */
+        /* let CPython call the hook for every __init__; not for torch, whose own evaluator misses
+         * some of these calls, too */
         if (front == &front_own)
             tracer_fix_all_types(true);
     }
@@ -229,7 +230,7 @@ static void thread_begins(void)
 static PyObject *call_under(PyObject *module, PyObject *const *args, Py_ssize_t count,
                             PyObject *names)
 {
-    /* first, because this call finds out which greenlet runs */
+    /* call this first, because it finds out which greenlet runs */
     OWNED PyObject *before = shim_get_eval_frame_callback(NULL, NULL), *old = NULL;
     const struct front *const front = tracer_thread ? tracer_thread->front : &front_own;
     PyObject *result;
@@ -337,7 +338,8 @@ static PyObject *set_guard_fail_hook(PyObject *module, PyObject *hook)
 
 PyObject *shim_list(PyObject *object, bool precompiled, int64_t region, const struct front *front)
 {
-    PyObject *list = PyList_New(0); /* first, because the garbage collector may run here */
+    /* make the list first, because this may run the garbage collector */
+    PyObject *list = PyList_New(0);
     struct code_state *state = list ? shim_state_of(object, false) : NULL;
     struct cache_entry *entry =
         !state ? NULL : TAILQ_FIRST(precompiled ? &state->precompiled : &state->entries);

@@ -6,7 +6,7 @@
 #include <structmember.h>
 
 static LIST_HEAD(, code_state) all_states;
-/* how many states were made; how many code objects have a `number` */
+/* number of states that were made; number of code objects with a `number` */
 static unsigned long states_made, states_compiled;
 
 /* ---- states ---- */
@@ -124,7 +124,7 @@ void code_state_reset(PyCodeObject *code)
 
     if (!state)
         return;
-    /* there is room, so this cannot fail */
+    /* the array has room for the index, so this cannot fail */
     compat_set_extra(code, tracer_process.extra, (void *)state->mark);
     state->code = NULL;
     LIST_REMOVE(state, all);
@@ -139,7 +139,8 @@ void code_state_drop_precompiled(struct code_state *state)
 
 void code_state_reset_all(void)
 {
-    const unsigned long newest = states_made; /* states that finalisers make meanwhile stay */
+    /* states that finalisers make meanwhile are newer, and stay */
+    const unsigned long newest = states_made;
     struct code_state *state = LIST_FIRST(&all_states);
 
     while (state) {
@@ -227,7 +228,7 @@ PyObject *shim_optional(PyObject *object, const char *name)
 
 /* Can CODE run in place of ORIGINAL? Both must have the same arguments and free variables. Returns
  * false with an exception. */
-static bool fits(PyCodeObject *code, PyCodeObject *original)
+static bool can_replace_code(PyCodeObject *code, PyCodeObject *original)
 {
     const int flags = CO_VARARGS | CO_VARKEYWORDS | CO_NEWLOCALS | CO_OPTIMIZED;
 
@@ -321,7 +322,7 @@ static int entry_read_answer(struct cache_entry *entry, PyCodeObject *original, 
         PyErr_Format(PyExc_TypeError,
                      "the callback for %U() returned a GuardedCode whose guard cannot be called",
                      original->co_qualname);
-    } else if (fits((PyCodeObject *)parts->code, original)) {
+    } else if (can_replace_code((PyCodeObject *)parts->code, original)) {
         entry->tree = PyObject_TypeCheck(parts->guard, &guard_tree_type);
         entry->annotation = shim_optional(guarded, "trace_annotation");
         entry->compile_id = shim_optional(guarded, "compile_id");

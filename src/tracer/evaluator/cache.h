@@ -83,11 +83,11 @@ struct cache_entry;
 struct cache_parts;
 struct decision;
 
-/* How calls of a code object are treated, and how the calls that these calls make are. */
+/* The actions for calls of a code object, and for the calls that those calls make in turn. */
 struct code_actions {
     enum frame_action own, callees;
     bool limited;   /* ACTION_RUN_ONLY was set because a limit was reached */
-    bool written;   /* the trace has these actions */
+    bool written;   /* the actions have been written to the trace */
     int64_t region; /* torch: the region in which the actions hold */
 };
 
@@ -96,7 +96,8 @@ struct code_actions {
  * (cache.c), torch on this evaluator (tracer/torch/torch.c), and torch on its own evaluator,
  * observed (tracer/torch/observe.c). A NULL function is not called. */
 struct front {
-    bool insertion_order; /* a hit does not move its entry to the front */
+    /* entries stay in order of insertion: a hit does not move its entry to the front */
+    bool insertion_order;
     /* torch's stance of that name: check only guards that tell entries apart; a miss is an error */
     bool skip_guards_unsafe;
     bool observed; /* torch's own evaluator decides, so we do not see which guard failed */
@@ -109,13 +110,13 @@ struct front {
     bool wraps_backends;
     /* guard_fail_hook is called; and hooks get the original code, not the compiled code */
     bool fail_hook;
-    int not_started;         /* f_lasti of the frame that a callback sees */
-    const char *unexplained; /* reason for a failed guard whose parts are unknown */
+    int not_started;         /* f_lasti that a callback sees in its frame, which has not started */
+    const char *unexplained; /* text for a failed guard whose parts are unknown */
 
     /* Return the callable that checks GUARD, a new reference. Returns NULL if GUARD has none, or
      * with an exception. */
     PyObject *(*check_of)(PyObject *guard);
-    /* bind: tell the guard of the new ENTRY, whose PARTS are pinned, that ENTRY uses it; -1 with an
+    /* bind: register ENTRY, a new entry whose PARTS are pinned, with its guard; -1 with an
      * exception. unbind: ENTRY has released GUARD. */
     int (*bind)(struct cache_entry *entry, struct cache_parts *parts);
     void (*unbind)(struct cache_entry *entry, PyObject *guard);
@@ -126,7 +127,8 @@ struct front {
     /* Return the leaves of GUARD for the trace: a new tuple of (kind, source, expression, user's
      * code), or NULL. Stores in *VIEW a new reference to an object for explain(). */
     PyObject *(*leaves)(PyObject *guard, PyObject **view);
-    /* Which guard of PARTS, ENTRY's parts, did not hold in the check that has just ended? */
+    /* Return the guard that failed in the check of ENTRY that has just ended. PARTS are ENTRY's
+     * parts. */
     struct guard_outcome (*failed)(struct cache_entry *entry, const struct cache_parts *parts,
                                    compat_frame *frame, PyObject *locals);
     /* Return why the guards of VIEW do not hold now: a new list of (ordinal, kind, source,
@@ -162,14 +164,15 @@ struct cache_parts {
 
 /* dyntrace.types.CacheEntry: compiled code and its guards. */
 struct cache_entry {
-    PyObject_HEAD struct code_state *state; /* borrowed; NULL once dropped from its code's list */
+    /* borrowed; NULL once the entry has left its code's list */
+    PyObject_HEAD struct code_state *state;
     TAILQ_ENTRY(cache_entry) order;
     const struct front *front;
     struct cache_parts *parts; /* pinned; NULL once the entry is invalid and has dropped its pin */
     bool valid;                /* the entry may match; once false, it stays false */
     /* the guard is a GuardTree, which is checked without a Python call */
     bool tree;
-    bool dead;         /* the trace has the entry's death */
+    bool dead;         /* the entry's death has been written to the trace */
     PyObject *instead; /* owned: what an invalid entry shows as its guard; or NULL */
     /* owned: the code with every argument positional; NULL if `code` is like that already, or if
      * this was not needed yet */
@@ -178,7 +181,7 @@ struct cache_entry {
     PyObject *function;
     unsigned running;  /* how many calls of `function` are running */
     PyObject *backend; /* owned; NULL for an entry of torch's own evaluator */
-    /* owned: for an entry of torch's own evaluator, a weak reference to its backend; or NULL */
+    /* owned: a weak reference to the backend, for an entry of torch's own evaluator; else NULL */
     PyObject *born_for;
     /* owned: "2/0" is the first compile (0) of the third compiled code object (2) */
     PyObject *compile_id;
@@ -188,9 +191,9 @@ struct cache_entry {
     unsigned long hits;
     uint32_t id;      /* entry id in the trace, or ENTRY_UNRECORDED */
     uint32_t guards;  /* number of leaves of the guard tree; 1 for any other callable */
-    uint64_t ordered; /* when the guards' order last changed, by the session's clock */
+    uint64_t ordered; /* time of the last change of the guards' order, by the session's clock */
     bool order_lost;  /* the guards' order changed, and the trace does not have the new order */
-    /* how often the order of its guards changed, as far as the trace has the changes */
+    /* number of changes of the guards' order that have been written to the trace */
     uint32_t moves;
     /* torch: the region whose lookups can hit the entry; -1: the common region */
     int64_t region;
@@ -207,7 +210,7 @@ struct code_state {
     uintptr_t mark;
     unsigned references;
     PyCodeObject *code;   /* borrowed; NULL once the code object is gone or the state was reset */
-    unsigned long serial; /* higher than that of every earlier state */
+    unsigned long serial; /* a number that is higher in later states */
     /* precompiled: entries that torch loaded, which are tried before the others */
     struct entry_list entries, precompiled;
     PyObject *frame_state; /* owned: a dict for the callback's own use */
@@ -218,7 +221,7 @@ struct code_state {
     /* owned: torch observed: the entry that this code was compiled for; or NULL */
     struct cache_entry *compiled;
     bool is_init; /* the code is an __init__: see tracer_fix_init() */
-    /* one more than the first part of its compile ids; 0 if it was not compiled yet */
+    /* the first number of the code's compile ids, plus 1; 0 if the code was not compiled yet */
     unsigned long number;
     unsigned long compiles;     /* how many entries were ever made */
     LIST_ENTRY(code_state) all; /* list of all states, for reset() */
@@ -252,8 +255,8 @@ void code_state_free(void *slot);
  * reference, or NULL with an exception that names the fault. */
 struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, PyObject *backend,
                                     const struct front *front);
-/* torch: add an entry that was compiled elsewhere to ORIGINAL's precompiled entries. Returns -1
- * with an exception. */
+/* torch: add an entry to ORIGINAL's precompiled entries: torch has loaded it, and it was compiled
+ * elsewhere. Returns -1 with an exception. */
 int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, int64_t region,
                      const struct front *front);
 /* Make an entry in no list, with empty parts. Returns a new reference, or NULL with MemoryError. */
@@ -299,22 +302,23 @@ struct cache_entry *cache_entry_first(const struct code_state *state, int64_t re
 struct decision_check {
     struct cache_entry *entry; /* owned */
     uint64_t ticks;
-    /* how many leaves were checked; ordinal of the failed leaf, or UINT32_MAX */
+    /* run: number of leaves that were checked. failed: ordinal of the failed leaf, or UINT32_MAX */
     uint32_t run, failed;
-    enum check_result result; /* CHECK_RESULTS if the entry was not tried */
+    /* the result of the check; CHECK_RESULTS if the entry was not tried */
+    enum check_result result;
     /* owned: the value that the failed leaf checked (guard_tree_check()); or NULL */
     PyObject *seen;
     PyObject *why; /* owned: explain()'s result; or NULL */
 };
 struct decision {
     bool on;
-    /* there were entries before the recording, and the trace has none of them */
+    /* entries existed before the recording, and the trace has none of them */
     bool older;
     const struct front *front; /* front end of the callback */
     compat_frame *frame;       /* the called frame */
     PyObject *locals;          /* owned: the call's variables, if they were needed; or NULL */
     int64_t region;            /* the region of the lookup */
-    enum outcome outcome;      /* valid once the callback has answered */
+    enum outcome outcome;      /* the outcome of the call; valid once the callback has answered */
     /* began: clock at the lookup's start; ours: ticks since then that dyntrace spent finding
      * causes */
     uint64_t began, ours;
@@ -348,9 +352,9 @@ static inline void decision_begin(struct decision *d, uint64_t began, const stru
 PyObject *decision_locals(struct decision *d);
 /* Add ENTRY as the next entry to try. Returns NULL without memory. */
 struct decision_check *decision_add(struct decision *d, struct cache_entry *entry);
-/* Record the values of a miss and, if ASKS, which says that the callback will be called, why each
- * entry missed: before anything changes the values. Returns false if a signal handler has raised
- * meanwhile; the call must then raise that exception. */
+/* Record the values of a call that missed, before code of the program changes them. If ASKS, the
+ * callback will be called: also record why each entry missed. Returns false if a signal handler has
+ * raised meanwhile; the call must then raise that exception. */
 bool decision_missed(struct decision *d, bool asks);
 /* decision_ask: called before the callback compiles STATE's code. decision_asked: called after it
  * has returned RESULT (borrowed; NULL with an exception, which is kept). decision_answer: called
@@ -365,8 +369,8 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
 /* Record a lookup by torch's own evaluator that raised before its compile: a guard raised, or
  * torch's stance forbids a miss, which is recorded as a failed compile. Returns the outcome. */
 enum outcome decision_raised(struct decision *d, uint32_t code);
-/* Write the lookup. The frame runs afterwards. If torch's own evaluator decided, the entries tried
- * in vain are unknown. */
+/* Write the lookup. The frame runs afterwards. If torch's own evaluator decided, it is unknown
+ * which entries were tried and missed. */
 void decision_write(struct decision *d, struct tracer *t, enum outcome outcome,
                     struct cache_entry *entry);
 void decision_outcome(struct tracer *t, enum outcome outcome);
@@ -374,20 +378,20 @@ void decision_outcome(struct tracer *t, enum outcome outcome);
  * decision_write() without a struct decision. */
 void decision_hit(struct tracer *t, uint64_t began, const struct cache_entry *entry);
 void decision_end(struct decision *d);
-/* Write, unless it is written, that calls of STATE's code are not compiled any more, for REASON (a
- * str, or NULL). */
+/* Write that calls of STATE's code are not compiled any more, for REASON (a str, or NULL), unless
+ * the trace has this already. */
 void decision_write_actions(struct code_state *state, int64_t region, PyObject *reason);
-/* Collect those parts of ENTRY's facts that may run the program's code, while only the caller knows
- * ENTRY. Returns a new reference, or NULL. MARK is the mark of its code; the facts are read from
- * GUARD and BACKEND. */
+/* Collect the facts of ENTRY whose reading may run the program's code. Called while ENTRY is not
+ * yet visible to other code. Returns a new reference, or NULL. MARK is the mark of its code; the
+ * facts are read from GUARD and BACKEND. */
 PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *guard,
                          PyObject *backend);
 /* Write the facts of ENTRY, which is in STATE's list now. BIRTH is decision_birth()'s result. Like
  * the next functions, this one runs no Python code. */
 void decision_entry_born(PyObject *birth, struct cache_entry *entry,
                          const struct code_state *state);
-/* Write that the guards of ENTRY are tried in another order from now on: TREE's order, or ORDINALS
- * (a JSON array in a str). */
+/* Write that the guards of ENTRY are tried in a new order: the order of TREE, or ORDINALS (a JSON
+ * array in a str). */
 void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t clock);
 void decision_entry_ordinals(struct cache_entry *entry, PyObject *ordinals);
 void decision_entry_died(struct cache_entry *entry, const char *cause);
@@ -402,7 +406,7 @@ static inline bool callback_watches(PyObject *callback)
 /* tracer/services.c: add `_shim` to the module; -1 with an exception */
 int services_ready(PyObject *module);
 
-/* tracer/evaluator/decide.c */
+/* The next variables and functions are in tracer/evaluator/decide.c. */
 extern struct shim_settings {
     unsigned long recompile_limit, accumulated_limit;
     PyObject *guard_error_hook, *guard_fail_hook; /* owned, or NULL */
@@ -439,15 +443,15 @@ bool shim_same_backend(PyObject *entry, PyObject *wanted);
 PyObject *shim_frame_open(const struct decision *d);
 void shim_frame_close(PyObject *view);
 
-/* What a callback answered. */
+/* The answer of a callback. */
 struct answer {
     PyObject *guarded; /* owned; NULL if there is no code */
     PyObject *reason;  /* owned: the reason why there is no code, or NULL */
     struct code_actions actions;
     bool for_code; /* the actions hold for later calls, too */
 };
-/* Read the callback's RESULT into ANSWER. Returns -1 with an exception. In both cases the caller
- * releases ANSWER's members. */
+/* Read the callback's RESULT into ANSWER. Returns -1 with an exception. The caller releases
+ * ANSWER's members, also after an exception. */
 int answer_read(PyObject *result, struct answer *answer);
 /* Return the call's outcome, given that the answer's code is valid. */
 enum outcome answer_outcome(const struct answer *answer, const struct front *front);
@@ -455,7 +459,7 @@ enum outcome answer_outcome(const struct answer *answer, const struct front *fro
  * FrameExecStrategy. Returns -1 with an exception. */
 int answer_strategy(PyObject *strategy, struct code_actions *actions);
 
-/* tracer/evaluator/api.c */
+/* The next functions are in tracer/evaluator/api.c. */
 /* Set this thread's callback to CALLBACK (a callable, False or None), which belongs to FRONT.
  * Returns the old callback, or NULL with an exception. */
 PyObject *shim_set_eval_frame(PyObject *callback, const struct front *front);
@@ -475,8 +479,8 @@ PyObject *shim_list(PyObject *object, bool precompiled, int64_t region, const st
 #define SHIM_ALL_REGIONS INT64_MIN
 /* Set *SLOT to VALUE, or to NULL if VALUE is None. Returns the old value. */
 PyObject *shim_exchange(PyObject **slot, PyObject *value);
-/* Count thread T among those with a callback, or no longer. The hook is installed for the first
- * such thread and removed after the last. */
+/* Set whether thread T counts as a thread with a callback. The hook is installed for the first such
+ * thread and removed after the last. */
 void shim_set_active(struct tracer *t, bool active);
 extern PyMethodDef shim_methods[];
 int shim_types_ready(PyObject *module);

@@ -41,8 +41,8 @@ PyObject *shim_backend_of(PyObject *callback)
     for (int depth = 0; depth < 64; depth++) {
         PyObject *inner = NULL;
         if (PyFunction_Check(at) && !((PyFunctionObject *)at)->func_dict)
-            /* a function without attributes wraps nothing; stop early, because every lookup comes
-             * here */
+            /* a function without attributes wraps no backend; stop here early, because every lookup
+             * runs this */
             break;
         for (int i = 0; i < 2 && !inner; i++)
             if (!names[i] || compat_optional_attribute(at, names[i], &inner) < 0)
@@ -282,8 +282,8 @@ enum outcome answer_outcome(const struct answer *answer, const struct front *fro
 }
 
 /* Call CALLBACK to compile. Returns -1 if it raised or if its answer is invalid. */
-static int ask(PyThreadState *ts, PyObject *callback, struct code_state *state, struct decision *d,
-               struct answer *answer)
+static int call_callback(PyThreadState *ts, PyObject *callback, struct code_state *state,
+                         struct decision *d, struct answer *answer)
 {
     PyObject *view = shim_frame_open(d);
     PyObject *arguments[3] = {view, NULL, state->frame_state};
@@ -302,8 +302,8 @@ static int ask(PyThreadState *ts, PyObject *callback, struct code_state *state, 
 }
 
 /* Let CALLBACK's watcher run the call. Returns -1 if the call raised. */
-static int watch(PyThreadState *ts, PyObject *callback, struct code_state *state,
-                 struct decision *d, struct answer *answer, struct watched_rest *rest)
+static int call_watcher(PyThreadState *ts, PyObject *callback, struct code_state *state,
+                        struct decision *d, struct answer *answer, struct watched_rest *rest)
 {
     compat_frame *frame = d->frame;
     OWNED PyObject *frame_state = Py_NewRef(state->frame_state);
@@ -433,7 +433,7 @@ static void function_done(struct cache_entry *entry, PyObject *function)
     if (entry->function == function && !--entry->running) {
         if (Py_REFCNT(function) == 2)
             compat_bind((PyFunctionObject *)function, no_globals, no_globals);
-        else /* a frame object holds the function */
+        else /* a frame object holds the function too, so it cannot be reused */
             Py_CLEAR(entry->function);
     }
     Py_DECREF(function);
@@ -452,8 +452,8 @@ static PyObject *call_flat(struct tracer *t, compat_frame *frame, PyObject *code
         return PyErr_NoMemory();
     for (int i = 0; i < count; i++)
         arguments[i + 1] = compat_local(frame, i);
-    /* The thread's next frame is the call of this function: it runs the callback's code, without a
-     * decision. */
+    /* The thread's next frame is the frame of this call. It runs the callback's code, and is not
+     * decided again. */
     t->replacement = (PyCodeObject *)((PyFunctionObject *)function)->func_code;
     t->replacement_for = (PyCodeObject *)code;
     t->replaced = frame;
@@ -546,8 +546,8 @@ static PyObject *callback_under(PyObject *callback, enum frame_action action)
 }
 
 /* Run the frame as it is, or, if CODE is not NULL, ENTRY's CODE in its place. The caller holds
- * both. Meanwhile the callback is UNDER. Afterwards CALLBACK is restored, unless the frame itself
- * has set another. */
+ * both. While the code runs, the thread's callback is UNDER. Afterwards CALLBACK is restored,
+ * unless the frame itself has set another. */
 static inline __attribute__((always_inline)) PyObject *
 run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback, PyObject *under,
     struct cache_entry *entry, PyObject *code)
@@ -576,8 +576,9 @@ PyObject *shim_run(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyO
     return run(t, ts, frame, callback, under, entry, code);
 }
 
-/* Return CODE's current state. The caller holds STATE, a former one. If STATE was reset, it has no
- * code, and the caller's reference moves to the new state. Returns NULL with MemoryError. */
+/* Return CODE's current state. The caller has a reference to STATE, an older state of CODE. If
+ * STATE was reset, STATE->code is NULL, and the caller's reference moves to the new state. Returns
+ * NULL with MemoryError. */
 static struct code_state *state_now(struct code_state *state, PyCodeObject *code)
 {
     while (unlikely(state && !state->code)) {
@@ -590,8 +591,8 @@ static struct code_state *state_now(struct code_state *state, PyCodeObject *code
     return state;
 }
 
-/* Has STATE's code reached a limit: the limit on FRONT's valid entries, or the limit on all entries
- * ever made? */
+/* Has STATE's code reached a limit: the limit on its valid entries of FRONT, or the limit on all
+ * its entries ever made? */
 static bool is_at_limit(const struct code_state *state, const struct front *front)
 {
     const struct cache_entry *entry;
@@ -619,9 +620,9 @@ static enum outcome miss_outcome(const struct code_state *state, const struct co
 
 /* Finish the watched FRAME. If an entry was made from it and REST says so, run the entry's code
  * from its start; otherwise continue FRAME where it stands. */
-static PyObject *go_on(struct tracer *t, PyThreadState *ts, compat_frame *frame, PyObject *callback,
-                       PyObject *under, struct cache_entry *entry, PyObject *code,
-                       struct watched_rest *rest)
+static PyObject *finish_watched_call(struct tracer *t, PyThreadState *ts, compat_frame *frame,
+                                     PyObject *callback, PyObject *under, struct cache_entry *entry,
+                                     PyObject *code, struct watched_rest *rest)
 {
     struct watched_rest *const around = t->replay;
     const struct front *const front = t->front;
@@ -726,8 +727,8 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
         decision_write_actions(state, region, NULL); /* a guard may have set these actions */
         goto run;
     }
-    if (callback_watches(callback) ? watch(ts, callback, state, &decision, &answer, &rest)
-                                   : ask(ts, callback, state, &decision, &answer)) {
+    if (callback_watches(callback) ? call_watcher(ts, callback, state, &decision, &answer, &rest)
+                                   : call_callback(ts, callback, state, &decision, &answer)) {
         outcome = OUTCOME_CALLBACK_ERROR;
         decision_answer(&decision, state, NULL, outcome);
         goto err;
@@ -758,7 +759,7 @@ run:
     if (entry && entry->valid) /* the entry has not become invalid since the lookup */
         compiled = Py_NewRef(entry->parts->code);
     if (unlikely(rest.on || rest.plan))
-        result = go_on(t, ts, frame, callback, under, entry, compiled, &rest);
+        result = finish_watched_call(t, ts, frame, callback, under, entry, compiled, &rest);
     else
         result = compiled && front->run ? front->run(t, ts, frame, callback, under, entry, compiled)
                                         : run(t, ts, frame, callback, under, entry, compiled);
@@ -828,7 +829,7 @@ record_unasked(struct tracer *t, PyThreadState *ts, compat_frame *frame, int thr
     return result;
 }
 
-/* A call of CODE with MARK is not recorded. Would it be a lookup, which a filter leaves out? */
+/* A call of CODE with MARK is not recorded. Is it a lookup that a filter leaves out? */
 static __attribute__((noinline)) bool leaves_decision(const struct tracer *t, PyCodeObject *code,
                                                       uintptr_t mark)
 {
@@ -859,7 +860,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
             return tracer_process.evaluate(ts, frame, throwflag);
     }
     tracer_follow(t, ts, frame);
-    /* the code that runs in place of a frame; that frame is recorded */
+    /* this frame runs code in place of another frame, which has been recorded already */
     if (t->replacement == compat_code(frame)) {
         replace_begin(t, frame);
         return record_evaluate(t, ts, frame, throwflag);

@@ -23,7 +23,7 @@ enum { TEXT_MAX = 2000, VALUE_MAX = 80, SIGNATURES_MAX = 100000, ORDERS_MAX = 16
 
 /* A growing text, cut at TEXT_MAX bytes. */
 struct text {
-    char bytes[TEXT_MAX + 1]; /* one byte more, for a NUL */
+    char bytes[TEXT_MAX + 1]; /* one byte more than TEXT_MAX, for a NUL */
     size_t used;
 };
 
@@ -131,7 +131,7 @@ static bool is_seen(uintptr_t mark)
     return P.recording && !(tracer_thread && tracer_thread->quiet) && mark & CODE_SEEN;
 }
 
-static bool recorded(uintptr_t mark)
+static bool is_recorded(uintptr_t mark)
 {
     return is_seen(mark) && tracer_has_id(mark);
 }
@@ -169,14 +169,14 @@ void decision_entry_ordinals(struct cache_entry *entry, PyObject *ordinals)
 void decision_write_actions(struct code_state *state, int64_t region, PyObject *reason)
 {
     struct code_actions actions = code_state_actions(state, region);
-    /* large, so not initialised: this function runs at each call of skipped code */
+    /* not initialised, because it is large and this function runs at each call of skipped code */
     struct text words;
 
     if (!is_seen(state->mark) || actions.written ||
         (actions.own == ACTION_DEFAULT && actions.callees == ACTION_DEFAULT))
         return;
     actions.written = true;
-    if (code_state_act(state, region, actions) || !recorded(state->mark))
+    if (code_state_act(state, region, actions) || !is_recorded(state->mark))
         return;
     words.used = 0;
     tracer_fact(MARK, .code = (int64_t)(state->mark >> CODE_SHIFT), .clock = (int64_t)tracer_now(),
@@ -239,7 +239,7 @@ PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *gu
 
     entry->id = ENTRY_UNRECORDED;
     entry->guards = entry->tree ? guard_tree_count(guard) : 1;
-    if (!recorded(mark))
+    if (!is_recorded(mark))
         return NULL;
     if (entry->front->leaves)
         leaves = entry->front->leaves(guard, &entry->parts->view);
@@ -251,8 +251,8 @@ PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *gu
     else
         leaves =
             leaves_unknown(guard, entry->guards); /* foreign code raised, or GUARD is no tree */
-    /* Torch's compile ids are torch's text. The compile id of another callback is a value of the
-     * program. */
+    /* Torch's own compile ids contain no values of the program. The compile id of another callback
+     * is a value of the program, which --values must allow. */
     if (entry->compile_id && (entry->front->ids_public || values_kept() == SESSION_VALUES_ALL))
         label = PyObject_Str(entry->compile_id);
     PyErr_Clear();
@@ -279,7 +279,7 @@ void decision_entry_born(PyObject *birth, struct cache_entry *entry, const struc
     PyObject *leaves = birth ? PyTuple_GET_ITEM(birth, 0) : NULL;
     struct text backend = {.used = 0};
 
-    if (!birth || !recorded(state->mark))
+    if (!birth || !is_recorded(state->mark))
         return;
     entry->id = P.entries++;
     if (!entry->label[0])
@@ -340,7 +340,7 @@ void decision_entry_order(struct cache_entry *entry, PyObject *tree, uint64_t cl
 
 /* Is the program exiting? weakref.finalize() then calls its callbacks for objects that are still
  * alive. */
-static bool at_exit(void)
+static bool is_exiting(void)
 {
     compat_frame *frame = compat_current_frame(PyThreadState_Get());
     bool found = compat_is_finalizing();
@@ -358,7 +358,7 @@ static bool at_exit(void)
 void decision_entry_died(struct cache_entry *entry, const char *cause)
 {
     /* at the program's exit all entries die, which nobody wants to read */
-    if (entry->dead || at_exit())
+    if (entry->dead || is_exiting())
         return;
     entry->dead = true;
     if (entry->id != ENTRY_UNRECORDED)
@@ -379,11 +379,11 @@ static bool is_hidden(PyObject *value, enum secret level)
     return is_string || (is_number && level == SECRET_ALL);
 }
 
-/* Return the signature id + 1 for the text of LOCALS. Equal texts have equal ids. Returns 0 if
- * there is none. */
+/* Return the signature id + 1 for the description of LOCALS. Equal texts have equal ids. Returns 0
+ * if there is none. */
 static uint32_t signature_of(PyObject *locals)
 {
-    static PyObject *known; /* a dict: text -> id */
+    static PyObject *known; /* a dict that maps a text to its id */
     OWNED PyObject *made = known ? NULL : PyDict_New(), *key = NULL, *number = NULL;
     struct text text = {.used = 0};
     PyObject *name, *value;
@@ -506,7 +506,7 @@ bool decision_missed(struct decision *d, bool asks)
 
 /* Write a listing with the called function and `self`, because several functions may share one code
  * object and its entries. */
-static void called_as(const struct decision *d)
+static void write_called_as(const struct decision *d)
 {
     PyCodeObject *code = compat_code(d->frame);
     struct text text = {.used = 0};
@@ -519,7 +519,7 @@ static void called_as(const struct decision *d)
                 .text = text_all(&text));
 }
 
-static void ask(struct decision *d, int64_t code)
+static void write_asked(struct decision *d, int64_t code)
 {
     d->compile = ++P.compiles;
     d->compile_began = tracer_now();
@@ -557,12 +557,12 @@ static void asking_end(struct decision *d)
 void decision_ask(struct decision *d, const struct code_state *state)
 {
     if (d->on)
-        ask(d, (int64_t)(state->mark >> CODE_SHIFT));
+        write_asked(d, (int64_t)(state->mark >> CODE_SHIFT));
     asking_begin(d);
     if (!d->on)
         return;
     if (d->front->compile_begins && values_kept() != SESSION_VALUES_OFF)
-        called_as(d);
+        write_called_as(d);
     if (d->front->compile_begins)
         d->token = d->front->compile_begins(d->compile - 1, (PyObject *)compat_code(d->frame));
 }
@@ -594,8 +594,8 @@ static enum secret secret_of(const struct cache_entry *entry, int64_t guard)
     return known && entry->secret ? (enum secret)entry->secret[guard] : SECRET_NO;
 }
 
-/* Write CAUSE, a reason why CHECK's entry missed. DECIDED says that this guard ended the check;
- * otherwise it would have failed as well. */
+/* Write CAUSE, a reason why CHECK's entry missed. DECIDED: the guard of CAUSE ended the check.
+ * Otherwise the guard was not reached, and would have failed as well. */
 static void cause_fact(const struct decision *d, const struct decision_check *check, bool decided,
                        struct fact_CAUSE cause)
 {
@@ -681,7 +681,7 @@ static void causes_of(const struct decision *d, const struct decision_check *che
 
 /* Return the message of an exception's VALUE, a new reference. Returns NULL if reading the message
  * could run the program's code. */
-static PyObject *words_of(PyObject *value)
+static PyObject *exception_message(PyObject *value)
 {
     PyObject *arguments =
         value && PyExceptionInstance_Check(value) ? ((PyBaseExceptionObject *)value)->args : NULL;
@@ -694,7 +694,7 @@ static PyObject *words_of(PyObject *value)
 /* Append a callback's exception: its type, and its message if it can be read and recorded. */
 static void text_exception(struct text *t, PyObject *type, PyObject *value)
 {
-    OWNED PyObject *words = words_of(value);
+    OWNED PyObject *words = exception_message(value);
 
     text_print(t, "%s", ((PyTypeObject *)type)->tp_name);
     if (words && values_kept() == SESSION_VALUES_ALL) {
@@ -733,10 +733,11 @@ void decision_answer(struct decision *d, struct code_state *state, struct cache_
 }
 
 /* Did torch's stance skip_guard_eval_unsafe raise, because there was a miss? */
-static bool is_forbidden(void)
+static bool is_stance_error(void)
 {
     KEPT struct tracer_exception pending = tracer_exception_aside();
-    OWNED PyObject *words = pending.type == PyExc_RuntimeError ? words_of(pending.value) : NULL;
+    OWNED PyObject *words =
+        pending.type == PyExc_RuntimeError ? exception_message(pending.value) : NULL;
     const char *said = words ? PyUnicode_AsUTF8(words) : NULL;
 
     return said && !strncmp(said, "Recompilation triggered with skip_guard_eval_unsafe", 51);
@@ -746,10 +747,10 @@ enum outcome decision_raised(struct decision *d, uint32_t code)
 {
     struct code_state state = {.mark = (uintptr_t)code << CODE_SHIFT};
 
-    if (!is_forbidden())
+    if (!is_stance_error())
         return OUTCOME_GUARD_ERROR;
-    if (d->on) { /* like a failed compile in shim mode */
-        ask(d, code);
+    if (d->on) { /* record this like a failed compile in shim mode */
+        write_asked(d, code);
         decision_answer(d, &state, NULL, OUTCOME_CALLBACK_ERROR);
     }
     return OUTCOME_CALLBACK_ERROR;
@@ -780,7 +781,7 @@ static inline __attribute__((always_inline)) void put_words(struct tracer *t, co
     for (unsigned i = 0; i < count; i++)
         ring[head++ & mask] = words[i];
     t->head = head;
-    /* A: publishes the words; matches the collector's B. */
+    /* Release store A publishes the words; it pairs with the collector's acquire load B. */
     atomic_store_explicit(&t->ring->head, head, memory_order_release);
 }
 

@@ -20,7 +20,8 @@ struct watched_rest {
     bool on; /* continue the frame where it stands; if false, run `plan`'s code from its start */
     int throws;
     struct tracer_exception pending;
-    /* owned: the plan's result at its first run, with the frame's cells; and the plan; or NULL */
+    /* owned, or NULL: `plan` is the plan of the new entry; `values` is a tuple of the result of its
+     * first run and the frame's cells */
     PyObject *values, *plan;
     /* original: the watched frame, which `frame` replaces; frame: NULL until it starts */
     compat_frame *original, *frame;
@@ -74,16 +75,16 @@ struct shim_services {
     /* mask: remove the thread's callback. unmask: restore it, unless another has been set. */
     struct masked_callback (*mask)(PyThreadState *ts);
     void (*unmask)(PyThreadState *ts, struct masked_callback masked);
-    /* Call work(DATA), which runs our own Python code, without garbage collection: the code is not
-     * recorded, traced or counted. */
+    /* If FRAME is the first run of PLAN, the plan of this thread's watched call: return the
+     * `values` of watched_rest, a new reference. Otherwise return NULL. */
     PyObject *(*take_values)(PyThreadState *ts, PyObject *plan, compat_frame *frame);
     /* Call work(DATA), which runs our own Python code: not recorded, traced or counted, without
      * garbage collection. */
     PyObject *(*quietly)(PyObject *(*work)(void *data), void *data);
-    /* Is CODE the program's own: of neither the standard library nor an installed package? */
+    /* Does CODE belong to the program, not to the standard library or an installed package? */
     bool (*is_users)(PyCodeObject *code);
 
-    /* Resume functions: tracer/resume/resume.h. */
+    /* The next members are for resume functions: tracer/resume/resume.h. */
     PyObject *unbound;
     PyObject *(*link_of)(PyCodeObject *code);
     int (*link_enter_again)(PyFunctionObject *function, PyObject *closure);

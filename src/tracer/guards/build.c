@@ -17,7 +17,7 @@
 
 /* ---- nodes ---- */
 
-/* Free what NODE holds, and all nodes below it. */
+/* Free the members of NODE, and all nodes below NODE. */
 static void node_clear(struct guard_node *node)
 {
     for (uint32_t i = 0; i < node->child_count; i++) {
@@ -74,7 +74,7 @@ static struct guard_node *node_get(struct guard_node *parent, enum guard_step_ki
     node->slot = -1;
     node->at = at;
     if (kind == STEP_ITEM && PyLong_CheckExact(key)) {
-        /* an int too large for an index becomes the largest index, which is out of range as well */
+        /* an int that is too large becomes the largest index, which is out of range as well */
         node->step.index = PyNumber_AsSsize_t(key, NULL);
         PyErr_Clear();
     }
@@ -87,7 +87,7 @@ static struct guard_node *node_get(struct guard_node *parent, enum guard_step_ki
 /* Return the node at the end of PATH, and make missing nodes. Returns NULL with an exception. */
 static struct guard_node *node_at(struct guard_tree *tree, PyObject *path)
 {
-    /* in the order of enum guard_step_kind, from STEP_LOCALS on */
+    /* one letter for each enum guard_step_kind, from STEP_LOCALS on */
     static const char letters[] = "LGBSlc.[m(";
     struct guard_node *node = &tree->top;
     Py_ssize_t count = PyTuple_Check(path) ? PyTuple_GET_SIZE(path) : 0;
@@ -144,14 +144,15 @@ static void invalidate_bound(struct guard_tree *tree, PyObject *ref)
     Py_DECREF(death);
 }
 
-/* The callback of weak references. CAPSULE's context is the tree, or NULL once the tree is gone. A
- * tree with a reference count of 0 is being freed. */
+/* The callback of weak references. CAPSULE's context is the tree; it is NULL once the tree is gone.
+ * A tree with a reference count of 0 is being freed. */
 static PyObject *object_died(PyObject *capsule, PyObject *ref)
 {
     PyObject *tree = PyCapsule_GetContext(capsule);
 
     if (tree && Py_REFCNT(tree)) {
-        Py_INCREF(tree); /* the tree must live on when the bound objects drop it */
+        /* keep the tree alive while the bound objects drop their references to it */
+        Py_INCREF(tree);
         invalidate_bound((struct guard_tree *)tree, ref);
         Py_DECREF(tree);
     }
@@ -182,7 +183,7 @@ static int leaves_add(struct guard_leaves *leaves, struct guard_leaf *leaf)
     return 0;
 }
 
-/* Give each source of LEAF, a relation, a slot for its value. */
+/* Reserve a slot for the value of each source of LEAF, which is a relation. */
 static int take_slots(struct guard_tree *tree, struct guard_leaf *leaf, PyObject *paths)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(paths);
@@ -314,7 +315,8 @@ static int tree_clear(PyObject *self)
     struct guard_tree *tree = (struct guard_tree *)self;
     struct guard_tree old = *tree;
 
-    if (tree->checking) /* a finaliser has resurrected the tree, and another thread checks it */
+    /* a finaliser has resurrected the tree, and another thread is checking it */
+    if (tree->checking)
         return 0;
 
     /* Freeing may run code that sees the tree, so empty the tree first. */

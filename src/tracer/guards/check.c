@@ -49,7 +49,7 @@ static void leaf_failed(struct guard_reading *r, struct guard_leaves *leaves, ui
         move_forward(r, (void **)leaves->at, at, offsetof(struct guard_leaf, fails));
 }
 
-static bool uses(const struct guard_leaf *leaf, int slot)
+static bool uses_slot(const struct guard_leaf *leaf, int slot)
 {
     for (uint32_t i = 0; i < leaf->slot_count; i++)
         if ((int)leaf->slots[i] == slot)
@@ -63,7 +63,7 @@ static uint32_t first_leaf(const struct guard_tree *tree, const struct guard_nod
     if (node->leaves.count)
         return node->leaves.at[0]->ordinal;
     for (uint32_t i = 0; node->slot >= 0 && i < tree->relations.count; i++)
-        if (uses(tree->relations.at[i], node->slot))
+        if (uses_slot(tree->relations.at[i], node->slot))
             return tree->relations.at[i]->ordinal;
     return node->child_count ? first_leaf(tree, node->children[0]) : UINT32_MAX;
 }
@@ -197,7 +197,7 @@ struct guard_outcome guard_tree_check(PyObject *object, const struct guard_value
 
 /* ---- explaining a failure ---- */
 
-/* How an explanation of a failed check is made. If QUIET, the check may have run code of the
+/* The state while a failed check is explained. If QUIET, the check may have run code of the
  * program. The explanation must not run that code a second time, so it uses the value that the
  * check saw. */
 struct explanation {
@@ -210,8 +210,8 @@ struct explanation {
     PyObject **kept; /* owned: the values of the sources of relations, or NULL */
 };
 
-/* Take the pending exception and return it, a new reference. Returns NULL if it is not an
- * Exception; it then stays pending. */
+/* Take the pending exception and return it, a new reference. If the exception is not an Exception,
+ * it stays pending, and NULL is returned. */
 static PyObject *take_exception(void)
 {
     OWNED PyObject *type = NULL, *traceback = NULL;
@@ -225,8 +225,9 @@ static PyObject *take_exception(void)
 }
 
 /* Add to X's list that LEAF does not hold. RAISED, if not NULL, is the exception that its check
- * raised (borrowed). VALUES are its COUNT values. Without values, its source could not be read at
- * step STEP; for a relation STEP is the number of the source. */
+ * raised (borrowed). VALUES are the COUNT values that the leaf checked. If a source could not be
+ * read, VALUES is NULL, and STEP is the step that failed; for a relation STEP is the number of the
+ * source. */
 static int add_failure(struct explanation *x, const struct guard_leaf *leaf, int step,
                        PyObject *raised, PyObject *const *values, uint32_t count)
 {
@@ -250,7 +251,7 @@ static int explain_leaf(struct explanation *x, const struct guard_leaf *leaf,
     return add_failure(x, leaf, -1, raised, values, leaf->relation ? leaf->slot_count : 1);
 }
 
-/* Add to X's list that the leaves of NODE and below could not be read. */
+/* Add to X's list that the leaves at and below NODE could not be read. */
 static int add_unread(struct explanation *x, const struct guard_node *node, int step,
                       PyObject *raised)
 {
@@ -267,7 +268,7 @@ static int add_unread(struct explanation *x, const struct guard_node *node, int 
 
 static int explain_node(struct explanation *x, struct guard_node *node, PyObject *parent)
 {
-    /* a copy, because reading changes the attribute cache of a step */
+    /* use a copy, because a read changes the step's attribute cache */
     struct guard_step step = node->step;
     OWNED PyObject *value = NULL, *raised = NULL;
     int status;
@@ -303,9 +304,9 @@ static int explain_relation(struct explanation *x, const struct guard_leaf *leaf
     return explain_leaf(x, leaf, values);
 }
 
-/* Return X's list of failures, a new reference. python/dyntrace/_guard_words.py turns it into
- * text. */
-static PyObject *failures(struct guard_tree *tree, struct explanation *x)
+/* Find the leaves that fail and return X's list of them, a new reference.
+ * python/dyntrace/_guard_words.py turns it into text. */
+static PyObject *find_failures(struct guard_tree *tree, struct explanation *x)
 {
     PyObject **arguments = PyMem_Calloc(tree->widest + 1, sizeof *arguments);
     const struct guard_leaf *ended = x->seen ? &tree->leaves[x->failed] : NULL;
@@ -315,7 +316,7 @@ static PyObject *failures(struct guard_tree *tree, struct explanation *x)
     x->values.globals = tree->globals;
     x->list = PyList_New(0);
     x->kept = PyMem_Calloc(tree->slots + 1, sizeof *x->kept);
-    tree->checking++; /* a check that runs meanwhile must not reorder the tree */
+    tree->checking++; /* prevent a check that runs meanwhile from reordering the tree */
     if (x->list && x->kept && arguments) {
         status = !ended            ? 0
                  : ended->relation ? add_failure(x, ended, -1, NULL, &PyTuple_GET_ITEM(x->seen, 0),
@@ -343,16 +344,16 @@ PyObject *guard_tree_failures(PyObject *self, PyObject *locals)
     struct explanation x = {.values = {.locals = locals}, .failed = UINT32_MAX};
 
     if (PyDict_Check(locals))
-        return failures((struct guard_tree *)self, &x);
+        return find_failures((struct guard_tree *)self, &x);
     return PyErr_Format(PyExc_TypeError, "expected the variables as a dict, got %s",
                         Py_TYPE(locals)->tp_name);
 }
 
 /* ---- in words ---- */
 
-/* Call SELF.NAME(FIRST, KEEP), without FIRST if it is NULL. The call is hidden like other code of
- * ours. Returns a new list, or NULL. An exception outside Exception, for example from a signal
- * handler, stays pending. */
+/* Call SELF.NAME(FIRST, KEEP), without FIRST if it is NULL. Like our other Python code, the call is
+ * not recorded, traced or counted. Returns a new list, or NULL. An exception outside Exception, for
+ * example from a signal handler, stays pending. */
 static PyObject *call_quietly(PyObject *self, const char *name, PyObject *first,
                               enum session_values keep)
 {
@@ -378,7 +379,7 @@ PyObject *guard_tree_explain(PyObject *self, const struct guard_values *values, 
                              PyObject *seen, enum session_values keep)
 {
     struct explanation x = {.values = *values, .quiet = true, .failed = failed, .seen = seen};
-    OWNED PyObject *found = failures((struct guard_tree *)self, &x);
+    OWNED PyObject *found = find_failures((struct guard_tree *)self, &x);
 
     return found ? call_quietly(self, "_why", found, keep) : NULL;
 }

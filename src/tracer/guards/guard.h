@@ -16,7 +16,7 @@ extern PyTypeObject guard_tree_type;
 /* The most steps that a path may have, because a check nests as many C calls. */
 enum { GUARD_DEEPEST = 200 };
 
-/* What L[...] and G[...] are read from: a frame that has not started, or a dict of locals. */
+/* Where L[...] and G[...] are read: in a frame that has not started, or in a dict of locals. */
 struct guard_values {
     compat_frame *frame; /* NULL if `locals` is set */
     PyObject *locals;    /* a dict; NULL if `frame` is set */
@@ -27,16 +27,16 @@ struct guard_values {
 struct guard_outcome {
     /* GUARD_ERROR: an exception is set */
     enum { GUARD_FAIL = 0, GUARD_PASS = 1, GUARD_ERROR = -1 } result;
-    uint32_t guards_run; /* leaves checked, with the failing one */
-    /* ordinal of the leaf that failed or raised; UINT32_MAX if none did, or if the error is not a
-     * leaf's */
+    uint32_t guards_run; /* number of leaves checked, including the failing one */
+    /* ordinal of the leaf that failed or raised; UINT32_MAX if no leaf failed, or if the error did
+     * not come from a leaf */
     uint32_t failed;
-    uint32_t moved; /* how often this check changed the order of guards */
+    uint32_t moved; /* how often this check changed the order in which guards are tried */
 };
 
-/* Check the tree. The caller holds the tree, here and below. If SEEN is not NULL and a leaf fails,
- * *SEEN becomes the value that the leaf checked (owned); for a relation, the tuple of its values.
- * *SEEN stays unchanged if no value could be read. */
+/* Check the tree. The caller of this and of the following functions holds a reference to the tree.
+ * If SEEN is not NULL and a leaf fails, *SEEN becomes the value that the leaf checked (owned); for
+ * a relation, the tuple of its values. *SEEN stays unchanged if no value could be read. */
 struct guard_outcome guard_tree_check(PyObject *tree, const struct guard_values *values,
                                       PyObject **seen);
 
@@ -47,9 +47,9 @@ uint32_t guard_tree_count(PyObject *tree);
  * the next keep the pending exception. */
 PyObject *guard_tree_list(PyObject *tree, enum session_values keep);
 /* Return every leaf that does not hold: a new list of (ordinal, expected, actual, aspect or None,
- * dimension or -1). The leaf FAILED ended a check, with the value SEEN. The other leaves are those
- * that can be checked without running the program's code. Does not change the tree. G[...] is read
- * from the frame, if VALUES has one. */
+ * dimension or -1). Leaf FAILED ended a check, with the value SEEN. Of the other leaves only those
+ * are checked that run no code of the program. Does not change the tree. G[...] is read from the
+ * frame, if VALUES has one. */
 PyObject *guard_tree_explain(PyObject *tree, const struct guard_values *values, uint32_t failed,
                              PyObject *seen, enum session_values keep);
 
@@ -58,10 +58,11 @@ PyObject *guard_tree_explain(PyObject *tree, const struct guard_values *values, 
 void guard_tree_each(PyObject *tree, void (*add)(void *context, uint32_t ordinal), void *context);
 uint32_t guard_tree_moves(PyObject *tree);
 
-/* What a tree needs to know about an object that is bound to it. */
+/* How a tree treats an object that is bound to it. */
 struct guard_binding {
     bool (*is_valid)(PyObject *object);
-    void (*invalidate)(PyObject *object, const char *reason); /* may run any code */
+    /* Make OBJECT invalid for REASON. May run any code. */
+    void (*invalidate)(PyObject *object, const char *reason);
 };
 /* Bind OBJECT, a new cache entry, to the tree: OBJECT becomes invalid when an object guarded by
  * identity dies, or at once if one is dead already. The tree and OBJECT hold each other, so OBJECT

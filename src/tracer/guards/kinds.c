@@ -13,7 +13,7 @@
     X(DICT_LENGTH) X(LIST_LENGTH) X(TUPLE_LENGTH) X(SEQUENCE_LENGTH) X(DICT_KEYS) X(DICT_CONTAINS) \
     X(DICT_NOT_CONTAINS) X(FUNCTION_MATCH) X(CLOSURE_MATCH) X(WEAKREF_ALIVE) X(TENSOR_MATCH) \
     X(SHAPE_BOUND) X(SHAPE_DIVISIBLE) X(SHAPE_EQUAL) X(NO_ALIASING) X(LAMBDA) \
-    /* relations, the last */
+    /* the relations, which come last */
 /* clang-format on */
 
 #define X(NAME) NAME,
@@ -37,7 +37,7 @@ int guard_prepare(struct guard_leaf *leaf, const char *name)
     case FUNCTION_MATCH:
         if (PyCFunction_Check(leaf->constant))
             leaf->definition = ((PyCFunctionObject *)leaf->constant)->m_ml;
-        Py_CLEAR(leaf->constant); /* the guard's identity holds the object */
+        Py_CLEAR(leaf->constant); /* the leaf's identity already holds the object */
         return 0;
     case HASATTR:
     case NO_HASATTR:
@@ -64,13 +64,14 @@ int guard_prepare(struct guard_leaf *leaf, const char *name)
 
 /* ---- does it hold? ---- */
 
-/* Not inline, so that guard_check() needs no stack frame for the short guards, which are most. */
+/* Not inline, so that guard_check() needs no stack frame for short guards. Most guards are
+ * short. */
 #define APART __attribute__((noinline))
 
 /* Are WANTED and VALUE equal and of the same type, and so are the items of tuples, lists, slices,
  * ranges and complex numbers? 1, True and 1.0 differ, so do 0.0 and -0.0, and range(0, 3, 2) and
  * range(0, 4, 2). All nans are equal. Returns 1 or 0, or -1 with an exception. */
-static int same(PyObject *wanted, PyObject *value)
+static int is_same_value(PyObject *wanted, PyObject *value)
 {
     int result = 1;
 
@@ -89,7 +90,7 @@ static int same(PyObject *wanted, PyObject *value)
         const char *const parts = PyComplex_CheckExact(wanted) ? "__getnewargs__" : "__reduce__";
         OWNED PyObject *first = PyObject_CallMethod(wanted, parts, NULL),
                        *second = first ? PyObject_CallMethod(value, parts, NULL) : NULL;
-        return second ? same(first, second) : -1;
+        return second ? is_same_value(first, second) : -1;
     }
     if (!strncmp(Py_TYPE(wanted)->tp_name, "numpy.dtype", strlen("numpy.dtype")))
         return guard_same_dtype(wanted, value);
@@ -103,7 +104,8 @@ static int same(PyObject *wanted, PyObject *value)
         OWNED PyObject *first = Py_NewRef(PySequence_Fast_GET_ITEM(wanted, i));
         OWNED PyObject *second =
             i < Py_SIZE(value) ? Py_NewRef(PySequence_Fast_GET_ITEM(value, i)) : NULL;
-        result = second ? same(first, second) : 0; /* no item: an __eq__ has shortened the list */
+        /* `second` is NULL if an __eq__ has shortened the list */
+        result = second ? is_same_value(first, second) : 0;
     }
     Py_LeaveRecursiveCall();
     return result;
@@ -169,7 +171,7 @@ static APART int has_keys(const struct guard_leaf *leaf, PyObject *dict)
 
 /* Read VALUE as an integer. Returns 1; 0 if it is no integer or has more than 64 bits; -1 with an
  * exception. */
-static int integer(PyObject *value, long long *number)
+static int read_integer(PyObject *value, long long *number)
 {
     OWNED PyObject *index = NULL;
     int overflow;
@@ -177,7 +179,8 @@ static int integer(PyObject *value, long long *number)
     if (!PyLong_Check(value)) {
         if (!PyIndex_Check(value))
             return 0;
-        index = value = PyNumber_Index(value); /* integers of numpy and torch */
+        /* numpy's and torch's integers are converted by __index__ */
+        index = value = PyNumber_Index(value);
         if (!index)
             return -1;
     }
@@ -188,7 +191,7 @@ static int integer(PyObject *value, long long *number)
 static APART int fits_shape(const struct guard_leaf *leaf, PyObject *value)
 {
     long long number;
-    int result = integer(value, &number);
+    int result = read_integer(value, &number);
 
     if (result != 1)
         return result;
@@ -202,7 +205,7 @@ static APART int are_equal(const struct guard_leaf *leaf, PyObject *const *value
     int result = 1;
 
     for (uint32_t i = 0; result == 1 && i < leaf->slot_count; i++) {
-        result = integer(values[i], i ? &other : &first);
+        result = read_integer(values[i], i ? &other : &first);
         if (result == 1 && i)
             result = first == other;
     }
@@ -258,8 +261,8 @@ static APART int call_lambda(const struct guard_leaf *leaf, PyObject *const *val
 /* ---- functions that capture/ uses in a LAMBDA guard ---- */
 
 /* Compute NUMBER: an int is itself; (i,) is value number I; (operator, operands ...) is the
- * operator's result. Returns a new reference; NULL if an operand is no int, or with an
- * exception. */
+ * operator's result for the operands. Returns a new reference; NULL if an operand is no int, or
+ * with an exception. */
 static PyObject *number_of(PyObject *number, PyObject *const *values)
 {
     PyObject *operands[2] = {NULL};
@@ -279,8 +282,8 @@ static PyObject *number_of(PyObject *number, PyObject *const *values)
     return made;
 }
 
-/* compares(*values): does the comparison in SELF give the expected result? SELF is (comparison,
- * result). */
+/* Implements compares(*values): SELF is (comparison, expected result). Does the comparison of the
+ * values give this result? */
 static PyObject *compares(PyObject *self, PyObject *const *values, Py_ssize_t count)
 {
     OWNED PyObject *result = number_of(PyTuple_GET_ITEM(self, 0), values);
@@ -291,7 +294,7 @@ static PyObject *compares(PyObject *self, PyObject *const *values, Py_ssize_t co
     return PyBool_FromLong(result == PyTuple_GET_ITEM(self, 1));
 }
 
-/* has_order(dict): are the strings in SELF the keys of DICT, in this order? */
+/* Implements has_order(dict): are the strings in SELF the keys of DICT, in this order? */
 static PyObject *has_order(PyObject *self, PyObject *dict)
 {
     PyObject *key, *value;
@@ -338,7 +341,7 @@ int guard_check(const struct guard_leaf *leaf, PyObject *const *values)
     case ID_MATCH:
         return guard_is(&leaf->is[0], value);
     case EQUALS_MATCH:
-        return same(leaf->constant, value);
+        return is_same_value(leaf->constant, value);
     case NONE_MATCH:
         return value == leaf->constant;
     case NOT_NONE:

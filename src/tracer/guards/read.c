@@ -87,7 +87,7 @@ static inline PyObject *read_cached(const struct attribute_cache *cache, PyObjec
 }
 
 /* Read the attribute NAME, an interned string. Returns like guard_step_read(). */
-/* Not inline, so that reading a local, which is more frequent, saves fewer registers. */
+/* Not inline: the caller mostly reads locals, and that path then saves fewer registers. */
 static __attribute__((noinline)) int read_attribute(struct attribute_cache *cache, PyObject *object,
                                                     PyObject *name, PyObject **value)
 {
@@ -114,7 +114,7 @@ static bool is_local(PyCodeObject *code, int i, PyObject *name)
 }
 
 /* Return local number I, borrowed, or NULL. Before the frame has started, free variables are only
- * in the function's closure. With CELL return a free variable's cell. */
+ * in the function's closure. With CELL return the cell of a free variable instead of its value. */
 static inline PyObject *local_at(compat_frame *frame, const PyCodeObject *code, int i, bool cell)
 {
     const int free_at = code->co_nlocalsplus - code->co_nfreevars;
@@ -131,9 +131,10 @@ static inline PyObject *local_at(compat_frame *frame, const PyCodeObject *code, 
     return cell ? closure : compat_cell_content(closure);
 }
 
-/* Read local variable NAME; with CELL, the cell of the free variable NAME. *HINT is the number
- * where NAME was last. If it is not there, search from the last number for one that has a value: a
- * resume function has its cells also as free variables, which have values from the beginning. */
+/* Read local variable NAME; with CELL, the cell of the free variable NAME. *HINT is the index where
+ * NAME was found last. If NAME is not there, search from the last index for a variable of this name
+ * with a value: in a resume function a cell is also a free variable, which has its value from the
+ * beginning. */
 static int read_local(compat_frame *frame, PyObject *name, Py_ssize_t *hint, bool cell,
                       PyObject **value)
 {
@@ -141,7 +142,7 @@ static int read_local(compat_frame *frame, PyObject *name, Py_ssize_t *hint, boo
     int count = code->co_nlocalsplus;
     int i = (int)*hint;
 
-    if (unlikely(!(code->co_flags & CO_OPTIMIZED))) { /* class body, module */
+    if (unlikely(!(code->co_flags & CO_OPTIMIZED))) { /* a class body or a module */
         if (!frame->f_locals)
             return 0;
         if (PyDict_CheckExact(frame->f_locals))
@@ -168,7 +169,7 @@ PyObject *guard_frame_locals(compat_frame *frame)
     PyObject *locals = PyDict_New();
     int status = locals ? 0 : -1;
 
-    if (!status && !(code->co_flags & CO_OPTIMIZED)) { /* class body, module */
+    if (!status && !(code->co_flags & CO_OPTIMIZED)) { /* a class body or a module */
         /* reading the keys of any other mapping would run the program's code */
         if (frame->f_locals && PyDict_CheckExact(frame->f_locals))
             status = PyDict_Update(locals, frame->f_locals);
@@ -227,7 +228,7 @@ static int read_item(struct guard_step *step, PyObject *parent, PyObject **value
 
 /* ---- calls ---- */
 
-static int call(PyObject *callable, PyObject **value)
+static int call_object(PyObject *callable, PyObject **value)
 {
     if (!PyCallable_Check(callable))
         return 0;
@@ -246,7 +247,7 @@ static int call_method(struct guard_step *step, PyObject *parent, PyObject **val
         return 1;
     if (!PyErr_ExceptionMatches(PyExc_AttributeError) && !PyErr_ExceptionMatches(PyExc_TypeError))
         return -1;
-    /* Did the method raise this exception, or is there no such method? */
+    /* Did the method raise this exception, or does the object have no such method? */
     raised = tracer_exception_aside();
     found = compat_optional_attribute(parent, step->key, &method);
     if (found > 0 && !PyCallable_Check(method))
@@ -283,9 +284,9 @@ int guard_step_read(struct guard_step *step, PyObject *parent, const struct guar
     case STEP_METHOD:
         return call_method(step, parent, value);
     case STEP_CALL:
-        return call(parent, value);
+        return call_object(parent, value);
     case STEP_STATE:
-        return call(step->key, value);
+        return call_object(step->key, value);
     case STEP_LOCALS:
         *value = values->locals ? Py_NewRef(values->locals) : guard_frame_locals(frame);
         return *value ? 1 : -1;
@@ -338,12 +339,12 @@ static bool is_quiet_attribute(PyObject *object, PyObject *name)
         return false;
     if (!PyModule_Check(object) && !find_in_type(type, "__getattr__"))
         return true;
-    there = PyObject_GenericGetAttr(object, name); /* does not call __getattr__ */
+    there = PyObject_GenericGetAttr(object, name); /* unlike getattr(), this calls no __getattr__ */
     PyErr_Clear();
     return there && !compat_is_lazy(there);
 }
 
-/* Is the class's method NAME native code, or is there none? */
+/* Is method NAME of TYPE native code, or does TYPE have no such method? */
 static bool is_native(PyTypeObject *type, const char *name)
 {
     PyObject *found = find_in_type(type, name);

@@ -21,7 +21,7 @@
 struct guard_tensor {
     enum { TENSOR_NUMPY, TENSOR_ATTRIBUTES, TENSOR_BUFFER } way;
     int ndim;
-    bool strided; /* strides are compared */
+    bool strided; /* the guard compares strides, too */
     /* owned: a tuple of (name, expected value), dtype first; empty with TENSOR_BUFFER */
     PyObject *attributes;
     PyObject *dtype;         /* borrowed from `attributes` */
@@ -30,11 +30,11 @@ struct guard_tensor {
     Py_ssize_t itemsize;
     /* owned: compares everything except the class, or is NULL; torch's check is faster than ours */
     PyObject *check;
-    Py_ssize_t *strides; /* lies behind `sizes` */
+    Py_ssize_t *strides; /* the strides, in the same block of memory after `sizes` */
     Py_ssize_t sizes[];
 };
 
-struct numpy_array { /* numpy's PyArrayObject_fields */
+struct numpy_array { /* the first fields of numpy's PyArrayObject_fields */
     PyObject_HEAD char *data;
     int nd;
     Py_ssize_t *dimensions, *strides;
@@ -64,8 +64,8 @@ static inline bool same_numbers(const Py_ssize_t *wanted, const Py_ssize_t *got,
 
 static int same_metadata(PyObject *a, PyObject *b);
 
-/* Do the first items of the tuples X and Y, which are dtypes, have the same metadata? Returns -1 if
- * X or Y is no such tuple. */
+/* The first items of the tuples X and Y are dtypes. Do both have the same metadata? Returns -1 if X
+ * or Y is no such tuple. */
 static int same_first(PyObject *x, PyObject *y)
 {
     if (!PyTuple_Check(x) || !PyTuple_GET_SIZE(x))
@@ -75,14 +75,14 @@ static int same_first(PyObject *x, PyObject *y)
     return same_metadata(PyTuple_GET_ITEM(x, 0), PyTuple_GET_ITEM(y, 0));
 }
 
-/* Compare by identity only, because equality would run the program's code. */
+/* Are X and Y the same object? Equality is not used, because it would run the program's code. */
 static int same_object(PyObject *x, PyObject *y)
 {
     return x == y;
 }
 
-/* Do the mappings FIRST and SECOND have the same keys, with items that are the SAME? Returns -1
- * with an exception. */
+/* Do the mappings FIRST and SECOND have the same keys, and does SAME accept each pair of items?
+ * Returns -1 with an exception. */
 static int same_items(PyObject *first, PyObject *second, int (*same)(PyObject *x, PyObject *y))
 {
     OWNED PyObject *keys = NULL;
@@ -100,14 +100,14 @@ static int same_items(PyObject *first, PyObject *second, int (*same)(PyObject *x
 
         if (x)
             y = PyObject_GetItem(second, key);
-        PyErr_Clear(); /* SECOND has no such key */
+        PyErr_Clear(); /* ignore a KeyError: SECOND lacks the key */
         result = y ? same(x, y) : 0;
     }
     return result;
 }
 
-/* Do the dtypes A and B consist of dtypes with the same metadata? ATTRIBUTE of a dtype has its
- * parts. */
+/* Do the parts of the dtypes A and B have the same metadata? The attribute ATTRIBUTE of a dtype
+ * holds its parts. */
 static int same_parts(PyObject *a, PyObject *b, const char *attribute)
 {
     OWNED PyObject *first = tracer_attribute(a, attribute);
@@ -119,12 +119,13 @@ static int same_parts(PyObject *a, PyObject *b, const char *attribute)
         return -1;
     if (first == Py_None || second == Py_None)
         return first == second;
-    if (PyTuple_Check(first)) /* `subdtype` of a dtype whose items are arrays: (dtype, shape) */
+    /* the items of this dtype are arrays: its `subdtype` is the tuple (dtype, shape) */
+    if (PyTuple_Check(first))
         return same_first(first, second);
     return same_items(first, second, same_first);
 }
 
-/* Do the dtypes A and B, which are equal, have the same metadata, which == ignores? */
+/* Do the equal dtypes A and B have the same metadata? == ignores metadata. */
 static int same_metadata(PyObject *a, PyObject *b)
 {
     OWNED PyObject *first = NULL;
@@ -160,7 +161,7 @@ static int compare_numpy(const struct guard_tensor *t, PyObject *value)
 {
     const struct numpy_array *array = (const struct numpy_array *)value;
 
-    /* dtypes with another byte order or with fields are not shared objects */
+    /* equal dtypes with fields, or with another byte order, are often two objects */
     if (array->descr != t->dtype) {
         OWNED PyObject *descr = Py_NewRef(array->descr);
         int same = guard_same_dtype(t->dtype, descr);
@@ -179,7 +180,7 @@ static int compare_buffer(const struct guard_tensor *t, PyObject *value)
     if (PyObject_GetBuffer(value, &view, PyBUF_RECORDS_RO)) {
         if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError))
             return -1;
-        PyErr_Clear(); /* a released memoryview, or a closed mmap */
+        PyErr_Clear(); /* the buffer is gone: a released memoryview or a closed mmap */
         return 0;
     }
     result = view.itemsize == t->itemsize &&
@@ -208,7 +209,7 @@ static int compare_attribute(const struct guard_tensor *t, PyObject *value)
     return same;
 }
 
-/* Compare TUPLE with T's sizes or strides, WANTED. Steals TUPLE, which may be NULL with an
+/* Compare TUPLE with WANTED, T's sizes or strides. Steals TUPLE, which may be NULL with an
  * exception. */
 static int compare_tuple(const struct guard_tensor *t, PyObject *tuple, const Py_ssize_t *wanted)
 {

@@ -24,7 +24,7 @@
 /* ---- reading a guard's source (tracer/guards/read.c) ---- */
 
 enum guard_step_kind {
-    STEP_UNREAD,    /* the value is not needed; it is NULL */
+    STEP_UNREAD,    /* the node's value is not needed and is NULL */
     STEP_LOCALS,    /* L: all locals, a dict */
     STEP_GLOBALS,   /* G */
     STEP_BUILTINS,  /* B */
@@ -48,8 +48,9 @@ struct attribute_cache {
 
 struct guard_step {
     enum guard_step_kind kind;
-    PyObject *key;    /* owned; NULL for the tree's top */
-    Py_ssize_t index; /* for a local, its number at the last check; for an item, its index; or -1 */
+    PyObject *key; /* owned; NULL for the tree's top */
+    /* the index of a local at the last check, or of an item in its container; otherwise -1 */
+    Py_ssize_t index;
     struct attribute_cache cache;
 };
 
@@ -70,7 +71,7 @@ PyObject *guard_is_quiet(PyObject *ignored, PyObject *args);
 /* An object compared by identity. It is held weakly if possible: *AT is then the pointer in the
  * weak reference, which becomes None when the object dies. */
 struct guard_identity {
-    PyObject **at;    /* NULL if there is no object */
+    PyObject **at;    /* points to the pointer to the object; NULL if there is no object */
     PyObject *ref;    /* owned weak reference, or NULL */
     PyObject *object; /* owned: an object that cannot be referenced weakly; or NULL */
     PyObject *death;  /* owned: why an entry becomes invalid when the object dies */
@@ -82,12 +83,13 @@ static inline bool guard_is(const struct guard_identity *identity, PyObject *val
 }
 
 struct guard_leaf {
-    int kind;                      /* an enum of tracer/guards/kinds.c */
+    int kind;                      /* the kind of guard: an enum of tracer/guards/kinds.c */
     PyObject *constant;            /* owned: the object to compare with or to call; or None */
-    Py_ssize_t number, limit;      /* what they mean depends on `kind` */
+    Py_ssize_t number, limit;      /* two numbers whose meaning depends on `kind` */
     const PyMethodDef *definition; /* definition of a builtin method; or NULL */
     struct guard_identity is[2];
-    struct guard_tensor *tensor; /* owned: tracer/guards/tensor.c */
+    /* owned: the properties of a tensor (tracer/guards/tensor.c), or NULL */
+    struct guard_tensor *tensor;
     /* owned: for a relation, where the values of its sources are kept */
     uint32_t *slots;
     uint32_t slot_count;
@@ -96,15 +98,15 @@ struct guard_leaf {
     bool stays;    /* the guard may run the program's code, so it never moves */
 };
 
-/* Check that LEAF's parts, which Python code gave, fit the kind called NAME, and set the kind.
- * Returns 0, or -1 with an exception. */
+/* Check that the parts of LEAF, which come from Python code, fit the kind NAME, and set LEAF's
+ * kind. Returns 0, or -1 with an exception. */
 int guard_prepare(struct guard_leaf *leaf, const char *name);
 extern PyMethodDef guard_methods[];
 /* Return 1 if LEAF holds, 0 if not, -1 with an exception. VALUES has one value for each source; the
  * caller holds them. */
 int guard_check(const struct guard_leaf *leaf, PyObject *const *values);
 
-/* tracer/guards/tensor.c */
+/* The next functions are in tracer/guards/tensor.c. */
 int tensor_prepare(struct guard_leaf *leaf);
 int tensor_check(const struct guard_leaf *leaf, PyObject *value);
 /* Are two numpy dtypes the same, with their metadata? Returns -1 with an exception. */
@@ -118,7 +120,8 @@ PyObject *guard_tree_failures(PyObject *self, PyObject *locals);
 /* ---- the tree: tracer/guards/build.c makes it, tracer/guards/check.c checks it ---- */
 
 struct guard_leaves {
-    struct guard_leaf **at; /* owned array of borrowed leaves, in the order tried */
+    /* owned array of borrowed leaves, in the order in which they are tried */
+    struct guard_leaf **at;
     uint32_t count;
 };
 
@@ -127,15 +130,17 @@ struct guard_node {
     int slot; /* where the node's value is kept for relations; -1 if it is not kept */
     uint32_t fails;
     struct guard_leaves leaves;
-    struct guard_node **children; /* owned array, in the order tried */
+    /* owned array of the children, in the order in which they are tried */
+    struct guard_node **children;
     uint32_t child_count;
-    int at; /* number of the node's step in its path */
+    int at; /* index of the node's step in its path */
 };
 
 struct guard_tree {
     PyObject_HEAD struct guard_leaf *leaves; /* owned array, by ordinal */
     uint32_t count;
-    struct guard_node top; /* STEP_UNREAD; its children are the roots: L['x'], G, ... */
+    /* the top of the tree, a STEP_UNREAD; its children are the roots: L['x'], G, ... */
+    struct guard_node top;
     struct guard_leaves relations;
     /* slots: how many values are kept; widest: the most values that one relation takes */
     uint32_t slots, widest;

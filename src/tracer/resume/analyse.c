@@ -9,14 +9,14 @@
 
 enum { MOST_SLOTS = 256 << 20 };
 
-/* Return a copy of the slots before STEP, which the caller may change. */
+/* Copy the slots before STEP to the working row and return it. The caller may change it. */
 static unsigned char *slots_now(const struct program *p, int32_t step)
 {
     return memcpy(program_slots(p, p->count), program_slots(p, step), (size_t)p->width);
 }
 
-/* Note that the slots may be NOW before STEP, with DEPTH slots on the stack. Returns false for
- * invalid bytecode. */
+/* Add NOW to the kinds of values that the slots may hold before STEP. The stack has DEPTH slots
+ * there. Returns false for invalid bytecode. */
 static bool merge_state(struct program *p, const unsigned char *now, int32_t step, int32_t depth)
 {
     unsigned char *slots;
@@ -35,7 +35,8 @@ static bool merge_state(struct program *p, const unsigned char *now, int32_t ste
     return true;
 }
 
-/* Follow an exception that STEP raises to its handler. Returns false for invalid bytecode. */
+/* Add the state in which STEP raises to the state before its exception handler. Returns false for
+ * invalid bytecode. */
 static bool follow_raise(struct program *p, int32_t step)
 {
     const int32_t number = p->steps[step].span;
@@ -54,8 +55,8 @@ static bool follow_raise(struct program *p, int32_t step)
     return merge_state(p, now, span->to, depth + pushed);
 }
 
-/* Follow the step AT to the next step, or, with JUMP, to its jump target. Returns false for invalid
- * bytecode. */
+/* Add the state after the step AT to the state before the next step or, with JUMP, before its jump
+ * target. Returns false for invalid bytecode. */
 static bool follow(struct program *p, int32_t at, bool jump)
 {
     const struct step *step = &p->steps[at];
@@ -72,7 +73,7 @@ static bool follow(struct program *p, int32_t at, bool jump)
     return merge_state(p, now, jump ? step->to : at + 1, (int32_t)depth);
 }
 
-/* Follow the step AT to all steps that may come after it. */
+/* Add the state after the step AT to the states before all steps that may come next. */
 static bool follow_all(struct program *p, int32_t at)
 {
     const struct step *step = &p->steps[at];
@@ -124,8 +125,7 @@ static unsigned char first_slot(const PyCodeObject *code, int32_t i)
     return _PyLocals_GetKind(code->co_localspluskinds, i) & CO_FAST_FREE ? SLOT_CELL : SLOT_NULL;
 }
 
-/* Walk from the beginning. Then, if FIRST is not 0, forget what was reached and walk from FIRST
- * alone. */
+/* Walk from the beginning. Then, if FIRST is not 0, clear the results and walk from FIRST alone. */
 static bool walk_all(struct program *p, int32_t first)
 {
     unsigned char *now = slots_now(p, 0);

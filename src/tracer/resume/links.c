@@ -23,8 +23,8 @@ static Py_ssize_t link_number(PyObject *link, enum link number)
 
 /* ---- from the first part ---- */
 
-/* Return the number of CODE's variable NAME, or -1. With CELL look among cell and free variables
- * only, otherwise among the others only. */
+/* Return the number of CODE's variable NAME, or -1. With CELL search only cell and free variables,
+ * otherwise only plain local variables. */
 static int find_variable(PyCodeObject *code, PyObject *name, bool cell)
 {
     for (int i = 0; i < code->co_nlocalsplus; i++)
@@ -36,8 +36,8 @@ static int find_variable(PyCodeObject *code, PyObject *name, bool cell)
 }
 
 /* Return VALUE, which was in the stack slot NAME, or an iterator over VALUE. A newer CPython
- * iterates a list or tuple without an iterator; the slot above then holds the index. Steals VALUE;
- * returns a new reference. */
+ * iterates over a list or tuple without an iterator, and the stack slot above VALUE holds the index
+ * (SLOT_INDEX). Steals VALUE; returns a new reference. */
 static PyObject *with_position(compat_frame *frame, PyObject *name, PyObject *value)
 {
     const char *text = PyUnicode_AsUTF8(name);
@@ -66,9 +66,9 @@ static bool is_cell(PyCodeObject *code, int variable)
     return _PyLocals_GetKind(code->co_localspluskinds, variable) & CO_FAST_CELL;
 }
 
-/* Take from FRAME the value for variable I of RESUME. Variables from STACK on stand for slots of
- * the stack. For a free variable take the cell. Returns a new reference, UNBOUND if there is no
- * value; or NULL with an exception. */
+/* Take from FRAME the value for variable I of RESUME; for a free variable take the cell. RESUME's
+ * variables from number STACK on stand for slots of the stack. Returns a new reference, UNBOUND if
+ * there is no value; or NULL with an exception. */
 static PyObject *take_variable(compat_frame *frame, PyCodeObject *resume, int i, int stack)
 {
     PyObject *name = PyTuple_GET_ITEM(resume->co_localsplusnames, i);
@@ -81,10 +81,11 @@ static PyObject *take_variable(compat_frame *frame, PyCodeObject *resume, int i,
                             "a resume function is called by code that has no variable '%U'", name);
     value = compat_local(frame, at);
     if (!(kind & CO_FAST_FREE) && value && is_cell(compat_code(frame), at))
-        return Py_NewRef(UNBOUND); /* its cell is handed over instead */
+        /* the variable's cell is handed over as a free variable instead */
+        return Py_NewRef(UNBOUND);
     if (kind & CO_FAST_FREE && !(value && PyCell_Check(value)))
         return PyCell_New(NULL);
-    /* leave it, because CPython reads f_locals through this cell as long as FRAME lives */
+    /* leave the cell in FRAME, because CPython reads f_locals through it as long as FRAME lives */
     if (value && is_free(compat_code(frame), at))
         return Py_NewRef(value);
     value = compat_take_local(frame, at);
@@ -132,9 +133,9 @@ static PyObject *find_constant(PyCodeObject *code, PyCFunction function, PyObjec
     return NULL;
 }
 
-/* The call of a resume function by anybody but leave(). A program can find the function of a resume
- * function's frame (gc.get_objects()). Its closure is gone, and only leave() knows the values of
- * its stack slots. */
+/* Raise an error, because the program has called a resume function directly, not through leave(). A
+ * program can find the function of a resume function's frame (gc.get_objects()). Its closure is
+ * gone, and only leave() knows the values of its stack slots. */
 static PyObject *refuse_call(PyObject *function, PyObject *const *args, size_t count,
                              PyObject *names)
 {
@@ -187,9 +188,9 @@ static PyObject *leave(PyObject *object, PyObject *ignored)
 
 /* ---- to the second part ---- */
 
-/* Release the closure and the values of the function that leave() made, which FRAME is a call of.
- * Returns false if FRAME is a call of another function, or was entered before, for example because
- * a debugger jumped to its first line. */
+/* FRAME is a call of a function that leave() made. Release the function's closure and the values
+ * that leave() stored in it. Returns false if FRAME is a call of another function, or was entered
+ * before, for example because a debugger jumped to its first line. */
 static bool release_handed(compat_frame *frame)
 {
     PyFunctionObject *function = compat_function(frame);
@@ -224,12 +225,12 @@ static void place_cell(compat_frame *frame, PyCodeObject *code, int free)
 {
     const int at = find_variable(code, PyTuple_GET_ITEM(code->co_localsplusnames, free), true);
 
-    if (at == free) /* it is a free variable of the original function, too */
+    if (at == free) /* the variable is free in the original function, too */
         return;
     compat_drop_local(frame, at);
     compat_give_local(frame, at, Py_XNewRef(compat_local(frame, free)));
-    /* An older CPython keeps both: f_locals finds the same cell under both, so writing both from
-     * one dict changes nothing. A newer one must find each name once. */
+    /* In an older CPython both variables keep the cell, and f_locals may write it twice with the
+     * same value. A newer CPython must find each name only once. */
     if (COMPAT_FREE_MAY_BE_NULL)
         compat_drop_local(frame, free);
 }
@@ -248,7 +249,7 @@ static PyObject *enter(PyObject *link, PyObject *ignored)
     for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; i++)
         place_cell(frame, code, i);
     for (int i = 0; i < code->co_nlocalsplus + depth;
-         i++) { /* the stack's slots lie behind the variables */
+         i++) { /* the slots of the stack come after the variables */
         const bool is_argument = i >= locals && i < code->co_argcount + code->co_kwonlyargcount;
         if (!is_argument && compat_local(frame, i) != UNBOUND)
             continue;

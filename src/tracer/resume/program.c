@@ -18,7 +18,7 @@ void program_close(struct program *p)
 
 /* ---- reading ---- */
 
-/* Read the instruction at *UNIT into one step or two, and move *UNIT behind it. Returns false for
+/* Read the instruction at *UNIT as one or two steps, and advance *UNIT past it. Returns false for
  * invalid bytecode. */
 static bool read_step(struct program *p, const unsigned char *bytes, int32_t *unit)
 {
@@ -40,7 +40,7 @@ static bool read_step(struct program *p, const unsigned char *bytes, int32_t *un
     is = &compat_ops[op];
     size = at - *unit;
     at += compat_caches(op);
-    /* counted in code units; join_step() turns it into a step */
+    /* the jump target in code units; join_step() turns it into the index of a step */
     to = is->jumps ? at + (int64_t)is->jumps * arg : -1;
     if (at > p->units || !op)
         return false;
@@ -76,7 +76,7 @@ static int32_t step_of(const struct program *p, int64_t unit)
     return unit == p->units ? p->count : p->step_at[unit];
 }
 
-/* Read the four numbers of a row of the exception table at *AT, and move *AT behind them. */
+/* Read the four numbers of a row of the exception table at *AT, and advance *AT past them. */
 static bool read_row(const unsigned char **at, const unsigned char *end, uint32_t numbers[4])
 {
     for (int i = 0; i < 4; i++)
@@ -90,7 +90,8 @@ static bool read_spans(struct program *p)
     PyObject *table = p->code->co_exceptiontable;
     const unsigned char *at = (const unsigned char *)PyBytes_AS_STRING(table);
     const unsigned char *end = at + PyBytes_GET_SIZE(table);
-    uint32_t numbers[4]; /* first unit, units, handler, depth */
+    /* the four numbers of a row: first unit, number of units, handler, depth */
+    uint32_t numbers[4];
     int32_t done = 0;
     int32_t spans = 0;
 
@@ -119,7 +120,7 @@ int program_set_invalid(void)
 }
 
 /* Allocate memory for the program of CODE, whose bytecode has P->units. */
-static bool take_memory(struct program *p, const PyCodeObject *code)
+static bool allocate_program(struct program *p, const PyCodeObject *code)
 {
     const size_t units = (size_t)p->units + 1;
     /* each row takes at least a byte for each of its numbers */
@@ -170,7 +171,7 @@ int program_read(struct program *p, PyCodeObject *code)
     if (!bytes)
         return -1;
     p->units = (int32_t)(PyBytes_GET_SIZE(bytes) / 2);
-    if (!take_memory(p, code))
+    if (!allocate_program(p, code))
         return -1;
     if (!read_steps(p, (const unsigned char *)PyBytes_AS_STRING(bytes)))
         return program_set_invalid();
@@ -213,7 +214,7 @@ struct step *program_keep(struct program *p, int32_t step)
     return kept;
 }
 
-/* Give each new step its unit. */
+/* Set the code unit at which each new step begins. */
 static void place_steps(struct program *p)
 {
     p->units = 0;
@@ -224,14 +225,14 @@ static void place_steps(struct program *p)
     }
 }
 
-/* Return the unit of the new code at which TO, a step of the code that was read, stands now. */
+/* Return the code unit in the new code that corresponds to the old step TO. */
 static int32_t unit_of(const struct program *p, int32_t to)
 {
     return p->made[p->steps[to].at].at;
 }
 
-/* Give each new step its unit, and each jump its argument. A longer argument moves later steps, so
- * repeat until no step grows. */
+/* Set the code unit of each new step and the argument of each jump. A longer argument moves later
+ * steps, so repeat until no step grows. */
 static void arrange(struct program *p)
 {
     bool grown = true;
@@ -345,7 +346,8 @@ static void write_place(int units, const struct place *place, int line, FILE *ou
     write_low((uint32_t)(place->last_column + 1), out);
 }
 
-/* Write the line table. A new RESUME gets the place of a function's first RESUME. */
+/* Write the line table. A RESUME that was added gets the source position that CPython gives to a
+ * function's first RESUME. */
 static void write_lines(const struct program *p, FILE *out)
 {
     OWNED PyObject *positions = PyObject_CallMethod((PyObject *)p->code, "co_positions", NULL);

@@ -50,9 +50,9 @@ static PyObject *steps(PyObject *module, PyObject *args)
     return good ? Py_NewRef(list) : NULL;
 }
 
-/* Add PART to the new code. PART is the number of a step of P, which is added; or ~number, and
- * jumps to that step lead to the next part; or a tuple that describes a new step. MOVED has the new
- * number of each variable. */
+/* Add PART to the new code. PART is the number of an old step of P, which is copied; or ~number,
+ * which makes jumps to that old step lead to the next part; or a tuple that describes a new step.
+ * MOVED maps the number of each variable to its number in the new code. */
 static bool put_part(struct program *p, PyObject *part, PyObject *moved)
 {
     int op;

@@ -7,7 +7,7 @@
 
 #include "tracer/tracer.h"
 
-/* What is handed over for a variable or a stack slot without a value. */
+/* The value that leave() hands over for a variable or stack slot without a value. */
 extern PyTypeObject resume_unbound;
 #define UNBOUND ((PyObject *)&resume_unbound)
 
@@ -18,15 +18,16 @@ extern PyTypeObject resume_unbound;
 extern PyMethodDef leave_method, enter_method;
 #define TEMPORARY "___stack"
 
-/* What a resume function knows about the split: the items of a tuple, its link. */
+/* The items of a resume function's link: a tuple with facts about how the function was split. */
 enum link {
     LINK_ORIGIN, /* weak reference to the code that was split */
     LINK_FIRST,  /* the step of the original code at which the resume function continues */
-    LINK_LOCALS, /* number of arguments that are variables; the others are slots of the stack */
+    /* number of arguments that stand for variables; the other arguments stand for stack slots */
+    LINK_LOCALS,
     LINK_DEPTH,  /* depth of the stack */
     LINK_FILLED, /* bytes: 1 for each stack slot that must have a value */
-    /* a list with a weak reference to the resume function's code, from which a copy of the code is
-     * told apart */
+    /* a list with a weak reference to the resume function's code; a copy of this code has the same
+     * link, but is another object */
     LINK_ITSELF,
 };
 /* Return the link of a resume function or of its prefix, borrowed. Returns NULL if CODE is
@@ -36,8 +37,8 @@ PyObject *link_of(PyCodeObject *code);
  * reference, or NULL if it is gone. */
 PyCodeObject *link_origin(PyObject *link);
 
-/* Prepare the running frame of FUNCTION to begin once more, with CLOSURE, which may be NULL.
- * Returns -1 without memory. */
+/* A frame of FUNCTION is running. Prepare FUNCTION so that this frame can begin again and call
+ * enter() again. CLOSURE may be NULL. Returns -1 without memory. */
 int link_enter_again(PyFunctionObject *function, PyObject *closure);
 
 extern PyMethodDef resume_methods[];
