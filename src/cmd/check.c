@@ -31,7 +31,7 @@
 
 /* ---- limits -------------------------------------------------------------- */
 
-/* REQUIRE: the first of the limits that --require-compiled adds */
+/* REQUIRE is the first of the limits that --require-compiled adds, one for each function */
 enum { RECOMPILES, COMPILES, BREAKS, GUARDS, EAGER, REQUIRE, LIMITS = REQUIRE + 256 };
 
 enum { IDLE_NAMED = 3 };
@@ -40,10 +40,11 @@ static struct limit {
     const char *words;
     /* a statement of schemas/check.sql: finds what counts against the limit */
     const char *statement;
-    const char *name;      /* the name of the option, or NULL if it was not given */
-    const char *function;  /* the function of a --require-compiled */
-    double allowed, found; /* found: the value of the worst process or function */
-    int64_t rows;          /* rows that exceed the limit */
+    const char *name;     /* the name of the option, or NULL if it was not given */
+    const char *function; /* for --require-compiled: the function that must be compiled */
+    /* allowed: the limit. found: the value of the worst process or function */
+    double allowed, found;
+    int64_t rows; /* number of rows that exceed the limit */
     bool checked;
 } limits[LIMITS] = {
     [RECOMPILES] = {"recompiles", "check/compiles"},
@@ -146,7 +147,7 @@ struct guard_time {
 struct check {
     struct db *db; /* owned */
     struct counts counts;
-    LIST(struct guard_time) guards; /* index: that of the function's count in `counts` */
+    LIST(struct guard_time) guards; /* by index in `counts` */
     struct progress progress;
 };
 
@@ -204,8 +205,8 @@ static void store_counts(struct check *check)
     query_close(put);
 }
 
-/* Compare the trace with LIMIT. Returns false if several functions have the name that LIMIT is
- * about; they have been listed. */
+/* Compare the trace with LIMIT. If LIMIT names a function and several functions have this name,
+ * lists them and returns false. */
 static bool limit_check(struct check *check, struct limit *limit)
 {
     struct found_code code = {0};
@@ -234,8 +235,8 @@ static bool limit_check(struct check *check, struct limit *limit)
     return limit->checked;
 }
 
-/* Find the code objects that --function names. Returns false if there are none, which has been
- * reported. */
+/* Find the code objects that --function names. Reports an error and returns false if there are
+ * none. */
 static bool find_meant_code(struct check *check)
 {
     char *globs = json_array(given.globs.at, given.globs.count);
@@ -253,8 +254,8 @@ static bool find_meant_code(struct check *check)
     return any;
 }
 
-/* Did a compiler decide anything in the checked part of the trace? Returns false otherwise, which
- * has been reported: a check that cannot fail is no check. */
+/* Did a compiler decide anything in the checked part of the trace? If not, reports an error and
+ * returns false, because without decisions no check could fail. */
 static bool has_decisions(struct check *check)
 {
     struct query *query = db_query(check->db, schema_statement("check/undecided"));
@@ -283,8 +284,8 @@ static void report_idle_traces(struct check *check)
     query_close(query);
 }
 
-/* Check every limit that was given. Returns false if a limit could not be checked, which has been
- * reported. */
+/* Check every limit that was given. Reports an error and returns false if a limit cannot be
+ * checked. */
 static bool check_limits(struct check *check)
 {
     const char *of_calls = given.warmup          ? "after-warmup"
@@ -325,7 +326,7 @@ static bool check_limits(struct check *check)
                   db_path(check->db));
         return false;
     }
-    /* if nothing was compiled, --require-compiled has an answer: the check fails */
+    /* if nothing was compiled, --require-compiled still has an answer: the check fails */
     if (!limits[REQUIRE].name && !has_decisions(check))
         return false;
     for

@@ -1,4 +1,4 @@
-/* cmd/diff.c -- `dyntrace diff`: what is different in trace B?
+/* cmd/diff.c -- `dyntrace diff`: what differs between trace A and trace B?
  *
  * For both traces the functions are copied to a database in memory, each with the outcomes of its
  * calls, its entries, recompile reasons, graph breaks and times. One statement matches the
@@ -24,9 +24,9 @@
 #include "trace/traces.h"
 
 enum {
-    LIMIT = 200,    /* rows printed, unless --limit is given */
+    LIMIT = 200,    /* most rows that are printed, unless --limit is given */
     TICK = 1 << 15, /* rows read between two updates of the progress line */
-    STEPS = 6,      /* the steps of diff/pairs */
+    STEPS = 6,      /* number of steps in which the statement diff/pairs matches functions */
 };
 
 struct side {
@@ -37,8 +37,8 @@ struct side {
     struct query *rows; /* owned: at a lookup if `more` is true */
     bool more;
     int64_t thread; /* the number of the thread that is being compared */
-    /* keys: ids in this trace; values: numbers, equal in both traces for the same function
-     * or entry */
+    /* maps an id of this trace to a number; the same function or entry has the same number in both
+     * traces */
     struct map codes, entries;
 };
 
@@ -171,8 +171,8 @@ static void add_function_differences(bool times)
 
 /* ---- comparing lookup by lookup -------------------------------------------------- */
 
-/* Read by STATEMENT the number of each id of SIDE. The same function or entry has the same number
- * in both traces. */
+/* Return the numbers that STATEMENT gives to the ids of SIDE. The same function or entry has the
+ * same number in both traces. */
 static struct map read_common_numbers(const struct side *side, const char *statement)
 {
     struct map numbers = {0};
@@ -188,7 +188,8 @@ static bool is_on_thread(const struct side *side)
     return side->more && query_integer(side->rows, 0) == side->thread;
 }
 
-/* Return the number of the id in COLUMN of SIDE's current lookup, or 0 if it has none. */
+/* COLUMN of SIDE's current lookup has an id. Return the number that both traces use for it, or 0 if
+ * there is none. */
 static int64_t common_number(const struct side *side, int column, const struct map *numbers)
 {
     int64_t *number = map_get(numbers, query_integer(side->rows, column));
@@ -225,7 +226,8 @@ static char *describe_lookup(const struct side *side, char **function, char **wh
     return words ? words : strdup("no more lookups");
 }
 
-/* Add a difference of the kind "lookup". A or B is NULL if this side does not have it. */
+/* Add a difference of the kind "lookup". A and B are the descriptions of the two sides; NULL if a
+ * side has none. */
 static void add_lookup_difference(const char *function, const char *where, const char *what,
                                   const char *a, const char *b)
 {
@@ -357,7 +359,7 @@ static int traces_diff(void)
     add_function_differences(false);
     if (diff.lookups)
         lookups_compare();
-    /* last, because times differ in every run */
+    /* do this last, because times differ in every run */
     add_function_differences(true);
     progress_end(&diff.progress);
     if (db_failed(diff.sides[0].db) || db_failed(diff.sides[1].db) || db_failed(diff.both))

@@ -32,7 +32,7 @@
 #include "vocabulary.h"
 
 enum {
-    SHOWN = 5, /* rows that are quoted for each broken rule */
+    SHOWN = 5, /* most rows that are quoted for a broken rule */
     TICK_FRAMES = 1 << 14,
 };
 
@@ -89,10 +89,10 @@ static const char *const rules_here[] = {
 };
 
 static LIST(struct rule {
-    const char *what;         /* the sentence that should be true */
+    const char *what;         /* the rule: a sentence that should be true */
     int64_t broken;           /* number of rows that break the rule */
     const char *shown[SHOWN]; /* the first of these rows, as text */
-}) rules;                     /* the rules of enum rule_id, in its order; then the SQL rules */
+}) rules;                     /* the rules in the order of enum rule_id, then the SQL rules */
 static struct arena texts;
 static LIST(const char *) damages; /* sentences about the damage in a file */
 
@@ -159,14 +159,14 @@ static void recorder_check(struct db *db)
 
 struct frame {
     int64_t id, thread_id, start_ns, end_ns, last_child_end_ns, child_ns;
-    struct total *total; /* of the frame's code object; NULL if this is unknown */
+    struct total *total; /* totals of the frame's code object; NULL if the code object is unknown */
     bool open;           /* the frame has no end */
-    bool child_open;     /* a child without an end was seen; only the last child may have no end */
+    bool child_open;     /* a child without an end was read; only the last child may have no end */
 };
 
 /* The state of a thread. Frames without a parent are the children of `root`. */
 struct thread_state {
-    /* when the thread's process began and ended; frames without an end ended with it */
+    /* when the thread's process began and ended; the end also counts for frames without an end */
     int64_t began_ns, ended_ns;
     bool ended; /* ended_ns is known */
     int64_t last_start_ns;
@@ -187,18 +187,19 @@ enum {
 
 struct pass {
     struct progress progress;
-    struct map threads, codes; /* id to index in `states` or `totals` */
-    /* key: thread index << 32 | code index; value: the code object's frames on the
+    struct map threads, codes; /* map an id to an index in `states` or `totals` */
+    /* maps thread index << 32 | code index to the number of the code object's frames on the
      * thread's stack */
     struct map active;
     LIST(struct thread_state) states;
-    LIST(struct total) totals; /* index: that of the code object */
+    LIST(struct total) totals; /* by index of the code object */
     int64_t counted[COUNTS];   /* calls by outcome, then frames; becomes the table `tally` */
     struct query *fetch;
     int64_t last_id;
 };
 
-/* Add a thread. V: thread_id, start of its process, end of its process, end of its open frames. */
+/* Add a thread. V holds its thread_id, the start and the end of its process, and the end of its
+ * open frames. */
 static bool thread_row(void *context, const int64_t *v, unsigned nulls)
 {
     struct pass *pass = context;
@@ -219,7 +220,8 @@ static bool code_row(void *context, const int64_t *v, unsigned nulls)
     return true;
 }
 
-/* Return the address of a counter: the frames of TOTAL's code object on THREAD's stack. */
+/* Return the address of the counter for the frames of TOTAL's code object that are on THREAD's
+ * stack. */
 static int64_t *active_count(struct pass *pass, const struct thread_state *thread,
                              const struct total *total)
 {
@@ -485,7 +487,7 @@ static char *log_fault(const char *path)
     return fault;
 }
 
-/* Report damage to the length or the header of the file PATH. Returns whether there is any. */
+/* Report damage to the length or the header of the file PATH. Returns true if there is any. */
 static bool file_check(const char *path)
 {
     struct damage damage = {0};
@@ -497,7 +499,8 @@ static bool file_check(const char *path)
     for (size_t i = 0; i < damage.faults.count; i++)
         count_broken_row(RULE_FILE, damage.faults.at[i]);
     faults = damage.faults.count;
-    /* before SQLite opens the file: close() drops all locks that the process holds on it */
+    /* close the file before SQLite opens it, because close() drops all locks of the process on
+     * it */
     damage_free(&damage);
     return faults;
 }
@@ -518,8 +521,8 @@ static void damage_mend(struct damage *damage, const char *path)
     free(made);
 }
 
-/* Find where the file PATH is damaged, and print it unless JSON is wanted. SURE: the file is known
- * to be damaged. Returns false if no damage was found. */
+/* Find the damaged places of the file PATH, and print them unless JSON is wanted. SURE: the file is
+ * known to be damaged. Returns false if no damage was found. */
 static bool damage_tell(const char *path, bool sure)
 {
     struct damage damage = {0};
@@ -542,13 +545,13 @@ static bool damage_tell(const char *path, bool sure)
     return found;
 }
 
-/* Print why the file at PATH cannot be opened as a trace, as far as its bytes tell. That it cannot
- * be opened has been reported. Returns the exit status. */
+/* Opening the file at PATH as a trace failed, and the error was printed. Print the reason, as far
+ * as the file's bytes show one. Returns the exit status. */
 static int unreadable_tell(const char *path)
 {
     bool found = damage_tell(path, rules.at[RULE_FILE].broken > 0);
 
-    rules.count = RULE_FILE + 1; /* no other rule could be checked */
+    rules.count = RULE_FILE + 1; /* the other rules could not be checked, so list only this one */
     if (found && given.json)
         result_json(path, false, NULL);
     else if (found)
@@ -556,7 +559,7 @@ static int unreadable_tell(const char *path)
     return 2;
 }
 
-/* Is RULE the rule that SQLite's integrity_check checks? */
+/* Is RULE the one that SQLite's integrity_check checks? */
 static bool is_of_pages(const struct rule *rule)
 {
     return strstr(rule->what, "integrity_check") != NULL;
@@ -650,7 +653,8 @@ static int fsck_main(int count, char **operands)
     }
     for (size_t i = 0; i < traces.paths.count; i++) {
         const char *path = traces.paths.at[i];
-        char *log = log_fault(path); /* before recover_trace, which moves the log into the file */
+        /* look before recover_trace, which moves the log into the file */
+        char *log = log_fault(path);
         status = given.recover ? recover_trace(path) : RECOVER_NOTHING;
         if (status == RECOVER_DONE || status == RECOVER_NOTHING)
             status = trace_check(path, status == RECOVER_NOTHING ? log : NULL);

@@ -20,10 +20,10 @@
 #include "versions.h"
 
 enum {
-    WIDTH = 100, /* columns of --help */
+    WIDTH = 100, /* most columns of a line of --help */
     /* columns of an option's names; if they are longer, its help begins on the next line */
     NAMES_MOST = 24,
-    PIECE = 80, /* bytes of an option as it stands in a synopsis */
+    PIECE = 80, /* room for the text of an option in a synopsis */
 };
 
 #define EACH_OPTION(o, command) \
@@ -102,8 +102,8 @@ static void paragraph_print(const char *text)
     putchar('\n');
 }
 
-/* Return the operands of COMMAND if they stand after its options (BEHIND) or before them, otherwise
- * "". */
+/* Return the operands of COMMAND. BEHIND: only those that stand after the options; otherwise only
+ * those that stand before. Returns "" if there are none. */
 static const char *operands_of(const struct command *command, bool behind)
 {
     return command->runs == behind ? command->operands : "";
@@ -282,7 +282,7 @@ static void complete_word(const struct command *command, int count, char **words
 
 /* ---- the command --------------------------------------------------------- */
 
-/* Return the command NAME, or NULL if there is none, which has been reported. */
+/* Return the command NAME. Reports an error and returns NULL if there is none. */
 static const struct command *command_find(const struct command *const *commands, const char *name)
 {
     struct near near = near_begin(name);

@@ -38,7 +38,7 @@ enum {
 struct import {
     struct db *out;            /* owned */
     struct query *at, *record; /* owned */
-    LIST(char *) files;        /* owned, as are the paths */
+    LIST(char *) files;        /* owned, and so are the paths */
     struct progress progress;
     int64_t read, bytes; /* bytes read so far, and bytes of all files */
     int64_t damaged;     /* lines and texts that were left out */
@@ -62,7 +62,7 @@ struct log {
     /* lines end with "\r\n", for example because the file was copied through Windows */
     bool returns;
     int64_t changed;      /* modification time of the file, in seconds */
-    int64_t pid, process; /* those of the last record that became a row */
+    int64_t pid, process; /* pid and process_id of the last record that became a row */
     int64_t broken;       /* lines and records that were skipped */
 };
 
@@ -70,9 +70,9 @@ struct log {
 struct record {
     /* borrowed until the next record is read; text: NULL if there is none */
     const char *json, *text;
-    size_t length;         /* bytes of `text` */
+    size_t length;         /* length of `text` */
     bool readable;         /* the text has no NUL and is not too long */
-    char day[5], time[16]; /* such as "1121" and "15:44:00.566000" */
+    char day[5], time[16]; /* date and time of the record, such as "1121" and "15:44:00.566000" */
     int64_t pid, line;     /* line: line number in the file */
 };
 
@@ -118,7 +118,8 @@ static bool is_text_next(FILE *file)
 /* Append the last line read to RECORD's text. */
 static void text_add(struct log *log, struct record *record)
 {
-    size_t length = log->line.length; /* includes the tab, in whose place the line end is stored */
+    /* the leading tab is not stored; its byte makes room for the line end */
+    size_t length = log->line.length;
     char *more;
 
     if (!log->line.text_only || log->text.count + length > MOST)
@@ -177,7 +178,8 @@ static const char *text_damage(const struct record *record, const char *md5)
     return strcasecmp(hex, md5) ? "was cut or altered: it does not have its md5" : NULL;
 }
 
-/* Run STATEMENT with TEXT, NUMBER and OTHER. Returns its first value, or 0 if there is no row. */
+/* Run STATEMENT with the parameters TEXT, NUMBER and OTHER. Returns its first value, or 0 if there
+ * is no row. */
 static int64_t run_statement(struct import *import, const char *statement, const char *text,
                              int64_t number, int64_t other)
 {
@@ -244,7 +246,7 @@ static int64_t name_rank(const char *name)
     return rank <= INT32_MAX ? rank : -1;
 }
 
-/* Import the file PATH. Returns false if it could not be read, which has been reported. */
+/* Import the file PATH. Reports an error and returns false if the file cannot be read. */
 static bool file_read(struct import *import, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -258,7 +260,7 @@ static bool file_read(struct import *import, const char *path)
     bool whole;
 
     bounds_trace(path);
-    bounds_no_time(); /* the work is quadratic in the number of compiles */
+    bounds_no_time(); /* no time limit, because the work is quadratic in the number of compiles */
     if (log.file && fstat(fileno(log.file), &st) == 0)
         log.changed = st.st_mtime;
     for (int64_t rows = 1;
@@ -335,8 +337,8 @@ static void entries_add(struct import *import, const char *directory, struct dir
     }
 }
 
-/* Find all logs in DIRECTORY, which may also be a single file. Returns false if there are none,
- * which has been reported. */
+/* Find all logs in DIRECTORY, which may also be a single file. Reports an error and returns false
+ * if there are none. */
 static bool files_find(struct import *import, const char *directory)
 {
     struct dirent **entries;
@@ -393,7 +395,7 @@ static bool files_import(struct import *import, const char *directory)
 }
 
 /* Print the warnings about the logs that schemas/import/doubt.sql found. */
-static void notices_say(struct import *import, const char *directory)
+static void print_warnings(struct import *import, const char *directory)
 {
     progress_end(&import->progress);
     db_rows(row, import->out, "SELECT text FROM notice ORDER BY rowid LIMIT 20")
@@ -430,7 +432,7 @@ static int import_main(int count, char **operands)
         db_run(import.out, schema_statement("import/text"));
         db_run(import.out, schema_statement("import/tested"));
         db_run(import.out, schema_statement("import/doubt"));
-        notices_say(&import, operands[0]);
+        print_warnings(&import, operands[0]);
         db_run(import.out, "DROP TABLE record; DROP TABLE source; COMMIT");
         ok = db_made(import.out);
     }

@@ -10,9 +10,9 @@
 
 #include "versions.h"
 
-/* Where the data may be, relative to the directory of the program: for a program that is not
- * installed; after `make install`; after pip, in the layouts of several Pythons; after `pip install
- * --target`. */
+/* Directories that may have the data, relative to the directory of the program: for a program that
+ * is not installed; after `make install`; after pip, in the layouts of several Pythons; after `pip
+ * install --target`. */
 static const char *const places[] = {
     "lib",
     "../lib/dyntrace",
@@ -48,7 +48,7 @@ static bool has_data(const char *place, const char *suffix)
     return access(file, R_OK) == 0;
 }
 
-/* Store the first place that has the data into FOUND. Returns false if none has. */
+/* Store the first place that has the data into FOUND. Returns false if no place has the data. */
 static bool find_data(const char *own, const char *suffix, char found[PLACE_BYTES])
 {
     char place[PLACE_BYTES], real[PATH_MAX];

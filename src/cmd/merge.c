@@ -40,7 +40,7 @@ static int merge_all(const struct traces *traces)
     ok = merge_traces(out.temporary, traces->given, without_frames ? MERGE_DECISIONS : MERGE_FRAMES,
                       &merged, &lost);
     traces_left_out(traces->paths.count - merged);
-    /* a single remaining trace is not merged; that has been reported */
+    /* a single remaining trace is not merged, which has been reported */
     ok = ok && merged > 1 && out_commit(&out);
     if (ok && lost)
         say_error("%s: the traces lost %" PRId64 " events; `dyntrace report` says where",

@@ -30,7 +30,7 @@
 extern const char parquet_write_py[]; /* made of src/cmd/ask/parquet_write.py */
 
 enum {
-    BATCH = 1 << 17, /* rows held in memory; they become a row group */
+    BATCH = 1 << 17, /* most rows held in memory; together they become a Parquet row group */
     TEXTS = 8 << 20, /* bytes of text held in memory; a single row may have more */
 };
 
@@ -44,7 +44,8 @@ static bool writer_start(struct writer *writer, const char *python, const char *
 {
     int ends[2];
 
-    signal(SIGPIPE, SIG_IGN); /* a writer that ends early has reported why */
+    /* ignore the signal, because a writer that ends early has reported the reason */
+    signal(SIGPIPE, SIG_IGN);
     fflush(NULL);
     if (pipe2(ends, O_CLOEXEC) || (writer->pid = fork()) < 0) {
         say_error("export: %s", strerror(errno));
@@ -61,8 +62,8 @@ static bool writer_start(struct writer *writer, const char *python, const char *
     return writer->to;
 }
 
-/* Send the statements of schemas/engines/questions.sql, which become views. They are the last thing
- * sent. */
+/* Send the statements of schemas/engines/questions.sql, which become views. Nothing is sent after
+ * them. */
 static void questions_write(FILE *to)
 {
     static const char prefix[] = "engines/questions/";
@@ -78,7 +79,7 @@ static void questions_write(FILE *to)
     putc('\n', to);
 }
 
-/* Finish WRITER. WHOLE: all rows have been sent. Returns whether everything was written. */
+/* Finish WRITER. WHOLE: all rows have been sent. Returns true if everything was written. */
 static bool writer_end(struct writer *writer, bool whole)
 {
     int status = 1;
@@ -120,9 +121,9 @@ static void head_write(FILE *to, enum row_table table, const char *file, const c
 struct column {
     bool is_text;
     bool is_time;
-    /* owned, like the pointers below: BATCH numbers; for a text, the offset of its end */
+    /* owned: BATCH values; for a text the value is the offset of its end in `bytes` */
     int64_t *numbers;
-    unsigned char *valid; /* a bit for each row that is not NULL */
+    unsigned char *valid; /* owned: a bit for each row, set if the value is not NULL */
     LIST(char) bytes;
 };
 
@@ -131,7 +132,7 @@ struct batch {
     struct column columns[ROW_COLUMNS];
     int count;
     size_t rows, bytes;
-    int64_t zero_ns; /* added to times to make them wall-clock times */
+    int64_t zero_ns; /* this number is added to times to make them wall-clock times */
 };
 
 static void batch_open(struct batch *batch)
@@ -305,7 +306,7 @@ static bool traces_write(struct traces *traces, FILE *to, bool frames)
         for (int i = 0; i < ROW_TABLES && !db_failed(db); i++)
             if (i != TABLE_frame || frames)
                 table_write(&batch, db, (enum row_table)i, job, rank);
-        if (db_failed(db)) /* which has been reported; the rows read so far stay */
+        if (db_failed(db)) /* the error has been reported; the rows that were read before stay */
             traces_left_out(1);
         else
             written++;
@@ -344,7 +345,7 @@ int parquet_export(char *const *files, const char *out, const char *python, bool
             say_error("%s: %s", out, strerror(errno));
             ok = false;
         }
-        rmdir(folder); /* empty: a failed writer has deleted its files */
+        rmdir(folder); /* the folder is empty, because a writer that failed has deleted its files */
     }
     traces_free(&traces);
     free(place);

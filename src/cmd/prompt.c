@@ -19,8 +19,9 @@ static void on_sigint(int unused)
 {
     int saved = errno;
 
-    if (++interrupted >
-        2) { /* the query does not stop, because a single step of SQLite takes this long */
+    /* a third Ctrl-C ends the process, because a single long step of SQLite cannot be
+     * interrupted */
+    if (++interrupted > 2) {
         signal(SIGINT, SIG_DFL);
         raise(SIGINT);
     }
@@ -30,7 +31,7 @@ static void on_sigint(int unused)
 }
 
 /* Read a key. libedit's own function retries after a signal; this one returns EOF, which ends the
- * line. SIGINT is delivered only while ppoll waits, so none is missed. */
+ * line. SIGINT is delivered only while ppoll waits, so no SIGINT is missed. */
 static int getc_interruptible(FILE *in)
 {
     struct pollfd key = {.fd = fileno(in), .events = POLLIN};
@@ -50,7 +51,7 @@ static int getc_interruptible(FILE *in)
         if (interrupted || read(key.fd, &byte, 1) <= 0)
             return EOF;
         used = mbrtowc(&wide, &byte, 1, &state);
-        if (used == (size_t)-1) /* not a character: drop it */
+        if (used == (size_t)-1) /* the byte is not part of a character, so drop it */
             memset(&state, 0, sizeof state);
     } while (used > 1);
     return (int)wide;
@@ -58,7 +59,7 @@ static int getc_interruptible(FILE *in)
 
 void prompt_catch(void)
 {
-    /* no SA_RESTART, so that a read ends too */
+    /* no SA_RESTART, so that the signal also ends a read */
     struct sigaction action = {.sa_handler = on_sigint};
 
     sigaction(SIGINT, &action, NULL);
@@ -89,7 +90,8 @@ char *prompt_line(const char *prompt)
     char *line;
 
     interrupted = 0;
-    /* before the prompt is printed: otherwise a Ctrl-D typed at once would be lost */
+    /* change the terminal's mode before the prompt is printed, or a Ctrl-D typed at once would be
+     * lost */
     rl_prep_terminal(1);
     line = readline(prompt);
     if (!interrupted)

@@ -29,8 +29,8 @@
 #include "trace/traces.h"
 
 enum {
-    LIMIT = 20,            /* rows of each table, unless --limit is given */
-    FRAMES_READ = 5000000, /* frames of a trace; a larger trace is not searched for waits */
+    LIMIT = 20,            /* most rows of each table, unless --limit is given */
+    FRAMES_READ = 5000000, /* most frames of a trace that is searched for waits */
 };
 
 /* Functions of torch/distributed/distributed_c10d.py in which ranks wait for each other. */
@@ -162,8 +162,7 @@ static void waits_read(struct ranks *ranks, struct db *db)
     query_close(waits);
 }
 
-/* Copy the ranks of DB. Returns false if DB has no rank or cannot be read, which has been
- * reported. */
+/* Copy the ranks of DB. Reports an error and returns false if DB has no rank or cannot be read. */
 static bool trace_read(struct ranks *ranks, struct db *db)
 {
     struct query *processes = db_query(db, schema_statement("ranks/processes"));
@@ -187,8 +186,8 @@ static bool trace_read(struct ranks *ranks, struct db *db)
     return any && !db_failed(db);
 }
 
-/* Copy the ranks of all TRACES. Returns false if there are none to compare, or on an error, which
- * has been reported. */
+/* Copy the ranks of all TRACES. Returns false if there are none to compare, or after reporting an
+ * error. */
 static bool traces_read(struct ranks *ranks, struct traces *traces)
 {
     ranks->rank = db_query(ranks->all, schema_statement("ranks/rank"));
@@ -213,15 +212,15 @@ static bool traces_read(struct ranks *ranks, struct traces *traces)
 
 /* ---- where ranks differ --------------------------------------------------------- */
 
-/* How two compiles differ. The first that applies is used. */
+/* How two compiles differ. The first kind that applies is used. */
 enum difference {
     DIFFERS_MISSING, /* most ranks have a compile that these ranks lack */
     DIFFERS_EXTRA,   /* these ranks have a compile that most ranks lack */
-    DIFFERS_OUTCOME, /* in how the compiles ended */
-    DIFFERS_BREAKS,  /* in their graph breaks */
-    DIFFERS_CAUSE,   /* in the values that caused them */
-    DIFFERS_GUARDS,  /* in the guards of their entries */
-    DIFFERS_CODE,    /* only in the function's code */
+    DIFFERS_OUTCOME, /* the compiles ended differently */
+    DIFFERS_BREAKS,  /* the compiles have different graph breaks */
+    DIFFERS_CAUSE,   /* different values caused the compiles */
+    DIFFERS_GUARDS,  /* the guards of their entries differ */
+    DIFFERS_CODE,    /* only the function's code differs */
 };
 
 /* One of the two compiles that differ. Texts are borrowed; "" if not known. */
@@ -233,7 +232,7 @@ struct side {
 
 struct pair {
     int64_t differs_id, line,
-        moved; /* moved: the function's line on the side that lacks the compile, or 0 */
+        moved; /* moved: the line of the function on the side that lacks the compile, or 0 */
     struct side here, most;
     /* borrowed: the graph break before the resume function, or "" for other functions */
     const char *made_by;
@@ -272,7 +271,7 @@ static struct pair read_pair(struct query *row)
     return pair;
 }
 
-static bool is_alike(const char *one, const char *other)
+static bool are_texts_alike(const char *one, const char *other)
 {
     char *mine = text_alike(one);
     char *others = text_alike(other);
@@ -285,8 +284,8 @@ static bool is_alike(const char *one, const char *other)
 
 static bool is_same_cause(const struct side *one, const struct side *other)
 {
-    return !strcmp(one->source, other->source) && is_alike(one->expected, other->expected) &&
-           is_alike(one->actual, other->actual);
+    return !strcmp(one->source, other->source) && are_texts_alike(one->expected, other->expected) &&
+           are_texts_alike(one->actual, other->actual);
 }
 
 static enum difference difference_of(const struct pair *pair)
@@ -384,7 +383,8 @@ static bool is_value_of(const struct side *side, const char *text)
     return *side->source && *side->actual && !strcmp(text, side->actual);
 }
 
-/* Describe a compile that only SIDE has: set WORDS->source, *ITS and *OTHERS. */
+/* Describe a compile that only SIDE has. *ITS describes SIDE, *OTHERS the other side, and
+ * WORDS->source the compile. */
 static void describe_lone_compile(const struct pair *pair, const struct side *side,
                                   struct words *words, char **its, char **others)
 {
@@ -414,7 +414,7 @@ static struct words describe_causes(const struct side *here, const struct side *
     struct words words = {.source = strdup(text_or(source, "compile"))};
     bool same_source = !strcmp(here->source, most->source);
 
-    if (same_source && is_alike(here->actual, most->actual)) {
+    if (same_source && are_texts_alike(here->actual, most->actual)) {
         words.here = say_print("expected %s", text_or(here->expected, not_recorded));
         words.most = say_print("expected %s", text_or(most->expected, not_recorded));
     } else if (same_source) {
@@ -520,7 +520,7 @@ static void differences_describe(struct ranks *ranks)
     }
 }
 
-/* Store the guards of compile COMPILE_ID of the trace FILE as those of SIDE. */
+/* Store the guards of compile COMPILE_ID, which is in the trace FILE, as the guards of SIDE. */
 static void side_read(struct ranks *ranks, int side, const char *file, int64_t compile_id)
 {
     struct db *db = db_open_each(file, true);

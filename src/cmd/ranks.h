@@ -10,8 +10,8 @@ struct db;
 
 /* Compare the ranks of the traces named by FILES, which ends with a NULL. Returns a database for
  * the statements `about`, `ranks`, `differs` and `storms` of schemas/ranks.sql. FUNCTION, a GLOB
- * pattern or NULL, limits the comparison to matching functions. Returns NULL on error, which has
- * been reported. The caller closes the result with db_close. */
+ * pattern or NULL, limits the comparison to matching functions. Returns NULL after reporting an
+ * error. The caller closes the result with db_close. */
 struct db *ranks_compared(char *const *files, const char *function);
 
 /* Print the result of ranks_compared. LIMIT: rows of each table, or -1 for all. Returns the exit

@@ -28,7 +28,7 @@ enum { LISTED = 20, LISTED_JSON = 10000 };
 
 /* ---- --verify ------------------------------------------------------------ */
 
-/* The names of what a finding is about. Owned, or NULL. */
+/* The names of a finding's entry, of the expected entry, and of the code object. Owned, or NULL. */
 struct named {
     char *entry, *wanted, *code;
 };
@@ -188,8 +188,8 @@ static void tally_json(struct json *json, const char *key, const struct whatif_t
     json_end(json);
 }
 
-/* Write RANGE as two members, KEY_low and KEY_high. If there is no upper bound, KEY_high
- * is null. */
+/* Write RANGE to JSON as two members, KEY_low and KEY_high. If there is no upper bound, KEY_high is
+ * null. */
 static void range_json(struct json *json, const char *key, const struct whatif_range *range)
 {
     char member[64];
@@ -466,8 +466,7 @@ static const char *missing_option(void)
     return NULL;
 }
 
-/* Do the options fit together? Returns false if some exclude each other, which has been
- * reported. */
+/* Do the options fit together? Reports an error and returns false if some exclude each other. */
 static bool options_agree(void)
 {
     const char *alone = missing_option();

@@ -20,12 +20,13 @@
 #include "trace/torch_words.h"
 
 enum {
-    COMPILES = 10,    /* compiles in JSON, unless --full */
-    ROWS = 60,        /* nodes of a graph, unless --full */
-    LINES = 120,      /* lines of a listing, unless --full */
-    WIDTH = 100,      /* bytes of a text within a line */
-    PHASE_DEPTH = 64, /* deeper phases are printed on their parent's line */
-    ALL = 1000000,    /* rows with --full */
+    COMPILES = 10, /* most compiles in JSON, unless --full is given */
+    ROWS = 60,     /* most nodes of a graph, unless --full is given */
+    LINES = 120,   /* most lines of a listing, unless --full is given */
+    WIDTH = 100,   /* most bytes of a text within a line */
+    /* most levels of nested phases; deeper phases are printed on their parent's line */
+    PHASE_DEPTH = 64,
+    ALL = 1000000, /* most rows if --full is given */
     JSON_ROWS = 10000,
     NODE_CELLS = 5,
 };
@@ -109,7 +110,7 @@ static void nodes_print(struct query *graph)
 
     for (int i = 0; i < NODE_CELLS - 1; i++)
         columns[i] = strlen(heads[i]);
-    /* rows after the first ROWS may be wider than their columns */
+    /* the first ROWS rows decide the widths of the columns; later rows may be wider */
     while (query_step(query) && count++ < ROWS)
         for (int i = 0; i < NODE_CELLS - 1; i++) {
             size_t needed = prose_columns(text_in(query, heads[i]), width);
@@ -149,7 +150,7 @@ static void phase_row(struct query *query)
     if (took > show.longest)
         show.longest = took;
     if (given.full || (double)took >= (double)show.longest * 0.01) {
-        /* words about the phase's own time, which are not for the whole phase */
+        /* these words describe only the phase's own time, not the whole phase */
         bool own = words && strstr(words, "but for");
         printf("  %9s  %*s", table_duration(human, took), show.depth * 2, "");
         prose_text(stdout, text_in(query, "name"), given.full ? SIZE_MAX - 1 : WIDTH);

@@ -58,13 +58,14 @@ struct session {
     struct db *db; /* owned */
     enum table_format format;
     const char *bind; /* borrowed: values of parameters, or NULL */
-    /* owned, of the prompt: lines of an unfinished statement; the file, or NULL */
+    /* for the prompt, owned: the lines of an unfinished statement; the file of the history, or
+     * NULL */
     char *pending, *history;
 };
 
 /* ---- running queries ----------------------------------------------------- */
 
-/* Print the rows of QUERY, and close it. Returns false on error, which has been reported. */
+/* Print the rows of QUERY, and close it. Returns false after reporting an error. */
 static bool result_print(struct session *session, struct query *query)
 {
     struct progress progress = progress_begin("running");
@@ -96,13 +97,14 @@ static enum table_format format_given(void)
     return given.arrays ? TABLE_ARRAYS : table_format(stdout, given.json);
 }
 
-/* Bind the parameters of QUERY to those of BIND, a JSON array; NULL: none is given. False: they do
- * not fit, which has been reported. */
+/* Bind the parameters of QUERY to the items of BIND, a JSON array, or to nothing if BIND is NULL.
+ * Reports an error and returns false if their number differs. */
 static bool values_bind(struct db *db, struct query *query, const char *bind)
 {
     int wanted = query_parameters(query);
     int count = 0;
-    bool is_array = true; /* members of an object have names as keys, any other value has none */
+    /* json_each gives integer keys for an array, names for an object, and NULL for other values */
+    bool is_array = true;
     struct query *values;
 
     if (!bind)
@@ -123,8 +125,8 @@ static bool values_bind(struct db *db, struct query *query, const char *bind)
     return is_array && count == wanted;
 }
 
-/* May QUERY be run as --arrays and --bind have it? FIRST: of several statements. False: the error
- * has been reported. */
+/* Can QUERY be run with --arrays and --bind, which allow only one statement? Binds the parameters.
+ * FIRST: QUERY is the first statement. Returns false after reporting an error. */
 static bool statement_takes(struct session *session, struct query *query, bool first)
 {
     if (first || !(given.arrays || session->bind))
@@ -133,7 +135,7 @@ static bool statement_takes(struct session *session, struct query *query, bool f
     return false;
 }
 
-/* Run every statement of SQL, up to the first that fails. A line that begins with a dot is a
+/* Run the statements of SQL one after the other until one fails. A line that begins with a dot is a
  * command. */
 static bool sql_run(struct session *session, const char *sql)
 {
@@ -284,7 +286,7 @@ static bool take_line(struct session *session, char *line)
     char *joined;
 
     if (!*session->pending && !line[strspn(line, "; \t")])
-        return true; /* nothing was typed */
+        return true; /* the line is empty */
     if (!*session->pending && (line[0] == '.' || named)) {
         remember_statement(session, line);
         if (!strncmp(line, ".quit", 5) || !strncmp(line, ".exit", 5))
@@ -340,8 +342,7 @@ static void run_prompt(struct session *session)
 
 /* ---- the command --------------------------------------------------------- */
 
-/* Read all of standard input. The caller frees the text. Returns NULL on error, which has been
- * reported. */
+/* Read all of standard input. The caller frees the text. Returns NULL after reporting an error. */
 static char *stdin_read(void)
 {
     char *text = calloc(1, STDIN_MAX + 2);
@@ -358,7 +359,8 @@ static char *stdin_read(void)
     return NULL;
 }
 
-/* "; did you mean hot-functions?" for the unknown query NAME, or ";". */
+/* Return "; did you mean hot-functions?" for the unknown query NAME, or ";" if no name is
+ * similar. */
 static const char *query_question(struct near *near, const char *name)
 {
     *near = near_begin(name);
@@ -367,8 +369,8 @@ static const char *query_question(struct near *near, const char *name)
     return near_question(near, ";");
 }
 
-/* The SQL of TEXT, which is SQL or the name of a query. The caller frees it. NULL: there is no such
- * query, WHY in words, which has been reported. */
+/* Return the SQL that TEXT means: TEXT is SQL, or the name of a query. The caller frees it. If
+ * there is no such query, reports an error with the words WHY and returns NULL. */
 static char *text_resolve(const char *text, const char *why)
 {
     bool is_name = *text && *text != '.' && !strpbrk(text, " \t\n;(");
@@ -382,7 +384,7 @@ static char *text_resolve(const char *text, const char *why)
     return NULL;
 }
 
-/* The query on standard input, as text_resolve() has it. */
+/* Read standard input and resolve it like text_resolve(). The caller frees the SQL. */
 static char *stdin_resolve(void)
 {
     char *typed = stdin_read();
@@ -434,7 +436,7 @@ static int query_files(char **files, const char *text)
     return status;
 }
 
-/* Print the SQL called NAME. The exit status. */
+/* Print the SQL called NAME. Returns the exit status. */
 static int text_print(const char *name)
 {
     const char *text = sql_text(name);

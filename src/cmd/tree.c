@@ -23,10 +23,11 @@
 #include "trace/stacks.h"
 
 enum {
-    LIMIT = 100, /* lines printed, unless --limit is given */
+    LIMIT = 100, /* most lines that are printed, unless --limit is given */
     INDENT_MOST = 40,
 };
-#define LEAST_SHARE 0.01 /* of the root's time, unless --least is given */
+/* share of the root's time that a line needs to be printed, unless --least is given */
+#define LEAST_SHARE 0.01
 
 static struct {
     bool json, slowest;
@@ -219,8 +220,7 @@ static void tree_json(void)
 
 /* ---- the command --------------------------------------------------------- */
 
-/* Set tree.frame_id according to --call or --slowest. Returns false on error, which has been
- * reported. */
+/* Set tree.frame_id according to --call or --slowest. Returns false after reporting an error. */
 static bool choose_call(void)
 {
     struct query *query;
@@ -270,8 +270,8 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-/* Make the tree of the function that was found, and print it. Returns false if there is none, which
- * has been reported. */
+/* Make the tree of the function that was found, and print it. Reports an error and returns false if
+ * there is none. */
 static bool tree_make(void)
 {
     if (!choose_call())

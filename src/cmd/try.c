@@ -29,9 +29,9 @@
 #include "trace/traces.h"
 
 enum {
-    RUNS = 8,       /* runs, unless --runs is given */
-    BEST_MOST = 4,  /* settings from which pairs are made */
-    NOTE_MOST = 90, /* bytes of a note in the table */
+    RUNS = 8,       /* most runs, unless --runs is given */
+    BEST_MOST = 4,  /* number of best settings from which pairs are made */
+    NOTE_MOST = 90, /* most bytes of a note in the table */
 };
 
 #define UNKNOWN FACT_UNKNOWN
@@ -95,14 +95,14 @@ struct trying {
     struct progress progress;
     struct attempt baseline, again;
     struct trial_row baseline_row;
-    /* a second unchanged run was made, because the output of some run differed */
+    /* the unchanged command ran a second time, because the output of some run differed */
     bool has_again;
-    LIST(struct result) results; /* the first is the baseline */
+    LIST(struct result) results; /* the results of all runs; the first is the baseline */
     size_t made, wanted;         /* runs made so far, and runs planned */
     bool stopped;                /* the user pressed Ctrl-C: no further run is started */
 };
 
-static void tick(void *context)
+static void spin_progress(void *context)
 {
     struct trying *trying = context;
 
@@ -216,7 +216,7 @@ static void plan_print(const struct trying *trying)
 }
 
 /* Ask on the terminal whether to go on. Returns true if there is no terminal. */
-static bool is_wanted(void)
+static bool ask_to_continue(void)
 {
     int terminal = given.yes || !isatty(2) ? -1 : open("/dev/tty", O_RDWR | O_CLOEXEC);
     char answer = 0;
@@ -237,7 +237,7 @@ static bool is_wanted(void)
 /* ---- judging a run -------------------------------------------------------------- */
 
 /* Keep the first of the lines that say_divert passes on. */
-static void line_keep(void *context, const char *line)
+static void keep_first_line(void *context, const char *line)
 {
     char **kept = context;
 
@@ -261,7 +261,7 @@ static void trace_read(struct trying *trying, const struct attempt *attempt, str
     char *why = NULL;
     struct db *db = NULL;
 
-    say_divert(line_keep, &why);
+    say_divert(keep_first_line, &why);
     if (access(attempt->trace, R_OK) == 0)
         db = traces_open(files, MERGE_FRAMES);
     if (db)
@@ -288,8 +288,8 @@ static void trace_read(struct trying *trying, const struct attempt *attempt, str
     free(why);
 }
 
-/* Set in SEEN how ATTEMPT's program ended, by the exit status of `dyntrace run`, unless the trace
- * tells. For a job the exit status of its launcher counts. */
+/* Store in SEEN how ATTEMPT's program ended: if the trace does not tell, from the exit status of
+ * `dyntrace run`. For a job the launcher's exit status is used in any case. */
 static void read_program_end(const struct plan *plan, const struct attempt *attempt,
                              struct seen *seen)
 {
@@ -313,7 +313,7 @@ static const char *last_words(struct trying *trying, const struct attempt *attem
     return line;
 }
 
-/* Return WHY without the SETTING at its beginning, which is printed beside it. */
+/* Return WHY without the SETTING at its beginning, because the setting is printed beside it. */
 static const char *without_setting(const char *why, const char *setting)
 {
     size_t length = strlen(setting);
@@ -394,14 +394,14 @@ static void run_baseline_again(struct trying *trying)
         return;
     trying->progress.what = "trying: unchanged once more, as the output differs";
     attempts.against = attempts.compare ? trying->baseline.values : NULL;
-    if (!attempt_run(&trying->plan, &attempts, "again", "", &trying->again, tick, trying))
+    if (!attempt_run(&trying->plan, &attempts, "again", "", &trying->again, spin_progress, trying))
         return;
     trying->stopped = trying->again.stopped;
     trying->has_again = !trying->again.stopped && !trying->again.timed_out;
 }
 
-/* Is the output of ATTEMPT the baseline's? Returns 1 or 0, or UNKNOWN if two unchanged runs write
- * different lines. */
+/* Is the output of ATTEMPT equal to the baseline's? Returns 1 or 0, or UNKNOWN if two unchanged
+ * runs write different lines. */
 static int64_t output_judge(struct trying *trying, const struct attempt *attempt)
 {
     if (!output_differs(trying, attempt))
@@ -433,8 +433,8 @@ static const char *values_judge(struct trying *trying, const struct attempt *att
 
 /* ---- running one after the other ------------------------------------------------- */
 
-/* Order two numbers of eager calls. UNKNOWN comes last: there was at least one call, and there may
- * have been many. */
+/* Order two numbers of eager calls. UNKNOWN comes last, because it means one or more calls, perhaps
+ * many. */
 static int eager_order(int64_t a, int64_t b)
 {
     int order = list_order(a == UNKNOWN, b == UNKNOWN);
@@ -478,7 +478,7 @@ static bool try_setting(struct trying *trying, const char *setting)
         progress_begin(arena_print(arena, "trying: run %zu of %zu, %.60s", trying->made,
                                    trying->wanted, baseline ? "unchanged" : setting));
     attempts.against = attempts.compare && !baseline ? trying->baseline.values : NULL;
-    if (!attempt_run(&trying->plan, &attempts, name, setting, &attempt, tick, trying))
+    if (!attempt_run(&trying->plan, &attempts, name, setting, &attempt, spin_progress, trying))
         return false;
     trying->stopped = attempt.stopped;
     if (trying->stopped)
@@ -539,7 +539,7 @@ static int by_counts(const void *a, const void *b)
 }
 
 /* Do A and B set the same option, so that they exclude each other? */
-static bool is_same_thing(const char *a, const char *b)
+static bool sets_same_option(const char *a, const char *b)
 {
     size_t length = strcspn(a, "=");
     bool marks = strstr(a, "mark_") || !strncmp(a, "tensor=", 7);
@@ -570,7 +570,7 @@ static void try_pairs(struct trying *trying)
             size_t j = sum - i;
             if (j >= best.count || j >= BEST_MOST)
                 continue;
-            if (is_same_thing(best.at[i].setting, best.at[j].setting))
+            if (sets_same_option(best.at[i].setting, best.at[j].setting))
                 continue;
             more = trying->made < (size_t)given.runs &&
                    try_setting(trying, arena_print(&trying->plan.arena, "%s %s", best.at[i].setting,
@@ -774,8 +774,8 @@ static bool is_setting(const char *word)
     return name && word[name] == '=';
 }
 
-/* Find the function and the settings to try. Returns false if there are none, or on an error, which
- * has been reported. */
+/* Find the function and the settings to try. Returns false if there are none, or after reporting an
+ * error. */
 static bool trying_plan(struct trying *trying, char *const *files, const char *name,
                         char *const *settings)
 {
@@ -817,7 +817,7 @@ static int trying_run(char *const *files, const char *name, char *const *setting
     static struct trying trying;
     int status = 2;
 
-    bounds_no_time(); /* a run takes as long as the program */
+    bounds_no_time(); /* no time limit, because a run takes as long as the program */
     trying = (struct trying){.attempts = {.stdin_file = -1,
                                           .timeout_ns = given.timeout_ns,
                                           .calls = given.calls,
@@ -830,7 +830,7 @@ static int trying_run(char *const *files, const char *name, char *const *setting
     if (!trying.db || !folder_make(&trying))
         goto done;
     plan_print(&trying);
-    if (!is_wanted())
+    if (!ask_to_continue())
         goto done;
     trying.attempts.stdin_file = stdin_keep(&trying);
     try_all_settings(&trying);

@@ -10,7 +10,7 @@
 #include "tui.h"
 #include "tui/screen.h"
 
-static struct tui_options given; /* rows is 0 if --screen is not given */
+static struct tui_options given; /* `rows` is 0 if --screen was not given */
 
 static const char *size_read(const struct option *option, const char *value)
 {
@@ -48,7 +48,7 @@ static int tui_main(int count, char **operands)
         say_error("tui: --screen is for --dump: a terminal has its own size");
         return 2;
     }
-    if (fault) { /* before traces are merged, which may print messages */
+    if (fault) { /* report this before traces are merged, because merging may print messages */
         say_error("tui: %s", fault);
         return 2;
     }
@@ -58,7 +58,8 @@ static int tui_main(int count, char **operands)
         given.rows = 24;
         given.columns = 80;
     }
-    signal(SIGXFSZ, SIG_IGN); /* an export beyond the file size limit then reports an error */
+    /* an export that exceeds the file size limit then reports an error instead of killing us */
+    signal(SIGXFSZ, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     path = operands[0] ? traces_file(operands, MERGE_FRAMES, &given.name) : NULL;
     return operands[0] && !path ? 2 : tui_run(&given, path);

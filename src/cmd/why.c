@@ -1,4 +1,4 @@
-/* cmd/why.c -- `dyntrace why`: what was decided about one function's calls, and why.
+/* cmd/why.c -- `dyntrace why`: how one function's calls were decided, and why.
  *
  * trace/why/why.h gathers the facts, cmd/why/page.c prints them. */
 #include "cmd/ranks.h"
@@ -41,8 +41,8 @@ static const struct option options[] = {
     OPTION_END,
 };
 
-/* Print what to look at first. Called if no function is named. */
-static void first_print(struct db *db, const char *file)
+/* Print the functions to look at first. Called if no function is named. */
+static void worst_functions_print(struct db *db, const char *file)
 {
     struct json *json = &(struct json){.out = stdout};
 
@@ -100,7 +100,7 @@ static int why_main(int count, char **operands)
     else if (found == FIND_ONE && !db_failed(why.db))
         why_page_print(&why, given.all);
     if (!name)
-        first_print(why.db, *files);
+        worst_functions_print(why.db, *files);
     status = find_status(why.db, found);
     why_free(&why);
     return status ? status : measured;

@@ -23,15 +23,15 @@ enum {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct map traces;   /* key: device and inode of a trace; value: its bytes */
-static int64_t trace_bytes; /* bytes of all traces together */
+static struct map traces;   /* maps device and inode of a trace to the size of its file */
+static int64_t trace_bytes; /* size of all traces together, in bytes */
 enum mode { TIMED, ATTENDED, TIMELESS };
 static atomic_int mode; /* an enum mode */
 static atomic_bool armed, needed;
-/* the limit, and the processor time at which its count began */
+/* time_ns: the limit. since_ns: the processor time from which on time counts */
 static atomic_llong time_ns, since_ns;
 static struct rlimit data_before;
-/* formatted beforehand, because a signal handler prints them */
+/* formatted beforehand: the messages that a signal handler prints */
 static char name[600], memory_words[300], time_words[300];
 static void (*at_end[AT_END])(void);
 static atomic_flag ending = ATOMIC_FLAG_INIT;

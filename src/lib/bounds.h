@@ -33,21 +33,22 @@ void bounds_trace(const char *path);
 /* Lift the limit on processor time. */
 void bounds_no_time(void);
 
-/* A user is present: time counts from now, and only bounds_time_over reports that it is over. */
+/* Count processor time from now on, because a user is present. Past the limit the process does not
+ * end: bounds_time_over tells the caller. */
 void bounds_attended(void);
 
 /* Return the message to print if an interactive process is past its time limit, or NULL if it is
  * not. The caller stops the running query. Borrowed. */
 const char *bounds_time_over(void);
 
-/* If IS, our own malloc, calloc, realloc and strdup, and everything built on them (lib/list.h,
- * say_print), return memory or end the process with one line, with or without a limit. Callers do
- * not check for NULL. command_start calls this for every command, and so does db_open. The
- * collector, and `run` while it waits for a collector, do not. */
+/* If IS is true, our own malloc, calloc, realloc and strdup, and everything built on them
+ * (lib/list.h, say_print), return memory or end the process with one line, with or without a limit.
+ * Callers do not check for NULL. command_start calls this for every command, and so does db_open.
+ * The collector, and `run` while it waits for a collector, do not. */
 void bounds_memory_needed(bool is);
 
-/* Report that memory has run out and end the process. Returns only in a process that has neither a
- * limit nor called bounds_memory_needed. */
+/* Report that memory has run out and end the process. Returns only in a process that has no limit
+ * and where bounds_memory_needed was never called. */
 void bounds_memory_over(void);
 
 /* Register CALL, to be called when a limit ends the process. CALL must be safe in a signal handler.

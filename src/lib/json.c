@@ -23,7 +23,8 @@ size_t json_rune(const unsigned char *text, size_t bytes, unsigned long *rune)
     }
     if (found < least[length] || found > 0x10ffff || (found >= 0xd800 && found <= 0xdfff))
         return 0;
-    *rune = found; /* set it only for valid text: callers test *RUNE before the result */
+    /* set only for valid text, because callers test *RUNE before the returned length */
+    *rune = found;
     return length;
 }
 

@@ -26,12 +26,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { JSON_DEPTH = 8 }; /* nested objects and lists */
+enum { JSON_DEPTH = 8 }; /* greatest depth of nested objects and lists */
 
-/* Set OUT, and zero the rest. */
+/* The caller sets OUT, and all other members to zero. */
 struct json {
     FILE *out;    /* borrowed */
-    bool compact; /* write no blanks */
+    bool compact; /* write no blanks between tokens */
     bool broken;  /* json_line has been called: begin the next member on a new line */
     int depth;
     struct json_level {
@@ -47,7 +47,7 @@ void json_end(struct json *json); /* End the innermost open object or list. */
 /* Print each member of the innermost open object or list on its own line. */
 void json_lines(struct json *json);
 
-/* Start the next member or end on a new line. */
+/* Begin a new line before the next member or the closing bracket. */
 void json_line(struct json *json);
 
 /* A TEXT of NULL is written as null. */
@@ -81,8 +81,8 @@ size_t json_decimal(char *made, int64_t value);
 
 /* Write TEXT with control characters, bidirectional overrides and invalid UTF-8 escaped.
  *
- * ESCAPE_STRING: as in a JSON string, with quotes escaped too. ESCAPE_JSON: the same, with quotes
- * left alone. ESCAPE_BYTES: each such byte as \xNN. */
+ * ESCAPE_STRING: escape for a JSON string, quotes too. ESCAPE_JSON: escape for a JSON string, but
+ * not quotes. ESCAPE_BYTES: write each of these bytes as \xNN. */
 enum json_escape { ESCAPE_STRING, ESCAPE_JSON, ESCAPE_BYTES };
 void json_escape(FILE *out, const char *text, size_t bytes, enum json_escape form);
 

@@ -41,7 +41,7 @@
     ((__typeof__((list)->at))list_more_(&(list)->at, &(list)->count, &(list)->room, more, \
                                         sizeof *(list)->at))
 
-/* Return item INDEX. Zeroed items are appended until it exists. Returns NULL if memory has
+/* Return item INDEX. Zeroed items are appended until this item exists. Returns NULL if memory has
  * run out. */
 #define list_reach(list, index)                                                   \
     ({                                                                            \
@@ -55,7 +55,7 @@
 #define list_each(item, list) \
     for (__typeof__(*(list)->at) *item = (list)->at; item < (list)->at + (list)->count; item++)
 
-/* The number of elements of ARRAY, which is no pointer. */
+/* The number of elements of ARRAY, which must be an array, not a pointer. */
 #define array_count(array) (sizeof(array) / sizeof *(array))
 
 #define list_free(list) (free((list)->at), (list)->at = NULL, (list)->count = (list)->room = 0)

@@ -34,7 +34,7 @@ static int edits_between(const char *a, const char *b)
     for (int j = 0; j <= b_length; j++)
         row[j] = j * EDIT;
     for (int i = 1; i <= a_length; i++) {
-        int corner = row[0]; /* the value above row[j - 1] */
+        int corner = row[0]; /* the value of the previous row at j - 1 */
         row[0] = i * EDIT;
         for (int j = 1; j <= b_length; j++) {
             int changed = corner + cost_of_change(a[i - 1], b[j - 1]);
@@ -75,7 +75,8 @@ static bool is_kept(const struct near *near, const char *name)
 
 void near_offer(struct near *near, const char *name)
 {
-    int worst = (int)strnlen(near->typed, NEAR_BYTES); /* half of the letters may be wrong */
+    /* an edit costs 2, so up to half of the typed letters may be wrong */
+    int worst = (int)strnlen(near->typed, NEAR_BYTES);
     int distance = distance_of(near->typed, name);
     bool is_like = strlen(name) <= NEAR_BYTES && distance <= worst;
     int at = near->count;

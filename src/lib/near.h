@@ -8,7 +8,7 @@
 #define DYNTRACE_NEAR_H
 
 enum {
-    NEAR_KEPT = 3,    /* names that are proposed */
+    NEAR_KEPT = 3,    /* most names that are proposed */
     NEAR_BYTES = 200, /* bytes of the longest name that is proposed */
 };
 
@@ -19,7 +19,7 @@ struct near_name {
 
 struct near {
     const char *typed;                /* borrowed */
-    struct near_name kept[NEAR_KEPT]; /* the nearest first */
+    struct near_name kept[NEAR_KEPT]; /* the proposed names, the nearest first */
     int count;
     char question[NEAR_KEPT * (NEAR_BYTES + 8) + 32];
 };

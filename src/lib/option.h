@@ -14,13 +14,13 @@
 
 struct option;
 
-/* Store VALUE in OPTION->to. VALUE is NULL for an option without a value. Returns NULL, or the
- * error as in "not a number". */
+/* Store VALUE in OPTION->to. VALUE is NULL for an option without a value. Returns NULL, or an error
+ * message such as "not a number". */
 typedef const char *option_reader(const struct option *option, const char *value);
 
 struct option {
-    const char *name; /* such as "limit" */
-    char letter;      /* such as 'o'; 0 if there is none */
+    const char *name; /* the long name, such as "limit" */
+    char letter;      /* the short name, such as 'o'; 0 if there is none */
     /* the value's name in --help, such as "ROWS"; NULL if the option has no value */
     const char *value;
     /* Stores the value. NULL if the option itself becomes the first operand (`run -m MODULE`). */
@@ -46,15 +46,15 @@ option_reader option_choice;   /* int or enum: the index of the value in WORDS *
 option_reader option_count;    /* int64_t: at least 0 */
 option_reader option_rows;     /* int64_t: at least 0; 0 means all and is stored as -1 */
 option_reader option_share;    /* double: at least 0, as in 0.05 or 5% */
-option_reader option_duration; /* uint64_t in nanoseconds: 1.5ms */
+option_reader option_duration; /* uint64_t: nanoseconds, typed as "1.5ms" */
 
-extern const char option_empty[]; /* a reader's error for an empty value */
+extern const char option_empty[]; /* the error message of readers for an empty value */
 
 enum { OPTION_HELP = -1, OPTION_BAD = -2 };
 
 /* Parse ARGV[1...] with OPTIONS. Moves the operands to the front of ARGV, followed by a NULL, and
- * returns their number. Returns OPTION_HELP if --help is among the options, and OPTION_BAD on an
- * error, which has been reported as COMMAND's. If STOP, the first operand ends the options, because
+ * returns their number. Returns OPTION_HELP if --help is among the options, and OPTION_BAD after
+ * reporting an error in the name of COMMAND. If STOP, the first operand ends the options, because
  * the rest is another program's command line. */
 int option_parse(const char *command, const struct option *options, bool stop, int argc,
                  char **argv);

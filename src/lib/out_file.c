@@ -25,7 +25,8 @@ static struct sigaction before[NSIG];
 static void remove_unfinished(void)
 {
     if (unfinished)
-        unlink(unfinished); /* SQLite has created no journal beside it, see db_make */
+        /* the file has no journal to remove, because db_make turns journals off */
+        unlink(unfinished);
 }
 
 static void on_signal(int number)
@@ -35,7 +36,7 @@ static void on_signal(int number)
     raise(number);
 }
 
-/* Remove PATH when a signal ends the program. If PATH is NULL, stop doing so. */
+/* Remove PATH when a signal ends the program. If PATH is NULL, signals remove no file any more. */
 static void remove_on_signal(char *path)
 {
     struct sigaction act = {.sa_handler = on_signal};
@@ -80,7 +81,7 @@ const char *out_scratch(struct arena *arena)
     for (size_t i = 0; fd < 0 && i < array_count(places); i++)
         if (places[i] && *places[i] &&
             (fd = open(places[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) < 0) {
-            /* O_TMPFILE is not supported here */
+            /* this filesystem does not support O_TMPFILE */
             char *name = say_print("%s/dyntrace-XXXXXX", places[i]);
             if ((fd = mkostemp(name, O_CLOEXEC)) >= 0)
                 unlink(name);
@@ -106,7 +107,7 @@ bool out_open(struct out_file *out, const char *path, bool force)
     }
     out->path = strdup(path);
     out->temporary = say_print("%s.XXXXXX", path);
-    /* before the file exists: mkstemp() fills in the name first */
+    /* register the name first, because a signal may come as soon as mkstemp() creates the file */
     remove_on_signal(out->temporary);
     fd = mkstemp(out->temporary);
     out->file = fd < 0 ? NULL : fdopen(fd, "w");

@@ -26,18 +26,18 @@ struct out_file {
 };
 
 /* Open PATH for writing, or standard output if PATH is NULL or "-". An existing regular file is
- * replaced if FORCE; other existing files are never replaced. Returns false on error, which has
- * been reported. */
+ * replaced if FORCE; other existing files are never replaced. Returns false after reporting an
+ * error. */
 bool out_open(struct out_file *out, const char *path, bool force);
 
 /* Create an empty file without a name, which vanishes with this process. Returns a path that names
- * it in this process and its children, or NULL on error, which has been reported. */
+ * it in this process and its children, or NULL after reporting an error. */
 const char *out_scratch(struct arena *arena);
 
-/* Flush standard output. Returns false on error, which has been reported. */
+/* Flush standard output. Returns false after reporting an error. */
 bool out_flush(void);
 
-/* Rename the file to its final path. Returns false on error, which has been reported. */
+/* Rename the file to its final path. Returns false after reporting an error. */
 bool out_commit(struct out_file *out);
 
 void out_close(struct out_file *out);

@@ -6,17 +6,18 @@
 #include <string.h>
 
 enum {
-    PAGE_SLACK =
-        8, /* bytes after the last cell that put_big_endian may write and get_signed may read */
+    /* free bytes after the last cell, because put_big_endian and get_signed access 8 bytes */
+    PAGE_SLACK = 8,
     PAGE_TABLE = 13,
-    /* The first byte of a leaf page. The first byte of an interior page is less by 8. */
+    /* PAGE_TABLE and PAGE_INDEX are the first byte of a leaf page. The first byte of an interior
+     * page is 8 less. */
     PAGE_INDEX = 10,
 };
 
-/* The serial type by which SQLite stores a number with so many significant bits, and the bytes that
- * the number takes. 7 bits fit in a signed byte; 0 and 1 have serial types of their own. */
+/* For a number with N significant bits: the serial type with which SQLite stores the number, and
+ * its size in bytes. 7 bits fit in a signed byte; 0 and 1 have serial types of their own. */
 extern const uint8_t frame_type_of_bits[65], frame_bytes_of_bits[65];
-/* The bytes of a value by its serial type, for types below 10. */
+/* The size in bytes of a value, by its serial type (0 to 9). */
 static const uint8_t frame_bytes_of_type[10] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
 
 static inline unsigned frame_bits(uint64_t value)
@@ -65,7 +66,7 @@ static inline int64_t get_signed(const uint8_t *p, unsigned bytes)
 
 static inline unsigned varint_bytes(uint64_t value)
 {
-    /* A byte holds seven bits. Ids stay below 2^56, so the 9-byte form never occurs. */
+    /* A byte of a varint holds seven bits. Ids stay below 2^56, so the 9-byte form never occurs. */
     return (unsigned)(63 - __builtin_clzll(value | 1)) / 7 + 1;
 }
 
@@ -97,7 +98,7 @@ static inline uint8_t *put_number(uint8_t *p, uint64_t value, uint8_t *type)
     return put_big_endian(p, value, frame_bytes_of_bits[bits]);
 }
 
-/* Write the record (KEY, ID) of an index, about the row ID of the table. */
+/* Write an index record: KEY, and ID, the rowid of the table's row. */
 static inline uint8_t *put_key(uint8_t *cell, uint64_t key, uint64_t id)
 {
     uint8_t *p = put_number(cell + 4, key, &cell[2]);

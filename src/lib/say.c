@@ -57,7 +57,7 @@ void say_error(const char *format, ...)
     va_end(arguments);
     if (length < 0)
         return;
-    /* One write, so that lines of several processes do not mix. */
+    /* One write() call, so that lines of several processes do not mix. */
     char *safe = say_escape(text, (size_t)length < LINE_MOST ? (size_t)length : LINE_MOST);
     if (safe && diverted)
         diverted(diverted_context, safe);
@@ -76,7 +76,7 @@ char *say_print(const char *format, ...)
     va_start(arguments, format);
     va_copy(again, arguments);
     length = vsnprintf(NULL, 0, format, arguments);
-    /* our own malloc, which asprintf would not use */
+    /* use our own malloc (lib/bounds.h), which asprintf would not call */
     if (length >= 0 && (text = malloc((size_t)length + 1)))
         vsnprintf(text, (size_t)length + 1, format, again);
     else

@@ -18,10 +18,11 @@ enum style {
     STYLE_ACCENT,
     STYLE_MATCH,
     STYLES,
-    STYLE_SELECTED = 0x40, /* added to one of the styles above */
+    STYLE_SELECTED = 0x40, /* a bit that is added to one of the styles above */
 };
 
 #define MARK "\x01"
-#define STYLE_LETTERS "ndbh-rwgam" /* in the order of enum style; STYLE_BAR has no letter */
+/* one letter for each value of enum style; STYLE_BAR has no letter */
+#define STYLE_LETTERS "ndbh-rwgam"
 
 #endif

@@ -17,11 +17,11 @@
 
 enum {
     KEPT_ROWS = 500,
-    KEPT_BYTES = 4 << 20,  /* whichever comes first */
+    KEPT_BYTES = 4 << 20,  /* rows are kept until one of these two limits is reached */
     CELL_WIDTH = 12,       /* least width of a text cell on a terminal */
-    SCREEN_WIDTH = 80,     /* of a terminal that does not say how wide it is */
+    SCREEN_WIDTH = 80,     /* width of a terminal that does not report its width */
     LATE_WIDTH = 8,        /* least width of a text cell after the widths are fixed */
-    CELL_BYTES = 16 << 10, /* of any cell on a terminal */
+    CELL_BYTES = 16 << 10, /* most bytes of a cell in an aligned table */
 };
 
 enum kind { TEXT, FIGURE, NUMBER, JSON, NONE }; /* FIGURE: a text that is aligned like a number */
@@ -30,14 +30,14 @@ struct column {
     char *name; /* owned */
     /* screen columns of the widest cell among the kept rows */
     int width;
-    /* any: there was a cell that is not NULL; right: the first such cell is aligned right */
+    /* any: a cell was not NULL. right: the first cell that was not NULL is aligned right */
     bool right, any;
 };
 
 /* A cell of a TABLE_ALIGNED. */
 struct cell {
     char *text; /* owned, safe to print */
-    int width;  /* screen columns */
+    int width;  /* width of the text in screen columns */
     enum kind kind;
     bool alarm; /* set on a row's first cell: print the row in red */
 };
@@ -47,7 +47,7 @@ struct table {
     enum table_format format;
     int count;
     struct column *columns; /* owned */
-    int filled;             /* cells of the current row so far */
+    int filled;             /* number of cells that the current row has so far */
     uint64_t rows;
     bool headless, alarm;
     bool terminal;    /* `out` is a terminal, so CSV is escaped as well */
@@ -56,7 +56,8 @@ struct table {
     /* The members below are for TABLE_ALIGNED. */
     LIST(struct cell) cells; /* cells of the kept rows and of the current row */
     size_t bytes;            /* bytes of the texts in `cells` */
-    bool colour, streaming;  /* streaming: the kept rows have been printed */
+    /* streaming: the kept rows have been printed, so each row is printed at once */
+    bool colour, streaming;
 };
 
 bool table_wide;
@@ -66,7 +67,7 @@ enum table_format table_format(FILE *out, bool json)
     return json ? TABLE_JSON : isatty(fileno(out)) ? TABLE_ALIGNED : TABLE_TSV;
 }
 
-/* TABLE_ARRAYS: the line of names. A result without rows has columns, too. */
+/* Print the column names of a TABLE_ARRAYS on a line. A result without rows has this line, too. */
 static void arrays_head(struct table *table)
 {
     json_list(&table->json, NULL);
@@ -143,7 +144,7 @@ static void cell_cut(struct cell *cell, int most)
     free(whole);
 }
 
-/* The same, but keep the end of the text: of a path the file's name and the line. */
+/* Like cell_cut, but cut off the beginning: a path ends with the file's name and the line. */
 static void cell_cut_front(struct cell *cell, int most)
 {
     char *whole = cell->text;
@@ -153,14 +154,14 @@ static void cell_cut_front(struct cell *cell, int most)
 
     if (cell->width <= most)
         return;
-    if (gone < over) /* a character of two columns is there */
+    if (gone < over) /* the cut would split a character that is two columns wide */
         bytes = text_room(whole, over + 1, &gone);
     cell->text = say_print("…%s", whole + bytes);
     cell->width += 1 - gone;
     free(whole);
 }
 
-/* Cut CELL of COLUMN to MOST columns of the screen. */
+/* Shorten CELL of COLUMN to MOST screen columns. */
 static void column_cut(const struct column *column, struct cell *cell, int most)
 {
     if (!strcmp(column->name, "where"))
@@ -169,7 +170,7 @@ static void column_cut(const struct column *column, struct cell *cell, int most)
         cell_cut(cell, most);
 }
 
-/* Are long texts cut? Not in a column that is alone. */
+/* May long texts be cut? Not if the table has only one column, and not with --wide. */
 static bool is_cut(const struct table *table)
 {
     return table->count > 1 && !table_wide;
@@ -186,7 +187,7 @@ static struct cell cell_make(enum kind kind, const char *text, size_t bytes)
     return cell;
 }
 
-/* Print one row in the terminal's STYLE, such as "31" for red, or NULL for none. */
+/* Print one row in STYLE, a terminal's colour code such as "31" for red. NULL: in no colour. */
 static void row_print(struct table *table, struct cell *cells, const char *style)
 {
     FILE *out = table->out;
@@ -249,7 +250,7 @@ static void widths_fit(struct table *table)
     }
 }
 
-/* Print the line of names HEADS, which is freed. */
+/* Print HEADS, the line of column names, and free it. */
 static void heads_print(struct table *table, struct cell *heads)
 {
     for (int i = 0; i < table->count && is_cut(table); i++)
@@ -329,7 +330,7 @@ static void csv_put(const struct table *table, const char *text, size_t bytes)
         putc_unlocked('"', table->out);
     if (table->format == TABLE_SAFE_CSV && bytes && memchr("=+-@\t\r", *text, 6))
         putc_unlocked('\'', table->out);
-    /* up to and including the next quote, which is written twice */
+    /* write runs that end with a quote, because a quote is written twice */
     for (size_t run; bytes; text += run, bytes -= run) {
         const char *quote = memchr(text, '"', bytes);
         run = quote ? (size_t)(quote - text) + 1 : bytes;
@@ -505,9 +506,9 @@ bool table_close(struct table *table)
 
 /* ---- figures ------------------------------------------------------------- */
 
-/* Print N, a number of thousandths of the first of UNITS, with three digits. Each unit is a
- * thousand times the one before, and the unit that suits is chosen. Final zeros are left out if the
- * number is exact: "4.2 ms" is exact, "4.20 ms" was rounded. */
+/* Print N, a number in thousandths of the first unit of UNITS, with three digits and in the unit
+ * that fits best. Each unit is 1000 times the previous unit. Final zeros are left out if the number
+ * is exact: "4.2 ms" is exact, "4.20 ms" was rounded. */
 static const char *print_human(char *made, int64_t n, const char *const *units)
 {
     int64_t one = 1000;

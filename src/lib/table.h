@@ -42,8 +42,8 @@ enum table_format {
  * else. */
 enum table_format table_format(FILE *out, bool json);
 
-/* Print texts of aligned tables whole, even where a row is wider than the terminal. A command that
- * has TABLE_WIDE_OPTION sets it for --wide. */
+/* Print texts of aligned tables whole, even where a row is wider than the terminal. The option
+ * --wide sets this variable (TABLE_WIDE_OPTION). */
 extern bool table_wide;
 #define TABLE_WIDE_OPTION                                                 \
     {                                                                     \
@@ -58,19 +58,21 @@ struct table;
 struct table *table_open(FILE *out, enum table_format format, int columns,
                          const char *const *names);
 
-/* Print no line of names. */
+/* Do not print the line of column names. */
 void table_headless(struct table *table);
 
 /* Write the next cell of the current row. The cell of the last column ends the row. TEXT
  * is copied. */
 void table_text(struct table *table, const char *text, size_t bytes);
-void table_string(struct table *table, const char *text); /* a NULL text is a NULL cell */
-void table_figure(struct table *table, const char *text); /* right-aligned, like numbers */
+/* Write a text cell. A TEXT of NULL is a NULL cell. */
+void table_string(struct table *table, const char *text);
+/* Write a text cell that is aligned right, like a number. */
+void table_figure(struct table *table, const char *text);
 void table_integer(struct table *table, int64_t value);
 void table_real(struct table *table, double value);
 void table_blob(struct table *table, const void *bytes, size_t count);
 void table_null(struct table *table);
-/* JSON, which the JSON formats do not quote */
+/* Write a cell whose text is JSON. The JSON formats do not quote it. */
 void table_json(struct table *table, const char *json);
 
 /* Print the current row in red if OUT has colours. */

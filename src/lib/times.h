@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Return the nanoseconds of the unit WORD (BYTES long), or 0 if there is no such unit. */
+/* Return how many nanoseconds the unit WORD (BYTES long) has, or 0 if there is no such unit. */
 static inline double times_unit(const char *word, size_t bytes)
 {
     static const struct {

@@ -47,9 +47,9 @@ typedef LIST(char) text_list;
 struct reader {
     const char *text, *at; /* borrowed */
     text_list out;
-    /* the current line calls a function that compares ids, so long numbers in the line are ids */
+    /* the current line calls a function that compares ids, so its long numbers are ids */
     bool ids;
-    bool version; /* the current line compares a dict's version, a process-wide counter */
+    bool version; /* the current line compares the version of a dict, a counter of the process */
 };
 
 static bool is_word(char c)
@@ -271,7 +271,7 @@ static bool is_numbered(const struct reader *reader, const char *name, size_t nu
     bool is_dunder = !strncmp(name, "__", 2) && strncmp(name, "__import_", 9) != 0;
 
     if (is_global && is_dunder)
-        return true; /* no program uses such a name; a later torch may */
+        return true; /* a later torch may generate such a name, and no program uses one */
     return listed_start(counted, name) || is_id(&end, length - number);
 }
 

@@ -13,9 +13,11 @@
 
 enum {
     DIGITS_LEAST = 4,
-    DIGITS_MOST = 17, /* 17 significant digits print any two different doubles differently */
+    /* two different doubles always print differently with 17 significant digits */
+    DIGITS_MOST = 17,
     NUMBERS_MOST = 128,
-    NUMBER_BYTES = 40, /* longer numbers are copied unchanged */
+    /* most bytes of a number that is shortened; longer numbers are copied unchanged */
+    NUMBER_BYTES = 40,
     ROUNDED_BYTES = 320,
 };
 

@@ -189,7 +189,7 @@ int cause_base(const char *source)
     bool is_call = !strncmp(source, "len(", 4) || !strncmp(source, "type(", 5);
 
     if (is_call && source[bytes - 1] == ')')
-        return (int)bytes; /* short enough unchanged */
+        return (int)bytes; /* the text is short enough, so it stays unchanged */
     for (size_t i = 0; dot && i < array_count(asked); i++) {
         size_t length = strlen(asked[i]);
         const char *rest = dot + length;

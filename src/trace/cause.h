@@ -13,7 +13,7 @@ struct cause {                                    /* each text is borrowed, or N
     /* "observed" if the guard failed in a lookup, "rechecked" if it was evaluated again
      * afterwards */
     const char *how;
-    bool decided; /* this guard is the first of the older entry that failed */
+    bool decided; /* this guard is the first guard of the older entry that failed */
     /* the guard's only failure: dropping the guard and fixing the cause are equivalent */
     bool whole;
 };
@@ -26,7 +26,7 @@ char *cause_about(const struct cause *cause);
  * "size[0]", or NULL if they name none. The caller frees the text.
  *
  * cause_wanted, cause_seen: return the expected and the actual value of this part, such as "16" of
- * "size[0] = 16", or NULL if not known. Borrowed. */
+ * "size[0] = 16", or NULL if the value is not known. Both are borrowed. */
 char *cause_part(const struct cause *cause);
 const char *cause_wanted(const struct cause *cause);
 const char *cause_seen(const struct cause *cause);
@@ -37,8 +37,8 @@ const char *cause_seen(const struct cause *cause);
  * caller frees the text. */
 char *cause_called(const struct cause *cause);
 
-/* Return the expected and the actual value, each shortened so that they stay distinguishable, or
- * NULL if not known. The caller frees the text. */
+/* Return the expected and the actual value. Long values are shortened, but the two stay different.
+ * Returns NULL if the value is not known. The caller frees the text. */
 char *cause_expected(const struct cause *cause);
 char *cause_actual(const struct cause *cause);
 

@@ -124,8 +124,8 @@ static bool count_call(void *context, const int64_t *values, unsigned nulls)
     return true;
 }
 
-/* Note that the function CODE_ID was compiled or examined by the compiler, so no process skipped it
- * unread. */
+/* Store that the compiler compiled or examined the function CODE_ID, so that no process counts as
+ * having skipped it unread. */
 static void note_examined(struct counts *counts, int64_t code_id)
 {
     int64_t *first = map_get(&counts->by_code, code_id);

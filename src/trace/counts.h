@@ -25,9 +25,10 @@ struct db;
  * these records. */
 struct count {
     int64_t code_id, process_id;
-    int64_t seen;    /* calls, including the warm-up */
+    int64_t seen;    /* number of calls, including the warm-up */
     int64_t warm_id; /* lookups with greater ids are after the warm-up */
-    /* calls that begin at this time or later are after the warm-up; INT64_MAX if none is */
+    /* calls that begin at this time or later are after the warm-up; INT64_MAX if there is no such
+     * call */
     int64_t warm_ns;
     unsigned next;    /* index + 1 of the record of the same code object in another process, or 0 */
     unsigned decided; /* index + 1 of this record's first outcome in counts->decided, or 0 */
@@ -47,20 +48,21 @@ struct counted_call {
 };
 
 struct counts {
-    int64_t warmup; /* how many first calls of each function in each process are left out */
-    void (*each)(
-        void *context,
-        const struct counted_call *call); /* called for each call after the warm-up, or NULL */
+    /* number of first calls of each function in each process that are left out as warm-up */
+    int64_t warmup;
+    void (*each)(void *context,
+                 /* a function that is called for each call after the warm-up; or NULL */
+                 const struct counted_call *call);
     void *context;
     LIST(struct count) all;
     LIST(struct count_decided) decided;
-    /* by_code: code_id to index + 1 in `all`; threads: thread_id to process_id */
+    /* by_code maps a code_id to an index + 1 in `all`; threads maps a thread_id to a process_id */
     struct map by_code, threads;
     int64_t rows, last_id;
     struct progress *progress; /* borrowed */
 };
 
-/* Count all calls of the trace DB. Returns false on error, which has been reported. */
+/* Count all calls of the trace DB. Returns false after reporting an error. */
 bool counts_read(struct counts *counts, struct db *db, struct progress *progress);
 void counts_free(struct counts *counts);
 
@@ -70,10 +72,10 @@ struct count_calls {
 };
 struct count_calls counts_calls(const struct counts *counts, const struct count *count);
 
-/* Count one row as read, for the progress bar. */
+/* Count one row that has been read, for the progress bar. */
 void counts_tick(struct counts *counts, int64_t lookup_id);
 
-/* Return the count of CODE_ID in PROCESS_ID, or NULL if there were no such calls. Borrowed. */
+/* Return the count of CODE_ID in PROCESS_ID, or NULL if CODE_ID had no calls there. Borrowed. */
 struct count *counts_find(const struct counts *counts, int64_t code_id, int64_t process_id);
 
 /* Like counts_find, for the process of THREAD_ID. */

@@ -11,11 +11,11 @@ enum {
     SCHEMA_ROOT = 1,    /* the number of the page at which sqlite_schema begins */
     SCHEMA_COLUMNS = 5, /* the columns type, name, tbl_name, rootpage and sql */
     TABLES_MOST = 1000,
-    RANGES_MOST = 8, /* ranges of page numbers that a sentence lists */
+    RANGES_MOST = 8, /* most ranges of page numbers that a sentence lists */
     COLUMNS_MOST = 64,
     TRACE_PAGE = 4096,
     PAGES_SAMPLED = 1000,
-    LOOKED_AT = 512, /* bytes read to recognise other kinds of file */
+    LOOKED_AT = 512, /* number of bytes that are read to recognise other kinds of file */
 };
 
 #define add(list, ...) (*list_add(list) = say_print(__VA_ARGS__))
@@ -182,7 +182,7 @@ struct entry {
 };
 struct entries {
     LIST(struct entry) list;
-    /* where a sentence is added for each definition that is not SQL, or NULL */
+    /* receives a sentence for each definition that is not SQL; or NULL */
     struct damage *damage;
 };
 

@@ -15,13 +15,16 @@
 /* Sentences about the damage in a file. The texts are owned. */
 struct damage {
     struct pages pages;
-    LIST(char *) faults; /* faults of the whole file: "is cut: it has 27 of its 108 pages" */
+    /* faults of the whole file, such as "is cut: it has 27 of its 108 pages" */
+    LIST(char *) faults;
     /* a fault of the write-ahead log, or NULL; during a recording the fault may be a page that is
      * being written */
     char *log_fault;
-    LIST(char *) tables; /* "table frame: pages 20, 54 cannot be read; 5980 rows can" */
-    int64_t rows;        /* readable rows of all tables */
-    int64_t broken;      /* damaged tables and indexes */
+    /* a sentence for each damaged table, such as "table frame: pages 20, 54 cannot be read; 5980
+     * rows can" */
+    LIST(char *) tables;
+    int64_t rows;   /* readable rows of all tables */
+    int64_t broken; /* number of damaged tables and indexes */
 };
 
 /* Open the file PATH and check its header, length and log, which is quick. Returns false, with
@@ -32,7 +35,7 @@ bool damage_open(struct damage *damage, const char *path);
 void damage_find(struct damage *damage);
 
 /* Copy every readable row of the file to the new trace PATH, with a row of `loss` for each
- * sentence. Returns the number of rows; -1 on error, which has been reported. */
+ * sentence. Returns the number of rows; -1 after reporting an error. */
 int64_t damage_salvage(struct damage *damage, const char *path);
 
 void damage_free(struct damage *damage);

@@ -20,17 +20,17 @@
 #include "trace/trust.h"
 
 enum {
-    BUSY_MS = 5000, /* a live recorder commits many times a second */
+    BUSY_MS = 5000, /* how long to wait for a lock: a live recorder commits many times a second */
     /* steps of SQLite's virtual machine between two calls of on_progress: some milliseconds */
     PROGRESS_STEPS = 200000,
     EACH_COLUMNS = 16,
-    IDLE_MOST = 64, /* prepared statements kept for the next trace; merging uses 25 */
-    /* bytes of a text or blob; the longest in a recording are listings of some MB */
+    IDLE_MOST = 64, /* most prepared statements that are kept for the next trace; merging uses 25 */
+    /* most bytes of a text or blob; the longest in a recording are listings of some MB */
     VALUE_MOST = 16 << 20,
-    TEXT_SHOWN = 64 << 10, /* bytes of a longer text that query_text returns */
+    TEXT_SHOWN = 64 << 10, /* bytes to which query_text cuts a longer text */
 };
 
-/* damage has been reported since the last db_retry, whichever trace it was in */
+/* damage in any trace has been reported since the last db_retry */
 static atomic_bool damage_said;
 
 struct db {
@@ -42,8 +42,8 @@ struct db {
     void *progress_context;
     struct functions *functions; /* owned: our SQL functions of this connection */
     bool error, views;
-    /* owned: the schema, checked, of a trace opened by db_open_each; else NULL. The connection can
-     * switch to another trace with an equal schema. */
+    /* owned: the checked schema of a trace that db_open_each opened; otherwise NULL. The connection
+     * can switch to another trace with an equal schema. */
     char *schema;
     LIST(sqlite3_stmt *) idle; /* owned: prepared statements of earlier traces, for reuse */
 };
@@ -192,7 +192,7 @@ static int connect(struct db *db, const char *uri, int flags, const char *vfs)
 /* How a trace is opened; the values can be combined. */
 enum how {
     VIEWS = 1,  /* add the views of schemas/views.sql, for SQL that reads more than tables */
-    EACH = 2,   /* one of many traces, read one after the other */
+    EACH = 2,   /* the trace is one of many that are read one after the other */
     QUIET = 4,  /* print no message for a file that is not a trace */
     TRIALS = 8, /* open for writing, so that trials can be added */
 };
@@ -214,8 +214,8 @@ static void handle_close(struct db *db)
     db->handle = NULL;
 }
 
-/* Switch the connection that DB has kept to the file ABSOLUTE. Returns false if the file's schema
- * is another one; the connection has been closed then. */
+/* Switch the connection that DB has kept to the file ABSOLUTE. Returns false if the file has
+ * another schema, and then closes the connection. */
 static bool file_take(struct db *db, const char *absolute)
 {
     int status = SQLITE_OK;
@@ -296,8 +296,8 @@ static char *open_file(struct db *db, enum how how)
     return why;
 }
 
-/* Open the trace at PATH. Returns NULL if PATH is not a readable trace, which has been reported
- * unless HOW has QUIET. */
+/* Open the trace at PATH. If PATH is not a readable trace, returns NULL and, unless HOW has QUIET,
+ * reports an error. */
 static struct db *open_path(const char *path, enum how how)
 {
     struct db *db = how & EACH ? atomic_exchange(&kept[!!(how & VIEWS)], NULL) : NULL;
@@ -508,7 +508,7 @@ static void say_unprepared(struct db *db, const char *message, const char *sql)
         size_t length = strlen(unknown[i].begins);
         if (!strncmp(said, unknown[i].begins, length)) {
             const char *name = said + length;
-            const char *dot = strrchr(name, '.'); /* in "p.name", `p` is the alias of a table */
+            const char *dot = strrchr(name, '.'); /* in "p.name", `p` may be the alias of a table */
             near = near_begin(dot ? dot + 1 : name);
             offer_names(db, &near, unknown[i].names, sql);
         }
@@ -534,7 +534,8 @@ static void query_error(struct db *db, const char *sql)
         say_error("%s: %s", db_path(db), error_words(db->handle, status));
 }
 
-/* Take the prepared statement of SQL that an earlier trace left. Returns NULL if there is none. */
+/* Reuse the prepared statement of SQL that was kept from an earlier trace. Returns NULL if there is
+ * none. */
 static sqlite3_stmt *idle_take(struct db *db, const char *sql)
 {
     for (size_t i = 0; i < db->idle.count; i++) {
@@ -746,7 +747,7 @@ const char *query_text(struct query *query, int column, size_t *bytes)
     int kept = TEXT_SHOWN;
 
     if (all > TEXT_SHOWN) {
-        /* cut before a UTF-8 character, not inside it */
+        /* cut before a UTF-8 character, not within it */
         while (kept > TEXT_SHOWN - 4 && (text[kept] & 0xc0) == 0x80)
             kept--;
         text = arena_print(&query->cuts, "%.*s… (cut: %zu bytes)", kept, text, all);
@@ -869,7 +870,7 @@ struct db *db_make(const char *path)
         "EXCLUSIVE;PRAGMA temp_store = FILE; PRAGMA cache_size = -32768; BEGIN");
     db_run(db, schema_trace_sql);
     db_run(db, schema_views_sql);
-    /* An index is made faster after all rows are there. */
+    /* Building an index is faster after all rows have been inserted. */
     db_run(db, "DROP INDEX lookup_code; DROP INDEX guard_check_lookup; COMMIT");
     free(absolute);
     free(uri);

@@ -28,8 +28,8 @@ struct query;
  * caller closes the result with db_close. */
 struct db *db_open(const char *path);
 
-/* Set the text that is printed about a damaged file. The default text advises `dyntrace fsck`,
- * which is useless advice in fsck itself. Borrowed. */
+/* Set the text that is printed about a damaged file. The default text advises `dyntrace fsck`; fsck
+ * itself sets another text. Borrowed. */
 void db_damage_words(const char *words);
 
 void db_close(struct db *db);
@@ -47,8 +47,8 @@ bool db_is_here(void);
 struct db *db_open_called(const char *path, const char *name);
 
 /* Open the trace at PATH for adding trials (trace/trials.h). No other table can be written. The
- * tables of trials are created if there are none. Returns NULL on error, which has been reported.
- * The caller closes the result with db_close. */
+ * tables of trials are created if there are none. Returns NULL after reporting an error. The caller
+ * closes the result with db_close. */
 struct db *db_open_for_trials(const char *path);
 
 /* Create a private database by running SCRIPT, for results computed from several traces. Its error
@@ -60,9 +60,9 @@ struct db *db_scratch(const char *what, const char *script);
  * the path. */
 char *db_absolute(const char *path);
 
-/* db_path: return the trace's name in messages, which is the path it was opened by or
- * db_open_called's NAME. db_file: return the path of its file, to open the file again. Both are
- * borrowed and live as long as DB. */
+/* db_path: return the trace's name in messages: the path given to db_open, or db_open_called's
+ * NAME. db_file: return the path of its file, to open the file again. Both are borrowed and live as
+ * long as DB. */
 const char *db_path(const struct db *db);
 const char *db_file(const struct db *db);
 
@@ -96,8 +96,8 @@ bool db_parses(const char *sql);
 struct query *db_asked_(struct db *db, const char *sql, const int64_t *values, size_t count);
 
 /* db_failed: has any query of DB failed since it was opened, or since db_retry? The error has been
- * reported. Functions need not pass errors upwards: a failed query has no more rows, and a command
- * calls db_failed once, at its end.
+ * reported. Functions need not return this error to their callers: a failed query has no more rows,
+ * and a command calls db_failed once, at its end.
  *
  * db_retry: forget the failure. Damage will be reported again. */
 bool db_failed(const struct db *db);
@@ -106,7 +106,7 @@ void db_retry(struct db *db);
 /* Does SQL end with a ';' that is not inside a string or a comment? */
 bool db_complete(const char *sql);
 
-/* The number of the query's parameters. */
+/* Return the number of the query's parameters. */
 int query_parameters(struct query *query);
 
 /* Parameters count from 1. TEXT is copied. */
@@ -137,10 +137,9 @@ void query_close(struct query *query);
 bool db_run(struct db *db, const char *sql);
 
 /* Call ROW for every row of SQL, which is "SELECT each(a, b, ...) FROM ..." with at most 16
- * columns. For many rows of numbers this takes two thirds of the time of query_step. NULLS has a
- * bit for each value that is NULL, and the value is 0. The rows come in the order in which SQLite
- * reads the table; "FROM t NOT INDEXED" means by key. ROW returns false to stop early, which is no
- * error. */
+ * columns. With many rows of numbers it is a third faster than query_step. NULLS has a bit for each
+ * value that is NULL, and the value is 0. The rows come in the order in which SQLite reads the
+ * table; "FROM t NOT INDEXED" means by key. ROW returns false to stop early, which is no error. */
 void db_each(struct db *db, const char *sql,
              bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context);
 
@@ -163,7 +162,7 @@ const char *query_name(struct query *query, int column);
 enum query_type query_type(struct query *query, int column);
 int64_t query_integer(struct query *query, int column); /* 0 for NULL */
 double query_real(struct query *query, int column);
-/* "" for NULL; BYTES may be NULL */
+/* Return the text of COLUMN, or "" for NULL. BYTES may be NULL. */
 const char *query_text(struct query *query, int column, size_t *bytes);
 
 /* Return the text or blob of COLUMN. query_text cuts a text at 64 KB and marks the cut: use it for

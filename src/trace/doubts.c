@@ -66,7 +66,7 @@ char *doubts_left_out(struct db *db)
     char *words = NULL;
     bool user;
 
-    /* A trace of an older version does not count what was left out. */
+    /* A trace of an older version has no counts of left-out frames. */
     if (!db_integer(db, 0, schema_statement("doubts/has_left_out")))
         return NULL;
     user = db_integer(db, 0, schema_statement("doubts/user"));

@@ -13,8 +13,9 @@ struct doubts {
     int64_t lost;   /* the number of lost events */
 };
 
-/* Warn on stderr if DB is still being recorded, and if DB lost events. SO_FAR and MISSING say what
- * each means for the answer; NULL suppresses the warning. Returns both facts. */
+/* Warn on stderr if DB is still being recorded, and if DB lost events. The warnings end with SO_FAR
+ * and MISSING, which explain the consequence for the answer; a NULL suppresses the warning. Returns
+ * both facts. */
 struct doubts doubts_say(struct db *db, const char *so_far, const char *missing);
 
 /* Return a text about which frames DB has, or NULL if it has all of them. */

@@ -14,14 +14,14 @@
 
 #include "lib/list.h"
 
-enum { DEPTH_MOST = 40, ARGUMENTS_MOST = 3, BRACKETS_MOST = 4000 /* bytes between two brackets */ };
+enum { DEPTH_MOST = 40, ARGUMENTS_MOST = 3, BRACKETS_MOST = 4000 /* bytes between brackets */ };
 
 typedef LIST(char) text_list;
 
 struct reader {
     const char *at, *end;
-    text_list out; /* without the final NUL */
-    int depth;     /* nesting of arguments and indices */
+    text_list out; /* the output so far, without the final NUL */
+    int depth;     /* current depth of nested arguments and indices */
 };
 
 static void out_add(text_list *out, const char *text, size_t bytes)
@@ -275,7 +275,7 @@ static const struct helper {
     {"___dict_contains(", 2, "$1 in $2"},
     {"___get_torch_function_mode_stack_at(", 1, "torch function mode $1"},
     {"__import__(", 1, "$n"},
-    {"dict(", 1, "$1"}, /* rewritten only if the argument ends in .__dict__ */
+    {"dict(", 1, "$1"}, /* this call is rewritten only if its argument ends in .__dict__ */
     {"type(", 1, "type($1)"},
     {"len(", 1, "len($1)"},
 };
@@ -405,7 +405,7 @@ static bool size_read(struct reader *reader)
             return false;
         if (*at != ']')
             return false;
-        out_add(&reader->out, calls[i], strlen(calls[i]) - 2); /* up to and including the "(" */
+        out_add(&reader->out, calls[i], strlen(calls[i]) - 2); /* copy the call up to its "(" */
         out_add(&reader->out, number, (size_t)(at - number));
         *list_add(&reader->out) = ')';
         reader->at = at + 1;
@@ -421,7 +421,7 @@ static bool suffix_read(struct reader *reader, size_t from)
     static const char proxy[] = ".get_base()", negative[] = ".__neg__()";
     const char *at = reader->at + 1;
 
-    if (is_at(reader, proxy)) { /* the base is the same object to the program */
+    if (is_at(reader, proxy)) { /* the program cannot tell the base from the proxy */
         reader->at += sizeof proxy - 1;
         return true;
     }

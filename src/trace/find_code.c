@@ -18,7 +18,7 @@
 #include "trace/traces.h"
 
 enum {
-    LISTED = 40, /* functions listed when a name fits several */
+    LISTED = 40, /* most functions that are listed if a name fits several */
     /* columns shown of find/functions and find/worst; the columns below are not shown */
     LISTED_COLUMNS = 6,
     COMPILES = LISTED_COLUMNS,
@@ -31,7 +31,7 @@ enum {
     PROCESSES,
     IS_LABEL,
     FUNCTIONS,
-    IDS_MOST = 1 << 14 /* bytes of a list of code ids */
+    IDS_MOST = 1 << 14 /* most bytes of a list of code ids */
 };
 
 /* ---- one function, or a list of several ------------------------------------- */
@@ -212,7 +212,7 @@ static void none_say(struct db *db, const char *name)
             help = "; `dyntrace sql compiles` lists them";
         else if (!*help && strrchr(name, ':'))
             help = "; FILE:LINE names one by its line";
-        /* after an error, which has been reported, the function may exist all the same */
+        /* if a query failed, the function may exist all the same */
         if (!db_failed(db))
             say_error("%.200s: no %s in %s%s%s%s", name,
                       is_label ? "compile or cache entry has this label" : "such function",
@@ -284,7 +284,7 @@ bool find_operands(const char *command, int count, char **given, const char **na
                   command);
         return false;
     }
-    /* the traces come first and the function last, as in other commands */
+    /* the operands are in the order of other commands: first the traces, then the function */
     turned = count > 1 && traces_named(given[0]) && !traces_named(given[count - 1]);
     for (int i = turned ? 0 : 1; !here && i < count - turned; i++)
         if (i > 1 && !traces_named(given[i]) && access(given[i], F_OK) != 0) {

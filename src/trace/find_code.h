@@ -58,8 +58,8 @@ void find_bind(struct query *query, int parameter, const struct found_code *foun
 /* The code objects of a function, prepared for looking up frames. */
 struct found_ids {
     LIST(int64_t) codes; /* sorted */
-    /* code_id to the first code object of the same function, for every code object in the trace
-     * that is not itself the first */
+    /* maps a code_id to the first code object of the same function; has no entry for code objects
+     * that are the first */
     struct map same;
 };
 
@@ -72,17 +72,17 @@ void found_json(struct json *json, const struct found_code *found);
 
 /* Divide GIVEN, the operands of `why` or `show`, into a function's name and traces. The name comes
  * first or last; *NAME is NULL if every operand is an existing file. *FILES ends with a NULL and
- * may use GIVEN's array. Returns false on an error, which has been reported as COMMAND's. */
+ * may use GIVEN's array. Returns false after reporting an error in the name of COMMAND. */
 bool find_operands(const char *command, int count, char **given, const char **name, char ***files);
 
-/* Check that NAME is not by mistake a file, as in `dyntrace why my.trace`. Returns false if NAME is
- * an existing file, no FILES are given, and the current directory has no trace. This has been
- * reported as COMMAND's error. */
+/* Did the user mean NAME as a function? In `dyntrace why my.trace` the user gave a file instead.
+ * Returns false if NAME is an existing file, no FILES are given, and the current directory has no
+ * trace. This has been reported as COMMAND's error. */
 bool find_name_fits(const char *command, const char *name, char *const *files);
 
 /* Open the traces that FILES name, or the newest trace here if there are none. All queries see one
- * snapshot, so that figures agree while the recording continues. Returns NULL on error, which has
- * been reported. */
+ * snapshot, so that figures agree while the recording continues. Returns NULL after reporting an
+ * error. */
 struct db *find_open(char *const *files);
 
 /* Return the exit status for RESULT: 0 for an answer, 1 if several functions were listed, 2 on

@@ -106,7 +106,7 @@ int function_ids_find(struct function_ids *ids, sqlite3 *handle, int64_t code_id
         status = codes_read(ids, handle);
     if (!known)
         known = map_get(&ids->codes, code_id);
-    /* a live trace stored the row after rows with greater ids */
+    /* a live trace may store a row after rows with greater ids, so look again */
     if (!known && status == SQLITE_OK && code_exists(handle, code_id)) {
         function_ids_free(ids);
         status = codes_read(ids, handle);

@@ -22,15 +22,15 @@ struct sqlite3_stmt;
 struct function_id {
     const char *filename, *qualname; /* borrowed from the arena */
     int64_t first_line;
-    bool is_lined;       /* first_line is not NULL in the trace */
+    bool is_lined;       /* false if first_line is NULL in the trace */
     int64_t function_id; /* the smallest code_id of the function's code objects */
     size_t before;       /* 1 + the index of another function with the same hash, or 0 */
 };
 
 /* The functions of a trace. Zero it before use. */
 struct function_ids {
-    struct map codes;  /* code_id to function_id */
-    struct map hashes; /* hash to 1 + an index of `functions` */
+    struct map codes;  /* maps a code_id to its function_id */
+    struct map hashes; /* maps a hash to 1 + an index of `functions` */
     LIST(struct function_id) functions;
     struct arena texts;
     int64_t last; /* the greatest code_id read so far */

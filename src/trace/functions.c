@@ -123,7 +123,7 @@ static void sql_cause_actual(sqlite3_context *context, int count, sqlite3_value 
     return_text(context, cause_actual(&cause));
 }
 
-/* The actual value as recorded. A list of such values is shortened as a whole later. */
+/* Return the actual value as recorded. brief() shortens a list of such values later, as a whole. */
 static void sql_cause_seen(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct cause cause = cause_of(values);
@@ -154,8 +154,8 @@ static void sql_stack_path(sqlite3_context *context, int count, sqlite3_value **
     return_text(context, user_stack_path(text_of(values[0])));
 }
 
-/* One part of torch's reason: 'what', 'why' or 'hint'. NULL if the reason does not have
- * this part. */
+/* Return one part of torch's reason: 'what', 'why' or 'hint'. NULL if the reason does not have this
+ * part. */
 static void sql_reason_part(sqlite3_context *context, int count, sqlite3_value **values)
 {
     const char *part = text_of(values[1]);
@@ -174,7 +174,7 @@ static void sql_reason_part(sqlite3_context *context, int count, sqlite3_value *
         sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
 }
 
-/* "the rest of f after line 12" for the name of a resume function; NULL for other names. */
+/* Return "the rest of f after line 12" for the name of a resume function; NULL for other names. */
 static void sql_resume_words(sqlite3_context *context, int count, sqlite3_value **values)
 {
     return_text(context, torch_rest_words(text_of(values[0]), SIZE_MAX - 1));

@@ -30,7 +30,7 @@ struct sqlite3;
 /* Add the functions to the connection HANDLE. The caller frees the result after closing HANDLE. */
 struct functions *functions_add(struct sqlite3 *handle);
 
-/* Forget what was read from the previous file, because the connection reads another file now. */
+/* Drop all data of the previous file, because the connection reads another file from now on. */
 void functions_forget(struct functions *functions);
 
 /* Return the source lines of the recorded program. Borrowed. */

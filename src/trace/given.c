@@ -10,8 +10,8 @@
 
 struct reader {
     struct db *given; /* owned by the caller */
-    /* owned: insert a row of metadata, of a process and of a trace; `twice` finds a process that
-     * another trace has too */
+    /* owned: insert a row of metadata, of a process and of a trace; `twice` finds a process that is
+     * in another trace, too */
     struct query *key, *process, *twice, *trace;
 };
 
@@ -26,8 +26,8 @@ bool given_ended(struct db *db)
     return ended;
 }
 
-/* Return when DB began, by the common clock of the traces if they have one. Returns 0 if the trace
- * does not tell, which has been reported. */
+/* Return the start time of DB, by the common clock of the traces if they have one. Reports an error
+ * and returns 0 if the trace has no start time. */
 static int64_t began_ns(struct db *db)
 {
     int64_t began = db_meta_integer(db, "started_unix_ns", 0);
@@ -42,8 +42,8 @@ static int64_t began_ns(struct db *db)
     return 0;
 }
 
-/* Read the processes of DB, which is trace NUMBER. Returns false if another trace has one of them,
- * which has been reported. */
+/* Read the processes of DB, which is trace NUMBER. Reports an error and returns false if another
+ * trace has one of these processes. */
 static bool processes_read(struct reader *reader, struct db *db, int64_t number, int64_t began)
 {
     bool apart;
@@ -63,8 +63,8 @@ static bool processes_read(struct reader *reader, struct db *db, int64_t number,
     return apart;
 }
 
-/* Read the metadata of the trace at PATH, which is trace NUMBER. Returns false if the trace must be
- * left out, which has been reported. */
+/* Read the metadata of the trace at PATH, which is trace NUMBER. Reports an error and returns false
+ * if the trace must be left out. */
 static bool trace_read(struct reader *reader, const char *path, int64_t number)
 {
     struct db *db = db_open_each(path, false);

@@ -16,11 +16,11 @@
 struct db;
 
 /* Read the *COUNT files at PATHS. The caller owns each path. The path of a trace that is left out
- * is removed from PATHS and freed. Returns NULL if the database could not be made, which has been
- * reported. The caller closes the result with db_close. */
+ * is removed from PATHS and freed. Reports an error and returns NULL if the database cannot be
+ * made. The caller closes the result with db_close. */
 struct db *given_read(char **paths, size_t *count);
 
-/* Is the recording of DB complete? Returns false otherwise, which has been reported. */
+/* Is the recording of DB complete? If not, reports an error and returns false. */
 bool given_ended(struct db *db);
 
 #endif

@@ -16,13 +16,13 @@
 enum { LINES_FILES = 8 };
 
 struct lines {
-    /* wall clock: files that changed later are not read; 0 if no file may be read */
+    /* wall-clock time: files that were changed later are not read; 0 if no file may be read */
     int64_t until_ns;
     struct {
         char *path; /* owned; NULL if this place is unused */
         struct source source;
     } files[LINES_FILES];
-    unsigned next; /* the place that the next file takes */
+    unsigned next; /* index of the place that the next file takes */
 };
 
 /* Return the file PATH if its lines are certainly those that ran. Borrowed until the next call.

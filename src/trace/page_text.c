@@ -17,7 +17,7 @@ static bool is_part(const struct template_block *block)
     return block_word(block, "+") && !block_word(block, "|");
 }
 
-/* Print TEXT with the fields of ROW. IS_END: print the end of the line too. */
+/* Print TEXT with the fields of ROW. If IS_END, also end the line. */
 static void line_print(struct page_text *page, struct arena *arena, const struct row *row,
                        const char *text, bool is_end)
 {
@@ -33,8 +33,8 @@ static void line_print(struct page_text *page, struct arena *arena, const struct
     }
 }
 
-/* Print the field in TEXT line by line, at most MOST lines of it. The whole text is read from
- * QUERY, or from ROW if QUERY is NULL. */
+/* TEXT names a field. Print the field's value line by line, at most MOST lines. The whole text is
+ * read from QUERY, or from ROW if QUERY is NULL. */
 static void text_print(struct page_text *page, struct query *query, const struct row *row,
                        const char *text, long most)
 {

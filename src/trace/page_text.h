@@ -34,7 +34,7 @@ struct page_text {
     bool all;              /* no row is left out, but long texts are cut */
     bool is_begun;         /* part of a line has been printed, without its end */
     struct row_facts facts;
-    const void *context; /* passed to `bind` */
+    const void *context; /* the first argument of `bind` */
     /* Bind the parameters after ?1 of each statement of the page. NULL if there are none. */
     void (*bind)(const void *context, struct query *query);
     /* Print the part NAME of a "--call NAME" line about the row ROW. ROW is NULL if C passed the

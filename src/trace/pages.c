@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 enum {
-    HEADER = 100,      /* bytes of the file's header, with which the first page begins */
-    LOG_HEADER = 32,   /* bytes of a write-ahead log's header */
-    FRAME_HEADER = 24, /* bytes before each page in a write-ahead log */
+    HEADER = 100,      /* size of the file's header, which is at the beginning of the first page */
+    LOG_HEADER = 32,   /* size of a write-ahead log's header */
+    FRAME_HEADER = 24, /* size of the header before each page in a write-ahead log */
     PAGE_LEAST = 512,
     PAGE_MOST = 65536,
-    DEPTH_MOST = 30,    /* levels of a tree; SQLite's trees have 20 at most */
-    ROW_MOST = 64 << 20 /* bytes of a row; a longer row is taken for damage */
+    DEPTH_MOST = 30,    /* most levels of a tree; SQLite's trees have at most 20 */
+    ROW_MOST = 64 << 20 /* most bytes of a row; a longer row is treated as damage */
 };
 
 /* The first byte of a page tells what the page is. */
@@ -114,7 +114,7 @@ static void log_read(struct pages *pages)
             break;
         }
         committed = number_at(frame + 4, 4);
-        /* false: a frame from before SQLite restarted the log */
+        /* false for a frame from before SQLite restarted the log */
         is_of_now = !memcmp(frame + 8, head + 16, 8);
         sum_add(sum, frame, 8, big);
         sum_add(sum, frame + FRAME_HEADER, page_bytes, big);
@@ -210,7 +210,7 @@ static bool page_read(struct pages *pages, uint32_t number, unsigned char *page)
 struct visit {
     struct pages *pages;
     struct tree *tree;
-    pages_row *row; /* NULL if the caller needs only counts */
+    pages_row *row; /* the caller's function for rows; NULL if the caller needs only counts */
     void *context;
 };
 

@@ -17,15 +17,15 @@ struct pages {
     int file, log;       /* owned; `log` is -1 if there is no write-ahead log */
     int64_t bytes;       /* the length of the file */
     uint32_t page_bytes; /* 0 if the header is not SQLite's */
-    uint32_t said;       /* pages of the database according to its header or its log */
-    uint32_t there;      /* complete pages in the file */
+    uint32_t said;       /* number of pages of the database, according to its header or its log */
+    uint32_t there;      /* number of complete pages in the file */
     bool is_sqlite;      /* the file begins as every SQLite file does */
     bool is_sound;       /* the header's fields have possible values */
-    bool log_sound;      /* so have the fields of the log's header */
+    bool log_sound;      /* the fields of the log's header have possible values */
     bool log_torn;       /* the log was cut or overwritten after its used part */
     int64_t log_bytes;
     int64_t log_used;  /* bytes of the log up to the end of the last complete commit */
-    struct map logged; /* page number to the place of the page's newest version in the log */
+    struct map logged; /* maps a page number to the place of the page's newest version in the log */
     struct map visited;
     LIST(uint32_t) row_pages; /* the pages that hold the row read last */
 };
@@ -34,7 +34,7 @@ struct pages {
 struct tree {
     /* pages that cannot be read, are damaged, or belong to another tree too */
     LIST(uint32_t) missing;
-    int64_t pages, rows; /* how many can be read */
+    int64_t pages, rows; /* number of pages and rows that can be read */
 };
 
 /* Called for each readable row. PAYLOAD is a record in SQLite's format, borrowed until the call
@@ -50,7 +50,8 @@ void pages_close(struct pages *pages);
 void pages_tree(struct pages *pages, uint32_t root, struct tree *tree, pages_row *row,
                 void *context);
 
-/* Are these the first bytes of a page of a tree? One in a hundred random texts looks like one. */
+/* Can HEAD be the first bytes of a page of a tree? One in a hundred random texts passes this
+ * test. */
 bool pages_is_head(const unsigned char head[8]);
 
 /* A value of a row. */

@@ -15,8 +15,8 @@ struct reading {
     struct progress *progress; /* borrowed */
     int64_t last_frame;
     struct found_ids ids;
-    struct map callers; /* code_id to 1 + an index of profile->callers */
-    struct map open;    /* thread_id to the number of open calls of the function */
+    struct map callers; /* maps a code_id to 1 + its index in profile->callers */
+    struct map open;    /* maps a thread_id to its number of open calls of the function */
 };
 
 static int number_order(const void *a, const void *b)
@@ -108,7 +108,8 @@ static void call_ended(void *context, struct track *track)
 
 /* ---- the second walk ----------------------------------------------------- */
 
-/* Start a tree at each of the slowest calls. Their nodes have the code ids -1, -2, ... */
+/* Is FRAME one of the slowest calls? A tree of its callees starts at each of these. Their nodes
+ * have the code ids -1, -2, ... */
 static bool is_slowest(void *context, struct open_frame *frame)
 {
     const struct reading *reading = context;
@@ -122,8 +123,8 @@ static bool is_slowest(void *context, struct open_frame *frame)
     return false;
 }
 
-/* Follow the callee that took the most time, as long as this is at least half of its
- * caller's time. */
+/* Descend to the callee that took the most time, as long as this time is at least half of the
+ * caller's. */
 static void path_follow(struct slow_call *call, const struct node *nodes, uint32_t at)
 {
     call->self_ns = nodes[at].self_ns;

@@ -19,7 +19,7 @@ struct json;
 
 enum {
     PROFILE_SLOWEST = 3,
-    PROFILE_PATH = 12, /* functions on the path below a slow call */
+    PROFILE_PATH = 12, /* most functions on the path below a slow call */
     PROFILE_BARS = 9,
 };
 
@@ -35,7 +35,7 @@ struct slow_call {
 };
 
 struct caller {
-    int64_t code_id; /* 0 if the function was at the bottom of a stack */
+    int64_t code_id; /* 0 if the caller is unknown: the function was at the bottom of a stack */
     int64_t calls, ns;
 };
 
@@ -48,10 +48,10 @@ struct profile {
     LIST(int64_t) durations; /* sorted */
     struct slow_call slowest[PROFILE_SLOWEST];
     int slow_count;
-    LIST(struct caller) callers; /* by time, longest first */
+    LIST(struct caller) callers; /* the callers by time, longest first */
 };
 
-/* Read the calls of CODE. Errors have been reported; see db_failed. */
+/* Read the calls of CODE. Reports errors itself; see db_failed. */
 void profile_read(struct db *db, const struct found_code *code, struct profile *profile,
                   struct progress *progress);
 void profile_free(struct profile *profile);

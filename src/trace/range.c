@@ -45,7 +45,7 @@ bool range_apply(struct db *db, const char *views)
     bool there;
 
     db_temporary(db, schema_statement("range/asked"));
-    if (db_failed(db)) /* a damaged trace, which has been reported */
+    if (db_failed(db)) /* the trace is damaged, and the error was reported */
         return false;
     query = db_query(db, schema_statement("range/ask"));
     list_each(ask, &asked) {

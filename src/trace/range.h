@@ -12,14 +12,14 @@
 struct db;
 
 option_reader range_read; /* reads --process, --thread or --function */
-option_reader range_time; /* reads "1.5s..2s", where either time may be missing */
+option_reader range_time; /* reads a range of times, "1.5s..2s"; either end may be left out */
 
 /* Was any of these options given? */
 bool range_asked(void);
 
 /* Restrict DB to what --time, --process, --thread and --function select. VIEWS is "range/calls" or
- * "range/picture", views that are created if an option was given, or NULL. Returns false if nothing
- * matches, which has been reported. */
+ * "range/picture", views that are created if an option was given, or NULL. Reports an error and
+ * returns false if nothing matches. */
 bool range_apply(struct db *db, const char *views);
 
 #endif

@@ -14,7 +14,7 @@
 #include "trace/torch_words.h"
 #include "trace/user_stack.h"
 
-enum { WORD_BYTES = 100 }; /* bytes of a fact within a sentence */
+enum { WORD_BYTES = 100 }; /* most bytes of a fact within a sentence */
 
 /* ---- which rule fits ------------------------------------------------------- */
 
@@ -33,7 +33,7 @@ static bool words_in(const char *text, char *words)
     return true;
 }
 
-/* The beginning of TEXT is like the shell pattern. */
+/* Does TEXT begin with a match of the shell pattern PATTERN? */
 static bool pattern_fits(const char *text, char *pattern)
 {
     char head[400];
@@ -73,12 +73,12 @@ static bool is_like(const char *patterns, const char *text)
 
 static bool is_float(const char *number)
 {
-    return strpbrk(number, ".eEnN"); /* 1.0, 1e-05, inf, nan */
+    return strpbrk(number, ".eEnN"); /* such as 1.0, 1e-05, inf, nan */
 }
 
 /* Return the number in the expected or actual value of a guard that is an expression: "0.5" of
- * "L['lr'] == 0.5" or "L['lr'] = 0.5". Returns TEXT itself if it has another form, as "(L['n'] % 3)
- * == 0" has, which many values fulfil. */
+ * "L['lr'] == 0.5" or "L['lr'] = 0.5". Returns TEXT itself if it has another form: many values
+ * fulfil "(L['n'] % 3) == 0". */
 static const char *after_equals(const char *text)
 {
     const char *equals = text ? strchr(text, ' ') : NULL;
@@ -126,7 +126,7 @@ static const struct remedy_case *case_of(const struct remedy_facts *facts, const
     return NULL;
 }
 
-/* Is it torch's size 0 or 1? */
+/* Is SIZE 0 or 1? Torch compiles these two sizes separately. */
 static bool is_small_size(const char *size, size_t bytes)
 {
     return bytes == 1 && (*size == '0' || *size == '1');
@@ -166,7 +166,7 @@ static bool is_inlined(const char *stack)
     return first && strstr(first + 1, file);
 }
 
-static bool is_when(const struct remedy_rule *rule, const struct remedy_facts *facts)
+static bool condition_holds(const struct remedy_rule *rule, const struct remedy_facts *facts)
 {
     switch (rule->when) {
     case WHEN_SMALL:
@@ -191,7 +191,7 @@ static bool may_compute(enum remedy_use use)
     return use == USE_COUNTED || use == USE_KEY || use == USE_STORED;
 }
 
-static bool is_use(enum remedy_use use, const struct remedy_facts *facts)
+static bool is_used_as(enum remedy_use use, const struct remedy_facts *facts)
 {
     enum remedy_use found;
     char *expression;
@@ -206,9 +206,9 @@ static bool is_use(enum remedy_use use, const struct remedy_facts *facts)
     return found == use || (use == USE_COMPUTED && may_compute(found));
 }
 
-/* Is RULE about the event ON, and for this compiler and version? */
-static bool is_on(const struct remedy_rule *rule, enum remedy_on on,
-                  const struct remedy_facts *facts)
+/* Is RULE about the event ON, and for the compiler and version of FACTS? */
+static bool is_rule_for_event(const struct remedy_rule *rule, enum remedy_on on,
+                              const struct remedy_facts *facts)
 {
     enum outcome outcome = facts->outcome;
 
@@ -244,12 +244,12 @@ static bool is_worded(const char *words, const char *text)
     return has_words(text, words);
 }
 
-static bool fits(const struct remedy_rule *rule, enum remedy_on on,
-                 const struct remedy_facts *facts)
+static bool rule_fits(const struct remedy_rule *rule, enum remedy_on on,
+                      const struct remedy_facts *facts)
 {
     const struct cause *cause = &facts->cause;
 
-    if (!is_on(rule, on, facts))
+    if (!is_rule_for_event(rule, on, facts))
         return false;
     if (!is_aspect(rule->aspect, facts))
         return false;
@@ -275,12 +275,12 @@ static bool fits(const struct remedy_rule *rule, enum remedy_on on,
         return false;
     if (!is_worded(rule->words, cause->text))
         return false;
-    if (!is_when(rule, facts))
+    if (!condition_holds(rule, facts))
         return false;
-    return is_use(rule->use, facts);
+    return is_used_as(rule->use, facts);
 }
 
-/* Set the members of FACTS that describe the case RULE asks for. */
+/* Set the members of FACTS that describe the case for which RULE asks. */
 static void choose_case(const struct remedy_rule *rule, struct remedy_facts *facts)
 {
     const struct remedy_case *chosen = case_of(facts, rule->is);
@@ -399,11 +399,11 @@ static const char *limit_of(const struct remedy_facts *facts)
 
 /* A field of a rule's text, {name}, and its value. */
 struct word {
-    const char *name, *text; /* NULL if not known */
+    const char *name, *text; /* the text is NULL if the value is not known */
 };
 
 /* Copy TEXT of a rule with the value of each {name}. The caller frees it. */
-static char *fill(const char *text, const struct word *words, int count)
+static char *fill_fields(const char *text, const struct word *words, int count)
 {
     struct arena arena = {0};
     struct value values[count];
@@ -423,7 +423,7 @@ static char *fill(const char *text, const struct word *words, int count)
 }
 
 /* Rewrite the guard sources in TEXT as the program's own expressions. Returns NULL for NULL. */
-static const char *written(struct arena *arena, const char *text)
+static const char *as_written(struct arena *arena, const char *text)
 {
     char *expression = expression_of(text);
     const char *kept = expression ? arena_print(arena, "%s", expression) : NULL;
@@ -436,11 +436,11 @@ static const char *written(struct arena *arena, const char *text)
 static const char *values_words(struct arena *arena, const char *values)
 {
     if (values && strstr(values, "['"))
-        return written(arena, values);
+        return as_written(arena, values);
     return prose_or(values, "not always the same");
 }
 
-/* The dimension that FACTS are about; NULL: it is about none. */
+/* Return the dimension that FACTS are about, in words. NULL if they are about no dimension. */
 static const char *dimension_words(struct arena *arena, const struct remedy_facts *facts)
 {
     if (facts->cause.dimension < 0)
@@ -448,7 +448,7 @@ static const char *dimension_words(struct arena *arena, const struct remedy_fact
     return arena_print(arena, "%" PRId64, facts->cause.dimension);
 }
 
-/* The sentence of a rule about FACTS. The caller frees it. */
+/* Return the sentence of a rule about FACTS. The caller frees it. */
 static char *sentence(const char *text, const struct remedy_facts *facts)
 {
     struct arena arena = {0};
@@ -462,21 +462,21 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
     if (!expected)
         expected = prose_or(facts->cause.text, "its guards pass");
     struct word words[] = {
-        {"source", written(&arena, source)},
-        {"base", written(&arena, base)},
+        {"source", as_written(&arena, source)},
+        {"base", as_written(&arena, base)},
         {"guarded", base},
         {"kind", prose_or(facts->cause.kind, "that failed")},
-        {"expected", written(&arena, expected)},
-        {"actual", written(&arena, prose_or(facts->cause.actual, "something else"))},
+        {"expected", as_written(&arena, expected)},
+        {"actual", as_written(&arena, prose_or(facts->cause.actual, "something else"))},
         {"values", values_words(&arena, facts->values)},
         {"text", prose_or(facts->cause.text, "no reason was recorded")},
         {"what", prose_or(reason.what, "no reason was recorded")},
         {"hint", prose_or(reason.hint, "none")},
-        {"more", written(&arena, prose_or(facts->more, "?"))},
+        {"more", as_written(&arena, prose_or(facts->more, "?"))},
         {"place", place_of(&arena, facts)},
         {"line", facts->line_text ? arena_print(&arena, " (%s)", facts->line_text) : ""},
-        {"constraint", written(&arena, constraint_of(&arena, facts->cause.text))},
-        {"dict", written(&arena, dict_of(&arena, source))},
+        {"constraint", as_written(&arena, constraint_of(&arena, facts->cause.text))},
+        {"dict", as_written(&arena, dict_of(&arena, source))},
         {"function", function_of(&arena, facts)},
         {"limit", limit_of(facts)},
         {"count", count},
@@ -493,7 +493,7 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
 
     for (int i = 0; i < count_of_words; i++)
         words[i].text = word_of(&arena, prose_or(words[i].text, ""));
-    made = fill(text, words, count_of_words);
+    made = fill_fields(text, words, count_of_words);
     arena_free(&arena);
     return made;
 }
@@ -502,7 +502,7 @@ static char *sentence(const char *text, const struct remedy_facts *facts)
 
 static const char from_numpy[] = "___from_numpy(";
 
-/* "___from_numpy(L['x']).size()" without the call. */
+/* Return SOURCE without its helper call: "L['x'].size()" for "___from_numpy(L['x']).size()". */
 static const char *without_numpy(struct arena *arena, const char *source)
 {
     const char *inner, *end;
@@ -516,8 +516,9 @@ static const char *without_numpy(struct arena *arena, const char *source)
     return arena_print(arena, "%.*s%s", (int)(end - inner), inner, end + 1);
 }
 
-/* SOURCE as `run --set` understands it, python/dyntrace/_settings.py; NULL: it is not reached from
- * an argument or a global, or is no value but something that torch asks of one. */
+/* Return SOURCE in the form that `run --set` understands (python/dyntrace/_settings.py). Returns
+ * NULL if SOURCE does not begin with an argument or a global, or if it is a property that torch
+ * computes from a value. */
 static const char *settable(struct arena *arena, const char *source)
 {
     const char *called;
@@ -599,7 +600,7 @@ static char *one_word(char *setting)
 }
 
 /* Does TEXT have the field {NAME}? */
-static bool is_named(const char *text, const char *name)
+static bool has_field(const char *text, const char *name)
 {
     size_t bytes = strlen(name);
 
@@ -609,7 +610,7 @@ static bool is_named(const char *text, const char *name)
     return false;
 }
 
-/* Does SET, of a rule, make one setting, not several with blanks between them? */
+/* Does SET, a rule's text, make one setting, rather than several with blanks between them? */
 static bool is_one_setting(const char *set)
 {
     if (strstr(set, "{marks}") || strstr(set, "{tensors}"))
@@ -649,10 +650,10 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
     };
     const int count = array_count(words);
     for (int i = 0; i < count; i++)
-        if (!words[i].text && is_named(rule->set, words[i].name))
+        if (!words[i].text && has_field(rule->set, words[i].name))
             known = false;
     if (known) {
-        made = fill(rule->set, words, count);
+        made = fill_fields(rule->set, words, count);
         if (is_one_setting(rule->set))
             made = one_word(made);
     }
@@ -685,12 +686,12 @@ static char *remedy_from(const struct remedy_rule *found, enum remedy_on on,
     char *named = NULL;
     char *made;
 
-    while (found->name && !fits(found, on, facts))
+    while (found->name && !rule_fits(found, on, facts))
         found++;
     if (!found->name)
         return NULL;
     choose_case(found, &more);
-    if (on == ON_BREAK) { /* torch's message names the function */
+    if (on == ON_BREAK) { /* torch's message names the function at which the graph broke */
         named = between(facts->cause.text, "<function ", " at 0x");
         if (!named)
             named = between(facts->cause.text, "the function `", "`");
@@ -717,7 +718,8 @@ char *remedy_next(enum remedy_on on, const struct remedy_facts *facts,
 {
     const struct remedy_rule *next = *rule;
 
-    while (next->name && !strcmp(next->name, (*rule)->name)) /* alternatives of the same rule */
+    /* the following rules of the same name are alternatives of this rule */
+    while (next->name && !strcmp(next->name, (*rule)->name))
         next++;
     return (*rule)->beside ? remedy_from(next, on, facts, rule) : NULL;
 }

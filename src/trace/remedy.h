@@ -29,25 +29,26 @@ struct remedy_case {
     const char *setting; /* a setting of what-if that avoids the case, or NULL */
 };
 
-/* What a remedy is wanted for. Texts are borrowed and may be NULL. */
+/* The event for which a remedy is wanted. Texts are borrowed and may be NULL. */
 struct remedy_facts {
-    enum outcome outcome; /* for ON_OUTCOME */
+    enum outcome outcome; /* for ON_OUTCOME: the outcome of the calls */
     /* For ON_CAUSE the cause. For other events only two members are set: `text` is the reason, and
      * `source` what the reason is about; `dimension` is -1. */
     struct cause cause;
     /* the values over the recompiles, "16, 18, 20"; for ON_GUARDS the guards' share of a call */
     const char *values;
-    const char *function;  /* the function in which it happened */
+    const char *function;  /* the function in which the event happened */
     const char *code;      /* the kind of the function, such as "generator" */
     const char *stack;     /* the program's stack at a graph break */
     const char *line_text; /* the program's line that needs the guard or breaks the graph */
-    /* the cases of the cause, from why/about; the last has no `is`; or NULL */
+    /* the cases of the cause, from the statement why/about; the last element has no `is`. Or
+     * NULL */
     const struct remedy_case *cases;
     /* copied from the case that the rule asks for, or NULL */
     const char *more, *setting;
-    bool limited;    /* a limit was reached */
-    int64_t count;   /* calls or recompiles */
-    int64_t refused; /* compiles that gave no code */
+    bool limited;    /* a limit was reached in these calls */
+    int64_t count;   /* number of calls, or of recompiles */
+    int64_t refused; /* number of compiles that gave no code */
     int64_t needed;  /* number of different inputs, or 0 if not known */
     int64_t line;    /* line of the graph break, or 0 if not known */
     int64_t raised;  /* a limit that is certainly high enough, or 0 if not known */
@@ -81,8 +82,8 @@ enum remedy_use {
     USE_TESTED,   /* branches on the number */
     USE_SLICED,   /* slices by the number, or loops over a range up to it */
     USE_PASSED,   /* passes the number unchanged to a function */
-    USE_KEY,      /* looks something up under the number, table[n], which may be calculating too */
-    USE_STORED,   /* stores something under the number, table[n] = ...; may be calculating too */
+    USE_KEY,      /* uses the number as a key, table[n]; may be a calculation too */
+    USE_STORED,   /* stores a value under the number, table[n] = ...; may be a calculation too */
 };
 
 /* Return how LINE of the program uses EXPRESSION. Returns USE_ANY if EXPRESSION is not in LINE, or

@@ -12,12 +12,12 @@
 extern const char remedies_txt[]; /* made by src/cmd/embed.sh */
 
 static struct {
-    LIST(struct remedy_rule) rules; /* ended by a rule without a name */
+    LIST(struct remedy_rule) rules; /* the rules; the last one has no name */
     struct arena texts;
 } book;
 static pthread_once_t book_once = PTHREAD_ONCE_INIT;
 
-static void refuse(const char *what, const char *word)
+static void abort_unknown_word(const char *what, const char *word)
 {
     fprintf(stderr, "src/trace/remedies.txt: %s: no such %s\n", word, what);
     abort();
@@ -80,7 +80,7 @@ static int number_of(const struct named *list, const char *what, const char *wor
     while (list->word && strcmp(list->word, word))
         list++;
     if (!list->word)
-        refuse(what, word);
+        abort_unknown_word(what, word);
     return list->number;
 }
 
@@ -136,7 +136,7 @@ static void condition_read(struct remedy_rule *rule, const char *key, const char
     else if (!strcmp(key, "until"))
         rule->until = version_of(value);
     else
-        refuse("condition", key);
+        abort_unknown_word("condition", key);
 }
 
 /* Parse a line of conditions: "kind BACKEND_*; effort line". */
@@ -151,7 +151,7 @@ static void conditions_read(struct remedy_rule *rule, char *line)
         }
         value = strchr(line, ' ');
         if (!value)
-            refuse("condition", line);
+            abort_unknown_word("condition", line);
         *value = 0;
         condition_read(rule, line, value + 1);
         line = next;
@@ -166,14 +166,14 @@ static void head_read(struct remedy_rule *rule, char *line)
     char *end = strchr(line, ']');
 
     if (!event || !end || event > end)
-        refuse("head of a rule", line);
+        abort_unknown_word("head of a rule", line);
     *event = 0;
     *end = 0;
     event++;
     rule->name = end + 2;
     rule->torch = !strcmp(line + 1, "torch");
     if (!rule->torch && strcmp(line + 1, "own"))
-        refuse("whom", line + 1);
+        abort_unknown_word("whom", line + 1);
     for (int i = 0; i < OUTCOMES; i++)
         if (!strcmp(outcome_facts[i].word, event)) {
             rule->on = ON_OUTCOME;
@@ -183,7 +183,7 @@ static void head_read(struct remedy_rule *rule, char *line)
     rule->on = (enum remedy_on)number_of(events, "event", event);
 }
 
-static void book_read(void)
+static void rules_read(void)
 {
     char *text = arena_text(&book.texts, remedies_txt, strlen(remedies_txt));
     struct remedy_rule *rule = NULL;
@@ -197,7 +197,7 @@ static void book_read(void)
             rule = list_add(&book.rules);
             head_read(rule, line);
         } else if (!rule) {
-            refuse("rule", line);
+            abort_unknown_word("rule", line);
         } else if (!is_text) {
             conditions_read(rule, line);
         } else if (rule->text) {
@@ -211,6 +211,6 @@ static void book_read(void)
 
 const struct remedy_rule *remedy_rules(void)
 {
-    pthread_once(&book_once, book_read);
+    pthread_once(&book_once, rules_read);
     return book.rules.at;
 }

@@ -1,6 +1,6 @@
 /* trace/remedy_use.c -- how a line of the program uses a number or a text. See trace/remedy.h.
  *
- * Only the text of the line is looked at. */
+ * Only the text of this one line is examined. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static const char *last_name(const char *expression)
     return dot && dot[1] && !strpbrk(dot, "[]()") ? dot + 1 : expression;
 }
 
-/* Return the place of NAME in LINE as a whole word, or the end of LINE if it is not there. */
+/* Return the place of NAME in LINE as a whole word, or the end of LINE if NAME is not in LINE. */
 static const char *find_name(const char *line, const char *name)
 {
     size_t bytes = strlen(name);
@@ -36,8 +36,8 @@ static const char *find_name(const char *line, const char *name)
     return line + strlen(line);
 }
 
-/* Like find_name(), with double quotes around the keys in NAME: a program may write state["step"].
- * Changes NAME. */
+/* Like find_name(), but with double quotes around the keys in NAME, because a program may write
+ * state["step"]. Changes NAME. */
 static const char *find_requoted(const char *line, char *name)
 {
     for (char *at = name; *at; at++)
@@ -135,7 +135,8 @@ static bool is_passed(const char *line, const char *start, const char *end)
            (*end == ',' || *end == ')');
 }
 
-/* The bracket that ends "table[n]", where n is from START to END; NULL: it is no whole key. */
+/* Return the bracket that ends "table[n]", where n is the text from START to END. Returns NULL if n
+ * is not the whole key. */
 static const char *key_end(const char *line, const char *start, const char *end)
 {
     const char *open = open_before(line, start);

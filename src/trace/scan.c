@@ -26,8 +26,8 @@ struct scan {
     bool (*row)(void *context, const int64_t *values, unsigned nulls);
     void *context;
     unsigned columns; /* columns of the table; the first is its key */
-    int64_t next;     /* all rows with lower keys have been passed to ROW */
-    bool enough;      /* ROW has returned false */
+    int64_t next;     /* all rows with lower keys have been passed to the function `row` */
+    bool enough;      /* the function `row` has returned false */
     uint8_t *part;    /* owned: the part of the file read last */
     int64_t part_at;  /* offset of `part` in the file, or -1 if nothing has been read */
 };
@@ -54,8 +54,8 @@ static const uint8_t *page_at(struct scan *scan, uint64_t number)
     return scan->part + (at - part_at);
 }
 
-/* Read the number of TYPE at *P, which moves on, into VALUE. False: it is no number, or goes beyond
- * END. */
+/* Read the number with serial type TYPE at *P into VALUE, and advance *P. Returns false if the
+ * value is no number, or lies beyond END. */
 static bool number_scan(unsigned type, const uint8_t **p, const uint8_t *end, int64_t *value)
 {
     unsigned bytes;
@@ -108,7 +108,7 @@ static bool row_scan(struct scan *scan, const uint8_t *p, const uint8_t *end)
     return !scan->enough;
 }
 
-/* Hand out the rows of a leaf. */
+/* Pass the rows of a leaf page to the caller's function. */
 static bool leaf_scan(struct scan *scan, const uint8_t *page, unsigned cells)
 {
     if (!cells || 8 + 2 * cells > PAGE_BYTES)
@@ -123,7 +123,8 @@ static bool leaf_scan(struct scan *scan, const uint8_t *page, unsigned cells)
     return true;
 }
 
-/* Hand out the rows below page NUMBER. False: an unusual form, or ROW has stopped. */
+/* Pass the rows below page NUMBER to the caller's function. Returns false at a page of unusual
+ * form, or when the function stops the scan. */
 static bool tree_scan(struct scan *scan, uint64_t number, int depth)
 {
     const uint8_t *page = page_at(scan, number);
@@ -197,7 +198,7 @@ void scan_rows(struct db *db, enum row_table table,
     }
     rest = say_print("SELECT each(%s) FROM %s NOT INDEXED WHERE %s >= %" PRId64, names, facts->name,
                      facts->columns->name, scan.next);
-    if (scan.next == INT64_MIN) /* no row has been passed to ROW */
+    if (scan.next == INT64_MIN) /* no row has been passed to the function `row` yet */
         *strstr(rest, " WHERE ") = 0;
     if (!done && !query_failed(query))
         db_each(db, rest, row, context);

@@ -25,40 +25,40 @@ struct open_frame {
 
 struct track {
     int64_t thread_id;
-    int64_t ended_ns; /* when frames without an end are taken to have ended */
+    int64_t ended_ns; /* when the thread's frames without an end are assumed to have ended */
     LIST(struct open_frame) stack;
     uint32_t what; /* the thread's node in the tree, or a value of the caller's choice */
 };
 
 struct node {
-    int64_t code_id; /* a thread_id in the root node of a thread */
+    int64_t code_id; /* the code object of this node; in the root node of a thread the thread_id */
     int64_t self_ns, calls;
-    int64_t longest_ns, longest_id; /* the longest frame of this node */
-    uint32_t parent;                /* 0 in the root node of a thread */
+    int64_t longest_ns, longest_id; /* duration and id of the longest frame of this node */
+    uint32_t parent;                /* index of the caller's node; 0 in the root node of a thread */
     uint32_t next;                  /* the next node with the same hash */
 
     /* The members below are set by tree_link(). */
     int64_t total_ns; /* time including callees */
     /* `child`: the callee that took longest; `sibling`: the next callee of the same caller, or 0 */
     uint32_t child, sibling;
-    uint32_t depth; /* 1 in the root node of a thread */
-    bool open;      /* unfolded on the screen */
+    uint32_t depth; /* distance from node 0: 1 in the root node of a thread */
+    bool open;      /* the node is unfolded on the screen */
 };
 
 struct tree {
     /* Node 0 stands for all threads. Callers come before their callees. */
     LIST(struct node) nodes;
     uint32_t *heads; /* owned: the first node of each hash */
-    uint32_t cut;    /* frames for which there was no room */
+    uint32_t cut;    /* number of frames for which the tree had no room */
 };
 
-/* Zero it before a walk, and free it after the walk with stacks_free. */
+/* Zero this struct before a walk, and free it after the walk with stacks_free. */
 struct stacks {
-    LIST(struct track) tracks; /* one for each thread, sorted by thread_id */
+    LIST(struct track) tracks; /* a track for each thread, sorted by thread_id */
     struct tree tree;
 };
 
-/* What a walk does. `push` and `pop` get the frame on top of TRACK's stack. */
+/* The actions of a walk. `push` and `pop` get the frame on top of TRACK's stack. */
 struct walk {
     void *context;
     bool fold; /* build the tree of own times */
@@ -68,7 +68,7 @@ struct walk {
      * frames below them; threads have no nodes then. The function may change the frame's code_id,
      * which becomes the node's. */
     bool (*root)(void *context, struct open_frame *frame);
-    const struct map *same; /* code_id to the code object that replaces it; or NULL */
+    const struct map *same; /* maps a code_id to the code object that replaces it; or NULL */
     /* called now and then; returns false to stop the walk */
     bool (*tick)(void *context, int64_t frame_id);
     void (*push)(void *context, struct track *track); /* called when a frame begins; or NULL */

@@ -12,7 +12,7 @@ struct swap {
     sqlite3_file *file;
     /* owned: the path of the file; NULL for the first file, whose path SQLite owns */
     sqlite3_filename name;
-    bool locks; /* as in struct path_facts */
+    bool locks; /* the file can be locked: see struct path_facts */
 };
 
 static sqlite3_vfs *own; /* SQLite's default VFS */
@@ -132,7 +132,8 @@ static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file,
     struct swap *swap = (struct swap *)file;
     int status;
 
-    if (!(flags & SQLITE_OPEN_MAIN_DB) || !name) /* a temporary file of SQLite, or a journal */
+    /* NAME is a temporary file of SQLite, or a journal */
+    if (!(flags & SQLITE_OPEN_MAIN_DB) || !name)
         return own->xOpen(own, name, file, flags, made);
     *swap = (struct swap){.file = calloc(1, (size_t)own->szOsFile),
                           .locks = !sqlite3_uri_boolean(name, "nolock", 0)};

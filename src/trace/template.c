@@ -82,8 +82,8 @@ void spark_line(char *made, const double *heights, int width)
         made = stpcpy(made, spark_glyph(most > 0 ? heights[i] / most : 0, "·"));
 }
 
-/* Write TEXT, "3:10,4:7", as a line of WIDTH small bars to MADE: 10 events in stretch 3, 7 in
- * stretch 4. The whole time is divided into WIDTH stretches. */
+/* Write to MADE a line of WIDTH small bars, one for each part of the whole time. TEXT has the
+ * number of events by part: "3:10,4:7" means 10 events in part 3, and 7 in part 4. */
 static void spark_print(char *made, const char *text, int width)
 {
     double counts[BARS_MOST] = {0};
@@ -109,7 +109,7 @@ const char *bar_print(char *made, double share, int width)
     return made;
 }
 
-/* Return what the outcome WORD means. Other words are returned unchanged. */
+/* Return the meaning of the outcome WORD as a phrase. Other words are returned unchanged. */
 static const char *outcome_meaning(const char *word)
 {
     for (int i = 0; i < OUTCOMES; i++)
@@ -347,7 +347,8 @@ int word_style(const char *word)
 #define X(number, NAME, word, style) {word, STYLE_##style},
             CHECK_ROWS(X)
 #undef X
-                {"skipped", STYLE_DIM}, /* a value of compile.outcome, not an outcome of a call */
+        /* a value of the column compile.outcome, not the outcome of a call */
+        {"skipped", STYLE_DIM},
     };
 
     for (size_t i = 0; i < array_count(words); i++)
@@ -482,7 +483,7 @@ struct row facts_row(const struct row_facts *facts)
 /* A row that is being printed, and how it is printed. */
 struct printer {
     FILE *out;
-    struct arena *arena; /* for intermediate texts */
+    struct arena *arena; /* memory for intermediate texts */
     const struct row *row;
     enum template_way way;
 };
@@ -541,9 +542,9 @@ static void sql_put(FILE *out, const struct value *value)
 /* A field. "name:count>9~noun|other words" prints the column `name` in the format `count`,
  * right-aligned in 9 columns, with a noun after the number, or "other words" for NULL. */
 struct field {
-    const struct value *value; /* NULL if there is no such column */
+    const struct value *value; /* the value of the column; NULL if the row has no such column */
     enum cell_format format;
-    int width; /* the number after the format; for a text its maximum of bytes */
+    int width; /* the number after the format; for a text the greatest number of bytes */
     int right; /* right-align in this many columns */
     int fill;  /* fill with blanks up to this column */
     const char *noun, *other;

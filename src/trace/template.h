@@ -27,7 +27,7 @@ struct query;
 
 /* A value of a row that a query has read. Long texts are cut. */
 struct value {
-    unsigned char type; /* enum query_type */
+    unsigned char type; /* the type of the value: enum query_type */
     union {
         int64_t integer;
         double real;
@@ -89,9 +89,9 @@ static inline const char *name_shown(const char *name)
 /* Return the value of COLUMN. A text is copied to ARENA, at most MOST bytes of it. In a column
  * called `function` an empty name is replaced (name_shown). */
 enum {
-    VALUE_TEXT = 400,
-    VALUE_LONG = 4000
-}; /* VALUE_TEXT: on the screen. VALUE_LONG: elsewhere, unless all is asked for. */
+    VALUE_TEXT = 400, /* most bytes of a text on the screen */
+    VALUE_LONG = 4000 /* most bytes elsewhere, unless the user asks for whole texts */
+};
 struct value value_read(struct arena *arena, struct query *query, int column, size_t most);
 
 /* Write VALUE as text to MADE, which has room for CELL_TEXT bytes, and return MADE. WIDTH is the
@@ -137,7 +137,7 @@ struct template_line {
 
 struct template_block {
     LIST(struct template_line) lines;
-    const char *sql; /* "" if the block has no statement */
+    const char *sql; /* the SQL of the block; "" if the block has no statement */
 };
 
 struct template
@@ -170,7 +170,7 @@ struct row_facts {
     int count;
 };
 
-/* a TEXT of NULL is NULL */
+/* Set the field NAME to TEXT. A TEXT of NULL is the value NULL. */
 void fact_text(struct row_facts *facts, const char *name, const char *text);
 void fact_integer(struct row_facts *facts, const char *name, int64_t integer);
 void fact_real(struct row_facts *facts, const char *name, double real);
@@ -199,14 +199,14 @@ bool row_integer(const struct row *row, const char *text, int64_t *integer);
 
 /* Where a line is printed. The target decides how values are escaped and how styles look. */
 enum template_way {
-    TEMPLATE_PLAIN, /* values unescaped, no styles */
+    TEMPLATE_PLAIN, /* without escapes and without styles */
     /* values unescaped, and brackets are plain text, for rules of remedies.txt */
     TEMPLATE_SENTENCE,
-    TEMPLATE_MARKED, /* on the screen, with styles as marks (lib/style.h) */
-    TEMPLATE_LINES,  /* in a terminal or a file, without styles */
-    TEMPLATE_COLOUR, /* in a terminal with colours */
+    TEMPLATE_MARKED, /* for the TUI, with styles as marks (lib/style.h) */
+    TEMPLATE_LINES,  /* for a terminal or a file, without styles */
+    TEMPLATE_COLOUR, /* for a terminal with colours */
     TEMPLATE_WHOLE,  /* like TEMPLATE_LINES, but no value is cut */
-    TEMPLATE_CELL,   /* in a cell of lib/table.h, which escapes the text */
+    TEMPLATE_CELL,   /* for a cell of lib/table.h, which escapes the text itself */
     TEMPLATE_HTML,   /* in HTML; the template may have markup, values may not */
     TEMPLATE_SQL,    /* values as SQL literals; brackets are plain text */
 };

@@ -88,7 +88,7 @@ static bool begins_with(const char *text, const char *words)
 }
 
 /* If LINE begins with LABEL and a text follows, keep the text in PART, unless PART has one already.
- * Returns whether LINE is such a line. */
+ * Returns true if LINE is such a line. */
 static bool take_part(char part[TORCH_PART], const char *line, const char *label)
 {
     const char *text = line + strlen(label);
@@ -135,7 +135,9 @@ struct torch_reason torch_reason_split(const char *reason)
         if (!what)
             snprintf(made.what, TORCH_PART, "%s", line);
         else if (made.what[what - 1] ==
-                 ':') /* "backend='mine' raised:": the next line has the rest */
+                 /* a line that ends in a colon, such as "backend='mine' raised:", continues on the
+                  * next line */
+                 ':')
             snprintf(made.what + what, TORCH_PART - what, " %s", line);
         else if (!take_part(made.why, line, "Explanation:") &&
                  !begins_with(line, "Developer debug context:") &&

@@ -14,7 +14,7 @@
  * version. */
 int torch_version(const char *text);
 
-/* What differs between torch versions, except remedies (trace/remedies.txt). VERSION is a result of
+/* Differences between torch versions, except remedies (trace/remedies.txt). VERSION is a result of
  * torch_version(). */
 /* Return the name of torch's limit on the entries that a code object has at a time. If EVER, return
  * the name of the limit on all entries that it ever had. */
@@ -46,7 +46,7 @@ struct torch_reason {
 
 struct torch_reason torch_reason_split(const char *reason);
 
-/* Return what a phase of a compile is about, or NULL if NAME is unknown. */
+/* Return words for the work of a compile phase, or NULL if NAME is unknown. */
 const char *torch_phase_words(const char *name);
 
 #endif

@@ -72,7 +72,8 @@ const struct trial *trials_baseline(const struct trials *trials, const struct tr
 
 /* ---- counting ------------------------------------------------------------ */
 
-/* Read the columns that both count statements have, beginning at column FIRST. */
+/* Read the columns that the statements for the whole run and for one function share, beginning at
+ * column FIRST. */
 static struct trial_counts counts_read_from(struct query *row, int first)
 {
     return (struct trial_counts){

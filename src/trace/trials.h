@@ -24,20 +24,20 @@
 
 struct db;
 
-/* A trial. An integer that is NULL in the trace is FACT_UNKNOWN (trace/template.h): all counts are,
- * if the run left no trace. */
+/* A trial. An integer that is NULL in the trace is FACT_UNKNOWN (trace/template.h). All counts are
+ * unknown if the run left no trace. */
 struct trial {
     int64_t trial_id;
     int64_t batch; /* the trial_id of the baseline of its batch */
-    /* as given to --set, several separated by blanks; "" for the baseline */
+    /* the settings as given to --set, separated by blanks; "" for the baseline */
     const char *setting;
     const char *error; /* why the run does not count, for example a refused setting; or NULL */
     const char *values_same; /* "equal", "close" or "different"; NULL if values were not compared */
     int64_t exit_code, exit_signal, output_same;
     int64_t compiles, recompiles, breaks, eager, hits, compile_ns, step_ns;
     bool baseline; /* the unchanged run of its batch */
-    bool works;    /* ended like the baseline, with the same output and results */
-    bool gain;     /* works, and is better than the baseline */
+    bool works;    /* the run ended like the baseline, with the same output and results */
+    bool gain;     /* the trial works, and is better than the baseline */
     /* the gain in words, or why the trial does not work; NULL for a baseline that works */
     const char *note;
 };
@@ -65,7 +65,7 @@ struct trial_counts {
     int64_t compiles, recompiles, breaks, compile_ns, hits;
     /* FACT_UNKNOWN if the compiler gave up a function, because its later calls were not recorded */
     int64_t eager;
-    int64_t step_ns; /* FACT_UNKNOWN if there were too few calls */
+    int64_t step_ns; /* time of a step; FACT_UNKNOWN if there were too few calls */
 };
 
 /* A function in the trace of a trial. Its counts are sums over all processes. */
@@ -95,7 +95,7 @@ int64_t trials_function_id(struct db *db, const struct trial_function *function)
 /* A row of `trial` without its counts. Integers may be FACT_UNKNOWN, which is stored as NULL; texts
  * may be NULL. */
 struct trial_row {
-    int64_t batch; /* FACT_UNKNOWN for a baseline */
+    int64_t batch; /* the batch of the trial; FACT_UNKNOWN for a baseline */
     const char *setting, *command, *difference, *values_same, *error;
     const struct trial_function *function; /* the function that step_ns is about, or NULL */
     int64_t started_unix_ns, duration_ns, exit_code, exit_signal, output_same;

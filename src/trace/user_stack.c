@@ -14,8 +14,8 @@
 #include "trace/prose.h"
 
 enum {
-    PLACES_MOST = 32, /* the innermost places are kept */
-    PLACES_SHOWN = 8, /* places that a printed path shows */
+    PLACES_MOST = 32, /* a longer stack keeps its innermost places */
+    PLACES_SHOWN = 8, /* most places that a printed path shows */
     CODE_BYTES = 100,
     NAME_BYTES = 80,
 };

@@ -14,9 +14,9 @@
 
 struct lines;
 
-/* Return the innermost place of STACK: "x = y[n], b/train.py:12 in timer". The function is left out
- * if it is the one named FUNCTION, which may be NULL. SAID is torch's sentence, which may quote the
- * line, or NULL. Returns NULL if STACK has no place. The caller frees it. */
+/* Return the innermost place of STACK: "x = y[n], b/train.py:12 in timer". The function's name is
+ * left out if it is FUNCTION. SAID is torch's sentence, which may quote the line. FUNCTION and SAID
+ * may be NULL. Returns NULL if STACK has no place. The caller frees it. */
 char *user_stack_line(const char *stack, const char *said, const char *function,
                       struct lines *lines);
 

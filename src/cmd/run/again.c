@@ -16,8 +16,8 @@
 #include "secret.h"
 
 enum {
-    COMMAND_LINE_MOST = 1 << 20, /* bytes read of a command line */
-    /* ancestors that are looked at: torchrun is the parent, mpirun has daemons in between */
+    COMMAND_LINE_MOST = 1 << 20, /* most bytes that are read of a command line */
+    /* most ancestors that are examined: torchrun is the parent, mpirun has daemons in between */
     ANCESTORS = 4,
 };
 

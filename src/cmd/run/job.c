@@ -115,7 +115,7 @@ static void signals_catch(bool screen)
     for (size_t i = 0; i < array_count(passed_on); i++)
         sigaction(passed_on[i], &action, NULL);
     for (size_t i = 0; i < array_count(stops); i++)
-        /* the screen may be stopped by these signals */
+        /* if a screen is shown, these signals may stop it as usual */
         sigaction(stops[i], screen ? NULL : &ignore, &stops_before[i]);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
@@ -128,7 +128,7 @@ static void command_become(const struct program *t, const struct launch *l, int 
     ssize_t put;
 
     if (l) {
-        /* if there is no collector, the command runs all the same */
+        /* without a collector the command runs as well, unrecorded */
         put = write(l->link, &order, sizeof order);
         inject_environment(program_inject(), l->session->directory);
         live_command();
@@ -167,7 +167,7 @@ int job_start(const struct program *t, const struct launch *l, bool screen)
 }
 
 enum {
-    STOP_LOOK_MS = 20, /* how long a signal to the group may take to reach every process */
+    STOP_LOOK_MS = 20, /* time within which a signal to the group reaches every process */
     STOPPED_LOOK_MS = 50
 };
 
@@ -186,7 +186,8 @@ static void sentry_watch(pid_t run, const sigset_t *enough)
     while (stopped && getppid() == run) {
         if (sigtimedwait(enough, NULL, &look) > 0)
             _exit(1);
-        /* look at the command first: when the command runs, RUN has stopped if it ever stops */
+        /* look at the command first: if the command is running, RUN has stopped already, or will
+         * never stop */
         stopped = process_is_stopped((uint32_t)command_pid);
         stopped = stopped || !process_is_stopped((uint32_t)run);
     }
@@ -255,10 +256,11 @@ int job_wait(struct launch *l, int *ended)
         usleep(STOP_LOOK_MS * 1000);
         if (process_is_stopped((uint32_t)command_pid)) {
             if (stop_with_command())
-                continue; /* if the command is stopped now, it was stopped once more */
+                continue; /* a command that is stopped now has been stopped a second time */
             for (int ms = 0; ms < STOP_LOOK_MS && process_is_stopped((uint32_t)command_pid); ms++)
                 usleep(1000);
-            if (process_is_stopped((uint32_t)command_pid)) /* the SIGCONT was for us alone */
+            /* the SIGCONT was sent to us alone, so pass it on */
+            if (process_is_stopped((uint32_t)command_pid))
                 kill(command_pid, SIGCONT);
         }
     }

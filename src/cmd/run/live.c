@@ -20,7 +20,8 @@ static struct {
     int master, slave; /* the two ends of the pseudo terminal, or -1 */
     /* the user's terminal; `run` closes its own streams once the command has them */
     int in, out;
-    /* the command keeps its standard input, which is not a terminal; keys are read from /dev/tty */
+    /* the command keeps its standard input, because this is not a terminal; the screen reads keys
+     * from /dev/tty */
     bool keeps;
     int command; /* a pidfd of the command, or -1 */
     pid_t screen;
@@ -49,7 +50,7 @@ bool live_open(void)
         say_error("run: --live: no pseudo terminal: %s", strerror(errno));
         return false;
     }
-    /* pass lines on unchanged: the real terminal converts them */
+    /* do not convert line ends here, because the real terminal does */
     if (tcgetattr(live.slave, &modes) == 0) {
         modes.c_oflag &= ~(tcflag_t)OPOST;
         modes.c_lflag &= ~(tcflag_t)ECHO;
@@ -91,19 +92,19 @@ static int screen_run(const char *trace)
 }
 
 /* Pass lines on that the user types after the screen has gone. */
-static void typed_pass(void)
+static void pass_typed_lines(void)
 {
     struct pollfd polled = {live.in, POLLIN, 0};
     char bytes[4096];
     ssize_t got;
 
     if (live.in < 0 || atomic_load(&live.ended) ||
-        tcgetpgrp(live.in) != getpgrp() /* in the background typed lines belong to the shell */ ||
+        tcgetpgrp(live.in) != getpgrp() /* in the background the shell gets the typed lines */ ||
         poll(&polled, 1, 0) <= 0)
         return;
     got = read(live.in, bytes, sizeof bytes);
     if (got == 0)
-        bytes[got++] = 4; /* the terminal's end-of-input character */
+        bytes[got++] = 4; /* the character for the end of input (Ctrl-D) */
     if (got < 0 || write(live.master, bytes, (size_t)got) < 0) {
         close(live.in);
         live.in = -1;
@@ -121,7 +122,7 @@ static void *live_thread(void *unused)
         struct pollfd polled = {live.master, POLLIN, 0};
         int ready = poll(&polled, 1, atomic_load(&live.ended) ? QUIET_MS : LOOK_MS);
         ssize_t got;
-        typed_pass();
+        pass_typed_lines();
         if (ready == 0 && atomic_load(&live.ended))
             break; /* another process keeps the pseudo terminal open, but the command has ended */
         if (ready <= 0)
@@ -145,7 +146,7 @@ void live_show(const char *trace)
     close(live.slave);
     live.slave = -1;
     fflush(NULL);
-    /* the command has not been waited for, so the pid is still its own */
+    /* nobody has waited for the command yet, so its pid cannot have been reused */
     live.command = (int)syscall(SYS_pidfd_open, job_pid(), 0);
     live.screen = fork();
     if (live.screen == 0)

@@ -36,7 +36,7 @@ static bool find_program(const char *program, char path[PATH_MAX])
     return false;
 }
 
-/* Is FILE an ELF program, for this kind of machine or another, and not a script? */
+/* Is FILE an ELF program, for any kind of machine, rather than a script? */
 static bool is_binary(const char *file)
 {
     char start[4] = "";
@@ -222,7 +222,7 @@ static bool is_known(const char *path, const char *extension)
 
 struct asked program_ask(const struct program *t, bool capture)
 {
-    /* not -I, which Python 2 does not know */
+    /* no -I, because Python 2 does not know it */
     const char *const argv[] = {t->path, "-E", "-S", "-c", ask_which_py, NULL};
     bool known;
 
@@ -268,7 +268,7 @@ bool program_fits(const struct program *t, struct asked *asked, bool capture, bo
 
     interpreter_answer(asked, text, sizeof text);
     if (sscanf(text, "%63s %d %d %127s", name, &major, &minor, suffix) < 4)
-        return true; /* the interpreter does not answer; it will report why when it runs */
+        return true; /* the interpreter does not answer; it will report the reason when it runs */
     fits = versions_supports(name, major, minor);
     if (!fits && !quiet)
         say_error("%s: %s %d.%d is not supported: use " CPYTHON_SUPPORTED
@@ -330,7 +330,7 @@ static void settings_path(char path[PATH_MAX + 64])
     const char *library = library_directory(NULL);
 
     snprintf(path, PATH_MAX + 64, "%s/python/dyntrace/_settings.py", library);
-    if (access(path, R_OK)) /* after pip, both are in one folder */
+    if (access(path, R_OK)) /* in pip's layout both files are in one folder */
         snprintf(path, PATH_MAX + 64, "%s/_settings.py", library);
 }
 

@@ -22,7 +22,7 @@
 #include "lib/say.h"
 
 /* Return the first % of NAME that a known letter follows, or NULL. */
-static const char *letter_in(const char *name)
+static const char *find_letter(const char *name)
 {
     while ((name = strchr(name, '%')) && (!name[1] || !strchr("hrp%", name[1])))
         name++;
@@ -33,7 +33,7 @@ bool output_is_per_rank(const char *output)
 {
     const char *name = strrchr(output, '/');
 
-    return *output && (output[strlen(output) - 1] == '/' || letter_in(name ? name : output));
+    return *output && (output[strlen(output) - 1] == '/' || find_letter(name ? name : output));
 }
 
 bool rank_locks_work(const char *path)
@@ -71,7 +71,7 @@ static void name_expand(char *path, size_t room, const char *pattern)
 
     gethostname(host, sizeof host - 1);
     snprintf(number, sizeof number, "%d", (int)getpid());
-    for (const char *at; (at = letter_in(pattern)); pattern = at + 2) {
+    for (const char *at; (at = find_letter(pattern)); pattern = at + 2) {
         snprintf(path + strlen(path), room - strlen(path), "%.*s", (int)(at - pattern), pattern);
         append_text(path, room,
                     at[1] == 'h'   ? host

@@ -16,7 +16,7 @@ extern const char ask_which_py[], ask_alone_py[], ask_recorded_py[], ask_setting
 /* A Python that is running to answer a question. */
 struct asked {
     pid_t pid;
-    int fd;    /* -1 if nothing was asked */
+    int fd;    /* the read end of the answer's pipe; -1 if nothing was asked */
     int error; /* errno if the Python could not be run, otherwise 0 */
 };
 
@@ -26,7 +26,7 @@ struct asked {
 struct asked interpreter_ask(const char *const *argv, bool errors);
 
 /* Read the answer into TEXT, cut to ROOM bytes. Returns false, with errno set, if the interpreter
- * could not be run or nothing was asked. */
+ * could not be run or if nothing was asked. */
 bool interpreter_answer(struct asked *asked, char *text, size_t room);
 
 /* Return why PROGRAM cannot be run. PROGRAM is a path or a name searched on PATH, ERROR the
@@ -36,7 +36,7 @@ const char *program_why_not(const char *program, int error);
 struct program {
     char **argv;         /* the array is owned, its words are borrowed */
     char path[PATH_MAX]; /* the file to execute */
-    const char *name;    /* the trace is named after it */
+    const char *name;    /* the file that gives the trace its name */
     bool python;         /* `path` is a Python interpreter, and argv[1..] are its arguments */
     bool interpreted;    /* the interpreter was chosen because a script, -m or -c was given */
 };
@@ -110,8 +110,8 @@ void live_close(void);
 
 /* ---- a trace that is recorded on a local disk and then moved (rank.c) ------------------ */
 
-/* Is OUTPUT, the value of -o, for ranks: does it end in a slash, or has its last part a %h, %r or
- * %p? */
+/* Does each rank get its own trace for OUTPUT, the value of -o? True if OUTPUT ends in a slash, or
+ * if its last part has %h, %r or %p. */
 bool output_is_per_rank(const char *output);
 
 /* Can files in the directory of PATH be locked? SQLite cannot write there otherwise. */

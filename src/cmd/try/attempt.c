@@ -18,7 +18,7 @@
 
 enum {
     TICK_MS = 200,
-    GRACE_MS = 3000, /* between SIGTERM and SIGKILL */
+    GRACE_MS = 3000, /* time between SIGTERM and SIGKILL */
 };
 
 static void words_add(struct words *words, const char *word)
@@ -126,7 +126,7 @@ static void child_become(const struct plan *plan, const struct attempt_given *gi
     int err = open(attempt->err, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     char again[64];
 
-    /* open the file again, so that the run has a position of its own, which is 0 */
+    /* open the file again, so that the run has its own file position, at the beginning */
     if (given->stdin_file >= 0) {
         snprintf(again, sizeof again, "/proc/self/fd/%d", given->stdin_file);
         in = open(again, O_RDONLY | O_CLOEXEC);
@@ -214,7 +214,7 @@ bool attempt_run(const struct plan *plan, const struct attempt_given *given, con
     if (pid == 0)
         child_become(plan, given, attempt, (char *const *)words.at, &before);
     if (pid > 0) {
-        setpgid(pid, pid); /* called in parent and child, because either may be first */
+        setpgid(pid, pid); /* both parent and child call this, because either may run first */
         child_wait(pid, given, attempt, &watched, tick, context);
     } else {
         say_error("try: cannot start a process: %s", strerror(errno));

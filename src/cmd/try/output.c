@@ -14,7 +14,7 @@
 #include "cmd/try/try.h"
 #include "trace/prose.h"
 
-enum { OUTPUT_MOST = 64 << 20 /* bytes of an output that are compared */ };
+enum { OUTPUT_MOST = 64 << 20 /* most bytes of an output that are compared */ };
 
 static const char ours[] = "dyntrace: ";
 
@@ -192,7 +192,7 @@ bool output_same(const char *path, const char *baseline, const char *again, bool
     return same;
 }
 
-enum { DIFFERENCE_MOST = 60 /* bytes of a quoted line */ };
+enum { DIFFERENCE_MOST = 60 /* most bytes of a quoted line */ };
 
 /* Return LINE, up to its end, shortened and in quotes. */
 static const char *line_quoted(struct arena *arena, const char *line)

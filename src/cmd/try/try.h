@@ -32,7 +32,7 @@ struct plan {
     struct words command;   /* the command, as it was given to `dyntrace run` */
     struct words options;   /* options of `dyntrace run`, including --set */
     struct words launcher;  /* for a rank: the words that start all ranks; otherwise empty */
-    const char *directory;  /* the directory to run in */
+    const char *directory;  /* the working directory of the runs */
     const char *executable; /* the executed file, or NULL */
     bool interpreted;       /* the executed file is an interpreter that runs a script, -m or -c */
     const char *command_json;
@@ -40,30 +40,31 @@ struct plan {
     bool values_kept; /* recorded with --values all, so output and values may be quoted */
     bool job;         /* several ranks write, so lines come in any order */
     /* `named`: FUNC was given. The members below are about FUNC, or about the function with the
-     * most recompiles. Step times are those of this function. */
+     * most recompiles. Step times are the step times of this function. */
     bool named;
-    const char *given_name; /* FUNC, borrowed, or NULL */
-    bool known;             /* this function was found */
+    const char *given_name; /* the typed FUNC, borrowed, or NULL */
+    bool known;             /* a function was found: FUNC, or the one with the most recompiles */
     struct found_code code;
     struct trial_function function;
-    struct words settings; /* each may be several settings, separated as a shell would */
-    bool chosen;           /* chosen by `try`, so pairs of the best are tried too */
+    /* each word may be several settings, separated by blanks as in a shell */
+    struct words settings;
+    bool chosen; /* `try` chose the settings itself, so pairs of the best settings are tried, too */
 };
 
-/* Read from the trace of FILES the recorded command and how to run it. Returns false if the trace
- * does not have them, which has been reported. */
+/* Read from the trace of FILES the recorded command and how to run it. Reports an error and returns
+ * false if the trace does not have them. */
 bool plan_read(struct plan *plan, char *const *files);
 
 /* Find the function NAME in DB. If NAME is NULL, find the function with the most recompiles and
- * eager calls. Returns false if NAME is unknown or ambiguous, which has been reported. */
+ * eager calls. Reports an error and returns false if NAME is unknown or ambiguous. */
 bool plan_find(struct plan *plan, struct db *db, const char *name);
 
 /* Add at most MOST settings from why's remedies for the named function, or for the worst functions
  * if none was named. */
 void plan_choose(struct plan *plan, char *const *files, struct db *db, size_t most);
 
-/* Check PLAN's settings as far as possible before the command runs. Returns false if any is
- * invalid, which has been reported. */
+/* Check PLAN's settings as far as possible before the command runs. Reports an error and returns
+ * false if any is invalid. */
 bool plan_settings_fit(const struct plan *plan);
 
 /* Split TEXT into settings, which live in ARENA. They are separated by blanks. A setting that
@@ -76,29 +77,30 @@ void plan_free(struct plan *plan);
 /* ---- one run ------------------------------------------------------------- */
 
 struct attempt_given {
-    const char *folder; /* the folder for our files, removed at the end */
+    const char *folder; /* the folder for the files of all runs, removed at the end */
     int stdin_file;     /* the standard input of each run, read from its beginning, or -1 */
     uint64_t timeout_ns;
-    int64_t calls; /* calls after which a process is ended, or 0 for no limit */
+    int64_t calls; /* number of calls after which a process is ended, or 0 for no limit */
     bool compare;  /* keep or compare the function's return values */
     double rtol;
     const char *against; /* the folder of values to compare with, or NULL */
 };
 
 struct attempt {
-    const char *name;                  /* the first part of its files' names */
-    char out[PATH_MAX], err[PATH_MAX]; /* files with its standard output and standard error */
-    /* its trace, a directory if it is a job; the folder of its values */
+    const char *name; /* the names of the run's files begin with this name */
+    /* files with the standard output and standard error of the run */
+    char out[PATH_MAX], err[PATH_MAX];
+    /* the trace of the run, or its directory for a job; the folder of its values */
     char trace[PATH_MAX], values[PATH_MAX];
     int64_t started_unix_ns, duration_ns;
     int status;     /* the waitpid() status of `dyntrace run` or of the launcher */
-    bool timed_out; /* we stopped it because its time was over */
+    bool timed_out; /* `try` stopped the run because its time was over */
     bool stopped;   /* the user pressed Ctrl-C */
 };
 
 /* Run PLAN's command under SETTING and wait for its end. The names of its files begin with NAME.
- * TICK is called a few times a second. Returns false if the command could not be started, which has
- * been reported. */
+ * TICK is called a few times a second. Reports an error and returns false if the command cannot be
+ * started. */
 bool attempt_run(const struct plan *plan, const struct attempt_given *given, const char *name,
                  const char *setting, struct attempt *attempt, void (*tick)(void *context),
                  void *context);

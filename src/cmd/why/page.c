@@ -16,20 +16,22 @@ enum {
     HITS_SHOWN = 6,
     COMPILES_FIRST = 4,
     COMPILES_LAST = 2,
-    CAUSES_READ = 200, /* causes read for each compile, because each is compared with each */
+    /* most causes read for each compile, because each cause is compared with all others */
+    CAUSES_READ = 200,
     NAME_BYTES = 200,
 };
 
 static struct why *why; /* borrowed, while the page is printed */
 static bool print_all;  /* print all remedies, not only the first ones */
 
-/* What a --call line of a template prints about. It is set before the row with this line is
- * printed. */
+/* The objects that the --call lines of a template print. They are set before the row with such a
+ * line is printed. */
 static struct {
     const struct remedy *remedy;
     const struct compile *compile;
     const struct cause *from, *end; /* `from` to `end`: the causes of the compile or of a history */
-    const struct cause *cause;      /* the cause that is being printed, one of these */
+    /* the cause that is being printed; it lies between `from` and `end` */
+    const struct cause *cause;
     const struct graph_break *broken;
 } now;
 
@@ -64,7 +66,7 @@ static double percent(int64_t part, int64_t all)
     return 100.0 * (double)part / (double)all;
 }
 
-/* Set the field {left} of a --more line: how many of COUNT rows are left at row I. */
+/* Set the field {left} of a --more line: the number of rows from row I to the end of COUNT rows. */
 static void left_fact(struct page_text *page, size_t count, size_t i)
 {
     int64_t left = (int64_t)(count - i);
@@ -88,8 +90,8 @@ static void shared_facts(struct page_text *page)
 
 enum { DECIMALS_LEAST = 3, DECIMALS_MOST = 9 };
 
-/* Decimals of a second in moments: as many as are needed to print different moments of a list
- * differently. */
+/* Number of decimals with which moments are printed: enough that different moments of a list differ
+ * in print. */
 static int decimals = DECIMALS_LEAST;
 
 static int64_t rounded(int64_t ns, int digits)
@@ -128,7 +130,7 @@ static void moments_choose(void)
 }
 
 /* Return NS after the recording began as "1.093 s", or NULL if NS is UNKNOWN. */
-static const char *moment(int64_t ns)
+static const char *moment_text(int64_t ns)
 {
     int64_t unit = 1000000000;
 
@@ -248,8 +250,8 @@ static void call_print(struct page_text *page, const struct call_class *class)
 {
     why_facts(&page->facts, calls_fields, class);
     fact(page, "words", words_of(class->outcome));
-    fact(page, "first", moment(class->first_ns));
-    fact(page, "last", moment(class->last_ns));
+    fact(page, "first", moment_text(class->first_ns));
+    fact(page, "last", moment_text(class->last_ns));
     calls_row(page, "pages/why/call", class->calls);
 }
 
@@ -270,7 +272,7 @@ static void calls_print(struct page_text *page)
     if (!why->calls.count && !why->undecided)
         return;
     if (why->is_plain && why_calls(why, OUTCOME_PLAIN) + why->undecided == why->all_calls)
-        return; /* the head says that no compiler had to do with the calls */
+        return; /* the head of the page already says that no compiler handled the calls */
     page_text_row(page, "pages/why/calls", 0);
     list_each(class, &why->calls) {
         bool is_hit = class->outcome == OUTCOME_HIT;
@@ -555,7 +557,7 @@ static bool deaths_before_print(struct page_text *page)
         if (!is_dead)
             continue;
         fact(page, "label", e->label);
-        fact(page, "died", moment(e->died_ns));
+        fact(page, "died", moment_text(e->died_ns));
         fact(page, "cause", prose_filled(e->death_cause));
         more = page_text_row(page, "pages/why/death", shown);
         shown++;
@@ -588,7 +590,8 @@ static void stack_facts(struct page_text *page, const char *stack)
     fact(page, "user_path", why_keep(why, user_stack_path(stack)));
 }
 
-/* Return INPUTS shortened. Inputs that torch passes to resume functions for itself are removed. */
+/* Return INPUTS shortened. Inputs that torch adds to resume functions for its own use are
+ * removed. */
 static const char *inputs_of(const char *inputs)
 {
     inputs = why_keep(why, brief_of(inputs, NULL));
@@ -625,7 +628,7 @@ static void compile_print(struct page_text *page, const struct compile *compile)
     fact(page, "label", prose_filled(compile->label));
     fact(page, "ranks", why->ranks.count);
     fact(page, "rank", compile->rank);
-    fact(page, "at", moment(compile->start_ns));
+    fact(page, "at", moment_text(compile->start_ns));
     fact(page, "took", took);
     fact(page, "outcome", compile->outcome);
     fact(page, "sticky", compile->sticky);
@@ -712,8 +715,8 @@ static void cache_entries_print(struct page_text *page)
         why_facts(&page->facts, entries_fields, e);
         fact(page, "mode", why->torch.mode);
         fact(page, "observed", why->torch.observed);
-        fact(page, "last", moment(e->last_hit_ns));
-        fact(page, "died", moment(e->died_ns));
+        fact(page, "last", moment_text(e->last_hit_ns));
+        fact(page, "died", moment_text(e->died_ns));
         fact(page, "cause", prose_filled(e->death_cause));
         left_fact(page, why->entries.count, i);
         more = page_text_row(page, "pages/why/entry", (int64_t)i);
@@ -726,7 +729,7 @@ static const char *mark_reason(const struct mark *mark)
     bool is_run_only = prose_same(mark->action, "run_only");
     bool is_skip = prose_same(mark->action, "skip");
 
-    /* torch's own reason tells only how calls are kept from being compiled */
+    /* torch's own reason only tells how torch keeps calls from being compiled */
     if (is_run_only && why->limit_reason)
         return why->limit_reason;
     if (prose_filled(mark->reason))
@@ -741,7 +744,7 @@ static void marks_print(struct page_text *page)
     for (size_t i = 0; i < why->marks.count && more; i++) {
         const struct mark *m = &why->marks.at[i];
         shared_facts(page);
-        fact(page, "at", moment(m->at_ns));
+        fact(page, "at", moment_text(m->at_ns));
         fact(page, "why", mark_reason(m));
         fact(page, "turned_away", why_turned_away(why));
         why_facts(&page->facts, marks_fields, m);
@@ -758,12 +761,12 @@ static void limit_print(struct page_text *page, const struct call_class *class)
     shared_facts(page);
     why_facts(&page->facts, calls_fields, class);
     fact(page, "unsaid", is_unsaid);
-    fact(page, "first", moment(class->first_ns));
-    fact(page, "last", moment(class->last_ns));
+    fact(page, "first", moment_text(class->first_ns));
+    fact(page, "last", moment_text(class->last_ns));
     page_text_row(page, "pages/why/limit", 0);
 }
 
-/* Print the calls that found no entry and could get none: since when, in which caller, with which
+/* Print the calls that found no entry and could get none: from when on, in which caller, with which
  * inputs. */
 static void limits_print(struct page_text *page)
 {
@@ -899,7 +902,7 @@ static void phases_print(struct page_text *page)
     }
     for (size_t i = 0; i < why->phases.count && all > 0 && more; i++) {
         const struct phase *p = &why->phases.at[i];
-        if (p->self_ns * 100 < all) /* less than one percent */
+        if (p->self_ns * 100 < all) /* skip a phase with less than one percent of the time */
             continue;
         why_facts(&page->facts, phases_fields, p);
         fact(page, "share", percent(p->self_ns, all));
@@ -948,7 +951,7 @@ static void figures_print(struct page_text *page)
     page_text_row(page, "pages/why/figures", 0);
 }
 
-/* Print how to find out how much the remedy helps. */
+/* Print the commands that measure how much the remedy helps. */
 static void unmeasured_print(struct page_text *page)
 {
     shared_facts(page);

@@ -6,7 +6,7 @@
 #include "trace/db.h"
 #include "trace/doubts.h"
 
-/* The context of profile_bind: what the statements' parameters are made from. */
+/* The context of profile_bind: the data for the statements' parameters. */
 struct profile_page {
     const struct why *why; /* borrowed */
     char *json;            /* owned: the profile as JSON */

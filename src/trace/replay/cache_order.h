@@ -32,7 +32,7 @@ enum order_policy {
 };
 
 struct cached {
-    uint32_t id;    /* the caller's number of the entry */
+    uint32_t id;    /* the number by which the caller knows the entry */
     bool unsure;    /* what-if: the entry may not exist, because a guess may be wrong */
     bool ghost;     /* what-if: the entry is not expected, but exists if a guess is wrong */
     bool trusted;   /* what-if: the entry exists only if unrecorded compiles gave code */

@@ -14,7 +14,7 @@
 const char *const cursor_whats[NEXT_KINDS] = {"lookup", "compile", "recompile", "break",
                                               "death",  "hit",     "miss",      "event"};
 
-static enum cursor_result wrong(const char *what, const char *why)
+static enum cursor_result report_error(const char *what, const char *why)
 {
     say_error("replay: %s: %s", what, why);
     return CURSOR_ERROR;
@@ -28,7 +28,8 @@ static const enum replay_kind kinds[] = {
     [NEXT_COMPILE] = REPLAY_COMPILE, [NEXT_RECOMPILE] = REPLAY_COMPILE,
     [NEXT_DEATH] = REPLAY_DEATH};
 
-static bool event_is(const struct replay *r, const struct replay_event *e, enum cursor_what what)
+static bool is_event_of_kind(const struct replay *r, const struct replay_event *e,
+                             enum cursor_what what)
 {
     if (what >= NEXT_EVENT)
         return true;
@@ -39,38 +40,38 @@ static bool event_is(const struct replay *r, const struct replay_event *e, enum 
     return what != NEXT_RECOMPILE || r->compiles.at[e->index].recompile;
 }
 
-/* Is INDEX marked in MARKS? REPLAY_NONE never is. */
-static bool marked(const bool *marks, uint32_t index)
+/* Is INDEX marked in MARKS? REPLAY_NONE is never marked. */
+static bool is_marked(const bool *marks, uint32_t index)
 {
     return index != REPLAY_NONE && marks[index];
 }
 
-static bool passes(const struct cursor *c, const struct replay_event *e)
+static bool passes_filters(const struct cursor *c, const struct replay_event *e)
 {
     const struct replay_subject s = replay_about(c->r, e->kind, e->index);
     const uint32_t lookup = e->kind == REPLAY_LOOKUP ? e->index : REPLAY_NONE;
     const uint32_t by[FILTERS] = {s.code, s.thread, lookup, lookup};
 
     for (int i = 0; i < FILTERS; i++)
-        if (c->filters[i] && !marked(c->filters[i], by[i]))
+        if (c->filters[i] && !is_marked(c->filters[i], by[i]))
             return false;
     return true;
 }
 
-/* Return the next event WHAT from event AT, or from the gap before AT if GAP. DIRECTION is 1 or -1.
- * Returns events.count if there is none. */
-static size_t find(const struct cursor *c, size_t at, bool gap, enum cursor_what what,
-                   int direction)
+/* Return the nearest event of the kind WHAT, seen from event AT or, if GAP, from the gap before AT.
+ * DIRECTION is 1 or -1. Returns events.count if there is none. */
+static size_t find_event(const struct cursor *c, size_t at, bool gap, enum cursor_what what,
+                         int direction)
 {
     const struct replay_event *events = c->r->events.at;
 
     if (direction > 0) {
         for (at += !gap; at < c->r->events.count; at++)
-            if (event_is(c->r, &events[at], what) && passes(c, &events[at]))
+            if (is_event_of_kind(c->r, &events[at], what) && passes_filters(c, &events[at]))
                 return at;
     } else {
         while (at-- > 0)
-            if (event_is(c->r, &events[at], what) && passes(c, &events[at]))
+            if (is_event_of_kind(c->r, &events[at], what) && passes_filters(c, &events[at]))
                 return at;
     }
     return c->r->events.count;
@@ -146,12 +147,12 @@ int64_t cursor_frame(const struct cursor *c)
 
 enum cursor_result cursor_step(struct cursor *c, enum cursor_what what, int direction)
 {
-    return to_event(c, find(c, c->at, c->gap, what, direction));
+    return to_event(c, find_event(c, c->at, c->gap, what, direction));
 }
 
 enum cursor_result cursor_far(struct cursor *c, enum cursor_what what, bool last)
 {
-    return to_event(c, find(c, last ? c->r->events.count : 0, true, what, last ? -1 : 1));
+    return to_event(c, find_event(c, last ? c->r->events.count : 0, true, what, last ? -1 : 1));
 }
 
 enum cursor_result cursor_to(struct cursor *c, enum cursor_what what, int64_t id)
@@ -228,11 +229,12 @@ enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_
 
     *what = NEXT_EVENT;
     if (words < 1)
-        return wrong("goto", "where to? Event 12, a time (1.5s), a part (50%), lookup 20, first "
-                             "miss, last compile");
+        return report_error("goto",
+                            "where to? Event 12, a time (1.5s), a part (50%), lookup 20, first "
+                            "miss, last compile");
     if (!strcmp(word, "first") || !strcmp(word, "last")) {
         if (words > 1 && !cursor_what(more, what))
-            return wrong(
+            return report_error(
                 more,
                 "no such event: lookup, compile, recompile, break, death, hit, miss or event");
         return cursor_far(c, *what, !strcmp(word, "last"));
@@ -246,21 +248,22 @@ enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_
         errno = 0;
         number = strtoll(more, &end, 10);
         if (*end || errno)
-            return wrong(more, "not a number");
+            return report_error(more, "not a number");
         result = cursor_to(c, *what, number);
-        return result == CURSOR_NONE ? wrong(more, "the trace has none with that number") : result;
+        return result == CURSOR_NONE ? report_error(more, "the trace has none with that number")
+                                     : result;
     }
     if (words > 1 || (number = time_from(word, c->r->last_ns)) < 0)
-        return wrong(word,
-                     "not a time (1.5s, 20ms), a part (50%) or an event (lookup 20, first miss)");
+        return report_error(
+            word, "not a time (1.5s, 20ms), a part (50%) or an event (lookup 20, first miss)");
     cursor_to_time(c, number);
     return CURSOR_THERE;
 }
 
 /* ---- filters and stops: reading them, and marking what they mean --------- */
 
-/* Return a new array that marks the code objects of the function NAME; NULL on error, which has
- * been reported. */
+/* Return a new array that marks the code objects of the function NAME; NULL after reporting an
+ * error. */
 static bool *codes_named(struct cursor *c, const char *name)
 {
     struct found_code found;
@@ -274,8 +277,8 @@ static bool *codes_named(struct cursor *c, const char *name)
 }
 
 /* Return a new array of COUNT bools that marks the rows of QUERY, and close QUERY. The first column
- * is a row id: MAP gives its index or, if MAP is NULL, the id is that of a lookup. TEXT is what the
- * user typed, for the error message. Returns NULL on error, which has been reported. */
+ * is a row id, which MAP maps to an index. If MAP is NULL, the column is the row id of a lookup.
+ * TEXT is what the user typed, for the error message. Returns NULL after reporting an error. */
 static bool *ids_marked(struct cursor *c, struct query *query, const char *text,
                         const struct map *map, size_t count)
 {
@@ -294,13 +297,14 @@ static bool *ids_marked(struct cursor *c, struct query *query, const char *text,
     if (any && !failed)
         return marks;
     if (!any && !failed)
-        wrong(text, "nothing recorded is like that");
+        report_error(text, "nothing recorded is like that");
     free(marks);
     return NULL;
 }
 
 /* Return a query of STATEMENT with TEXT bound to ?1. */
-static struct query *asked(const struct cursor *c, const char *statement, const char *text)
+static struct query *query_with_text(const struct cursor *c, const char *statement,
+                                     const char *text)
 {
     struct query *query = db_query(c->db, schema_statement(statement));
 
@@ -318,8 +322,8 @@ void cursor_filter_off(struct cursor *c)
     c->filtered = NULL;
 }
 
-/* Return a new array that marks the lookups with an outcome in LIST, "skip, limit"; NULL on error,
- * which has been reported. */
+/* Return a new array that marks the lookups with an outcome in LIST, "skip, limit"; NULL after
+ * reporting an error. */
 static bool *outcomes_marked(struct cursor *c, char *list)
 {
     bool *marks = calloc(c->r->lookups.count + 1, sizeof *marks);
@@ -330,8 +334,9 @@ static bool *outcomes_marked(struct cursor *c, char *list)
         while (outcome < OUTCOMES && strcmp(name, outcome_word(outcome)))
             outcome++;
         if (outcome == OUTCOMES) {
-            wrong(name, "no such outcome: plain, hit, compiled, run_only, skip, limit, declined, "
-                        "disabled, guard_error or callback_error");
+            report_error(name,
+                         "no such outcome: plain, hit, compiled, run_only, skip, limit, declined, "
+                         "disabled, guard_error or callback_error");
             free(marks);
             return NULL;
         }
@@ -341,8 +346,8 @@ static bool *outcomes_marked(struct cursor *c, char *list)
     return marks;
 }
 
-/* Return the marks for a filter: KIND ("function", "thread", ...) and its argument TEXT. Stores its
- * number in *FILTER. Returns NULL on error, which has been reported. */
+/* Return the marks for a filter: KIND ("function", "thread", ...) and its argument TEXT. Stores the
+ * number of the filter in *FILTER. Returns NULL after reporting an error. */
 static bool *filter_marks(struct cursor *c, const char *kind, char *text, int *filter)
 {
     static const struct {
@@ -362,7 +367,8 @@ static bool *filter_marks(struct cursor *c, const char *kind, char *text, int *f
     while (i < array_count(filters) && strcmp(kind, filters[i].kind))
         i++;
     if (i == array_count(filters)) {
-        wrong(kind, "no such filter: function, file, thread, process, outcome, where; or off");
+        report_error(kind,
+                     "no such filter: function, file, thread, process, outcome, where; or off");
         return NULL;
     }
     *filter = filters[i].filter;
@@ -377,7 +383,7 @@ static bool *filter_marks(struct cursor *c, const char *kind, char *text, int *f
     }
     if (!filters[i].statement)
         return codes_named(c, text);
-    query = asked(c, filters[i].statement, text);
+    query = query_with_text(c, filters[i].statement, text);
     return *filter == FILTER_CODE ? ids_marked(c, query, text, &r->code_ids, r->codes.count)
                                   : ids_marked(c, query, text, &r->thread_ids, r->threads.count);
 }
@@ -393,8 +399,9 @@ bool cursor_filter(struct cursor *c, const char *by)
 
     rest += kind ? strspn(rest, " \t") : 0;
     if (kind && !*rest)
-        wrong(kind, "filter by what? function NAME, file GLOB, thread ID, process ID, outcome "
-                    "NAME, where SQL; or off");
+        report_error(kind,
+                     "filter by what? function NAME, file GLOB, thread ID, process ID, outcome "
+                     "NAME, where SQL; or off");
     else if (kind)
         marks = filter_marks(c, kind, rest, &filter);
     if (marks) {
@@ -412,7 +419,7 @@ size_t cursor_passing(const struct cursor *c)
     size_t count = 0;
 
     for (size_t i = 0; i < c->r->events.count; i++)
-        count += passes(c, &c->r->events.at[i]);
+        count += passes_filters(c, &c->r->events.at[i]);
     return count;
 }
 
@@ -430,7 +437,8 @@ static bool about_entry(enum cursor_what what)
     return what == NEXT_HIT || what == NEXT_DEATH;
 }
 
-/* The words "when" and "is" in TEXT may be left out. */
+/* The words "when" and "is" in TEXT are ignored: they only make the command read like a
+ * sentence. */
 bool cursor_stop_add(struct cursor *c, const char *text)
 {
     static const struct {
@@ -454,11 +462,12 @@ bool cursor_stop_add(struct cursor *c, const char *text)
                 stop.when = verbs[i].when;
     }
     if (stop.when == NEXT_KINDS || entry != about_entry(stop.when))
-        wrong("stop", "when what? FUNC recompiles, compiles, misses or is called; entry LABEL is "
-                      "hit or dies");
+        report_error("stop",
+                     "when what? FUNC recompiles, compiles, misses or is called; entry LABEL is "
+                     "hit or dies");
     else if (entry)
-        stop.marks = ids_marked(c, asked(c, "replay/labelled", subject), subject, &c->r->entry_ids,
-                                c->r->entries.count);
+        stop.marks = ids_marked(c, query_with_text(c, "replay/labelled", subject), subject,
+                                &c->r->entry_ids, c->r->entries.count);
     else
         stop.marks = codes_named(c, subject);
     free(copy);
@@ -476,8 +485,8 @@ const struct cursor_stop *cursor_stopped(const struct cursor *c)
     for (size_t i = 0; e && i < c->stops.count; i++) {
         const struct cursor_stop *stop = &c->stops.at[i];
         struct replay_subject s = cursor_subject(c);
-        if (event_is(c->r, e, stop->when) &&
-            marked(stop->marks, about_entry(stop->when) ? s.entry : s.code))
+        if (is_event_of_kind(c->r, e, stop->when) &&
+            is_marked(stop->marks, about_entry(stop->when) ? s.entry : s.code))
             return stop;
     }
     return NULL;
@@ -548,8 +557,9 @@ enum cursor_result cursor_do(struct cursor *c, const char *name, const char *res
         result = cursor_goto(c, rest, &what);
     } else {
         if (!cursor_what(rest, &what))
-            return wrong(rest, "no such event: lookup, compile, recompile, break, death, hit, "
-                               "miss or event");
+            return report_error(rest,
+                                "no such event: lookup, compile, recompile, break, death, hit, "
+                                "miss or event");
         result = cursor_step(c, what, next ? 1 : -1);
     }
     if (result == CURSOR_NONE)

@@ -41,8 +41,8 @@ enum cursor_result { CURSOR_THERE, CURSOR_NONE, CURSOR_ERROR };
 struct cursor_stop {
     char *text; /* owned: the stop as typed */
     enum cursor_what when;
-    /* owned: stop at events of these code objects, by index; for NEXT_HIT and NEXT_DEATH, of these
-     * entries */
+    /* owned: the code objects, by index, at whose events the cursor stops; for NEXT_HIT and
+     * NEXT_DEATH the entries */
     bool *marks;
 };
 
@@ -54,14 +54,14 @@ struct cursor {
     /* borrowed: commands and pages are printed here, and the list of functions if a name is
      * ambiguous */
     FILE *out;
-    /* called while the cursor runs to a stop; true ends the run */
+    /* called while the cursor moves to a stop; a result of true ends the move */
     bool (*interrupted)(void *context);
     void *context;
     size_t at; /* index of the event at the cursor or, in a gap, after the cursor */
     bool gap;
-    int64_t gap_ns; /* in a gap: the time that was jumped to */
-    /* owned: what each filter lets pass, by index of code object, thread or lookup; NULL if all
-     * pass */
+    int64_t gap_ns; /* in a gap: the time of the jump */
+    /* owned, by kind of filter: the code objects, threads or lookups that pass, by index; NULL if
+     * all pass */
     bool *filters[FILTERS];
     char *filtered; /* owned: the filters as typed, or NULL */
     LIST(struct cursor_stop) stops;
@@ -79,11 +79,12 @@ bool cursor_what(const char *word, enum cursor_what *what);
  * Without such an event the cursor stays where it is. */
 enum cursor_result cursor_step(struct cursor *cursor, enum cursor_what what, int direction);
 
-/* Move to the first event WHAT that passes the filters or, with LAST, to the last. */
+/* Move to the first event of the kind WHAT that passes the filters, or to the last such event if
+ * LAST. */
 enum cursor_result cursor_far(struct cursor *cursor, enum cursor_what what, bool last);
 
-/* Move to the event WHAT with row id ID. For NEXT_EVENT, ID is the number of the event from 1 on;
- * for NEXT_DEATH, the entry's row id. */
+/* Move to the event of the kind WHAT with row id ID. For NEXT_EVENT, ID is the number of the event
+ * from 1 on; for NEXT_DEATH, the entry's row id. */
 enum cursor_result cursor_to(struct cursor *cursor, enum cursor_what what, int64_t id);
 
 /* Move to the gap before the first event at AT_NS or later. */
@@ -95,13 +96,13 @@ enum cursor_result cursor_goto(struct cursor *cursor, const char *place, enum cu
 
 /* Add a filter: "function NAME", "file GLOB", "thread ID", "process ID", "outcome NAME,NAME",
  * "where SQL". An event must pass filters of all kinds; a filter replaces an earlier one of the
- * same kind. Returns false on error, which has been reported. */
+ * same kind. Returns false after reporting an error. */
 bool cursor_filter(struct cursor *cursor, const char *by);
 void cursor_filter_off(struct cursor *cursor);
-size_t cursor_passing(const struct cursor *cursor); /* how many events pass the filters */
+size_t cursor_passing(const struct cursor *cursor); /* Return how many events pass the filters. */
 
-/* Add a stop: "when FUNC recompiles", "when entry 0/3 is hit". Returns false on error, which has
- * been reported. */
+/* Add a stop: "when FUNC recompiles", "when entry 0/3 is hit". Returns false after reporting an
+ * error. */
 bool cursor_stop_add(struct cursor *cursor, const char *when);
 void cursor_stops_off(struct cursor *cursor);
 
@@ -116,14 +117,15 @@ enum cursor_result cursor_do(struct cursor *cursor, const char *name, const char
 /* Return the event at the cursor, or NULL in a gap. */
 const struct replay_event *cursor_event(const struct cursor *cursor);
 int64_t cursor_ns(const struct cursor *cursor);
-/* Return what the event at the cursor is about. The cursor must not be in a gap. */
+/* Return the subject of the event at the cursor: its entry, code object and so on. The cursor must
+ * not be in a gap. */
 struct replay_subject cursor_subject(const struct cursor *cursor);
 
 /* Return the row id of the frame of the event at the cursor, or 0 if it is not known. */
 int64_t cursor_frame(const struct cursor *cursor);
 
-/* Store in STATE the cache that the event at the cursor is about: for a lookup, the cache before
- * the event; for other events, after it. Returns false if there is none. The caller frees STATE
+/* Store in STATE the cache of the event at the cursor: for a lookup, the cache before the event;
+ * for other events, after it. Returns false if there is none. The caller frees STATE
  * (list_free). */
 bool cursor_cache(const struct cursor *cursor, struct replay_state *state);
 

@@ -11,7 +11,8 @@
 #include "trace/scan.h"
 
 enum {
-    FORKS_MAX = 64, /* how many generations of forks are followed */
+    /* greatest number of forks between a process and an ancestor that are followed */
+    FORKS_MAX = 64,
     TICK_ROWS = 1 << 14,
 };
 
@@ -258,11 +259,11 @@ static bool mark_row(void *context, const int64_t *v, unsigned nulls)
 struct check_reader {
     const struct replay *r; /* borrowed */
     bool unsorted;
-    struct map owners; /* row id of a guard -> index of its entry */
+    struct map owners; /* maps the row id of a guard to the index of its entry */
     LIST(struct replay_check) checks;
     LIST(int64_t) lookups; /* row id of the lookup of each check, in parallel to `checks` */
     struct replay_times *times;
-    int64_t position; /* position that the next check of the lookup should have */
+    int64_t position; /* expected position of the lookup's next check */
 };
 
 static bool guard_row(void *context, const int64_t *v, unsigned nulls)
@@ -278,8 +279,8 @@ static bool guard_row(void *context, const int64_t *v, unsigned nulls)
 /* The columns of the statement replay/checks. */
 enum { C_LOOKUP, C_ENTRY, C_RESULT, C_FAILED, C_POSITION, C_GUARDS, C_NS };
 
-/* Row V names a failed guard. Is this wrong, because the check passed, or because the guard belongs
- * to another entry than ENTRY? */
+/* Row V names a failed guard. Is the row wrong, because the check passed, or because the guard
+ * belongs to another entry than ENTRY? */
 static bool is_failed_wrong(const struct check_reader *c, const int64_t *v, uint32_t entry)
 {
     return v[C_RESULT] == CHECK_PASS || replay_index(&c->owners, v[C_FAILED]) != entry;
@@ -420,8 +421,9 @@ static void sort_lookups(struct replay *r)
 }
 
 /* Does PROCESS have an entry that was born in process MAKER at BORN_NS? True if PROCESS is MAKER,
- * or was forked from MAKER after that, perhaps over several generations. */
-static bool inherits(const struct replay *r, uint32_t process, uint32_t maker, int64_t born_ns)
+ * or if MAKER forked PROCESS, or an ancestor of PROCESS, after BORN_NS. */
+static bool inherits_entry(const struct replay *r, uint32_t process, uint32_t maker,
+                           int64_t born_ns)
 {
     for (int generation = 0; generation < FORKS_MAX; generation++) {
         const struct replay_process *p;
@@ -445,8 +447,8 @@ static bool is_handed_on(const struct replay_process *process, const struct repl
     return e->died_ns >= process->first_fork_ns;
 }
 
-/* Set `shared` for entries that a fork copied. The recorded death of such an entry may be that of a
- * copy in another process. */
+/* Set `shared` for entries that a fork copied. The recorded death of such an entry may be the death
+ * of a copy in another process. */
 static void find_shared(struct replay *r)
 {
     list_each(e, &r->entries) {
@@ -523,7 +525,7 @@ static void add_entries(struct replay *r, struct replay_cache *cache, const uint
         const struct replay_entry *e = &r->entries.at[entry];
         if (e->code != cache->code)
             break;
-        if (!inherits(r, cache->process, e->process, e->born_ns))
+        if (!inherits_entry(r, cache->process, e->process, e->born_ns))
             continue;
         *list_add(all) = entry;
         cache->entry_count++;

@@ -124,8 +124,8 @@ static void cache_print(const struct cursor *c)
             checked ? "as this lookup found it" : "at that moment");
     if (!state.count)
         fputs("    (empty)\n", c->out);
-    /* While the trace is being written this index does not exist: finding a check would read them
-     * all. */
+    /* This index does not exist while the trace is being written, and without it a search for one
+     * check reads the whole table. */
     if (!db_integer(c->db, 0, "SELECT 1 FROM sqlite_schema WHERE name = 'guard_check_lookup'"))
         checked = 0;
     for (size_t i = 0; i < state.count; i++)

@@ -23,7 +23,8 @@
 
 enum {
     CHECKS_MAX = 512, /* the recorder keeps at most this number of checks of a lookup */
-    /* how many lookups of other threads are passed over in search of the next lookup of a thread */
+    /* how many lookups of other threads are skipped in search of the next lookup of the same
+     * thread */
     THREADS_MAX = 4096,
     /* how many neighbours of a lookup are searched for lookups that overlap it */
     NEAR_LOOKUPS = 4096,
@@ -32,7 +33,7 @@ enum {
     SLACK_NS = 50 * 1000000,
 };
 
-/* Descriptions of faults that several functions find. */
+/* Messages about faults that several functions find. */
 static const char no_entry[] = "it names an entry that the trace does not have",
                   other_code[] = "it tried or ran an entry of other code, or of another process",
                   no_pass[] = "it ran an entry whose guards did not pass",
@@ -45,10 +46,11 @@ struct walk {
     struct replay_live live;
     int64_t longest; /* duration of the longest lookup of this cache so far */
     struct moved {   /* owned: an item for each entry */
-        /* bounds of the time of the last hit; both are the time of birth if there was no hit */
+        /* bounds of the time of the last hit; both are the birth of the entry if it was never
+         * hit */
         int64_t low, high;
         uint32_t tried; /* index + 1 of the last lookup that tried the entry */
-        /* index + 1 of the last lookup during which other lookups moved the entry */
+        /* index + 1 of the last lookup that overlapped with another lookup which moved the entry */
         uint32_t wild;
     } * moved;
     /* The lookup that is being verified. */
@@ -66,8 +68,8 @@ static const struct replay_entry *entry_of(const struct walk *w, uint32_t entry)
     return &w->r->entries.at[entry];
 }
 
-/* Was ENTRY born, or did it die, about the time of the lookup? Then the lookup may have tried it or
- * not. */
+/* Was ENTRY born, or did it die, at about the time of the lookup? Then the lookup may have tried it
+ * or not. */
 static bool is_optional(const struct walk *w, uint32_t entry)
 {
     const struct replay_entry *e = entry_of(w, entry);
@@ -101,7 +103,7 @@ static const char *fault_of_entry(const struct walk *w, uint32_t entry)
 
 /* Did check I end the lookup? A check that passed does not end it if the entry died meanwhile and
  * another check follows. */
-static bool is_end(const struct walk *w, uint32_t i)
+static bool ends_lookup(const struct walk *w, uint32_t i)
 {
     const struct replay_check *k = &w->checks[i];
 
@@ -119,12 +121,13 @@ static uint32_t end_of_checks(const struct walk *w)
 {
     uint32_t i = 0;
 
-    while (i < w->l->check_count && !is_end(w, i))
+    while (i < w->l->check_count && !ends_lookup(w, i))
         i++;
     return i;
 }
 
-/* Return what is wrong with check I of the lookup taken alone, or NULL. Sets F's entry. */
+/* Return a fault of check I of the lookup, without regard to other checks; or NULL. Sets F's
+ * entry. */
 static const char *fault_of_check(struct walk *w, uint32_t i, struct replay_finding *f)
 {
     const struct replay_check *k = &w->checks[i];
@@ -152,7 +155,7 @@ static const char *fault_of_check(struct walk *w, uint32_t i, struct replay_find
     return NULL;
 }
 
-/* Return what is wrong with the lookup's checks, apart from their order, or NULL. */
+/* Return a fault of the lookup's checks, without regard to their order; or NULL. */
 static const char *fault_of_checks(struct walk *w, struct replay_finding *f)
 {
     const struct replay_lookup *l = w->l;
@@ -174,7 +177,7 @@ static const char *fault_of_checks(struct walk *w, struct replay_finding *f)
     return NULL;
 }
 
-/* Return what is wrong with the entry that the lookup hit or compiled, or NULL. */
+/* Return a fault of the entry that the lookup hit or compiled; or NULL. */
 static const char *fault_of_named(struct walk *w)
 {
     const struct replay_lookup *l = w->l;
@@ -196,7 +199,7 @@ static const char *fault_of_named(struct walk *w)
     return NULL;
 }
 
-/* Return what is wrong with the lookup after check END, which ended it; NULL if nothing. */
+/* Return a fault of the lookup after check END, which ended it; or NULL. */
 static const char *fault_of_end(const struct walk *w, const struct replay_check *end)
 {
     const struct replay_lookup *l = w->l;
@@ -216,7 +219,7 @@ static const char *fault_of_end(const struct walk *w, const struct replay_check 
     return NULL;
 }
 
-/* Return what is wrong with the rows of the lookup, apart from the order of its checks, or NULL. */
+/* Return a fault of the lookup's rows, without regard to the order of its checks; or NULL. */
 static const char *fault_of_rows(struct walk *w, struct replay_finding *f)
 {
     const struct replay_lookup *l = w->l;
@@ -291,7 +294,7 @@ static bool is_in_order(const struct walk *w, struct cache_walk *walk, uint32_t 
 }
 
 /* Check that the lookup tried all entries that are left in WALK, unless a hit or an error ended it.
- * Returns what is wrong, or NULL. */
+ * Returns the fault, or NULL. */
 static const char *fault_of_left(const struct walk *w, struct cache_walk *walk,
                                  struct replay_finding *f)
 {
@@ -315,7 +318,7 @@ static const char *fault_of_left(const struct walk *w, struct cache_walk *walk,
     return NULL;
 }
 
-/* Return what is wrong with the order in which the lookup tried entries, or NULL. */
+/* Return a fault of the order in which the lookup tried entries; or NULL. */
 static const char *fault_of_order(struct walk *w, struct replay_finding *f)
 {
     struct cache_walk walk = cache_walk(&w->live.order, w->region, -1);
@@ -366,13 +369,13 @@ static int64_t window_end(const struct replay *r, uint32_t index)
 {
     const struct replay_lookup *l = &r->lookups.at[index];
     const struct replay_lookup *after;
-    /* number of checks that cost the recorder no time: the last check of a hit */
+    /* number of checks without the recorder's own time: the last check of a hit */
     uint16_t unhindered = l->outcome == OUTCOME_HIT;
     int64_t end = l->end_ns + 1;
     int64_t latest = l->end_ns + SLACK_NS;
     int64_t next;
 
-    /* older recorders took their own time out of the durations of compiles, too */
+    /* older recorders also subtracted their own time from the duration of a compile */
     if (l->outcome == OUTCOME_COMPILED) {
         int64_t compiled = compile_end(r, l);
         return compiled > end ? compiled : end;
@@ -388,7 +391,7 @@ static int64_t window_end(const struct replay *r, uint32_t index)
     return next >= end ? next : end;
 }
 
-/* Mark the entry that L hit or made in `wild`: it may stand in its old place or in front. */
+/* Mark in `wild` the entry that L hit or made: the entry may stand in its old place or in front. */
 static void mark_moved(struct walk *w, const struct replay_lookup *l)
 {
     if (l->entry != REPLAY_NONE)
@@ -471,8 +474,8 @@ static bool tries_region_later(const struct walk *w, uint32_t i)
     return false;
 }
 
-/* Check I tried an entry. May this entry have stood before every entry that was tried later or not
- * at all? */
+/* Check I tried an entry. Can this entry have stood before every entry that the lookup tried later
+ * or did not try? */
 static bool is_check_possible(const struct walk *w, uint32_t i)
 {
     uint32_t x = w->checks[i].entry;
@@ -519,8 +522,8 @@ static void resync(struct walk *w)
     }
 }
 
-/* If the cache belongs to a forked process, put its entries into the order that they had in the
- * parent at the fork. */
+/* If the cache belongs to a forked process, put its entries into the order of the parent's entries
+ * at the fork. */
 static void begin_forked(struct walk *w)
 {
     struct replay_state state = {0};
@@ -586,7 +589,7 @@ static void move_hit(struct walk *w)
     }
 }
 
-/* Does the lookup move the entry that it ran? */
+/* Does the lookup move the entry that it hit to the front? */
 static bool moves_entry(const struct walk *w)
 {
     const struct replay_lookup *l = w->l;
@@ -693,8 +696,9 @@ static int by_lookup(const void *a, const void *b)
     return (x->lookup > y->lookup) - (x->lookup < y->lookup);
 }
 
-/* Reset V to BEFORE, an earlier copy of V, which removes the findings added since. */
-static void take_back(struct replay_verdict *v, const struct replay_verdict *before)
+/* Restore V from BEFORE, an earlier copy of V. This removes the findings that were added since the
+ * copy. */
+static void restore_verdict(struct replay_verdict *v, const struct replay_verdict *before)
 {
     struct replay_verdict again = *before;
 
@@ -715,14 +719,14 @@ static void verify_either(struct walk *w, struct replay_process *process, uint32
     if (v->findings.count == before.findings.count || !process->torch)
         return;
     process->insertion = true;
-    take_back(v, &before);
+    restore_verdict(v, &before);
     verify_process(w, p, ORDER_FIFO, v);
     process->insertion = v->findings.count == before.findings.count;
     if (process->insertion) {
         v->insertion++;
         return;
     }
-    take_back(v, &before);
+    restore_verdict(v, &before);
     verify_process(w, p, ORDER_MRU, v);
 }
 

@@ -17,17 +17,17 @@
 #include "trace/prose.h"
 #include "trace/whatif/whatif.h"
 
-enum { CANDIDATES = 24, STEPS = 4, LIMIT_MAX = 128 /* highest limit that "best" tries */ };
+enum { CANDIDATES = 24, STEPS = 4, LIMIT_MAX = 128 /* the highest limit that "best" tries */ };
 
 /* ---- reading the settings ------------------------------------------------ */
 
-static bool refuse(const char *text, const char *why)
+static bool report_error(const char *text, const char *why)
 {
     say_error("what-if: %s: %s", text, why);
     return false;
 }
 
-/* Return the "[0]" at the end of "x[0]", or NULL if VALUE ends with no dimension. */
+/* Return the dimension at the end of VALUE: "[0]" of "x[0]". Returns NULL if there is none. */
 static const char *dimension_of(const char *value)
 {
     const char *open = strrchr(value, '[');
@@ -137,8 +137,8 @@ static void text_add(struct whatif_knobs *k, const char *text)
     free(before);
 }
 
-/* Read TEXT, one KEY=VALUE, into K. TEXT is changed meanwhile and then restored. Returns false on
- * error, which has been reported. */
+/* Read TEXT, one KEY=VALUE, into K. TEXT is changed meanwhile and then restored. Returns false
+ * after reporting an error. */
 static bool take_setting(struct whatif_knobs *k, char *text)
 {
     char *equal = strchr(text, '=');
@@ -148,27 +148,27 @@ static bool take_setting(struct whatif_knobs *k, char *text)
     unsigned bit;
 
     if (!equal)
-        return refuse(text, "not KEY=VALUE: " NAMES);
+        return report_error(text, "not KEY=VALUE: " NAMES);
     *equal = 0;
     value = equal + 1;
     s = setting_named(text);
     if (!s)
-        return refuse(text, "no such setting: " NAMES);
+        return report_error(text, "no such setting: " NAMES);
     bit = 1u << (s - table);
     again = !s->add && k->given & bit;
     k->given |= bit;
     taken = setting_take(k, s, value);
     *equal = '=';
     if (again)
-        return refuse(text, "it is set already: one setting has one value");
+        return report_error(text, "it is set already: one setting has one value");
     if (!taken)
-        return refuse(text, s->refused);
+        return report_error(text, s->refused);
     if (!s->words[0] || strcmp(value, s->words[0]))
         text_add(k, text);
     return true;
 }
 
-/* Return the first comma in TEXT that is not within brackets, or the end of TEXT. */
+/* Return the first comma in TEXT outside brackets, or the end of TEXT. */
 static char *setting_end(char *text)
 {
     int depth = 0;
@@ -209,9 +209,10 @@ void whatif_knobs_free(struct whatif_knobs *k)
     *k = (struct whatif_knobs){0};
 }
 
-/* Does the trace have the source or guard NAME? If it does not, STATEMENT ("whatif/unknown-...")
- * returns the error message, which is reported after KEY, the typed setting, and NAME. */
-static bool known(struct db *db, const char *statement, const char *key, const char *name)
+/* Does the trace have the source or guard NAME? If not, report the error message that STATEMENT
+ * ("whatif/unknown-...") returns. The message begins with the typed setting: KEY and NAME. */
+static bool is_name_in_trace(struct db *db, const char *statement, const char *key,
+                             const char *name)
 {
     struct query *query = db_query(db, schema_statement(statement));
     bool unknown;
@@ -224,16 +225,16 @@ static bool known(struct db *db, const char *statement, const char *key, const c
     return !unknown;
 }
 
-/* Does the trace have all sources and guards that K names? Returns false on error, which has been
- * reported. */
-static bool knobs_known(const struct whatif_knobs *k, struct db *db)
+/* Does the trace have all sources and guards that the settings K name? Returns false after
+ * reporting an error. */
+static bool are_knobs_in_trace(const struct whatif_knobs *k, struct db *db)
 {
     bool ok = true;
 
     for (size_t i = 0; ok && i < k->dynamic.count; i++)
-        ok = known(db, "whatif/unknown-source", "dynamic=", k->dynamic.at[i].source);
+        ok = is_name_in_trace(db, "whatif/unknown-source", "dynamic=", k->dynamic.at[i].source);
     for (size_t i = 0; ok && i < k->drops.count; i++)
-        ok = known(db, "whatif/unknown-guard", "", k->drops.at[i]);
+        ok = is_name_in_trace(db, "whatif/unknown-guard", "", k->drops.at[i]);
     return ok;
 }
 
@@ -264,8 +265,9 @@ static int64_t badness(const struct whatif_result *r, bool guess)
     return compiles + eager;
 }
 
-/* Return the badness under the settings kept so far plus the setting MORE, which may be NULL. */
-static int64_t try(struct search *s, const char *more)
+/* Simulate the settings kept so far, together with the setting MORE unless it is NULL. Returns the
+ * badness of the result. */
+static int64_t try_setting(struct search *s, const char *more)
 {
     struct whatif_knobs knobs = {.codes = s->best->codes};
     struct whatif_result result;
@@ -312,7 +314,7 @@ static bool keep_best(struct search *s, const char *settings[], int count)
     int found = -1;
 
     for (int i = 0; i < count; i++) {
-        int64_t now = settings[i] ? try(s, settings[i]) : least;
+        int64_t now = settings[i] ? try_setting(s, settings[i]) : least;
         if (now < least) {
             least = now;
             found = i;
@@ -326,7 +328,8 @@ static bool keep_best(struct search *s, const char *settings[], int count)
     return true;
 }
 
-/* Make sizes dynamic that caused recompiles, the most helpful first, as long as one more helps. */
+/* Make the sizes that caused recompiles dynamic, the most helpful first, until no further size
+ * helps. */
 static void best_dimensions(struct search *s, struct db *db)
 {
     const char *settings[CANDIDATES];
@@ -337,7 +340,7 @@ static void best_dimensions(struct search *s, struct db *db)
             return;
 }
 
-static const char *limit_of(struct search *s, int64_t limit)
+static const char *limit_setting(struct search *s, int64_t limit)
 {
     return arena_print(&s->best->texts, "recompile_limit=%" PRId64, limit);
 }
@@ -350,7 +353,7 @@ static void best_limit(struct search *s)
     int64_t from;
 
     for (int64_t high = 2; high <= LIMIT_MAX; high *= 2) {
-        int64_t now = try(s, limit_of(s, high));
+        int64_t now = try_setting(s, limit_setting(s, high));
         if (now < least) {
             least = now;
             low = high;
@@ -363,12 +366,12 @@ static void best_limit(struct search *s)
     from = low / 2;
     while (from + 1 < low) {
         int64_t middle = from + (low - from) / 2;
-        if (try(s, limit_of(s, middle)) <= least)
+        if (try_setting(s, limit_setting(s, middle)) <= least)
             low = middle;
         else
             from = middle;
     }
-    whatif_knob(s->best, limit_of(s, low));
+    whatif_knob(s->best, limit_setting(s, low));
 }
 
 static void best_search(struct search *s, struct db *db, bool limits)
@@ -378,8 +381,8 @@ static void best_search(struct search *s, struct db *db, bool limits)
         best_limit(s);
 }
 
-/* Search for the smallest change, and store it in ANSWER; without settings if none is proven to
- * help. Settings that are only predicted to help more are stored in ANSWER->unproven. */
+/* Search for the smallest change and store it in ANSWER. If no change is proven to help, ANSWER has
+ * no settings. Settings that are only predicted to help more are stored in ANSWER->unproven. */
 static void best_of(struct whatif *w, struct db *db, struct whatif_answer *answer)
 {
     struct whatif_knobs more = {.codes = answer->knobs.codes};
@@ -396,7 +399,7 @@ static void best_of(struct whatif *w, struct db *db, struct whatif_answer *answe
     best_search(&proven, db, limits);
     if (answer->knobs.text)
         whatif_knob(&more, answer->knobs.text);
-    guess.bad = try(&guess, NULL);
+    guess.bad = try_setting(&guess, NULL);
     best_search(&guess, db, limits);
     if (more.text && !prose_same(more.text, answer->knobs.text))
         answer->unproven = say_print("%s", more.text);
@@ -407,21 +410,21 @@ static void best_of(struct whatif *w, struct db *db, struct whatif_answer *answe
 
 /* ---- the what-if as typed on the command line ---------------------------- */
 
-/* Read the typed settings into KNOBS. Returns false on error, which has been reported. */
+/* Read the typed settings into KNOBS. Returns false after reporting an error. */
 static bool take_settings(const struct whatif_asked *asked, struct whatif_knobs *knobs)
 {
     for (int i = 0; i < asked->count; i++) {
         const char *setting = asked->settings[i];
         if (!strcmp(setting, "best"))
-            return refuse("best", "it stands alone: it looks for the settings");
+            return report_error("best", "it stands alone: it looks for the settings");
         if (!whatif_knob(knobs, setting))
             return false;
     }
-    return knobs_known(knobs, asked->db);
+    return are_knobs_in_trace(knobs, asked->db);
 }
 
-/* Find the typed function, and store its code objects in ANSWER. Returns false on error, which has
- * been reported. */
+/* Find the typed function, and store its code objects in ANSWER. Returns false after reporting an
+ * error. */
 static bool take_function(const struct whatif_asked *asked, struct whatif_answer *answer)
 {
     struct found_code found;

@@ -121,7 +121,7 @@ static void possible_count(struct bounds *b, struct decided *d, bool compiles)
     bool doubtful = b->open || b->lost;
 
     d->eager = d->runnable || d->limited || doubtful;
-    if (d->fresh) /* the compile may give no code: then the function runs as Python */
+    if (d->fresh) /* the compile may give no code, and then later calls run as Python */
         d->eager = true;
     range_count(&b->calls, d->called && !doubtful, true);
     range_count(&b->hits, false, d->hittable || doubtful);

@@ -40,16 +40,16 @@ struct group_limit {
 struct sim { /* a simulated cache */
     /* `id` is a class, `region` is a group as group_of() returns it */
     struct cache_order cache;
-    uint32_t dead; /* dead entries, which torch counts towards its limit */
-    int64_t ever;  /* entries made since the last reset of the cache */
-    /* compiles that raised since the last reset; torch counts them towards its limit */
+    uint32_t dead; /* number of dead entries; torch counts them towards its limit */
+    int64_t ever;  /* number of entries made since the last reset of the cache */
+    /* number of compiles that raised since the last reset; torch counts them towards its limit */
     int64_t failed;
     /* groups whose limit is reached: torch does not compile for them any more */
     LIST(struct group_limit) limited;
-    uint32_t dying; /* how many of the recorded deaths have been simulated */
-    uint32_t born;  /* how many of the recorded births have been simulated */
-    int64_t less;   /* expected entries that may not have been made (`unsure`) */
-    int64_t more;   /* unexpected entries that may have been made (`ghost`) */
+    uint32_t dying; /* number of recorded deaths that have been simulated */
+    uint32_t born;  /* number of recorded births that have been simulated */
+    int64_t less;   /* number of entries in `cache` that may not exist (`unsure`) */
+    int64_t more;   /* number of unexpected entries in `cache` that may exist (`ghost`) */
     bool begun;
     struct bounds bounds;
     int64_t deaths;
@@ -60,7 +60,7 @@ struct sim { /* a simulated cache */
  * limit, so that torch compiles none of its callees. */
 enum around { AROUND_PYTHON, AROUND_COMPILED, AROUND_LIMITED };
 
-/* The calls of one thread that do not run as recorded, and when each of them ends. */
+/* Of one thread: the calls that do not run as recorded, and the time at which each of them ends. */
 struct thread {
     struct nested {
         int64_t until_ns;
@@ -69,7 +69,7 @@ struct thread {
         uint32_t code;
     } stack[NESTED];
     int depth;
-    /* end of the last call on the thread that runs, or may run, another entry than recorded */
+    /* end of the last call that runs, or may run, another entry than recorded */
     int64_t other_until_ns;
 };
 
@@ -135,7 +135,7 @@ static bool is_other_cache(const struct whatif *w, const struct sim *s, uint32_t
 
 /* Make all entries of S unsure. The program invalidated the recorded entry at PLACE; in S, which
  * holds other entries, it may have invalidated any of them. */
-static void sim_doubt(struct whatif *w, struct sim *s, size_t place)
+static void sim_make_unsure(struct whatif *w, struct sim *s, size_t place)
 {
     for (size_t i = 0; i < s->cache.count; i++) {
         struct cached *entry = &s->cache.at[i];
@@ -148,7 +148,7 @@ static void sim_doubt(struct whatif *w, struct sim *s, size_t place)
     assume(w, ASSUMED_DEATHS);
 }
 
-/* Empty the cache S, which torch reset. */
+/* Remove all entries from S, because torch reset the cache. */
 static void sim_reset(struct sim *s)
 {
     s->resets++;
@@ -165,7 +165,7 @@ static void sim_reset(struct sim *s)
 
 /* Make unrecorded entries of S unsure. An object that recorded guards name died, and guards of
  * unrecorded entries may name the object, too. */
-static void sim_doubt_made(const struct whatif *w, struct sim *s)
+static void sim_make_unrecorded_unsure(const struct whatif *w, struct sim *s)
 {
     list_each(entry, &s->cache) {
         if (is_recorded(w, entry->id))
@@ -176,8 +176,8 @@ static void sim_doubt_made(const struct whatif *w, struct sim *s)
     }
 }
 
-/* Simulate the recorded death of ENTRY, which is at PLACE in S. The entry may live on if the
- * settings drop the guard that named the dead object. */
+/* Simulate the recorded death of ENTRY, which is at PLACE in S. If the settings drop the guard that
+ * named the dead object, the entry may live on. */
 static void sim_remove(struct whatif *w, struct sim *s, size_t place, uint32_t entry)
 {
     enum like dies = like_dies(w, entry);
@@ -201,13 +201,13 @@ static void sim_death(struct whatif *w, struct sim *s, uint32_t entry)
     bool may_be_other = !object && w->base;
 
     if (object)
-        sim_doubt_made(w, s);
+        sim_make_unrecorded_unsure(w, s);
     s->deaths++;
     bounds_death(&s->bounds, entry);
     if (died->reset)
         sim_reset(s);
     else if (may_be_other && is_other_cache(w, s, entry))
-        sim_doubt(w, s, place);
+        sim_make_unsure(w, s, place);
     else if (place < s->cache.count)
         sim_remove(w, s, place, entry);
 }
@@ -229,7 +229,8 @@ static void sim_load(struct whatif *w, struct sim *s, const struct replay_cache 
 
 /* Did ENTRY die in CACHE's process? An entry that a fork copied may have died in another
  * process. */
-static bool died_here(const struct whatif *w, const struct replay_cache *cache, uint32_t entry)
+static bool has_died_in_process(const struct whatif *w, const struct replay_cache *cache,
+                                uint32_t entry)
 {
     const struct replay_entry *e = entry_at(w, entry);
 
@@ -238,8 +239,8 @@ static bool died_here(const struct whatif *w, const struct replay_cache *cache, 
     return e->process == cache->process && class_at(w, entry)->seen_ns < e->died_ns;
 }
 
-/* Simulate what happened to the recorded cache INDEX up to NOW and does not depend on calls:
- * deaths, resets and the loading of entries. */
+/* Bring the simulated cache INDEX up to the time NOW. Only recorded events that do not depend on
+ * calls are simulated: deaths, resets and the loading of entries. */
 static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
 {
     struct sim *s = &w->sims[index];
@@ -255,7 +256,7 @@ static void sim_advance(struct whatif *w, uint32_t index, int64_t now)
         uint32_t entry = cache->deaths[s->dying];
         if (entry_at(w, entry)->died_ns >= now)
             break;
-        if (died_here(w, cache, entry))
+        if (has_died_in_process(w, cache, entry))
             sim_death(w, s, entry);
     }
 }
@@ -271,7 +272,7 @@ static bool dies_after(const struct whatif *w, uint32_t entry, int64_t ns)
     return entry_at(w, entry)->died_ns > ns;
 }
 
-/* Make S a copy of PARENT, as a fork at FORK_NS did with the cache. */
+/* A fork at FORK_NS copied the cache of PARENT. Make S a copy of PARENT. */
 static void sim_fork(const struct whatif *w, struct sim *s, const struct sim *parent,
                      const struct replay_cache *cache, int64_t fork_ns)
 {
@@ -317,7 +318,7 @@ struct call {
     uint32_t backend;
     const struct replay_lookup *l;
     const struct replay_cache *cache;
-    /* the innermost enclosing call that does not run as recorded; NULL if all run as recorded */
+    /* the innermost enclosing call that does not run as recorded; NULL if there is none */
     const struct nested *around;
     int64_t region;
     int64_t group;
@@ -356,8 +357,8 @@ static bool has_tried(const struct whatif *w, const struct call *c, uint32_t ent
     return false;
 }
 
-/* Did a fork copy ENTRY, and did a process record its death before C? */
-static bool was_handed_on(const struct whatif *w, const struct call *c, uint32_t entry)
+/* Did a fork copy ENTRY, and was a death of this entry recorded, in any process, before C? */
+static bool was_copied_by_fork(const struct whatif *w, const struct call *c, uint32_t entry)
 {
     const struct replay_entry *e = entry_at(w, entry);
 
@@ -365,9 +366,9 @@ static bool was_handed_on(const struct whatif *w, const struct call *c, uint32_t
 }
 
 /* Remove from S copies of entries that died in C's process. The trace does not tell in which of the
- * forked processes an entry died. If C's lookup tried all entries of its cache, those that it did
- * not try were dead. */
-static void deaths_seen(struct whatif *w, struct sim *s, const struct call *c)
+ * forked processes an entry died. A recorded miss tried all living entries of its cache, so an
+ * entry that C's lookup did not try was dead. */
+static void remove_dead_copies(struct whatif *w, struct sim *s, const struct call *c)
 {
     bool all = !c->l->observed && c->l->check_count >= c->l->checked;
 
@@ -375,7 +376,7 @@ static void deaths_seen(struct whatif *w, struct sim *s, const struct call *c)
         return;
     for (size_t i = s->cache.count; i-- > 0;) {
         uint32_t id = s->cache.at[i].id;
-        bool inherited = is_recorded(w, id) && was_handed_on(w, c, id);
+        bool inherited = is_recorded(w, id) && was_copied_by_fork(w, c, id);
         if (inherited && !has_tried(w, c, id))
             sim_death(w, s, id);
         if (i > s->cache.count) /* a reset removes all entries */
@@ -383,7 +384,7 @@ static void deaths_seen(struct whatif *w, struct sim *s, const struct call *c)
     }
 }
 
-/* Add to T a check of CLASS_'s entry, which PASSED or failed, and its time. */
+/* Count a check of CLASS_'s entry in T, with its time. PASSED: the check passed. */
 static void check_cost(const struct whatif *w, uint32_t class_, bool passed, struct whatif_tally *t)
 {
     t->checks++;
@@ -401,8 +402,8 @@ static bool saw_other_backend(const struct whatif *w, const struct call *c)
     return false;
 }
 
-/* Does CLASS_'s entry belong to another backend than C's? Two backends may have the same name; then
- * a recorded mismatch shows that they differ. */
+/* Does CLASS_'s entry belong to another backend than C? Two backends may have the same name; then a
+ * recorded mismatch shows that they differ. */
 static bool is_other_backend(struct whatif *w, uint32_t class_, const struct call *c)
 {
     uint32_t backend = class_at(w, class_)->backend;
@@ -441,7 +442,7 @@ static bool hits_front(const struct whatif *w, const struct sim *s, const struct
     return !front->unsure && !front->ghost && front->region == c->group;
 }
 
-/* Return a walk through the entries of S that C's lookup sees. */
+/* Return an iterator over the entries of S that C's lookup sees. */
 static struct cache_walk entries_seen(const struct whatif *w, const struct sim *s,
                                       const struct call *c)
 {
@@ -516,11 +517,11 @@ static size_t find_entry(struct whatif *w, struct sim *s, const struct call *c, 
     return place_of(s, hit);
 }
 
-/* How many entries count towards the limit that a call meets. */
+/* The number of entries that count towards the limit which a call meets. */
 struct counted {
     int64_t count;
-    int64_t less; /* how many of them may not exist */
-    int64_t more; /* how many others may exist */
+    int64_t less; /* how many of these entries may not exist */
+    int64_t more; /* how many further entries may exist */
 };
 
 static struct counted count_entries(const struct whatif *w, const struct sim *s,
@@ -577,8 +578,8 @@ static int64_t made_ever(const struct sim *s, const struct call *c)
     return c->torch ? (int64_t)s->cache.count + s->dead + s->failed : s->ever;
 }
 
-/* Is it a guess whether N entries reach LIMIT, because some of them may not exist, or others
- * may? */
+/* Is it uncertain whether N entries reach LIMIT, because some of N may not exist, or because
+ * further entries may exist? */
 static bool is_limit_unsure(const struct counted *n, int64_t limit)
 {
     if (n->count >= limit)
@@ -586,9 +587,9 @@ static bool is_limit_unsure(const struct counted *n, int64_t limit)
     return n->count + n->more >= limit;
 }
 
-/* Calls of CODE met a limit in the recording. May this be the limit on all entries ever made, and
- * do the settings change only that limit? */
-static bool is_other_limit(const struct whatif *w, const struct like_code *code)
+/* Recorded calls of CODE met a limit, which may be the limit on all entries ever made. Do the
+ * settings change only this one limit? */
+static bool is_only_ever_limit_set(const struct whatif *w, const struct like_code *code)
 {
     if (!code->maybe_ever)
         return false;
@@ -617,7 +618,7 @@ static bool meets_limit(struct whatif *w, const struct sim *s, const struct call
     over = n.count >= limit;
     if (is_limit_unsure(&n, limit))
         *unsure = true;
-    if (over && is_other_limit(w, &w->codes[c->code]))
+    if (over && is_only_ever_limit_set(w, &w->codes[c->code]))
         *unsure = true;
     if (ever && made + s->more >= ever) {
         if (!over && made - s->less < ever)
@@ -628,7 +629,8 @@ static bool meets_limit(struct whatif *w, const struct sim *s, const struct call
 }
 
 /* Return the outcome of C, which missed: OUTCOME_COMPILED or OUTCOME_LIMIT. */
-static enum outcome miss(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
+static enum outcome compiled_or_limit(struct whatif *w, struct sim *s, const struct call *c,
+                                      bool *unsure)
 {
     const struct group_limit *reached = reached_limit(s, c);
     int64_t limit = limit_of(w, c);
@@ -662,7 +664,7 @@ static size_t rests_of(const struct whatif *w, uint32_t code)
 
 /* Count calls of CODE's resume functions as unrecorded: compiled code of CODE makes these calls in
  * the simulation, and the trace does not have them. */
-static void rests_called(struct whatif *w, uint32_t code)
+static void count_resume_calls(struct whatif *w, uint32_t code)
 {
     for (size_t at = rests_of(w, code); at < w->rests.count; at++) {
         const struct rest *rest = &w->rests.at[at];
@@ -690,7 +692,7 @@ static void inlined_read(struct whatif *w, struct like_code *code, uint32_t inde
 /* Count calls of functions that were inlined into C's compiled code as unrecorded: C runs as Python
  * in the simulation and calls them. Calls of functions that have entries are looked up, and the
  * trace does not have these lookups. */
-static void inlined_called(struct whatif *w, const struct call *c)
+static void count_inlined_calls(struct whatif *w, const struct call *c)
 {
     struct like_code *code = &w->codes[c->code];
 
@@ -706,7 +708,7 @@ static void inlined_called(struct whatif *w, const struct call *c)
 }
 
 /* Is CODE a resume function of OF, or of a resume function of OF, at most DEPTH levels down? */
-static bool is_rest(const struct whatif *w, uint32_t of, uint32_t code, int depth)
+static bool is_resume_function_of(const struct whatif *w, uint32_t of, uint32_t code, int depth)
 {
     if (!depth)
         return false;
@@ -714,7 +716,7 @@ static bool is_rest(const struct whatif *w, uint32_t of, uint32_t code, int dept
         const struct rest *rest = &w->rests.at[at];
         if (rest->code != of)
             return false;
-        if (rest->resume == code || is_rest(w, rest->resume, code, depth - 1))
+        if (rest->resume == code || is_resume_function_of(w, rest->resume, code, depth - 1))
             return true;
     }
     return false;
@@ -780,10 +782,10 @@ static void nested_read(struct whatif *w, struct like_code *code, uint32_t of)
     arena_keep(&w->texts, code->nested.at);
 }
 
-/* Count calls that C makes only if it is compiled as unrecorded. C ran as Python when recorded, and
- * torch does not look up the callees of such a call. If C is compiled in the simulation, it may
- * call what its compiled code called elsewhere. */
-static void nested_called(struct whatif *w, const struct call *c)
+/* Count as unrecorded the calls that C makes only if C is compiled. In the recording C ran as
+ * Python, and torch does not look up the callees of such a call. If C is compiled in the
+ * simulation, it may call what its compiled code called elsewhere. */
+static void count_callee_calls(struct whatif *w, const struct call *c)
 {
     struct like_code *code = &w->codes[c->code];
 
@@ -791,7 +793,7 @@ static void nested_called(struct whatif *w, const struct call *c)
         nested_read(w, code, c->code);
     for (size_t i = 0; i < code->nested.count; i++) {
         uint32_t nested = code->nested.at[i];
-        if (!is_rest(w, c->code, nested, RESTS))
+        if (!is_resume_function_of(w, c->code, nested, RESTS))
             w->functions[nested].unrecorded++;
     }
 }
@@ -834,9 +836,9 @@ static void nested_enter(struct whatif *w, const struct call *c, enum around run
     t->depth++;
 }
 
-/* Note until when C lasts, a call that was compiled in the recording and hits, or may hit, another
- * entry in the simulation. */
-static void other_entry_enter(struct whatif *w, const struct call *c)
+/* Store when C ends. In the recording C ran compiled code; in the simulation C hits, or may hit,
+ * another entry. */
+static void store_other_entry_end(struct whatif *w, const struct call *c)
 {
     int64_t end_ns = frame_end(w, c->l->id);
     struct thread *t = thread_of(w, c);
@@ -897,8 +899,8 @@ static bool has_own_entry(const struct whatif *w, const struct sim *s, const str
     return false;
 }
 
-/* Add to S the entry that C makes if it is compiled, as an entry that may exist. */
-static void maybe_made(const struct whatif *w, struct sim *s, const struct call *c)
+/* Add a possible entry (a ghost) to S: the entry that C makes if C is compiled. */
+static void add_possible_entry(const struct whatif *w, struct sim *s, const struct call *c)
 {
     if (c->run_only || has_own_entry(w, s, c))
         return;
@@ -918,19 +920,19 @@ static bool is_certain(const struct whatif *w, const struct cached *entry)
 
 /* Return the outcome of C, whose caller runs compiled in the simulation: C is inlined and not
  * looked up. */
-static uint8_t take_in(struct whatif *w, const struct call *c)
+static uint8_t inlined_outcome(struct whatif *w, const struct call *c)
 {
     bool breaks = w->codes[c->around->code].breaks;
 
     if (breaks)
-        rests_called(w, c->code);
+        count_resume_calls(w, c->code);
     return WHATIF_GONE | undecided_if(breaks);
 }
 
 /* Return the outcome of C, a call of a resume function, where the function before the graph break
  * runs as Python in the simulation: the call does not happen. If this is a guess, the resume
  * function may be called and compiled. */
-static uint8_t leave_out(struct whatif *w, struct sim *s, const struct call *c)
+static uint8_t omitted_outcome(struct whatif *w, struct sim *s, const struct call *c)
 {
     struct whatif_tally none = {0};
     bool guess = c->around->unsure;
@@ -939,7 +941,7 @@ static uint8_t leave_out(struct whatif *w, struct sim *s, const struct call *c)
     if (guess) {
         size_t hit = find_entry(w, s, c, &unsure, &none);
         if (unsure || hit == s->cache.count)
-            maybe_made(w, s, c);
+            add_possible_entry(w, s, c);
     }
     return WHATIF_GONE | undecided_if(guess);
 }
@@ -953,12 +955,12 @@ static uint8_t run_entry(struct whatif *w, struct sim *s, const struct call *c, 
     struct whatif_function *f = &w->functions[c->code];
 
     f->trusting += !is_recorded(w, entry->id);
-    /* after a declined call the function was not looked up again; after a hit it is */
+    /* after the recorded decline the function was not looked up again; after a hit it would be */
     f->unrecorded += c->l->outcome == OUTCOME_DECLINED;
     *settled = !unsure && is_certain(w, entry);
     cache_order_hit(&s->cache, place);
     if (unsure)
-        maybe_made(w, s, c);
+        add_possible_entry(w, s, c);
     return OUTCOME_HIT | undecided_if(unsure);
 }
 
@@ -966,10 +968,10 @@ static uint8_t run_entry(struct whatif *w, struct sim *s, const struct call *c, 
 static enum outcome decline(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
 {
     struct whatif_function *f = &w->functions[c->code];
-    enum outcome outcome = miss(w, s, c, unsure);
+    enum outcome outcome = compiled_or_limit(w, s, c, unsure);
 
     if (outcome != OUTCOME_COMPILED) {
-        /* the compiler is not called and does not decline, so later calls are looked up */
+        /* the compiler is not called, so it cannot decline, and later calls are looked up */
         f->unrecorded++;
         return outcome;
     }
@@ -984,7 +986,7 @@ static enum outcome decline(struct whatif *w, struct sim *s, const struct call *
 static enum outcome compile(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
 {
     struct whatif_function *f = &w->functions[c->code];
-    enum outcome outcome = miss(w, s, c, unsure);
+    enum outcome outcome = compiled_or_limit(w, s, c, unsure);
 
     if (outcome == OUTCOME_COMPILED) {
         sim_insert(s, c, *unsure, false);
@@ -995,7 +997,8 @@ static enum outcome compile(struct whatif *w, struct sim *s, const struct call *
 }
 
 /* Return the outcome of C, which misses. */
-static enum outcome find_none(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
+static enum outcome missed_outcome(struct whatif *w, struct sim *s, const struct call *c,
+                                   bool *unsure)
 {
     unsigned recorded = c->l->outcome;
     bool allowed = !c->run_only || (c->around && reached_limit(s, c));
@@ -1031,15 +1034,16 @@ static uint8_t decide(struct whatif *w, struct call c, bool *settled)
 
     if (around) {
         if (around->runs == AROUND_COMPILED && !guess)
-            return take_in(w, &c);
-        if (around->runs == AROUND_PYTHON && is_rest(w, around->code, c.code, RESTS))
-            return leave_out(w, s, &c);
+            return inlined_outcome(w, &c);
+        if (around->runs == AROUND_PYTHON && is_resume_function_of(w, around->code, c.code, RESTS))
+            return omitted_outcome(w, s, &c);
         if (around->runs == AROUND_LIMITED || !guess)
             c.run_only = true;
     }
     if (!s->cache.count) {
         bool declined = c.l->outcome == OUTCOME_DECLINED;
-        /* within a call at its limit torch looks up only functions that have entries */
+        /* within a call of a function at its limit torch looks up only functions that have
+         * entries */
         if (around && !guess)
             return WHATIF_GONE;
         if (declined && w->codes[c.code].excluded)
@@ -1048,9 +1052,9 @@ static uint8_t decide(struct whatif *w, struct call c, bool *settled)
     hit = find_entry(w, s, &c, &unsure, &w->functions[c.code].predicted);
     if (hit < s->cache.count)
         return run_entry(w, s, &c, hit, unsure, settled);
-    outcome = find_none(w, s, &c, &unsure);
+    outcome = missed_outcome(w, s, &c, &unsure);
     if (unsure && outcome == OUTCOME_LIMIT)
-        maybe_made(w, s, &c);
+        add_possible_entry(w, s, &c);
     return (uint8_t)outcome | undecided_if(unsure);
 }
 
@@ -1177,7 +1181,7 @@ static uint8_t keep_recorded(struct whatif *w, const struct call *c)
 
     count_recorded(w, c, &w->functions[c->code].predicted);
     bounds_call(bounds, &decided);
-    /* C hit an entry that is not in the trace */
+    /* the call hit an entry that is not in the trace */
     bounds->lost = bounds->lost || recorded == OUTCOME_HIT;
     return (uint8_t)recorded;
 }
@@ -1208,14 +1212,14 @@ static void follow_callees(struct whatif *w, const struct call *c, unsigned pred
     bool becomes_python = unsure || !runs_compiled(predicted);
 
     if (!was_compiled && becomes_compiled)
-        rests_called(w, c->code);
+        count_resume_calls(w, c->code);
     if (recorded == OUTCOME_LIMIT && becomes_compiled)
-        nested_called(w, c);
+        count_callee_calls(w, c);
     if (was_compiled && becomes_python)
-        inlined_called(w, c);
+        count_inlined_calls(w, c);
 }
 
-/* If C, with outcome PREDICTED, does not run as recorded, note this for the calls within C's
+/* C has the outcome PREDICTED. If C does not run as recorded, store this for the calls within C's
  * frame. */
 static void follow_frame(struct whatif *w, const struct call *c, unsigned predicted, bool unsure)
 {
@@ -1247,7 +1251,7 @@ static void count_gone(struct whatif *w, const struct call *c)
 
     w->functions[c->code].gone++;
     if (was_compiled && c->around->runs != AROUND_COMPILED)
-        inlined_called(w, c);
+        count_inlined_calls(w, c);
 }
 
 /* Did the simulation without changed settings already predict another outcome for C than
@@ -1274,7 +1278,7 @@ static uint8_t predict(struct whatif *w, struct call *c, struct decided *decided
     bool moved;
     uint8_t found;
 
-    deaths_seen(w, s, c);
+    remove_dead_copies(w, s, c);
     c->around = nested_in(w, c);
     *decided = decided_before(w, s, c);
     found = decide(w, *c, &decided->settled);
@@ -1309,7 +1313,7 @@ static uint8_t predict(struct whatif *w, struct call *c, struct decided *decided
     if (moved)
         s->bounds.moved = true;
     if (moved && recorded == OUTCOME_COMPILED)
-        other_entry_enter(w, c);
+        store_other_entry_end(w, c);
     return found;
 }
 
@@ -1356,7 +1360,7 @@ static uint8_t decide_call(struct whatif *w, uint32_t lookup)
 
 /* ---- a run: all calls under one set of settings -------------------------- */
 
-static int64_t difference(const struct whatif_function *f)
+static int64_t count_differing_calls(const struct whatif_function *f)
 {
     return f->changed + f->gone + f->undecided + f->unrecorded;
 }
@@ -1365,7 +1369,7 @@ static int by_change(const void *a, const void *b)
 {
     const struct whatif_function *x = a;
     const struct whatif_function *y = b;
-    int order = list_order(difference(y), difference(x));
+    int order = list_order(count_differing_calls(y), count_differing_calls(x));
 
     if (!order)
         order = list_order(y->recorded.calls, x->recorded.calls);

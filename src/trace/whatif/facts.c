@@ -29,7 +29,7 @@ static bool is_digit(char letter)
     return isdigit((unsigned char)letter);
 }
 
-/* Return the number between TEXT and STOP, or SIZE_ANY if there is no number. */
+/* Return the number that stands between TEXT and STOP, or SIZE_ANY if no number stands there. */
 static int64_t size_of(const char *text, const char *stop)
 {
     char *rest;
@@ -213,7 +213,7 @@ static const char *literal_type(const char *text)
     return NULL;
 }
 
-/* Is TEXT the whole value? Not if the text was cut, or if the value was left out: by --values, by
+/* Is TEXT the whole value? False if the text was cut, or if the value was left out by --values, by
  * --redact, or by torch, which writes "type and length of L['x']". */
 static bool text_whole(const char *text)
 {
@@ -221,8 +221,8 @@ static bool text_whole(const char *text)
            !strstr(text, SECRET_WORD) && strncmp(text, "type and length of", 18);
 }
 
-/* Store in V the value that TEXT writes as a literal, if TEXT is a whole literal. */
-static void value_is(struct value *v, const char *text)
+/* If TEXT is a whole literal, such as 3 or 'a', store its value in V. */
+static void learn_literal(struct value *v, const char *text)
 {
     char *end;
 
@@ -245,12 +245,12 @@ static void learn_part(struct value *v, const struct part *p)
     v->part = p;
     v->sizes = p->shape;
     if (*end == ' ' && p->shape.rank < 0)
-        value_is(v, end + 1);
+        learn_literal(v, end + 1);
     if (*end == '[')
         v->length = strtoll(end + 1, NULL, 10);
 }
 
-/* Fill in sizes that A does not know from MORE. */
+/* Fill in A's unknown sizes from MORE. */
 static void learn_shape(struct shape *a, const struct shape *more)
 {
     if (a->rank < 0)
@@ -262,7 +262,7 @@ static void learn_shape(struct shape *a, const struct shape *more)
             a->size[i] = more->size[i];
 }
 
-/* Add MORE, the value that a guard expects, to V: the guard held for the value. */
+/* Add the facts of MORE to V. MORE is the value that a guard expects; the guard held for V. */
 static void learn_value(struct value *v, const struct value *more)
 {
     bool replaces_type = more->literal || !v->type;
@@ -292,7 +292,8 @@ static void learn_value(struct value *v, const struct value *more)
 
 /* ---- parsing guards: the expected value ---------------------------------- */
 
-/* For each kind of guard: the property that it checks, and the type that the property implies. */
+/* For each kind of guard: the property that the guard checks, and the type that this property
+ * implies. */
 static const struct {
     const char *kind, *type;
     enum about about;
@@ -478,7 +479,7 @@ static void read_object(const char *expression, struct value *want)
 
     want->object = is ? is + 4 : expression;
     if (is && literal_type(is + 4))
-        value_is(want, is + 4);
+        learn_literal(want, is + 4);
 }
 
 /* Does a guard on the property ABOUT hold only for values other than None? */
@@ -527,7 +528,7 @@ static void guard_read(struct whatif *w, struct guard *g)
     case ABOUT_VALUE:
         literal = read_literal(g);
         if (literal)
-            value_is(want, literal);
+            learn_literal(want, literal);
         break;
     case ABOUT_LENGTH:
         want->length = read_length(g->expression);
@@ -670,7 +671,7 @@ const char *value_type(struct whatif *w, const struct value *v)
 }
 
 /* Is TYPE in TYPES, a list in which each name is followed by a space? */
-static bool is_one(const char *type, const char *types)
+static bool is_in_list(const char *type, const char *types)
 {
     size_t bytes = type ? strlen(type) : 0;
 
@@ -687,10 +688,10 @@ static bool is_one(const char *type, const char *types)
 /* Is TYPE the name of a type without a length and without sizes? */
 static bool is_scalar(const char *type)
 {
-    return is_one(type, "int float bool NoneType complex ");
+    return is_in_list(type, "int float bool NoneType complex ");
 }
 
-static enum like yes(bool is)
+static enum like yes_or_no(bool is)
 {
     return is ? LIKE_YES : LIKE_NO;
 }
@@ -705,7 +706,7 @@ enum like number_holds(const struct value *want, const struct value *v)
         return LIKE_YES;
     if (v->by && v->by % want->by == 0)
         return LIKE_YES;
-    return v->low == v->high ? yes(fmod(v->low, (double)want->by) == 0) : NOT_KNOWN;
+    return v->low == v->high ? yes_or_no(fmod(v->low, (double)want->by) == 0) : NOT_KNOWN;
 }
 
 /* Are the numbers A and B equal for a guard? Torch's guards take 0.0 and -0.0 for equal, ours do
@@ -724,8 +725,8 @@ static bool is_number_known(const struct value *v)
 static enum like literals_same(const struct value *want, const struct value *v, bool torch)
 {
     if (!is_number_known(want) || !is_number_known(v))
-        return yes(!strcmp(want->literal, v->literal));
-    return yes(types_same(want->type, v->type) && numbers_same(want, v, torch));
+        return yes_or_no(!strcmp(want->literal, v->literal));
+    return yes_or_no(types_same(want->type, v->type) && numbers_same(want, v, torch));
 }
 
 static enum like literal_holds(const struct value *want, const char *type, const struct value *v,
@@ -777,14 +778,14 @@ static enum like tensors_alike(const struct value *want, const struct value *v)
     const char *word;
 
     if (want->tensor && v->tensor)
-        return yes(!strcmp(want->tensor, v->tensor));
+        return yes_or_no(!strcmp(want->tensor, v->tensor));
     if (!v->part)
         return NOT_KNOWN;
     if (want->part)
-        return yes(parts_alike(want->part, v->part));
+        return yes_or_no(parts_alike(want->part, v->part));
     word = v->part->text + strcspn(v->part->text, " ");
     word += *word == ' ';
-    return yes(has_word(want->tensor, word, strcspn(word, "[")));
+    return yes_or_no(has_word(want->tensor, word, strcspn(word, "[")));
 }
 
 /* Are those strides equal that are known in both WANT and V? */
@@ -807,7 +808,7 @@ static enum like tensor_holds(const struct value *want, const char *type, const 
 
     if (v->literal || is_scalar(type))
         return LIKE_NO;
-    if (is_one(type, "str bytes list tuple dict set "))
+    if (is_in_list(type, "str bytes list tuple dict set "))
         return LIKE_NO;
     if (v->sizes.rank < 0)
         return NOT_KNOWN;
@@ -850,7 +851,7 @@ static enum like equal_holds(struct whatif *w, const struct guard *g, uint32_t o
 }
 
 /* Is the text B equal to A with one "not " inserted? */
-static bool negates(const char *a, const char *b)
+static bool has_inserted_not(const char *a, const char *b)
 {
     const char *no = strstr(b, "not ");
     size_t before = no ? (size_t)(no - b) : 0;
@@ -859,14 +860,14 @@ static bool negates(const char *a, const char *b)
 }
 
 /* Do the texts A and B differ only by one "not "? */
-static bool opposite(const char *a, const char *b)
+static bool differ_by_not(const char *a, const char *b)
 {
-    return strstr(b, "not ") ? negates(a, b) : negates(b, a);
+    return strstr(b, "not ") ? has_inserted_not(a, b) : has_inserted_not(b, a);
 }
 
 /* Do the expressions A and B compare the same thing, "len(L['x'])", with different values? Then a
  * call that passes A fails B. Expressions with "and", "or" or "if" do not count: both may hold. */
-static bool compare_apart(const char *a, const char *b)
+static bool compare_different_values(const char *a, const char *b)
 {
     static const char *const operators[] = {" == ", " against "};
     static const char *const joints[] = {" and ", " or ", " if "};
@@ -901,7 +902,7 @@ static enum like follows_from(const struct guard *g, const struct guard *h)
         return LIKE_NO;
     if (g->about != ABOUT_OTHER)
         return NOT_KNOWN;
-    if (compare_apart(g->expression, h->expression) || !strcmp(g->kind, "CLOSURE_MATCH"))
+    if (compare_different_values(g->expression, h->expression) || !strcmp(g->kind, "CLOSURE_MATCH"))
         return LIKE_NO;
     return NOT_KNOWN;
 }
@@ -915,7 +916,7 @@ static enum like held_by_guards(struct whatif *w, const struct guard *g, uint32_
     for (size_t i = guards_at(held, g->source); is_guard_at(held, i, g->source); i++) {
         const struct guard *h = &held->at[i];
         enum like like;
-        if (opposite(h->expression, g->expression))
+        if (differ_by_not(h->expression, g->expression))
             return LIKE_NO;
         if (strcmp(h->kind, g->kind))
             continue;
@@ -966,7 +967,7 @@ static enum like something_holds(const struct value *v, const char *type)
         return LIKE_YES;
     if (!v->literal && !type)
         return NOT_KNOWN;
-    return yes(type && strcmp(type, "NoneType"));
+    return yes_or_no(type && strcmp(type, "NoneType"));
 }
 
 static enum like length_holds(const struct value *want, const struct value *v, const char *type)
@@ -985,16 +986,16 @@ static enum like length_holds(const struct value *want, const struct value *v, c
 static enum like keys_hold(const struct value *want, const struct value *v, const char *type)
 {
     if (v->keys && want->keys)
-        return yes(!strcmp(v->keys, want->keys));
+        return yes_or_no(!strcmp(v->keys, want->keys));
     return is_scalar(type) ? LIKE_NO : NOT_KNOWN;
 }
 
 static enum like object_holds(const struct value *want, const struct value *v)
 {
     if (v->object && want->object)
-        return yes(!strcmp(v->object, want->object));
+        return yes_or_no(!strcmp(v->object, want->object));
     if (v->literal && want->literal)
-        return yes(!strcmp(v->literal, want->literal));
+        return yes_or_no(!strcmp(v->literal, want->literal));
     return NOT_KNOWN;
 }
 

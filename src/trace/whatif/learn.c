@@ -4,7 +4,8 @@
 #include "trace/doubts.h"
 #include "trace/whatif/like.h"
 
-enum { PAIRS_MAX = 1 << 19 /* how many pairs are kept; the bits of others are computed again */ };
+/* most pairs of classes that are stored; the bits of further pairs are computed again */
+enum { PAIRS_MAX = 1 << 19 };
 
 int64_t *pair_at(struct whatif *w, uint32_t made, uint32_t other)
 {
@@ -107,8 +108,8 @@ static uint32_t miss_class(struct whatif *w, struct map *known, uint32_t lookup)
     return (uint32_t)*number - 1;
 }
 
-/* Note that LOOKUP, which hit nothing, would miss all entries that were alive then. This is for
- * observe mode, which does not record the entries that a lookup tried. */
+/* Store that LOOKUP, which hit nothing, missed all entries that were alive at that time. This is
+ * for observe mode, which does not record the entries that a lookup tried. */
 static void learn_unseen(struct whatif *w, uint32_t lookup)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
@@ -126,8 +127,8 @@ static void learn_unseen(struct whatif *w, uint32_t lookup)
     }
 }
 
-/* Note when the process that made an entry last tried it, if a fork copied the entry. C is a check
- * of lookup K. */
+/* C is a check of lookup K. If a fork copied the checked entry, and K's process made it, store K's
+ * time as the last time that this process tried the entry. */
 static void learn_seen(struct whatif *w, const struct replay_lookup *k,
                        const struct replay_check *c)
 {
@@ -141,7 +142,8 @@ static void learn_seen(struct whatif *w, const struct replay_lookup *k,
         class_->seen_ns = k->start_ns;
 }
 
-/* Note that lookup K, of class CLASS_, passed over ENTRY because of its backend. */
+/* Store that lookup K, of class CLASS_, passed over ENTRY because ENTRY belongs to another
+ * backend. */
 static void learn_mismatch(struct whatif *w, const struct replay_lookup *k, uint32_t entry,
                            uint32_t class_)
 {
@@ -152,8 +154,8 @@ static void learn_mismatch(struct whatif *w, const struct replay_lookup *k, uint
     *pair_at(w, entry, class_) |= SEEN_MISMATCH;
 }
 
-/* Note failed guards and backend mismatches in the checks of LOOKUP, whose class is known. FIRST:
- * the lookup made the entry of its class, or ran no entry. */
+/* Store the failed guards and backend mismatches in the checks of LOOKUP, whose class is known.
+ * FIRST: the lookup made the entry of its class, or ran no entry. */
 static void learn_checks(struct whatif *w, uint32_t lookup, bool first)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
@@ -174,7 +176,7 @@ static void learn_checks(struct whatif *w, uint32_t lookup, bool first)
     }
 }
 
-/* Note which lookup made each entry. */
+/* Store for each entry the lookup that made it. */
 static void learn_founders(struct whatif *w)
 {
     for (uint32_t i = 0; i < w->r->lookups.count; i++) {
@@ -260,8 +262,8 @@ static int64_t counted_recorded(const struct replay *r, const struct replay_look
     return count;
 }
 
-/* Return how many entries counted towards the limit on all entries ever made when the stand-alone
- * shim ran lookup K. */
+/* Lookup K ran in the stand-alone shim. Return how many entries then counted towards the limit on
+ * all entries ever made. */
 static int64_t made_recorded(const struct replay *r, const struct replay_lookup *k)
 {
     const struct replay_cache *cache = &r->caches.at[k->cache];
@@ -380,7 +382,7 @@ int64_t like_cost(const struct whatif *w, uint32_t class_, enum timed kind)
 
     if (!from->count[kind])
         from = &w->codes[class_code(w, class_)].times;
-    /* if no failed check was timed, take the time of those that passed, or the other way round */
+    /* if no failed check was timed, use the time of passed checks, and the other way round */
     if (!from->count[kind] && kind != TIMED_COMPILE)
         kind = !kind;
     count = from->count[kind];

@@ -17,7 +17,7 @@ enum { ANY = -2 };
 /* ---- guards under the settings (the knobs) ------------------------------- */
 
 /* Return the rest of SOURCE after BASE, or NULL if SOURCE does not begin with BASE. */
-static const char *after(const char *source, const char *base)
+static const char *text_after(const char *source, const char *base)
 {
     size_t bytes = strlen(base);
 
@@ -32,15 +32,15 @@ static bool knobs_meant(const struct whatif *w, uint32_t code)
 /* Is SOURCE equal to BASE, or a size or stride of BASE? */
 static bool is_value_of(const char *source, const char *base)
 {
-    const char *rest = after(source, base);
+    const char *rest = text_after(source, base);
 
     if (!rest)
         return false;
-    return !*rest || after(rest, ".size()") || after(rest, ".stride()");
+    return !*rest || text_after(rest, ".size()") || text_after(rest, ".stride()");
 }
 
-/* Do the settings make DIMENSION of SOURCE dynamic? -1 stands for the value itself, ANY for one
- * dimension at least. A source such as "L['x'].size()[0]" belongs to "L['x']". */
+/* Do the settings make DIMENSION of SOURCE dynamic? DIMENSION -1 means the value itself; ANY means
+ * at least one dimension. A source such as "L['x'].size()[0]" belongs to "L['x']". */
 static bool made_dynamic(const struct whatif *w, uint32_t code, const char *source, int dimension)
 {
     if (!knobs_meant(w, code))
@@ -54,7 +54,7 @@ static bool made_dynamic(const struct whatif *w, uint32_t code, const char *sour
     return w->knobs->dynamic_all;
 }
 
-static bool dropped(const struct whatif *w, uint32_t code, const struct guard *g)
+static bool is_guard_dropped(const struct whatif *w, uint32_t code, const struct guard *g)
 {
     if (!w->drops.count || !knobs_meant(w, code))
         return false;
@@ -84,7 +84,7 @@ static enum like asked_holds(const struct asked *a, const struct guard *g)
     return guard_holds(a->w, g, a->other, a->first);
 }
 
-/* Return what the trace says about the value at SOURCE in the call that A asks about. */
+/* Return the facts in the trace about the value at SOURCE in the call that A asks about. */
 static struct value asked_value(const struct asked *a, const char *source)
 {
     return value_of(a->w, a->other, a->first, source);
@@ -111,7 +111,7 @@ bool like_symbols(struct whatif *w, uint32_t class_)
     return false;
 }
 
-/* Do A and B, guards on the same source, have the same kind and expect different values? */
+/* A and B are guards on the same source. Do they have the same kind and expect different values? */
 static bool wants_other(const struct guard *a, const struct guard *b)
 {
     return !strcmp(a->kind, b->kind) && strcmp(a->expression, b->expression);
@@ -136,7 +136,7 @@ static bool find_varying(struct whatif *w, uint32_t code, const struct guard *on
 }
 
 /* Return find_varying() for ONE. The result is kept in w->varying. */
-static bool varies(struct whatif *w, uint32_t code, const struct guard *one)
+static bool has_varying_value(struct whatif *w, uint32_t code, const struct guard *one)
 {
     int64_t *known = map_put(&w->varying, one->id);
 
@@ -156,7 +156,7 @@ bool like_stands(struct whatif *w, uint32_t entry, uint32_t class_, const struct
         like = guard_holds(w, g, class_, true);
         if (like == LIKE_NO)
             return false;
-        if (like != LIKE_YES && varies(w, class_code(w, entry), g))
+        if (like != LIKE_YES && has_varying_value(w, class_code(w, entry), g))
             return false;
     }
     return true;
@@ -175,7 +175,7 @@ static bool has_dropped_number(struct whatif *w, uint32_t entry, const struct gu
     list_each(h, guards) {
         if (!is_of_value(h) || !strstr(g->source, h->source))
             continue;
-        if (map_get(&w->failing, h->id) && dropped(w, class_code(w, entry), h))
+        if (map_get(&w->failing, h->id) && is_guard_dropped(w, class_code(w, entry), h))
             return true;
     }
     return false;
@@ -208,7 +208,8 @@ static bool symbol_unsure(struct whatif *w, uint32_t code, const struct guard *g
     return found;
 }
 
-/* Does guard H check a number, or sizes, that may be dynamic now and may differ in the call? */
+/* Does guard H check a number or sizes that may be dynamic under the settings, and that may have
+ * another value in the call? */
 static bool symbol_moved(const struct asked *a, const struct guard *h)
 {
     if (!is_of_value(h))
@@ -225,7 +226,7 @@ static bool condition_moved(const struct asked *a, const struct guard *g)
     struct whatif *w = a->w;
     const struct guards *guards;
 
-    if (!g->condition || dropped(w, a->code, g))
+    if (!g->condition || is_guard_dropped(w, a->code, g))
         return false;
     if (g->loose)
         return true;
@@ -318,7 +319,7 @@ static enum like sizes_agree(struct whatif *w, uint32_t made, const char *source
     return like;
 }
 
-/* Are both A and B known, and equal? */
+/* Are the numbers A and B both known, and equal? */
 static bool is_same_number(const struct value *a, const struct value *b)
 {
     bool known = a->low == a->high && b->low == b->high;
@@ -338,8 +339,8 @@ static enum like symbol_takes(struct whatif *w, uint32_t made, const char *sourc
     assume(w, ASSUMED_DYNAMIC);
     if (is_same_number(a, b))
         return LIKE_YES;
-    /* mark_dynamic() on a size of 0 or 1 is an error or a warning, which depends on torch's
-     * version; plain numbers do not always follow this rule */
+    /* mark_dynamic() on a size of 0 or 1 raises or warns, depending on torch's version; plain
+     * numbers do not always follow this rule */
     is_small = a->high <= 1 || b->high <= 1;
     if (w->torch && is_small)
         return size && w->knobs->dynamic_all ? LIKE_NO : LIKE_GUESS_NO;
@@ -396,7 +397,7 @@ static enum like tensor_takes(const struct asked *a, const struct guard *g)
     bool settable = w->weaker && !held;
     enum like like = LIKE_YES;
 
-    weaker.id = 0; /* the weaker guard is not a recorded one: no call failed it */
+    weaker.id = 0; /* this weaker guard was not recorded, so no recorded call failed it */
     for (int i = 0; i < wanted->rank; i++) {
         int64_t x = wanted->size[i];
         int64_t y = v.sizes.size[i];
@@ -418,10 +419,10 @@ static enum like tensor_takes(const struct asked *a, const struct guard *g)
     return least(like, asked_holds(a, &weaker));
 }
 
-/* Is SOURCE just a variable, L['x']? */
+/* Is SOURCE a plain variable such as L['x']? */
 static bool is_variable(const char *source)
 {
-    const char *end = after(source, "L['") ? strstr(source, "']") : NULL;
+    const char *end = text_after(source, "L['") ? strstr(source, "']") : NULL;
 
     return end && !end[2];
 }
@@ -482,7 +483,7 @@ static bool is_around(const char *source, const char *variable, size_t bytes)
  * no variable, or is just a variable. */
 static size_t variable_bytes(const char *source)
 {
-    const char *end = after(source, "L['") ? strstr(source, "']") : NULL;
+    const char *end = text_after(source, "L['") ? strstr(source, "']") : NULL;
 
     if (!end || !end[2])
         return 0;
@@ -500,21 +501,22 @@ static bool is_shadowed(const struct asked *a, const struct guard *g)
         return false;
     list_each(h, guards) {
         bool around = is_around(h->source, g->source, bytes);
-        if (around && dropped(a->w, a->code, h))
+        if (around && is_guard_dropped(a->w, a->code, h))
             return true;
     }
     return false;
 }
 
-/* May G, of which it is not known whether it holds, be assumed to hold? Yes if recorded calls
- * evaluated G, and guards with its kind and source never failed or varied. */
+/* The trace does not tell whether G holds. May G be assumed to hold? Yes if recorded calls
+ * evaluated G, and if guards with G's kind and source never failed and never expected different
+ * values. */
 static bool is_steady(const struct asked *a, const struct guard *g)
 {
-    bool input = is_recorded(a->w, a->other) && after(g->source, "L[");
+    bool input = is_recorded(a->w, a->other) && text_after(g->source, "L[");
 
     if (!a->w->steady || input)
         return false;
-    return !varies(a->w, a->code, g) && !is_shadowed(a, g);
+    return !has_varying_value(a->w, a->code, g) && !is_shadowed(a, g);
 }
 
 /* Does G, which is not dropped, hold for the call under the settings? */
@@ -527,7 +529,7 @@ static enum like guard_holds_weaker(const struct asked *a, const struct guard *g
     if (like == LIKE_YES)
         return like;
     if (g->about == ABOUT_ALIKE && a->w->weaker)
-        /* it is not known which kind of guard the entry would have at this source */
+        /* which kind of guard the entry would have at this source is not known */
         return LIKE_GUESS_NO;
     if (g->about == ABOUT_TENSOR)
         return tensor_takes(a, g);
@@ -537,7 +539,7 @@ static enum like guard_holds_weaker(const struct asked *a, const struct guard *g
     if (like == LIKE_NO && g->want.literal)
         return like;
     if (value && made_dynamic(a->w, a->code, g->source, -1)) {
-        bool any = number_takes(a, g) == LIKE_YES; /* whatever the number of the call is */
+        bool any = number_takes(a, g) == LIKE_YES; /* does any number in the call pass? */
         return any ? LIKE_YES : LIKE_GUESS_NO;
     }
     return like;
@@ -549,7 +551,7 @@ static enum like guard_takes(const struct asked *a, const struct guard *g)
     struct whatif *w = a->w;
     enum like like;
 
-    if (dropped(w, a->code, g)) {
+    if (is_guard_dropped(w, a->code, g)) {
         assume(w, ASSUMED_DROPPED);
         return LIKE_YES;
     }
@@ -581,8 +583,9 @@ static bool size_is_symbol(const struct whatif *w, uint32_t code, const char *so
 
 /* Was dimension D of A equal to dimension E of B at the compile, so that torch has one symbol for
  * both, and do these sizes differ in X and Y, the tensors of a later call? */
-static bool is_torn(const struct whatif *w, uint32_t code, const struct guard *a, int d,
-                    const struct guard *b, int e, const struct value *x, const struct value *y)
+static bool is_symbol_split(const struct whatif *w, uint32_t code, const struct guard *a, int d,
+                            const struct guard *b, int e, const struct value *x,
+                            const struct value *y)
 {
     int64_t size = a->want.sizes.size[d];
     bool one = size > 1 && size == b->want.sizes.size[e];
@@ -593,7 +596,7 @@ static bool is_torn(const struct whatif *w, uint32_t code, const struct guard *a
 }
 
 /* Do the tensors of guards G and H share a symbol, while their sizes in the call differ? */
-static bool are_torn(const struct asked *a, const struct guard *g, const struct guard *h)
+static bool are_symbols_split(const struct asked *a, const struct guard *g, const struct guard *h)
 {
     struct value x = asked_value(a, g->source);
     struct value y = asked_value(a, h->source);
@@ -604,7 +607,7 @@ static bool are_torn(const struct asked *a, const struct guard *g, const struct 
         return false;
     for (int d = 0; d < g_rank; d++)
         for (int e = 0; e < h_rank; e++)
-            if (is_torn(a->w, a->code, g, d, h, e, &x, &y))
+            if (is_symbol_split(a->w, a->code, g, d, h, e, &x, &y))
                 return true;
     return false;
 }
@@ -612,7 +615,7 @@ static bool are_torn(const struct asked *a, const struct guard *g, const struct 
 /* Do sizes that share a symbol agree in the call? Under dynamic=True, torch gives one symbol to all
  * sizes that were equal at the compile, and later calls must have equal sizes there, too. Sizes
  * that torch has seen to vary before have a symbol each. */
-static enum like ducks_fit(const struct asked *a, const struct guards *guards)
+static enum like shared_sizes_fit(const struct asked *a, const struct guards *guards)
 {
     const struct guard *end = guards->at + guards->count;
 
@@ -621,7 +624,7 @@ static enum like ducks_fit(const struct asked *a, const struct guards *guards)
             continue;
         for (const struct guard *h = g; h < end; h++) {
             bool tensor = h->about == ABOUT_TENSOR;
-            if (tensor && are_torn(a, g, h))
+            if (tensor && are_symbols_split(a, g, h))
                 return is_oldest(a->w, a->made) ? LIKE_NO : LIKE_GUESS_NO;
         }
     }
@@ -633,14 +636,15 @@ static enum like failed_takes(const struct asked *a, const struct guard *g)
 {
     bool dynamic = is_of_value(g) && made_dynamic(a->w, a->code, g->source, ANY);
 
-    if (!dynamic && !dropped(a->w, a->code, g))
+    if (!dynamic && !is_guard_dropped(a->w, a->code, g))
         return LIKE_NO;
     return guard_takes(a, g);
 }
 
-/* Is G certainly re-evaluated after a miss? To list all causes, the evaluator re-evaluates guards
- * that run no code of the program. Such a guard passed if it is not among the causes. */
-static bool is_asked_again(const struct guard *g)
+/* Does the evaluator certainly re-evaluate G after a miss? To list all causes, the evaluator
+ * re-evaluates guards that run no code of the program. Such a guard passed if it is not among the
+ * causes. */
+static bool is_reevaluated(const struct guard *g)
 {
     static const char *const quiet[] = {
         "TYPE_MATCH",    "ID_MATCH",      "NONE_MATCH",     "NOT_NONE",
@@ -677,7 +681,7 @@ static enum like tried_takes(const struct asked *a, const struct guard *g,
         return failed_takes(a, g);
     if (known)
         return LIKE_YES;
-    if (tried->all && is_asked_again(g))
+    if (tried->all && is_reevaluated(g))
         return LIKE_YES;
     return guard_takes(a, g);
 }
@@ -708,7 +712,7 @@ static enum like guards_take(const struct asked *a, const struct tried *tried)
             return LIKE_NO;
     }
     if (ducks && knobs_meant(w, a->code))
-        like = least(like, ducks_fit(a, guards));
+        like = least(like, shared_sizes_fit(a, guards));
     if (like != LIKE_NO)
         assume(w, ASSUMED_SIGNATURE);
     return like;
@@ -718,7 +722,8 @@ static enum like guards_take(const struct asked *a, const struct tried *tried)
 
 /* Return the result of LOOKUP's recorded check of entry MADE: LIKE_YES if it passed, LIKE_NO if it
  * failed, LIKE_GUESS_NO if there was no check. Sets *FAILED to the row id of the failed guard. */
-static enum like own_check(const struct whatif *w, uint32_t made, uint32_t lookup, int64_t *failed)
+static enum like recorded_check_result(const struct whatif *w, uint32_t made, uint32_t lookup,
+                                       int64_t *failed)
 {
     const struct replay_lookup *k = lookup_at(w, lookup);
     const struct replay_check *checks = w->r->checks.at + k->checks;
@@ -736,7 +741,7 @@ static enum like own_check(const struct whatif *w, uint32_t made, uint32_t looku
 
 /* Return guards_take() for the call of LOOKUP, which tried the entry. Uses the recorded results of
  * the guards. */
-static enum like rest_takes(const struct asked *a, uint32_t lookup)
+static enum like tried_entry_takes(const struct asked *a, uint32_t lookup)
 {
     struct whatif *w = a->w;
     bool founded = a->first && is_recorded(w, a->other);
@@ -805,7 +810,7 @@ static enum like entry_fits(struct whatif *w, uint32_t made, uint32_t lookup)
     w->steady = w->torch && !k->observed;
     if (bits & SEEN_MISMATCH)
         return LIKE_NO;
-    own = own_check(w, made, lookup, &failed);
+    own = recorded_check_result(w, made, lookup, &failed);
     unseen = k->observed && first && bits & FIRST_FAIL;
     if (unseen && own == LIKE_GUESS_NO)
         own = LIKE_NO; /* observe mode: MADE was alive, and the call hit nothing */
@@ -820,7 +825,7 @@ static enum like entry_fits(struct whatif *w, uint32_t made, uint32_t lookup)
     }
     like = class_takes(&asked);
     if (like == LIKE_GUESS_NO && g)
-        like = rest_takes(&asked, lookup);
+        like = tried_entry_takes(&asked, lookup);
     if (like == LIKE_GUESS_NO && made == other)
         return LIKE_GUESS_YES;
     return like;
@@ -881,7 +886,7 @@ enum like like_dies(struct whatif *w, uint32_t entry)
     guards = guards_of(w, entry);
     list_each(g, guards) {
         bool names = names_object(g, of);
-        if (dropped(w, class_code(w, entry), g)) {
+        if (is_guard_dropped(w, class_code(w, entry), g)) {
             gone = gone || (of ? g == of : names);
             continue;
         }

@@ -15,7 +15,7 @@
 #include "replay.h"
 #include "trace/whatif/whatif.h"
 
-/* Does a guard hold, or does a call hit an entry? LIKE_GUESS_NO also stands for "not known". */
+/* Does a guard hold, or does a call hit an entry? LIKE_GUESS_NO also means "not known". */
 enum like { LIKE_NO, LIKE_GUESS_NO, LIKE_GUESS_YES, LIKE_YES };
 
 static inline enum like least(enum like a, enum like b)
@@ -23,7 +23,8 @@ static inline enum like least(enum like a, enum like b)
     return a < b ? a : b;
 }
 
-/* The assumptions that an answer may depend on, in the order in which they are printed. */
+/* X(name, text): the assumptions that an answer may depend on, in the order in which they are
+ * printed. */
 #define ASSUMPTIONS(X)                                                                             \
     X(SIGNATURE, "Calls whose inputs have one signature (types, shapes, small values) are alike, " \
                  "as far as guards look at"                                                        \
@@ -97,8 +98,8 @@ struct signature {
     LIST(struct part) parts;
 };
 
-/* What the trace tells about the value at a guard source, or what a guard expects there. A text is
- * NULL if it is not known. */
+/* A value at a guard source: the facts in the trace about it, or a guard's expected value. A text
+ * is NULL if it is not known. */
 struct value {
     const char *type;        /* name of the value's type */
     const char *literal;     /* the value as Python writes it: "3", "'a'", "None" */
@@ -149,8 +150,8 @@ struct guard {
 struct guards { /* the guards of one entry, sorted by source and then by kind */
     struct guard *at;
     size_t count, room;
-    /* READ: the guards have been loaded or made up. UNLIKE: no recorded entry is a model for
-     * them */
+    /* READ: the guards have been loaded or made up. UNLIKE: no recorded entry was similar enough to
+     * copy its guards */
     bool read, unlike;
 };
 
@@ -181,8 +182,7 @@ struct like_times {
 struct like_class {
     int64_t signature; /* row id of the calls' signature, or -1 */
     uint32_t code;
-    /* number that stands for the name of the calls' backend; REPLAY_NONE if the backend is not
-     * known */
+    /* number of the calls' backend name; REPLAY_NONE if the backend is not known */
     uint32_t backend;
     /* recorded times of the class's entry; all 0 if the class has no recorded entry */
     struct like_times times;
@@ -202,17 +202,20 @@ struct like_code {
     /* the limit that stopped recorded calls, a number of entries; 0 if not known, or
      * LIMIT_VARIES */
     int64_t limit;
-    int64_t least;    /* calls were still compiled while fewer entries than this were alive */
+    /* lowest possible limit: a recorded call was still compiled with `least` - 1 living entries */
+    int64_t least;
     bool accumulated; /* the limit counts all entries ever made, dead ones too */
-    /* if the limit may count all entries ever made: how many it then allows; else 0 */
+    /* if the limit may be the one on all entries ever made: the number of entries that it allows;
+     * else 0 */
     int64_t maybe_ever;
-    bool breaks;   /* the compiled code calls resume functions */
-    bool excluded; /* the compiler's rules exclude the code object, whatever the inputs are */
-    bool callees;  /* INLINED has been filled in */
+    bool breaks; /* the compiled code calls resume functions */
+    /* the compiler's rules exclude the code object from compilation, whatever its inputs are */
+    bool excluded;
+    bool callees; /* `inlined` has been filled in */
     /* code objects that have entries of their own, and are inlined into this code object's compiled
      * code */
     LIST(uint32_t) inlined;
-    bool nested_read; /* NESTED has been filled in */
+    bool nested_read; /* `nested` has been filled in */
     /* code objects that were looked up during calls that compiled this code object */
     LIST(uint32_t) nested;
     struct like_times times; /* recorded times of all entries of the code object */
@@ -232,48 +235,50 @@ struct whatif {
     struct db *db;                    /* borrowed */
     const struct replay *r;           /* borrowed */
     const struct whatif_knobs *knobs; /* borrowed during whatif_run() */
-    /* Read from the trace by whatif_learn(): */
+    /* The members below are read from the trace by whatif_learn(). */
     uint32_t *class_of; /* owned: the class of each lookup, by index of the lookup */
     LIST(struct like_class) classes;
-    struct map pairs; /* MADE << 32 | OTHER, two classes -> the bits of the pair */
+    struct map pairs; /* maps two classes, MADE << 32 | OTHER, to the bits of the pair */
     /* learning is over: from now on the map of pairs keeps at most PAIRS_MAX pairs */
     bool learnt;
-    int64_t scratch;       /* holds the bits of a pair for which the map has no room */
-    struct map signatures; /* row id of a signature -> struct signature *, filled in when needed */
-    bool blind;            /* values were not recorded (--values) */
-    /* row id of a guard -> 2 if guards of the same kind and source failed, or expect several
-     * values; else 1 (varies() in like.c) */
+    int64_t scratch; /* memory for the bits of a pair that does not fit into `pairs` */
+    /* maps the row id of a signature to its struct signature *, which is read when it is needed */
+    struct map signatures;
+    bool blind; /* the trace has no values, because of --values */
+    /* maps the row id of a guard to 2 if guards of the same kind and source failed or expect
+     * several values, otherwise to 1 (has_varying_value() in like.c) */
     struct map varying;
     struct map failing; /* row ids of guards that failed */
     /* failed_key() of each class and guard where the guard failed for the call that made the
      * class's entry, or for a call that ran no entry */
     struct map failed_by;
-    struct map freed; /* row id of an entry that torch invalidated because an object died -> 1 */
-    /* row id of an entry that died because an object died -> row id of the guard that names the
-     * object */
+    struct map freed; /* row ids of entries that torch invalidated because an object died */
+    /* maps the row id of an entry that died because an object died to the row id of the guard that
+     * names the object */
     struct map killers;
     struct arena texts;      /* memory of texts, guards and signatures */
     struct like_code *codes; /* owned, by index of the code object */
-    LIST(struct rest) rests; /* sorted by the code object that has the graph break */
+    LIST(struct rest) rests; /* sorted by the code object with the graph break */
     bool regions;            /* some entries belong to a region */
     /* indices of caches that a fork copied, sorted by the time of the fork */
     LIST(uint32_t) forks;
     /* this version of torch treats floats as constants in the first compile, even with
      * dynamic=True */
     bool floats_later;
-    /* Depends on the settings (the knobs); like_begin() resets it: */
+    /* The members below depend on the settings (knobs); like_begin() resets them. */
     LIST(struct drop) drops; /* guards that the setting drop_guard removes */
-    /* row id of a condition -> 2 if it is about a number that dropped guards check, else 1
+    /* maps the row id of a condition to 2 if dropped guards check its number, otherwise to 1
      * (symbol_unsure() in like.c) */
     struct map symbols;
-    bool weaker;    /* the settings make guards weaker */
-    bool strangers; /* functions may be called and compiled whose calls are not in the trace */
-    bool torch;     /* the call for which guards are evaluated belongs to a torch program */
-    /* the trace shows which guards failed for the call: assume that guards which never failed
+    bool weaker; /* the settings make guards weaker */
+    /* the simulation may call and compile functions whose calls are not in the trace */
+    bool strangers;
+    bool torch; /* the call for which guards are evaluated belongs to a torch program */
+    /* the trace shows which guards failed for the call, so guards that never failed are assumed to
      * hold */
     bool steady;
     bool assumed[ASSUMED_KINDS]; /* the assumptions made since like_begin() */
-    /* The simulation of the calls (decide.c): */
+    /* The members below belong to the simulation of the calls (decide.c). */
     /* owned: predicted outcomes by lookup when no setting is changed; NULL during this first run */
     uint8_t *base;
     /* owned: recorded counts by code object, from the first run */
@@ -322,7 +327,7 @@ static inline void assume(struct whatif *w, enum assumption assumption)
     w->assumed[assumption] = true;
 }
 
-/* Begin a run with other settings: forget everything that depends on the previous settings. */
+/* Begin a run with new settings: clear all members that depend on the previous settings. */
 void like_begin(struct whatif *w);
 
 /* Would the call of LOOKUP hit the entry of class MADE? */
@@ -341,15 +346,16 @@ enum like like_dies(struct whatif *w, uint32_t entry);
 
 /* ---- trace/whatif/learn.c: reads the trace ------------------------------- */
 
-/* Read what W's trace tells about calls and entries. whatif_free() releases the memory. */
+/* Read the facts about calls and entries from W's trace. whatif_free() releases the memory. */
 void whatif_learn(struct whatif *w);
 
-/* Return how many nanoseconds KIND takes for an entry of CLASS_: the mean of the recorded times, or
- * else the mean for all entries of the code object; 0 if nothing was recorded. */
+/* Return the nanoseconds that an operation of KIND takes for an entry of CLASS_: the mean of the
+ * recorded times, or else the mean for all entries of the code object; 0 if none
+ * was recorded. */
 int64_t like_cost(const struct whatif *w, uint32_t class_, enum timed kind);
 
-/* Return the region of LOOKUP, which is that of the entry RAN which the lookup ran, or else of the
- * entries that the lookup tried; -1 is the common region. */
+/* Return the region of LOOKUP: the region of the entry RAN, which the lookup ran, or otherwise the
+ * region of the entries that the lookup tried. -1 is the common region. */
 int64_t like_region(const struct replay *replay, const struct replay_lookup *lookup, uint32_t ran);
 
 static inline int64_t failed_key(uint32_t class_, int64_t guard)
@@ -383,8 +389,8 @@ bool guard_next(struct whatif *w, uint32_t code, const char *source, struct look
  * LIKE_GUESS_NO if the trace does not tell. */
 enum like guard_holds(struct whatif *w, const struct guard *guard, uint32_t other, bool first);
 
-/* Return what the trace tells about the value at SOURCE in calls of class OTHER. If FIRST, the call
- * that made OTHER's entry is meant. */
+/* Return the facts in the trace about the value at SOURCE in calls of class OTHER. If FIRST, the
+ * call that made OTHER's entry is meant. */
 struct value value_of(struct whatif *w, uint32_t other, bool first, const char *source);
 
 /* Return the name of V's type, or NULL if it is not known. */
@@ -418,34 +424,37 @@ struct decided {
     bool settled;
     bool compilable; /* the call may be compiled if no entry fits */
     bool recorded;   /* the call's class has a recorded entry, so compiling the call gives code */
-    bool alike;      /* all calls of the class hit one entry, whichever of them is compiled */
-    /* Set by bounds_call: */
+    /* whichever call of the class is compiled first, all other calls of the class hit its entry */
+    bool alike;
+    /* The members below are set by bounds_call(). */
     bool certain; /* the predicted outcome is certain */
     bool eager;   /* running as Python is one of the possible outcomes */
-    bool fresh;   /* the call may make code that the trace knows nothing about */
+    bool fresh;   /* the call may make code of which the trace has no facts */
 };
 
 /* The least and the greatest possible number of calls in a simulated cache that hit, compile, run
  * as Python and so on. */
 struct bounds {
     struct whatif_range compiles, hits, eager, misses, calls;
-    int64_t others; /* how many calls at most end in any other way */
+    int64_t others; /* greatest number of calls that end in any other way */
     /* an unrecorded compile was predicted: nothing after it is certain, until a reset of the
      * cache */
     bool open;
     bool lost; /* the contents of the cache are not known any more, not even after a reset */
-    /* a call ended, or may have ended, in another way than recorded: the cache may differ */
+    /* a call ended, or may have ended, in another way than recorded, so the cache may differ from
+     * the recorded one */
     bool moved;
     /* owned: classes of recorded entries whose compile has been counted in compiles.high */
     LIST(uint32_t) compiled;
 };
 
-/* Add the ranges of MORE to those of SUM; take away the upper bounds of F. */
+/* ranges_add() adds the ranges of MORE to the ranges of SUM; ranges_open() removes the upper bounds
+ * of the ranges of F. */
 void ranges_add(struct whatif_function *sum, const struct whatif_function *more);
 void ranges_open(struct whatif_function *f);
 
 void bounds_call(struct bounds *bounds, struct decided *decided);
-/* Take note that CLASS_'s entry died: calls of CLASS_ may be compiled again. */
+/* Store that CLASS_'s entry died: calls of CLASS_ may be compiled again. */
 void bounds_death(struct bounds *bounds, uint32_t class_);
 void bounds_reset(struct bounds *bounds);
 /* Add the ranges of BOUNDS to FUNCTION, and free BOUNDS. At most MOST calls can compile; -1 if that

@@ -121,8 +121,8 @@ static bool make_value(struct guard *made, bool several)
     return true;
 }
 
-/* Complete MADE, a guard on a tensor, which leaves out the sizes that are dynamic by then. G is the
- * guard of the most similar entry. Returns false if the sizes are not known. */
+/* Complete MADE, a guard on a tensor. It does not check the sizes that are dynamic when the entry
+ * is made. G is the guard of the most similar entry. Returns false if the sizes are not known. */
 static bool make_tensor(const struct whatif *w, const struct guard *g, struct sizes_seen seen,
                         struct guard *made)
 {
@@ -143,8 +143,9 @@ static bool make_tensor(const struct whatif *w, const struct guard *g, struct si
     return true;
 }
 
-/* Make MADE a copy of a recorded guard that holds for CLASS_ and checks what G checks. Returns
- * false if there is none. STANDS: all guards of the most similar entry hold for CLASS_. */
+/* Make MADE a copy of a recorded guard that holds for the calls of CLASS_ and checks the same
+ * property of the same source as G. Returns false if there is no such guard. STANDS: all guards of
+ * the most similar entry hold for CLASS_. */
 static bool make_condition(struct whatif *w, uint32_t class_, const struct guard *g, bool stands,
                            struct guard *made)
 {

@@ -18,7 +18,7 @@
 #include "trace/whatif/whatif.h"
 
 /* Return torch_version() of the recorded program; 0 if it did not use torch. */
-static int torch_of(struct db *db)
+static int recorded_torch_version(struct db *db)
 {
     int version = 0;
 
@@ -37,7 +37,7 @@ static void word_print(FILE *out, const char *text)
 
     if (bare) {
         fputs(text, out);
-    } else if (strchr(text, '\'') && !strpbrk(text, "\"$`\\!")) { /* such as L['x'] */
+    } else if (strchr(text, '\'') && !strpbrk(text, "\"$`\\!")) { /* quotes as in L['x'] */
         putc('"', out);
         say_escaped(out, text, bytes);
         putc('"', out);
@@ -47,7 +47,7 @@ static void word_print(FILE *out, const char *text)
 }
 
 /* Print a space and then TEXT as one shell word, and free TEXT. */
-static void word(FILE *out, char *text)
+static void print_next_word(FILE *out, char *text)
 {
     putc(' ', out);
     word_print(out, text);
@@ -61,20 +61,22 @@ static void limit_word(FILE *out, int torch, int64_t number, bool ever)
     if (!number)
         return;
     if (torch)
-        word(out, say_print("config.%s=%" PRId64, torch_limit_name(torch, ever), number));
+        print_next_word(out,
+                        say_print("config.%s=%" PRId64, torch_limit_name(torch, ever), number));
     else
-        word(out, say_print("%s=%" PRId64, ever ? "accumulated_limit" : "limit", number));
+        print_next_word(out,
+                        say_print("%s=%" PRId64, ever ? "accumulated_limit" : "limit", number));
 }
 
 static void dynamic_words(FILE *out, const struct whatif_knobs *knobs)
 {
     if (knobs->dynamic_all)
-        word(out, say_print("dynamic=True"));
+        print_next_word(out, say_print("dynamic=True"));
     list_each(d, &knobs->dynamic) {
         if (d->dimension < 0)
-            word(out, say_print("maybe_mark_dynamic=%s", d->source));
+            print_next_word(out, say_print("maybe_mark_dynamic=%s", d->source));
         else
-            word(out, say_print("maybe_mark_dynamic=%s[%d]", d->source, d->dimension));
+            print_next_word(out, say_print("maybe_mark_dynamic=%s[%d]", d->source, d->dimension));
     }
 }
 
@@ -88,8 +90,8 @@ static bool drop_words(FILE *out, struct db *db, const struct whatif_knobs *knob
         struct query *query = db_query(db, schema_statement("whatif/dropped"));
         query_bind_text(query, 1, knobs->drops.at[i]);
         if (query_step(query) && query_type(query, 2) != QUERY_NULL)
-            word(out, say_print("drop_guard=%s %s", query_text(query, 1, NULL),
-                                query_text(query, 2, NULL)));
+            print_next_word(out, say_print("drop_guard=%s %s", query_text(query, 1, NULL),
+                                           query_text(query, 2, NULL)));
         else
             known = false;
         query_close(query);
@@ -99,7 +101,7 @@ static bool drop_words(FILE *out, struct db *db, const struct whatif_knobs *knob
 
 char *whatif_try_words(const struct whatif_asked *asked, const struct whatif_knobs *knobs)
 {
-    int torch = torch_of(asked->db);
+    int torch = recorded_torch_version(asked->db);
     bool weaker = knobs->dynamic_all || knobs->dynamic.count || knobs->drops.count;
     bool possible = !knobs->backends_apart;
     bool needs_torch = weaker || knobs->isolate;
@@ -114,12 +116,12 @@ char *whatif_try_words(const struct whatif_asked *asked, const struct whatif_kno
     out = open_memstream(&text, &bytes);
     word_print(out, trials_trace(asked->db));
     if (asked->function)
-        word(out, say_print("%s", asked->function));
+        print_next_word(out, say_print("%s", asked->function));
     limit_word(out, torch, knobs->recompile_limit, false);
     limit_word(out, torch, knobs->accumulated_limit, true);
     dynamic_words(out, knobs);
     if (knobs->isolate)
-        word(out, say_print("isolate_recompiles=True"));
+        print_next_word(out, say_print("isolate_recompiles=True"));
     possible = drop_words(out, asked->db, knobs);
     fclose(out);
     if (possible)

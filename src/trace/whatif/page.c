@@ -15,7 +15,8 @@ struct answer_page {
     struct page_text text;
     const struct whatif_asked *asked;
     const struct whatif_answer *answer;
-    void (*recorded)(void *context, int64_t code_id); /* called before each recorded row; or NULL */
+    /* a function that is called before each recorded row; or NULL */
+    void (*recorded)(void *context, int64_t code_id);
     void *context;
     /* how many functions have been listed, and how many left out because nothing changes */
     size_t listed, unchanged;
@@ -67,7 +68,8 @@ static void print_predicted(struct page_text *page, const struct whatif_function
     };
     /* clang-format on */
     enum { COLUMNS = array_count(columns) };
-    char texts[COLUMNS][WHATIF_RANGE_TEXT]; /* the texts must stay until the row is printed */
+    /* the texts of the row; they must stay valid until the row is printed */
+    char texts[COLUMNS][WHATIF_RANGE_TEXT];
 
     for (int i = 0; i < COLUMNS; i++)
         fact(page, columns[i].name, whatif_range_text(texts[i], columns[i].range));

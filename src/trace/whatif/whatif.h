@@ -31,14 +31,14 @@ struct whatif;
 /* A value that the setting dynamic= makes dynamic. */
 struct whatif_dimension {
     const char *source; /* "L['x']" */
-    int dimension;      /* -1: all dimensions */
+    int dimension;      /* the dimension, or -1 for all dimensions */
 };
 
 struct whatif_knobs {
     /* owned: the settings as typed, separated by commas; NULL if no setting changes anything */
     char *text;
     unsigned given;                             /* a bit for each setting that was typed */
-    int64_t recompile_limit, accumulated_limit; /* 0: leave the recorded limit */
+    int64_t recompile_limit, accumulated_limit; /* 0: the recorded limit stays in force */
     int isolate;        /* each torch.compile() call (region) has its own entries and limit */
     int backends_apart; /* each backend has its own entries and limit */
     bool dynamic_all;
@@ -55,10 +55,10 @@ struct whatif_knobs {
 struct whatif_tally {
     int64_t calls; /* lookups */
     int64_t hits;
-    int64_t misses;   /* lookups in which no entry fitted */
-    int64_t compiles; /* misses that made an entry */
-    int64_t eager;    /* calls that ran as Python though a compiler was set */
-    int64_t checks;   /* evaluations of an entry's guards */
+    int64_t misses;   /* number of lookups in which no entry fitted */
+    int64_t compiles; /* number of misses that made an entry */
+    int64_t eager;    /* number of calls that ran as Python although a compiler was set */
+    int64_t checks;   /* number of times that an entry's guards were evaluated */
     int64_t check_ns, compile_ns;
 };
 
@@ -71,17 +71,17 @@ enum { WHATIF_NO_BOUND = -1, WHATIF_RANGE_TEXT = 64 };
 
 struct whatif_function { /* the counts for one code object */
     struct whatif_tally recorded, predicted;
-    int64_t changed;   /* calls whose predicted outcome is not the recorded one */
-    int64_t gone;      /* calls that would not be looked up any more */
-    int64_t undecided; /* calls whose outcome may differ from the prediction */
-    int64_t trusting;  /* calls that would run code whose compile was not recorded */
+    int64_t changed;   /* number of calls whose predicted outcome differs from the recorded one */
+    int64_t gone;      /* number of calls that would not be looked up any more */
+    int64_t undecided; /* number of calls whose outcome may differ from the prediction */
+    int64_t trusting;  /* number of calls that would run code whose compile was not recorded */
     /* hits for which several entries are possible, so that the number of checks is a guess */
     int64_t either;
-    /* at least so many lookups would happen that are not in the trace */
+    /* least number of lookups that would happen and are not in the trace */
     int64_t unrecorded;
     /* index of the code object; must follow the int64_t members, which function_add() sums */
     uint32_t code;
-    /* bounds of the predicted counts; low equals high where the trace decides all
+    /* bounds of the predicted counts; low equals high where the trace decides every call
      * (whatif_is_exact) */
     struct whatif_range compiles, hits, eager, misses, calls;
 };
@@ -94,8 +94,9 @@ struct whatif_result {
      * WHATIF_UNDECIDED if it is a guess */
     uint8_t *outcomes;
     LIST(const char *) notes; /* the assumptions, in words */
-    /* Some calls that are not marked as undecided may still be wrong, because of an assumption:
-     * events were lost, values were not recorded, or entries are assumed to die when they did. */
+    /* Predictions that are not marked as undecided may still be wrong, because of an assumption:
+     * events were lost, values were not recorded, or entries are assumed to die at the recorded
+     * time. */
     bool uncertain;
 };
 enum { WHATIF_OUTCOME = 31, WHATIF_GONE = 31, WHATIF_UNDECIDED = 128 };
@@ -107,8 +108,8 @@ static inline bool whatif_range_is_exact(const struct whatif_range *range)
     return range->low == range->high;
 }
 
-/* Does the trace decide how many calls of FUNCTION hit, compile and run as Python? These numbers
- * are then no guess. Which entry a call hits, and so the number of checks, may still be a guess. */
+/* Are the numbers of FUNCTION's calls that hit, compile and run as Python certain? Which entry a
+ * call hits, and so the number of checks, may still be a guess. */
 bool whatif_is_exact(const struct whatif_function *function);
 
 /* Add the range MORE to SUM. */
@@ -131,7 +132,7 @@ void whatif_result_free(struct whatif_result *result);
 /* ---- trace/whatif/ask.c: from typed settings to an answer ---------------- */
 
 /* Add the settings in TEXT to KNOBS: KEY=VALUE, or several separated by commas that are not within
- * brackets. Returns false on error, which has been reported. */
+ * brackets. Returns false after reporting an error. */
 bool whatif_knob(struct whatif_knobs *knobs, const char *text);
 void whatif_knobs_free(struct whatif_knobs *knobs);
 
@@ -158,7 +159,7 @@ struct whatif_answer { /* all members are owned: call whatif_answer_free(), also
     char *unproven;
 };
 
-/* Answer a what-if as it was typed. Returns false on error, which has been reported. */
+/* Answer a what-if as it was typed. Returns false after reporting an error. */
 bool whatif_ask(const struct whatif_asked *asked, struct whatif_answer *answer);
 void whatif_answer_free(struct whatif_answer *answer);
 

@@ -16,17 +16,17 @@ enum {
     /* If the trace has more frames, they are not read, and calls without a lookup stay
      * undecided. */
     FRAMES_READ = 12000000,
-    /* Guards are slow if they take this percentage of the time in the function, this many
-     * nanoseconds a call, and if there were at least this many calls. */
+    /* Guards count as slow if all three hold: they take at least this percentage of the function's
+     * time, at least this many nanoseconds a call, and there were at least this many calls. */
     SLOW_SHARE = 10,
     SLOW_NS = 1000,
     SLOW_CALLS = 10,
-    GUARDS_READ = 10000, /* failing guards that are kept */
+    GUARDS_READ = 10000, /* greatest number of failing guards that are kept */
 };
 
 /* ---- running the statements ----------------------------------------------------- */
 
-/* Return SQL as --sql prints it, with the ids themselves in place of the parameter. */
+/* Return SQL as --sql prints it, with the parameter replaced by the ids. */
 static const char *printed_sql(struct why *why, const char *sql)
 {
     static const char ids[] = "SELECT value FROM json_each(?1)";
@@ -506,7 +506,7 @@ static void gather_processes(struct why *why)
     query_close(query);
 }
 
-/* Read the durations of the calls, if no compiler had anything to do with the function. */
+/* Read the durations of the calls, if no compiler handled the function. */
 static void gather_profile(struct why *why)
 {
     bool is_compiled = why->compiles.count || why->entries.count;

@@ -59,7 +59,7 @@ static bool has_word(const char *text, const char *word, size_t bytes)
     return false;
 }
 
-/* Do both texts have the same settings, in any order? */
+/* Do the texts ONE and OTHER have the same settings, in any order? */
 static bool is_same_setting(const char *one, const char *other)
 {
     if (!strcmp(one, other))
@@ -98,12 +98,13 @@ static bool is_other_output(const struct trial *trial, const struct trial *basel
         return false;
     if (trial->eager == baseline->eager)
         return trial->compiles < baseline->compiles;
-    if (baseline->eager == UNKNOWN) /* the baseline had at least one eager call */
+    /* UNKNOWN means that the baseline had at least one eager call */
+    if (baseline->eager == UNKNOWN)
         return !trial->eager;
     return trial->eager != UNKNOWN && trial->eager < baseline->eager;
 }
 
-/* Return what TRIAL did less often than BASELINE, in words. */
+/* Describe in words what TRIAL did less often than BASELINE. */
 static const char *explain_gain(struct why *why, const struct trial *trial,
                                 const struct trial *baseline)
 {
@@ -152,9 +153,9 @@ static void set_measured(struct why *why, struct remedy *remedy, const struct tr
     remedy->measured_breaks = trial->breaks;
 }
 
-/* Was R measured, is its setting one of TRIAL's settings, and did R do at least as much as
- * TRIAL? */
-static bool did_as_much(const struct remedy *r, const struct trial *trial)
+/* Does R alone explain TRIAL: was R measured, is its setting one of TRIAL's settings, and was its
+ * gain at least TRIAL's gain? */
+static bool explains_trial(const struct remedy *r, const struct trial *trial)
 {
     if (!r->setting || !r->gain)
         return false;
@@ -171,7 +172,7 @@ static bool did_as_much(const struct remedy *r, const struct trial *trial)
 static bool is_needless(const struct why *why, const struct trial *trial)
 {
     for (size_t i = 0; i < why->remedies.count; i++)
-        if (did_as_much(&why->remedies.at[i], trial))
+        if (explains_trial(&why->remedies.at[i], trial))
             return true;
     return false;
 }
@@ -299,13 +300,13 @@ static int result_order(const struct remedy *a, const struct remedy *b)
 }
 
 enum remedy_rank {
-    RANK_FAILS, /* calls fail without the remedy */
+    RANK_FAILS, /* rank of a remedy without which calls fail */
     RANK_MEASURED,
     RANK_EXACT,
     RANK_PROVEN,
     RANK_OTHER,
     RANK_PUT_OFF,
-    RANK_NO_GAIN, /* certainly no gain */
+    RANK_NO_GAIN, /* rank of a remedy that certainly has no gain */
     RANK_NORMAL,
     RANK_REJECTED,
 };
@@ -344,7 +345,7 @@ static int remedy_order(const void *a, const void *b)
 
 /* ---- several settings together --------------------------------------------------------- */
 
-/* Is BEST, a combination of settings, no better than another remedy, or does it contain a setting
+/* Is BEST, a combination of settings, no better than another remedy, or does BEST contain a setting
  * that another remedy refused? */
 static bool is_best_needless(const struct why *why, const struct remedy *best)
 {
@@ -383,7 +384,8 @@ static void add_best(struct why *why, struct replay *replay, struct whatif *what
     /* If no call reached the limit, a higher limit helps only other functions. */
     if (!why_calls(why, OUTCOME_LIMIT) && (limit = strstr(settings, "recompile_limit=")))
         limit[-(limit > settings)] = 0;
-    best = *settings ? remedy_add(why, ON_BEST, &facts, NULL) : NULL; /* remedy_add puts it last */
+    /* remedy_add puts this remedy last */
+    best = *settings ? remedy_add(why, ON_BEST, &facts, NULL) : NULL;
     if (best) {
         size_t place = (size_t)(best - why->remedies.at);
         best->place = place;

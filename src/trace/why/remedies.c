@@ -206,7 +206,7 @@ static void add_for_unsupported(struct why *why, const struct remedy_facts *fact
         remedy_add(why, ON_BREAK, &more, NULL);
 }
 
-/* Return a limit that is certainly high enough, or 0 if none is known. */
+/* Return a limit that is certainly high enough, or 0 if no such limit is known. */
 static int64_t limit_raised(const struct why *why, const struct remedy_facts *facts)
 {
     int64_t limit = why->made + facts->count; /* enough for a new entry in every call */
@@ -230,7 +230,7 @@ static const char *setting_of_limit(struct why *why, const struct remedy_facts *
 }
 
 /* Was an older entry hit after a newer entry had been made? If so, inputs come back, and more
- * entries help. Otherwise a higher limit only postpones the problem. */
+ * entries help. Otherwise inputs are always new, and a higher limit only postpones the problem. */
 static bool inputs_come_back(const struct why *why)
 {
     for (size_t i = 0; i < why->entries.count; i++)
@@ -250,7 +250,7 @@ static void limit_made(struct why *why, struct remedy *remedy, const struct reme
     remedy->effort = inputs_come_back(why) ? EFFORT_LINE : EFFORT_PUT_OFF;
 }
 
-/* Is this an outcome of calls for which torch gave up the function and recorded a reason? */
+/* Does OUTCOME mean that torch gave up the function and recorded a reason? */
 static bool is_given_up(enum outcome outcome)
 {
     switch (outcome) {
@@ -263,7 +263,7 @@ static bool is_given_up(enum outcome outcome)
     }
 }
 
-/* Did the call run as Python because no new entry could be made for it? */
+/* Does OUTCOME mean that the call ran as Python because no new entry could be made? */
 static bool needs_entries(enum outcome outcome)
 {
     return outcome == OUTCOME_LIMIT || outcome == OUTCOME_RUN_ONLY;
@@ -311,9 +311,9 @@ static void cause_made(struct why *why, struct remedy *remedy, const struct reme
         remedy->refused = setting;
 }
 
-/* Does H have no values, and an earlier history the same source? If so, the earlier history has the
- * values, and H only has the condition of an expression. */
-static bool is_told_before(const struct why *why, const struct history *h)
+/* Does H repeat an earlier history of the same source? Then H has no values, only the condition of
+ * an expression; the earlier history has the values. */
+static bool repeats_earlier_history(const struct why *why, const struct history *h)
 {
     const struct history *earlier = why->histories.at;
 
@@ -332,7 +332,7 @@ static void add_for_causes(struct why *why, const struct remedy_facts *base)
         struct remedy_case cases[REMEDY_CASES] = {0};
         struct remedy_facts facts = *base;
         const char *about = why_keep(why, cause_about(h->cause));
-        if (is_told_before(why, h))
+        if (repeats_earlier_history(why, h))
             continue;
         facts.cause = *h->cause;
         remedy_cases_read(why->db, &why->arena, why->code.ids, &facts.cause, cases);
@@ -346,8 +346,8 @@ static void add_for_causes(struct why *why, const struct remedy_facts *base)
     }
 }
 
-/* Add a remedy for each reason that STATEMENT finds, with its count. The reasons are those of calls
- * with OUTCOME. If OUTCOME is OUTCOME_PLAIN, they are the reasons why entries died that were needed
+/* Add a remedy for each reason that STATEMENT finds, with its count. A reason belongs to calls with
+ * OUTCOME. If OUTCOME is OUTCOME_PLAIN, it is the reason why an entry died that was needed
  * again. */
 static void add_for_reasons(struct why *why, const struct remedy_facts *base, enum outcome outcome,
                             const char *statement)
@@ -440,7 +440,7 @@ static void add_for_guard_errors(struct why *why, const struct remedy_facts *bas
 
     list_each(guard, &why->guards) {
         if (strcmp(guard->result, check_words[CHECK_ERROR]) != 0)
-            break; /* guards that raised are first */
+            break; /* guards that raised come first in the list */
         facts.cause.source = guard->source;
         facts.count = guard->times;
         add_for_outcome(why, OUTCOME_GUARD_ERROR, facts, guard->expression);

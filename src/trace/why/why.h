@@ -22,7 +22,7 @@
 #include "trace/template.h"
 
 enum {
-    WHY_WIDTH = 70, /* bytes of the longest value printed */
+    WHY_WIDTH = 70, /* most bytes of a value that is printed */
 };
 
 #define UNKNOWN FACT_UNKNOWN /* an integer that is NULL in the trace, where NULL does not mean 0 */
@@ -75,7 +75,7 @@ struct call_class {
     F(entry, INTEGER, code_id)                                                                     \
     F(entry, TEXT, label)                                                                          \
     F(entry, TEXT, backend)                                                                        \
-    F(entry, MAYBE, region_id) /* UNKNOWN if every region uses it */                               \
+    F(entry, MAYBE, region_id) /* UNKNOWN: every region uses it */                                 \
     F(entry, INTEGER, guards)                                                                      \
     F(entry, INTEGER, compile_id)                                                                  \
     F(entry, INTEGER, born_ns)                                                                     \
@@ -84,7 +84,7 @@ struct call_class {
     F(entry, ID, last_hit_ns)                                                                      \
     F(entry, INTEGER, backend_mismatches)                                                          \
     F(entry, INTEGER, few_guards) /* hits that ran only guards that tell entries apart */          \
-    F(entry, MAYBE, died_ns) /* UNKNOWN if it is alive */                                          \
+    F(entry, MAYBE, died_ns) /* UNKNOWN: the entry is alive */                                     \
     F(entry, TEXT, death_cause)
 /* clang-format on */
 struct entry {
@@ -120,7 +120,7 @@ struct parent {
     F(compile, TRUTH, recompile) /* see view `compiles` */                            \
     F(compile, TEXT, reason)                                                          \
     F(compile, TEXT, user_stack)                                                      \
-    F(compile, MAYBE, sticky) /* 1 if it is never compiled again, else 0 */           \
+    F(compile, MAYBE, sticky) /* 1 if the function is never compiled again, else 0 */           \
     F(compile, TEXT, inputs)                                                          \
     F(compile, PARENT, follows_from)
 /* clang-format on */
@@ -167,7 +167,7 @@ struct history {
     const struct cause *cause; /* borrowed: the cause at `place` */
 };
 
-/* A guard that ended checks, and how often. */
+/* A guard whose failure ended checks, and the number of these checks. */
 /* clang-format off */
 #define GUARD_FIELDS(F)               \
     F(failed_guard, TEXT, result)     \
@@ -254,7 +254,7 @@ struct input {
  *
  *     measured       a trial of the trace had this setting
  *     exact          a what-if decided each call again, from recorded facts
- *     not measured   neither
+ *     not measured   no trial and no what-if gives figures
  *     normal         there is nothing to change
  *     not guarded    compiled code does not notice a change
  *
@@ -266,12 +266,12 @@ struct input {
     F(remedy, TEXT, name)                                                                     \
     F(remedy, TEXT, because) /* the evidence */                                               \
     F(remedy, TEXT, text)                                                                     \
-    F(remedy, TEXT, setting) /* for `run --set`: does what the edit would do */               \
+    F(remedy, TEXT, setting) /* `run --set` setting with this effect */                       \
     F(remedy, TEXT, status)                                                                   \
     F(remedy, MAYBE, trial)                                                                   \
     F(remedy, TEXT, trial_error) /* why the trial does not work, or NULL */                   \
     F(remedy, TRUTH, rejected) /* the trial proves that this is no remedy */                  \
-    F(remedy, TEXT, what_if) /* with the effect of the remedy; or NULL */                     \
+    F(remedy, TEXT, what_if) /* what-if setting with the same effect */                       \
     F(remedy, MAYBE, compiles)                                                                \
     F(remedy, MAYBE, predicted_compiles)                                                      \
     F(remedy, MAYBE, measured_compiles)                                                       \
@@ -289,17 +289,19 @@ struct remedy {
     const struct remedy_rule *rule;
     enum remedy_effort effort;
     enum remedy_effect effect;
-    bool fails; /* calls fail without the remedy */
+    bool fails; /* without the remedy, calls fail */
     bool proven;
     bool gain; /* measured or exact, with fewer eager calls or compiles */
-    /* The gain of a trial that was rejected only because the program's output differed, or NULL. */
+    /* If a trial was rejected only because the program's output differed: the trial's gain in
+     * words. Otherwise NULL. */
     const char *other_output;
-    /* a what-if setting against the same cause whose effect is not the remedy's, or NULL */
+    /* a what-if setting against the same cause that does not do what the remedy does; or NULL */
     const char *refused;
     size_t place; /* index in the list before the list was sorted by gain */
 };
 
-/* A caller that prevents compiles of this function. Only some calls are examined for it. */
+/* A caller that prevents compiles of this function. Only some of the calls are examined to find
+ * it. */
 /* clang-format off */
 #define FORBIDDER_FIELDS(F)      \
     F(forbidder, TEXT, function) \
@@ -335,8 +337,8 @@ struct ask {
 /* clang-format off */
 #define TORCH_FIELDS(F)                                               \
     F(torch_facts, TEXT, version)                                     \
-    F(torch_facts, TEXT, mode) /* how dyntrace watched it */          \
-    F(torch_facts, TEXT, note) /* why it was not watched in the other way */
+    F(torch_facts, TEXT, mode) /* how dyntrace watched torch */          \
+    F(torch_facts, TEXT, note) /* why torch was not watched in the other way */
 /* clang-format on */
 /* Sums over all processes: how many different versions and modes there are. */
 /* clang-format off */
@@ -364,13 +366,13 @@ struct torch_facts {
     L(guards, failed_guard, GUARD_FIELDS, "failed_guards")                                         \
     L(inputs, input, INPUT_FIELDS, "eager_inputs")                                                 \
     L(breaks, graph_break, BREAK_FIELDS, "graph_breaks")                                           \
-    L(phases, phase, PHASE_FIELDS, "phases") /* by time, longest first */                          \
+    L(phases, phase, PHASE_FIELDS, "phases") /* sorted by time, longest first */                   \
     L(marks, mark, MARK_FIELDS, "marks")                                                           \
     L(ranks, rank, RANK_FIELDS, "ranks")                                                           \
     L(remedies, remedy, REMEDY_FIELDS, "remedies")                                                 \
     L(asked, ask, ASK_FIELDS, "sql")                                                               \
     L(costs, guard_cost, COST_FIELDS, "guard_costs")                                               \
-    /* by time, longest first; filled only if guards are slow */                                   \
+    /* costs are sorted by time, longest first, and empty unless guards are slow */                \
     L(forbidders, forbidder, FORBIDDER_FIELDS, "forbidden_by")
 /* clang-format on */
 
@@ -378,25 +380,25 @@ struct torch_facts {
  * share_of_ns: measured on usual calls that hit, or else on all calls without their compiles. */
 /* clang-format off */
 #define WHY_FIELDS(F)                                                                       \
-    F(why, MAYBE, all_calls) /* calls, with or without a lookup */                          \
+    F(why, MAYBE, all_calls) /* number of calls */                                          \
     F(why, MAYBE, total_ns) /* time in the function */                                      \
     F(why, MAYBE, self_ns) /* time outside its callees */                                   \
     F(why, MAYBE, raised) /* calls that an exception ended */                               \
     F(why, INTEGER, skipped) /* calls after torch gave up the function */                   \
     F(why, TEXT, disabled_by)                                                               \
-    F(why, INTEGER, disabled_line) /* line of the graph break that disables it */           \
+    F(why, INTEGER, disabled_line) /* line of the graph break */                            \
     F(why, TEXT, disabled_words) /* reason of this graph break, or NULL */                  \
     F(why, TEXT, limit_reason)                                                              \
     F(why, TEXT, raised_reason)                                                             \
-    F(why, TEXT, declined_reason) /* of compiles that gave no code */                       \
+    F(why, TEXT, declined_reason) /* why compiles gave no code */                           \
     F(why, TEXT, caches) /* results of torch's caches, or NULL */                           \
     F(why, MAYBE, warm_ns) /* time of the compiles that a cache served */                   \
     F(why, MAYBE, warm_backend_ns) /* part of warm_ns in the backend */                     \
     F(why, MAYBE, saved_ns) /* time that the caches saved, says torch */                    \
     F(why, TEXT, self_class) /* class of `self` in a generic wrapper */                     \
-    F(why, INTEGER, share_ns) /* time of guards in these calls */                           \
-    F(why, INTEGER, share_of_ns) /* time of these calls */                                  \
-    F(why, INTEGER, different_inputs) /* among all misses; 0 if not known */                \
+    F(why, INTEGER, share_ns) /* time of guards in the measured calls */                    \
+    F(why, INTEGER, share_of_ns) /* time of the measured calls */                           \
+    F(why, INTEGER, different_inputs) /* distinct inputs of all misses, or 0 */             \
     F(why, INTEGER, unknown_inputs)
 /* clang-format on */
 
@@ -419,7 +421,7 @@ struct torch_facts {
 struct why {
     struct db *db; /* owned */
     struct found_code code;
-    struct arena arena; /* owns all texts below */
+    struct arena arena; /* memory of all texts in this struct */
     struct progress progress;
 #define LIST_MEMBER(member, type, fields, key) LIST(struct type) member;
     WHY_LISTS(LIST_MEMBER)
@@ -428,15 +430,15 @@ struct why {
     bool with_sql;
     bool force_whatif;  /* run what-ifs even on a long trace */
     bool long_trace;    /* what-ifs would take too long, so they were not run */
-    bool share_of_hits; /* share_ns is about calls that hit */
+    bool share_of_hits; /* share_ns was measured on calls that hit */
     bool guards_slow;
     bool missing;                  /* the recording lost events */
     int64_t guard_ns, guard_calls; /* guard_ns: the time of guards in guard_calls calls */
     /* sums over the calls from which `check --function` computes shares: docs/answers.md */
     struct call_sums shared;
-    int64_t made;             /* compiles that gave code */
-    int64_t recompiles;       /* compiles of a function that had been compiled before */
-    int64_t undecided;        /* calls without a lookup whose outcome is not known */
+    int64_t made;             /* number of compiles that gave code */
+    int64_t recompiles;       /* number of compiles of a function that had been compiled before */
+    int64_t undecided;        /* number of calls without a lookup whose outcome is not known */
     int64_t checks, check_ns; /* checks of guards; check_ns is the time of those in timed_checks */
     int64_t timed_checks;
     /* No compiler had anything to do with the function; `profile` has its calls. `profile` is empty
@@ -446,7 +448,7 @@ struct why {
 };
 
 /* why_gather reads the lists of facts. why_follow adds histories and remedies. why_whatif adds the
- * gain of each remedy and sorts them. Errors have been reported; see db_failed. */
+ * gain of each remedy and sorts them. They report errors themselves; see db_failed. */
 void why_gather(struct why *why);
 void why_follow(struct why *why);
 void why_whatif(struct why *why);
@@ -463,7 +465,7 @@ int64_t why_calls(const struct why *why, enum outcome outcome);
 /* Return the time of guards in percent of a call, or -1 if it is not known. */
 double why_guard_share(const struct why *why);
 
-/* Do pages list REMEDY? False if a trial rejected it, or if there is nothing to change. */
+/* Do pages list REMEDY? False if a trial rejected REMEDY, or if nothing needs to be changed. */
 bool remedy_is_shown(const struct remedy *remedy);
 
 /* Does REMEDY have figures, measured or exact? */
@@ -483,8 +485,8 @@ bool why_turned_away(const struct why *why);
 /* Return the entry with this id, or NULL. */
 struct entry *why_entry(const struct why *why, int64_t cache_entry_id);
 
-/* Return an older live entry that the lookup before COMPILE did not try, because it belongs to
- * another region than the entry that COMPILE made. Returns NULL if there is none. */
+/* Return a live entry that is older than COMPILE and that COMPILE's lookup did not try, because it
+ * belongs to another region than the entry that COMPILE made. Returns NULL if there is none. */
 const struct entry *why_other_region(const struct why *why, const struct compile *compile);
 
 /* Return the source of CAUSE, with the part that changed, in the compiler's words: "L['x']
