@@ -1,8 +1,9 @@
--- replay.sql -- what `dyntrace replay` reads: src/trace/replay/. Of many rows of numbers each is handed over by each() (db_each);
--- a NULL is 0 where it is not replaced here.
+-- replay.sql -- the statements of `dyntrace replay`: src/trace/replay/. Statements with many rows of
+-- numbers pass each row to C by each() (db_each), where a NULL becomes 0 unless the statement replaces it.
 
 -- name: processes
--- The last column: since when events are missing. Texts that were left out are no events.
+-- The last column is the time from which on events are missing. Lost texts do not count, because
+-- they are no events.
 SELECT each(p.process_id, p.start_ns, p.parent_process_id, p.torch_version IS NOT NULL, l.lost_ns)
 FROM process p NOT INDEXED
 LEFT JOIN (SELECT process_id, MIN(COALESCE(at_ns, 0)) AS lost_ns FROM losses
@@ -13,8 +14,8 @@ LEFT JOIN (SELECT process_id, MIN(COALESCE(at_ns, 0)) AS lost_ns FROM losses
 SELECT each(thread_id, process_id) FROM thread NOT INDEXED;
 
 -- name: entries
--- A precompiled entry was loaded, not compiled here. A reset takes all of a
--- cache at once.
+-- A precompiled entry was loaded from a file, not compiled in this process. A reset removes all
+-- entries of a cache at once.
 SELECT each(cache_entry_id, code_id, born_ns, died_ns, COALESCE(region_id, -1),
             COALESCE(compile_id, -1), label = 'precompiled' AND compile_id IS NULL,
             death_cause LIKE 'reset%' OR death_cause LIKE 'dropped%', COALESCE(guard_count, -1))
@@ -27,22 +28,22 @@ SELECT each(compile_id, start_ns, code_id, thread_id, cache_entry_id, end_ns, is
 SELECT each(graph_break_id, compile_id) FROM graph_break NOT INDEXED;
 
 -- name: marks
--- Since when code is not compiled again.
+-- For each code object: the time from which on it is not compiled any more.
 SELECT each(code_id, at_ns) FROM code_mark WHERE action IN ('skip', 'run_only');
 
 -- name: guards
 SELECT each(guard_id, cache_entry_id) FROM guard NOT INDEXED;
 
 -- name: checks
--- In the order in which the recorder writes them, which is that of their lookups: so it needs no sort. A result is its
--- number in src/vocabulary.h.
+-- In the order of the table, which is the order of the lookups, because the recorder writes rows
+-- in this order; so no sort is needed. A result is the number of its word in src/vocabulary.h.
 SELECT each(lookup_id, cache_entry_id,
             CASE result $CHECK_NUMBERS ELSE $CHECK_RESULTS END,
             failed_guard_id, position, guards_run, duration_ns)
 FROM guard_check NOT INDEXED;
 
 -- name: checks-sorted
--- The same where somebody has changed that.
+-- The same rows sorted, for a trace in which somebody has changed the order of the table.
 SELECT each(lookup_id, cache_entry_id,
             CASE result $CHECK_NUMBERS ELSE $CHECK_RESULTS END,
             failed_guard_id, position, guards_run, duration_ns)
@@ -58,7 +59,7 @@ SELECT frame_id FROM compile WHERE compile_id = ?1;
 SELECT frame_id FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id WHERE graph_break_id = ?1;
 
 -- name: in-file
--- For a filter: the code objects in files like the glob ?1.
+-- For a filter: the code objects in files whose names match the glob ?1.
 SELECT code_id FROM code WHERE filename GLOB ?1 OR filename GLOB '*/' || ?1;
 
 -- name: on-thread
@@ -75,7 +76,7 @@ SELECT cache_entry_id FROM cache_entry WHERE label = ?1;
 SELECT COALESCE(NULLIF(label, ''), '#' || cache_entry_id) FROM cache_entry WHERE cache_entry_id = ?1;
 
 -- name: entry
--- Entry ?1, and what lookup ?2 did with it: "fail: EQUALS_MATCH x == 3", "pass".
+-- Entry ?1, and the result of its check by lookup ?2: "fail: EQUALS_MATCH x == 3" or "pass".
 SELECT label, backend, guard_count, death_cause,
        (SELECT k.result || COALESCE(': ' || g.kind, '') || COALESCE(' ' || as_written(COALESCE(NULLIF(g.expression, ''), g.source)), '')
         FROM guard_check k LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
@@ -86,13 +87,14 @@ FROM cache_entry WHERE cache_entry_id = ?1;
 SELECT qualname, filename, first_line FROM code WHERE code_id = ?1;
 
 -- name: function
--- Code object ?1, whether it is there or not.
+-- Code object ?1. A row is returned even if the trace does not have the code object.
 SELECT ?1 AS code_id, CAST(qualname AS TEXT) AS qualname, CAST(filename AS TEXT) AS filename,
        CAST(COALESCE(first_line, 0) AS INTEGER) AS first_line
 FROM (SELECT 1) LEFT JOIN code ON code_id = ?1;
 
 -- name: stack
--- Frame ?1 and its callers, at most ?2: the code; the frame, NULL where it is not recorded. Parents are older.
+-- Frame ?1 and its callers, at most ?2 frames: the code and the frame, which is NULL if it was
+-- not recorded. A parent has a smaller id than its child.
 WITH RECURSIVE up(frame_id, depth) AS (
     SELECT ?1, 1
     UNION ALL
@@ -116,7 +118,8 @@ SELECT text FROM signature WHERE signature_id = ?1;
 SELECT COALESCE(NULLIF(label, ''), '#' || cache_entry_id) AS name FROM cache_entry WHERE cache_entry_id = ?1;
 
 -- name: lookup
--- What came of lookup ?1: outcome, entry, what was tried, how long it took.
+-- The outcome of lookup ?1, the entry that it hit or made, the number of entries that it tried,
+-- and its duration.
 --| : {outcome:70}{entry:70}{tried:70}, {took:duration}
 SELECT COALESCE(o.name, '?') AS outcome,
        CASE WHEN e.cache_entry_id IS NOT NULL THEN ' ' || COALESCE(NULLIF(e.label, ''), '#' || e.cache_entry_id)
@@ -145,7 +148,7 @@ SELECT outcome, COALESCE(' ' || NULLIF(label, ''), '') AS _label, end_ns - start
 FROM compile WHERE compile_id = ?1;
 
 -- name: causes
--- Why compile ?1 was needed: what in which older entry did not fit.
+-- Why compile ?1 was needed: for each cause the older entry and the guard that failed.
 --|   {entry:70} did not fit: {kind:70} {_what:70}{_needed:70}
 SELECT COALESCE(e.label, '#' || r.cache_entry_id) AS entry, r.kind,
        COALESCE(cause_words(r.kind, r.source, r.aspect, r.dimension, r.expected, r.actual, r.text),
@@ -156,7 +159,7 @@ WHERE r.compile_id = ?1 AND COALESCE(r.how, '') NOT LIKE 're-checked%'
 ORDER BY r.rowid LIMIT 8;
 
 -- name: break
--- Of the reason its first line.
+-- A graph break with the first line of its reason.
 --| [{?known}{qualname:140|} ({filename:path140|}:{first_line|0})][{-known}code {code_id}]: line {line}: {_reason:70}
 SELECT b.code_id, b.line, c.code_id AS known, c.qualname, c.filename, c.first_line,
        substr(b.reason, 1, instr(b.reason || char(10), char(10)) - 1) AS _reason

@@ -1,44 +1,47 @@
--- whatif.sql -- what `replay --what-if` reads besides schemas/replay.sql: src/trace/whatif/.
+-- whatif.sql -- the statements of `replay --what-if` (src/trace/whatif/), in addition to schemas/replay.sql.
 
 -- name: floats-later
--- Did a torch take part for which a float is a constant in the first compile, even with dynamic=True? Up to 2.12.
+-- Does a process use torch 2.12 or older? There a float is a constant in the first compile, even
+-- with dynamic=True.
 SELECT EXISTS (SELECT 1 FROM process WHERE torch_version GLOB '[12].[0-9]*'
                AND (torch_version GLOB '1.*' OR CAST(substr(torch_version, 3, 2) AS INTEGER) <= 12));
 
 -- name: torch
--- The version of torch of the traced programs, if any used it.
+-- The version of torch that the traced programs use. No row if none uses torch.
 SELECT torch_version FROM process WHERE torch_version <> '' ORDER BY process_id LIMIT 1;
 
 -- name: backends
--- Each entry's backend as a number of its name.
+-- For each entry: a number that stands for the name of its backend.
 SELECT each(cache_entry_id, backend)
 FROM (SELECT cache_entry_id, dense_rank() OVER (ORDER BY COALESCE(backend, '')) AS backend FROM cache_entry);
 
 -- name: several
--- Code objects whose entries are of several regions or backends.
+-- Code objects whose entries belong to several regions or several backends.
 SELECT each(code_id, 1)
 FROM (SELECT code_id FROM cache_entry GROUP BY code_id
       HAVING COUNT(DISTINCT COALESCE(region_id, -1)) > 1 OR COUNT(DISTINCT COALESCE(backend, '')) > 1);
 
 -- name: accumulated
--- Code objects of which a compile met the limit on all entries ever.
+-- Code objects with a compile that met the limit on all entries ever made.
 SELECT each(code_id, 1) FROM compile WHERE outcome = 'limit' AND substr(reason, 1, 400) LIKE '%accumulated%';
 
 -- name: excluded
--- Code objects that the compiler's own rules exclude: each time that it was asked, it did not look at them.
+-- Code objects that the compiler's own rules exclude: each of their compiles was skipped.
 SELECT each(code_id, 1)
 FROM (SELECT code_id FROM compile GROUP BY code_id HAVING MIN(COALESCE(outcome, '') = 'skipped'));
 
 -- name: rests
--- A code object whose compiled code breaks off, and the resume function that it then calls.
+-- Pairs: a code object with a graph break, and the resume function that its compiled code then
+-- calls.
 SELECT each(code_id, resume_code_id)
 FROM (SELECT DISTINCT m.code_id, b.resume_code_id FROM graph_break b JOIN compile m ON m.compile_id = b.compile_id
       WHERE b.resume_code_id IS NOT NULL);
 
 -- name: inlined
--- Code objects with entries of their own that what was compiled of ?1 took in, as far as its guards show: they are there for
--- the sake of a line of it, or look at its code by its name, which no other has. A function in which it broke off is called,
--- and that call is recorded.
+-- Code objects with entries of their own that are inlined into the compiled code of ?1. The
+-- guards of ?1 show this: a line of the inlined function needs a guard, or a guard checks the
+-- function's code under a name that no other function has. Functions in which the graph of ?1
+-- broke are excluded, because they are called, and the trace has these calls.
 WITH RECURSIVE
     named AS (SELECT code_id, filename, first_line, replace(tail, rtrim(tail, replace(tail, '.', '')), '') AS name
               FROM (SELECT code_id, filename, first_line, substr(qualname, -400) AS tail FROM code)
@@ -66,35 +69,39 @@ WHERE NOT EXISTS (SELECT 1 FROM broken b WHERE instr(b.stack, ', in ' || n.name 
 LIMIT 1000;
 
 -- name: guards
--- Of entry ?1: in the order in which those of two entries are compared.
+-- The guards of entry ?1, in the order in which the guards of two entries are compared.
 SELECT guard_id, kind, COALESCE(source, ''), expression FROM guard WHERE cache_entry_id = ?1
 ORDER BY COALESCE(source, ''), COALESCE(kind, ''), guard_id LIMIT 4096;
 
 -- name: tried
--- What is known of the guards of entry ?2 when lookup ?1 tried it, which had entry ?3 made, or NULL: whether each passed. The
--- causes of a compile are all that failed; 1 in the third column: they are there.
+-- Which guards of entry ?2 passed or failed when lookup ?1 tried the entry. The lookup made
+-- entry ?3, or ?3 is NULL. The causes of a compile name all guards that failed; rows from them
+-- have 1 in the third column.
 SELECT guard_id, result = $CHECK_PASS, 0 FROM guard_evaluation WHERE lookup_id = ?1 AND cache_entry_id = ?2
 UNION ALL
 SELECT r.guard_id, 0, 1 FROM recompile_cause r JOIN compile m ON m.compile_id = r.compile_id
 WHERE m.cache_entry_id = ?3 AND r.cache_entry_id = ?2 AND r.guard_id IS NOT NULL;
 
 -- name: failed
--- The guards that the call which had an entry made failed: all that were found, not only those that decided.
+-- For each entry: the guards that failed for the call that made the entry. These are all
+-- failures that were found, not only the guards that decided.
 SELECT each(m.cache_entry_id, r.guard_id) FROM recompile_cause r JOIN compile m ON m.compile_id = r.compile_id
 WHERE m.cache_entry_id IS NOT NULL AND r.guard_id IS NOT NULL;
 
 -- name: killers
--- Entries that died because what a guard names by identity did, and that guard.
+-- Entries that died because an object died which a guard compares by identity; and this guard.
 SELECT each(e.cache_entry_id, g.guard_id) FROM cache_entry e JOIN guard g ON g.cache_entry_id = e.cache_entry_id
 WHERE instr(substr(e.death_cause, 1, 1000), 'which guard ' || g.ordinal || ' named:');
 
 -- name: freed
--- Entries that torch invalidated because an object that a guard names was freed. Others were invalidated by the program.
+-- Entries that torch invalidated because an object that a guard names was freed. All other
+-- invalid entries were invalidated by the program.
 SELECT each(cache_entry_id, 1) FROM cache_entry WHERE substr(death_cause, 1, 1000) LIKE '%deallocated%';
 
 -- name: dropped
--- What drop_guard=?1 stands for: a guard's id, or a kind anywhere. A guard on two objects, which some versions of torch
--- have as a row for each, is dropped whole; the row that was asked for is the first.
+-- The guards that drop_guard=?1 drops, as kind and source. ?1 is a guard's id, or a kind, which
+-- means all guards of this kind. Some versions of torch store a guard on two objects as one row
+-- for each object: both rows are returned, first the one with the given id.
 SELECT * FROM (
     SELECT e.code_id, o.kind, COALESCE(o.source, '')
     FROM guard g JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id JOIN guard o ON o.cache_entry_id = g.cache_entry_id
@@ -104,23 +111,24 @@ UNION ALL
 SELECT NULL, ?1, NULL WHERE ?1 GLOB '*[^0-9]*';
 
 -- name: unknown-source
--- A row, which says so, if no guard looks at ?1.
+-- If no guard has the source ?1: a row with a message that says so.
 SELECT 'no guard looks at that' || COALESCE(
     (SELECT '; most recompiles come of ' || source FROM recompile_cause
      WHERE source LIKE 'L[%' GROUP BY source ORDER BY COUNT(*) DESC, source LIMIT 1), '')
 WHERE NOT EXISTS (SELECT 1 FROM guard WHERE source = ?1);
 
 -- name: unknown-guard
--- The same if none is of the kind ?1, or has that id.
+-- If no guard has the kind or the id ?1: a row with a message that says so.
 SELECT 'no guard has that kind or id; `dyntrace replay --guards LABEL` lists an entry''s'
 WHERE NOT EXISTS (SELECT 1 FROM guard WHERE kind = ?1 OR CAST(guard_id AS TEXT) = ?1);
 
 -- name: frame-end
--- When the call of lookup ?1 ended.
+-- The end of the call of lookup ?1.
 SELECT f.end_ns FROM lookup l JOIN frame f ON f.frame_id = l.frame_id WHERE l.lookup_id = ?1;
 
 -- name: candidates
--- Sizes and numbers that decided recompiles, most first; the columns are those that cause_read() reads.
+-- Sizes and numbers whose change decided recompiles, those with most recompiles first. The
+-- columns are those that cause_read() reads.
 SELECT substr(r.kind, 1, 200), substr(r.source, 1, 400), r.aspect, r.dimension, substr(r.expected, 1, 400),
        substr(r.actual, 1, 400), substr(r.text, 1, 400), r.guard_id, r.compile_id, r.cache_entry_id
 FROM recompile_cause r

@@ -1,28 +1,30 @@
--- why.sql -- what `dyntrace why` asks about one function; --sql prints these. ?1: the ids of its code objects, a JSON
--- array.
+-- why.sql -- the statements of `dyntrace why` about one function. --sql prints them. ?1: the ids of the
+-- function's code objects, a JSON array.
 --
--- The first line of each says what it answers. Columns are called as the members of the structs in
--- src/trace/why/why.h. `lookup`, `guard_check` and `frame` are long, and SQLite's GROUP BY sorts rows, which takes
--- four times as long as adding them up while they are read: for these three the GROUP BY is printed, and X-rows is
--- run.
+-- The first line of each statement describes its result. Columns have the names of the members in
+-- src/trace/why/why.h. `lookup`, `guard_check` and `frame` are long tables. There --sql prints a
+-- GROUP BY, but the program runs the statement X-rows and sums up its rows: SQLite's GROUP BY sorts,
+-- which takes four times as long.
 
 -- name: totals
--- calls and time in all
+-- number of calls, and their time
 SELECT SUM(calls) AS all_calls, SUM(total_ns) AS total_ns, SUM(self_ns) AS self_ns, SUM(raised) AS raised FROM code_total
     WHERE code_id IN (SELECT value FROM json_each(?1));
 
 -- name: has-compiler
--- did anything compile frames?
+-- does the trace have compiles or lookups at all?
 SELECT EXISTS (SELECT 1 FROM compile) OR EXISTS (SELECT 1 FROM lookup);
 
 -- name: entries
--- its cache entries
+-- the function's cache entries
 SELECT cache_entry_id, code_id, compile_id, COALESCE(label, 'entry ' || cache_entry_id) AS label, backend,
        guard_count AS guards, born_ns, died_ns, substr(death_cause, 1, 1000) AS death_cause, region_id
 FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY cache_entry_id LIMIT 10000;
 
 -- name: compiles
--- its compiles; user_stack: the lines of the program at which one failed, where the compiler names them at the end of its reason
+-- the function's compiles
+-- user_stack: the lines of the program at which a compile failed. Some compilers put them at the
+-- end of the reason.
 SELECT compile_id, code_id, cache_entry_id, label, start_ns, end_ns, outcome, substr(reason, 1, 2000) AS reason, sticky, rank,
        is_recompile AS recompile,
        COALESCE(substr(reason, NULLIF(instr(reason, 'from user code:'), 0), 8000),
@@ -30,7 +32,7 @@ SELECT compile_id, code_id, cache_entry_id, label, start_ns, end_ns, outcome, su
 FROM compiles WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY compile_id LIMIT 10000;
 
 -- name: reasons
--- the first reason of compiles that made nothing, of each kind; or why the function was marked
+-- the first reason of each kind why a compile made no code; or why the function was marked
 WITH ours AS MATERIALIZED (
     SELECT m.outcome, iif(m.reason IN ('first call', 'no entry fitted') AND p.torch_version <> '', NULL, m.reason) AS reason
     FROM compile m JOIN code c USING (code_id) LEFT JOIN process p USING (process_id)
@@ -45,7 +47,7 @@ SELECT (SELECT substr(reason, 1, 2000) FROM ours WHERE outcome = 'limit' AND rea
                  ORDER BY COALESCE(k.reason, '') = '', k.at_ns LIMIT 1)) AS declined_reason;
 
 -- name: errors
--- what its compiler raised, each by its first line, and how often
+-- exceptions that the function's compiler raised, grouped by first line, with their number
 WITH failed AS MATERIALIZED (
     SELECT compile_id, substr(reason, 1, 2000) AS reason FROM compile
     WHERE code_id IN (SELECT value FROM json_each(?1)) AND cache_entry_id IS NULL AND outcome IN ('failed', 'error') LIMIT 10000)
@@ -55,7 +57,7 @@ SELECT reason, times FROM (
 UNION ALL SELECT NULL, COUNT(*) FROM failed WHERE COALESCE(reason, '') = '' HAVING COUNT(*) > 0 OR NOT EXISTS (SELECT 1 FROM failed);
 
 -- name: deaths
--- why entries died after which there were compiles
+-- why entries died before the last compile of their code object
 WITH last AS MATERIALIZED (
     SELECT code_id, MAX(start_ns) AS start_ns FROM compile WHERE code_id IN (SELECT value FROM json_each(?1)) GROUP BY 1)
 SELECT substr(death_cause, 1, 1000) AS text, COUNT(*) AS deaths
@@ -82,10 +84,14 @@ WINDOW guard AS (PARTITION BY m.code_id, g.kind, g.source)
 ORDER BY r.compile_id, COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.cache_entry_id, r.rowid LIMIT 20000;
 
 -- name: histories
--- What the sources that decided recompiles were: before the first, of which the oldest entry knows, then at each; each value once. Behind
--- "WITH causes AS (...)", the statement above, in whose order `place` is that of the last cause that decided. A recompile counts for
--- a source once, however many older entries it failed in and by whichever kind of guard; an expression that was wanted is no value.
--- Where the guard that decided is not known, the first one that failed when all were checked again stands for it.
+-- For each source that decided recompiles: the values that it had, in order, each value once.
+-- The first value is the one that the oldest entry expects; then follows the value at each
+-- recompile.
+-- This text is appended to "WITH causes AS (...)", the statement above. `place` is the position,
+-- in its order, of the last cause that decided. A recompile counts once for a source, even if
+-- the source failed in several older entries or by several kinds of guard. An expression that a
+-- guard expects is not a value. If it is not known which guard decided, the first guard that
+-- failed when all guards were re-evaluated stands for it.
 , again AS MATERIALIZED (SELECT compile_id FROM compiles WHERE is_recompile AND code_id IN (SELECT value FROM json_each(?1))),
 told AS MATERIALIZED (SELECT ROW_NUMBER() OVER () - 1 AS place, *, guard_id IS NULL AND COALESCE(source, '') = '' AS unnamed FROM causes),
 named AS MATERIALIZED (
@@ -94,7 +100,7 @@ named AS MATERIALIZED (
     FROM told WINDOW entry AS (PARTITION BY compile_id, cache_entry_id)),
 headed AS (
     SELECT t.*, m.code_id, t.compile_id IN again AS made, m.cache_entry_id IS NULL AS refused,
-           t.aspect || iif(t.dimension >= 0, '[' || t.dimension || '] = ', ' ') AS head -- as cause_part()
+           t.aspect || iif(t.dimension >= 0, '[' || t.dimension || '] = ', ' ') AS head -- the same text as in cause_part()
     FROM named t CROSS JOIN compile m ON m.compile_id = t.compile_id),
 parted AS MATERIALIZED (
     SELECT *, iif(actual <> head AND substr(actual, 1, length(head)) = head AND COALESCE(substr(expected, 1, length(head)) = head, 1),
@@ -111,7 +117,7 @@ value AS (
     SELECT history, -1 AS place, iif(is_expression, NULL, wanted) AS value
     FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY history ORDER BY cache_entry_id, place) AS age FROM cut WHERE compile_id = began)
     WHERE age = 1
-    UNION ALL -- a guard that is an expression saw "L['x'].size()[0] = 8"
+    UNION ALL -- the actual value of a guard that is an expression: "L['x'].size()[0] = 8"
     SELECT history, place, iif(source <> '' AND actually GLOB '?* = ?*' AND substr(actually, 1, length(source) + 3) = source || ' = ',
                                substr(actually, length(source) + 4), actually) FROM cut WHERE nth = 1),
 changed AS (
@@ -132,28 +138,29 @@ FROM kept k JOIN cut c ON c.place = k.place LEFT JOIN said s ON s.history = k.hi
 ORDER BY k.recompiles + k.refused DESC, k.place LIMIT 1000;
 
 -- name: about
--- A cause that looked at ?2, aspect ?3, dimension ?4: which of these cases is it, with what, and which what-if is for it?
---   never       an entry wants what the call that it was made for did not have
---   many        each compile was of another function, or of a method of another object
---   again       a class of one name was another one
---   constant    torch made a size or number a number again after it had changed, although it makes such ones dynamic by itself;
---               of a number with the user's stack that needs it
---   nested      it is a nested tensor, and the tensor that says where its parts begin changed as well
---   several     other sizes changed as well, in this compile or another
---   ragged      the first dimension was smaller than before, after several calls
---   breaks      the function has a graph break, behind which the same sizes are looked at again
---   needs       compiled code holds for some sizes only
---   together    other sizes changed with this one
---   order       the same keys came in another order
---   transforms  torch.func's transforms (vmap, grad) were others
---   grown       a number and a tensor's size, both of an object that is an argument, changed alike
---   numbers     other numbers with a fraction changed with this one
---   flags       a flag, True or False, changed with this number
---   integers    other whole numbers changed with this one
---   items       other items of the same list changed with this one
---   longer      a length of one and the same object was greater each time
---   momentum    the momentum of an optimizer changed with this one
---   rate        the learning rate of an optimizer, a number, changed with this length
+-- The cases that apply to the cause with source ?2, aspect ?3 and dimension ?4. Each row has the name
+-- of a case, a detail for its text, and the what-if setting that avoids it.
+--   never       an entry expects a value that the call which made the entry did not have
+--   many        each compile was for another function, or for a method of another object
+--   again       the expected and the actual class have the same name but are different classes
+--   constant    torch made a size or number constant again after it had changed, although torch makes such numbers dynamic by
+--               itself; for a number the detail is the user's stack that needs it
+--   nested      the tensor is nested, and the tensor with the offsets of its parts changed as well
+--   several     other sizes changed as well, in this compile or in another
+--   ragged      the first dimension became smaller than before, after several calls
+--   breaks      the function has a graph break, after which the same sizes are checked again
+--   needs       the compiled code is valid for some sizes only
+--   together    other sizes changed in the same compile
+--   order       the keys were the same, but in another order
+--   transforms  other transforms of torch.func (vmap, grad) were active
+--   grown       a number and a tensor's size in the same argument grew alike
+--   numbers     other floats changed together with this number
+--   flags       a bool changed together with this number
+--   integers    other integers changed together with this number
+--   items       other items of the same list changed together with this item
+--   longer      a container of one object grew with each compile
+--   momentum    the momentum of an optimizer changed together with this number
+--   rate        the learning rate of an optimizer, a number, changed together with this length
 WITH ours AS MATERIALIZED (
     SELECT compile_id, cache_entry_id, outcome, start_ns FROM compile WHERE code_id IN (SELECT value FROM json_each(?1)) LIMIT 10000),
 mine AS MATERIALIZED (
@@ -183,7 +190,7 @@ static AS MATERIALIZED (
           WHERE ?3 = 'size' AND g.kind = 'TENSOR_MATCH' AND g.source = substr(?2, 1, instr(?2, '.size()') - 1)
             AND CAST(m.actual AS INTEGER) > 1
             AND (SELECT MIN(kind) FROM listing l WHERE l.compile_id = m.compile_id
-                 AND kind IN ('automatic_dynamic_shapes', 'called_as')) = 'called_as' -- else it was off, or is not known
+                 AND kind IN ('automatic_dynamic_shapes', 'called_as')) = 'called_as' -- otherwise automatic dynamic shapes were off, or the trace does not tell
           LIMIT 1000)),
 parts AS MATERIALIZED (
     SELECT '["' || replace(replace(replace(substr(g.expression, 1, 4000), '\', '\\'), '"', '\"'), ' and ', '","') || '"]' AS parts,
@@ -194,7 +201,7 @@ parts AS MATERIALIZED (
 part AS MATERIALIZED (
     SELECT part.value AS part, user_stack FROM parts CROSS JOIN json_each(iif(json_valid(parts), parts, '[]')) part
     WHERE instr(part.value, ?2)),
-needs AS MATERIALIZED ( -- strides follow from sizes
+needs AS MATERIALIZED ( -- conditions on strides are left out, because strides follow from sizes
     SELECT part FROM part WHERE ?3 = 'size' AND part <> '2 <= ' || ?2 AND part NOT GLOB 'L* == L*' AND part NOT GLOB '*.stride()*'
                                 AND part NOT GLOB '*.storage_offset()*' LIMIT 1),
 number AS MATERIALIZED ( -- "L['n'] == 2", or "___as_tensor(L['a']).item() == 1.5"
@@ -223,7 +230,7 @@ state AS MATERIALIZED (
     FROM ours m CROSS JOIN guard g ON g.cache_entry_id = m.cache_entry_id
     WHERE EXISTS (SELECT 1 FROM mine WHERE expected GLOB '*compare_functorch_state(*')
       AND g.kind GLOB 'LAMBDA_GUARD*' AND instr(g.expression, 'compare_functorch_state(') LIMIT 8),
-beside AS MATERIALIZED ( -- what else had changed by the same compiles
+beside AS MATERIALIZED ( -- other sources that had changed at the same compiles
     SELECT DISTINCT r.source, r.expected, r.actual
     FROM (SELECT DISTINCT compile_id FROM mine LIMIT 1000) m CROSS JOIN recompile_cause r ON r.compile_id = m.compile_id
     WHERE ?3 IN ('value', 'size') AND r.aspect = 'value' AND r.source GLOB '[LG][[]*' AND length(r.source) < 200 LIMIT 1000),
@@ -264,7 +271,7 @@ SELECT 'never' AS "is", NULL AS more, NULL AS setting WHERE EXISTS (
 UNION ALL SELECT 'many', (SELECT iif(addresses < compiles, 'at least ', '') || addresses FROM objects), NULL WHERE
     (replace(replace(replace(?2, 'len(', ''), 'dict(', ''), 'type(', '') GLOB 'L[[]''self''*'
      OR ?3 <> 'size' AND (SELECT COUNT(DISTINCT substr(text, 1, 30)) > 1 FROM called))
-    AND EXISTS (SELECT 1 FROM objects WHERE compiles > 2 AND same = 0 AND addresses * 4 >= compiles * 3) -- of dead ones some come again
+    AND EXISTS (SELECT 1 FROM objects WHERE compiles > 2 AND same = 0 AND addresses * 4 >= compiles * 3) -- addresses of dead objects are reused, so less than all need to differ
 UNION ALL SELECT * FROM (
     SELECT 'again', substr(expected, 1, instr(expected, ' at 0x') - 1), NULL FROM mine
     WHERE ?3 = 'type' AND instr(expected, ' at 0x') > 0 AND expected <> actual
@@ -300,7 +307,7 @@ UNION ALL SELECT 'momentum', MIN(source), NULL FROM beside WHERE source GLOB '*[
     HAVING COUNT(*) > 0;
 
 -- name: unguarded
--- hooks of modules that were registered after it had been compiled, and that no guard of code that was hit since asks for
+-- hooks of modules that were registered after a compile, and that no guard of a later hit checks
 WITH made AS MATERIALIZED (
     SELECT cache_entry_id, born_ns FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1))),
 registered AS MATERIALIZED (
@@ -327,15 +334,15 @@ SELECT outcome, cache_entry_id, start_ns, duration_ns FROM lookup
     WHERE code_id IN (SELECT value FROM json_each(?1));
 
 -- name: skipped
--- calls after it was given up: they count, too
+-- calls after the compiler gave up the function
 SELECT COUNT(*) AS skipped FROM skipped_calls WHERE code_id IN (SELECT value FROM json_each(?1))
--- which reads every frame: not where each call had a lookup; what is resumed may have more of those
+-- skipped_calls reads every frame, so it is not read if each call had a lookup. A generator may have more lookups than calls.
 AND (COALESCE((SELECT SUM(calls) FROM code_total WHERE code_id IN (SELECT value FROM json_each(?1))), 1e18)
      > (SELECT COUNT(*) FROM lookup WHERE code_id IN (SELECT value FROM json_each(?1)))
      OR EXISTS (SELECT 1 FROM code WHERE code_id IN (SELECT value FROM json_each(?1)) AND kind NOT IN ('function', 'lambda')));
 
 -- name: frames
--- the same by its frames, for calls that needed no lookup
+-- how calls without a lookup were decided, from their frames
 SELECT outcome, COUNT(*) AS calls, MIN(start_ns) AS first_ns, MAX(start_ns) AS last_ns FROM frame
 WHERE code_id IN (SELECT value FROM json_each(?1)) AND COALESCE(kind, $FRAME_CALL) = $FRAME_CALL AND COALESCE(outcome, $PLAIN) IN ($PLAIN, $SKIP, $DISABLED)
     GROUP BY outcome;
@@ -345,7 +352,7 @@ SELECT outcome, start_ns FROM frame
 WHERE code_id IN (SELECT value FROM json_each(?1)) AND COALESCE(kind, $FRAME_CALL) = $FRAME_CALL AND COALESCE(outcome, $PLAIN) IN ($PLAIN, $SKIP, $DISABLED);
 
 -- name: checks
--- its entries' guards: how often tried, what failed, what it took
+-- checks of the entries' guards: number, failed guard, time
 SELECT k.*, g.kind, g.source, g.expression
 FROM (SELECT cache_entry_id, result, failed_guard_id, COUNT(*) AS times, SUM(duration_ns) AS duration_ns,
              SUM(result = $CHECK_PASS AND guards_run = 0) AS few_guards
@@ -356,7 +363,8 @@ LEFT JOIN guard g ON g.guard_id = k.failed_guard_id
 ORDER BY k.result = $CHECK_ERROR DESC, k.times DESC;
 
 -- name: checks-rows
--- By the index of its lookups, where these are few; to read all checks in their order takes as long as to find a tenth of them so.
+-- If the function has few lookups, its checks are found by the index on lookups. Otherwise all
+-- checks are read in their order, which takes as long as finding a tenth of them by the index.
 WITH ours AS MATERIALIZED (SELECT cache_entry_id FROM cache_entry WHERE code_id IN (SELECT value FROM json_each(?1))),
 few(lookups) AS MATERIALIZED (SELECT COUNT(*) < (SELECT MAX(lookup_id) FROM lookup) / 10 FROM (
     SELECT 1 FROM lookup WHERE code_id IN (SELECT value FROM json_each(?1)) LIMIT (SELECT MAX(lookup_id) / 10 + 1 FROM lookup)))
@@ -368,12 +376,12 @@ SELECT cache_entry_id, result, failed_guard_id, duration_ns, guards_run = 0 AS f
 WHERE NOT (SELECT lookups FROM few) AND cache_entry_id IN ours;
 
 -- name: guard
--- guard ?1
+-- the guard with this id
 SELECT kind, source, substr(expression, 1, 400) AS expression, substr(user_stack, 1, 4000) AS user_stack
 FROM guard WHERE guard_id = ?1;
 
 -- name: signatures
--- what the inputs of its compiles were like
+-- the inputs for which the function was compiled
 WITH ours AS MATERIALIZED (SELECT compile_id, frame_id, cache_entry_id FROM compile
                            WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY compile_id LIMIT 10000),
 taken AS (SELECT lookup_id, frame_id, cache_entry_id, signature_id, outcome FROM lookup
@@ -385,7 +393,7 @@ SELECT m.compile_id, (SELECT substr(text, 1, 400) FROM signature s WHERE s.signa
 FROM taken l JOIN ours m ON m.frame_id = l.frame_id WHERE l.outcome > 2 AND m.cache_entry_id IS NULL;
 
 -- name: self
--- of a function that wraps others: the classes of `self`
+-- for a function that wraps others: the classes of its `self`
 SELECT group_concat(class, ', ') AS self_class FROM (
     SELECT DISTINCT substr(text, 7, instr(substr(text, 1, 400) || ',', ',') - 7) AS class FROM signature
     WHERE text GLOB 'self: *' AND signature_id IN (SELECT signature_id FROM lookup WHERE code_id IN (SELECT value FROM json_each(?1)))
@@ -399,13 +407,13 @@ FROM (SELECT signature_id, COUNT(*) AS calls FROM lookup
       GROUP BY signature_id ORDER BY calls DESC, signature_id LIMIT 20) l ORDER BY calls DESC;
 
 -- name: different
--- how many different inputs all misses had, and for how many that ran as Python they are not known
+-- number of different inputs in all misses, and number of misses that ran as Python with unknown inputs
 SELECT COUNT(DISTINCT signature_id) AS different_inputs,
        SUM(outcome <> $COMPILED AND signature_id IS NULL) AS unknown_inputs FROM lookup
 WHERE outcome IN ($COMPILED, $RUN_ONLY, $LIMIT) AND code_id IN (SELECT value FROM json_each(?1));
 
 -- name: processes
--- the processes that it ran in: which torch, the oldest first, and how it was watched
+-- the processes that ran the function: version of torch, oldest first, and how torch was watched
 WITH ran AS MATERIALIZED (
     SELECT torch_version AS version, COALESCE(torch_mode, '') AS mode, substr(torch_note, 1, 1000) AS note, COUNT(*) AS processes
     FROM process WHERE process_id IN (SELECT process_id FROM code WHERE code_id IN (SELECT value FROM json_each(?1)))
@@ -417,25 +425,25 @@ FROM ran ORDER BY CAST(version AS INTEGER), CAST(substr(version, instr(version, 
 LIMIT 100;
 
 -- name: ranks
--- compiles by rank of a distributed job
+-- compiles in each rank of a distributed job
 SELECT p.rank, COUNT(m.cache_entry_id) AS compiles FROM code c JOIN process p ON p.process_id = c.process_id
 LEFT JOIN compile m ON m.code_id = c.code_id
 WHERE c.code_id IN (SELECT value FROM json_each(?1)) AND p.rank IS NOT NULL GROUP BY p.rank ORDER BY p.rank LIMIT 1000;
 
 -- name: breaks
--- its graph breaks, and what runs after them: calls, compiles and lookups of the resume functions
+-- the function's graph breaks, and the calls, compiles and lookups of their resume functions
 WITH broken AS MATERIALIZED (
     SELECT b.graph_break_id, b.line, substr(b.reason, 1, 4000) AS reason, substr(b.user_stack, 1, 4000) AS user_stack,
            iif(replace(substr(b.user_stack, -2000), rtrim(substr(b.user_stack, -2000), replace(substr(b.user_stack, -2000), char(10), '')), '')
                LIKE '%/torch/%', 'torch', NULL) AS made_by, -- the innermost place is the last line
            r.qualname AS resume_function, r.function_id,
-           '[' || replace(json_quote(CAST(substr(b.reason, 1, 4000) AS TEXT)), '0x', '","') || ']' AS at -- parted where addresses begin
+           '[' || replace(json_quote(CAST(substr(b.reason, 1, 4000) AS TEXT)), '0x', '","') || ']' AS at -- split where addresses begin
     FROM compile m CROSS JOIN graph_break b ON b.compile_id = m.compile_id
     LEFT JOIN functions r ON r.code_id = b.resume_code_id
     WHERE m.code_id IN (SELECT value FROM json_each(?1))
     ORDER BY b.graph_break_id
     LIMIT 10000),
-alike AS MATERIALIZED ( -- in their line and, but for addresses, their reason; an analysis that starts anew has no resume function yet
+alike AS MATERIALIZED ( -- breaks with the same line and, apart from addresses, the same reason; a restarted analysis has no resume function yet
     SELECT *, COUNT(*) AS times, MIN(graph_break_id + iif(function_id IS NULL, 1 << 60, 0)) AS first
     FROM broken
     GROUP BY line, COALESCE((SELECT group_concat(ltrim(part.value, '0123456789abcdef'))
@@ -461,13 +469,15 @@ rest AS MATERIALIZED (
 SELECT * FROM alike LEFT JOIN rest USING (function_id) ORDER BY times DESC, line, first LIMIT 1000;
 
 -- name: graphs
--- how many graphs its compiles made that do something
+-- number of graphs from the function's compiles that are not empty
 SELECT COUNT(*) FROM compile m CROSS JOIN graph g ON g.compile_id = m.compile_id
 WHERE m.code_id IN (SELECT value FROM json_each(?1)) AND g.node_count > 0;
 
 -- name: phases
--- where the time of its compiles went: what a phase took by itself is what those within it leave. Late: compiled later on its
--- own, as backward graphs are (labels are given again after a reset, and in other processes)
+-- time of each phase of the function's compiles
+-- self_ns is a phase's time outside the phases within it. late = 1: a phase that was compiled
+-- later on its own, as backward graphs are. Such a phase has no compile_id; its label is used
+-- only if no other function and process has it, because labels are reused after a reset.
 WITH RECURSIVE ours AS (
     SELECT p.*, 0 AS late FROM compile m CROSS JOIN compile_phase p ON p.compile_id = m.compile_id
     WHERE m.code_id IN (SELECT value FROM json_each(?1))
@@ -475,13 +485,13 @@ WITH RECURSIVE ours AS (
         SELECT m.label FROM compile m LEFT JOIN code c ON c.code_id = m.code_id WHERE m.label <> ''
         GROUP BY m.label HAVING SUM(m.code_id IN (SELECT value FROM json_each(?1))) = COUNT(*)
             AND COUNT(DISTINCT c.process_id) = 1)),
-phase AS MATERIALIZED ( -- a longer one before those that it holds; what takes more than ten hours is not believed
+phase AS MATERIALIZED ( -- a phase comes before the phases within it; times above ten hours are cut, because they cannot be true
     SELECT ROW_NUMBER() OVER (ORDER BY late, compile_id, label, start_ns, end_ns DESC) AS place, compile_id, late,
            iif(name GLOB 'compile_attempt_[0-9]*', rtrim(rtrim(name, '0123456789'), '_'), COALESCE(name, '?')) AS name,
            iif(start_ns >= 0 AND end_ns >= start_ns, start_ns, 0) AS start_ns,
            iif(start_ns >= 0 AND end_ns >= start_ns, MIN(end_ns, start_ns + (1 << 45)), 0) AS end_ns
     FROM ours ORDER BY place LIMIT 200000),
-walk AS ( -- with the places and ends of those around each, the innermost last
+walk AS ( -- each phase with the places and ends of the phases around it, the innermost last
     SELECT 0 AS place, 0 AS compile_id, 0 AS start_ns, 0 AS end_ns, '[]' AS around
     UNION ALL
     SELECT p.place, p.compile_id, p.start_ns, p.end_ns, (
@@ -496,7 +506,7 @@ SELECT name, late, COUNT(*) AS times, SUM(end_ns - start_ns) AS total_ns,
 FROM phase LEFT JOIN held USING (place) GROUP BY late, name ORDER BY self_ns DESC, name LIMIT 500;
 
 -- name: caches
--- what torch's caches did for its compiles, and what those took that one of them served
+-- results of torch's caches for the function's compiles, and the time of the compiles that a cache served
 WITH had AS (SELECT * FROM compile_caches WHERE code_id IN (SELECT value FROM json_each(?1))),
 warm AS (SELECT DISTINCT compile_id FROM had WHERE state = 'hit')
 SELECT (SELECT group_concat(words, ', ') FROM (
@@ -509,12 +519,12 @@ SELECT (SELECT group_concat(words, ', ') FROM (
        (SELECT SUM(saved_ns) FROM had) AS saved_ns;
 
 -- name: marks
--- from when on its calls, or those that it makes, were not compiled
+-- from when on the function's calls, or their callees, were not compiled
 SELECT at_ns, action, recursive_action, region_id, substr(reason, 1, 2000) AS reason FROM code_mark
 WHERE code_id IN (SELECT value FROM json_each(?1)) ORDER BY at_ns LIMIT 100;
 
 -- name: by-frames
--- the same change in calls around a recompile
+-- recompiles of callers for the same change
 WITH RECURSIVE up(compile_id, code_id, frame_id, depth) AS (
     SELECT o.compile_id, o.code_id, f.parent_id, 1
     FROM (SELECT * FROM compile WHERE code_id IN (SELECT value FROM json_each(?1))
@@ -535,7 +545,7 @@ ORDER BY of.compile_id, of.depth DESC, m.compile_id, COALESCE(r.how, 'observed')
     LIMIT 20000;
 
 -- name: by-origin
--- the same change before the graph break
+-- the recompile before the graph break for the same change
 SELECT of.compile_id AS of_compile_id, m.compile_id, c.qualname AS function, m.label,
        substr(r.kind, 1, 200) AS kind, substr(r.source, 1, 400) AS source, r.aspect, r.dimension,
        substr(r.expected, 1, 400) AS expected, substr(r.actual, 1, 400) AS actual, substr(r.text, 1, 400) AS text
@@ -553,7 +563,7 @@ AND NOT EXISTS (SELECT 1 FROM lookup l WHERE l.code_id = m.code_id AND l.thread_
 ORDER BY of.compile_id, COALESCE(r.how, 'observed') <> 'observed', r.ordinal, r.rowid LIMIT 20000;
 
 -- name: forbidders
--- callers because of which its calls were not compiled
+-- callers that prevented compiles of the function's calls
 WITH RECURSIVE up(call, frame_id, depth) AS (
     SELECT * FROM (SELECT frame_id AS call, frame_id, 0 FROM lookup WHERE outcome = $RUN_ONLY
         AND code_id IN (SELECT value FROM json_each(?1)) LIMIT 100)
@@ -568,28 +578,28 @@ WHERE up.depth > 0 AND k.recursive_action = 'run_only' AND k.at_ns <= COALESCE(f
 GROUP BY 1, 2 ORDER BY COUNT(*) DESC, c.qualname LIMIT 10;
 
 -- name: disabled
--- graph breaks that speak of it
+-- a graph break whose reason says that the function is disabled
 SELECT c.qualname AS disabled_by, b.line AS disabled_line, substr(b.reason, 1, 400) AS disabled_words FROM graph_break b
 JOIN (SELECT DISTINCT qualname FROM code WHERE code_id IN (SELECT value FROM json_each(?1))) n ON instr(b.reason,
     '<function ' || n.qualname || ' at ')
 LEFT JOIN code c ON c.code_id = b.code_id WHERE b.reason LIKE '%disable%' ORDER BY b.graph_break_id LIMIT 1;
 
 -- name: kinds
--- its guards by kind, and what they take by estimate: the time of an entry's checks, shared out among its guards alike
+-- the function's guards by kind, and their estimated time: an entry's time, divided equally among its guards
 SELECT COALESCE(g.kind, '?') AS kind, COUNT(*) AS guards, CAST(TOTAL(k.ns / e.guard_count) AS INTEGER) AS estimated_ns
 FROM cache_entry e JOIN guard g ON g.cache_entry_id = e.cache_entry_id
 LEFT JOIN (SELECT cache_entry_id, SUM(duration_ns) AS ns FROM guard_check GROUP BY 1) k ON k.cache_entry_id = e.cache_entry_id
 WHERE e.code_id IN (SELECT value FROM json_each(?1)) GROUP BY 1 ORDER BY estimated_ns DESC, guards DESC, kind LIMIT 100;
 
 -- name: kinds-rows
--- ?2: entries and what their checks took, [[12, 3400], ...].
+-- ?2: for each entry its id and the time of its checks, [[12, 3400], ...].
 SELECT COALESCE(g.kind, '?') AS kind, COUNT(*) AS guards, CAST(TOTAL(k.value ->> 1 / e.guard_count) AS INTEGER) AS estimated_ns
 FROM json_each(?2) k CROSS JOIN cache_entry e ON e.cache_entry_id = k.value ->> 0
 JOIN guard g ON g.cache_entry_id = e.cache_entry_id GROUP BY 1 ORDER BY estimated_ns DESC, guards DESC, kind LIMIT 100;
 
 -- name: share
--- the last calls that hit: time in the lookup, and in all. The medians of both, because a call that was interrupted takes
--- as long as hundreds
+-- time of the lookup, and of the whole call, for the last calls that hit
+-- Both are medians, because a call that was interrupted can take as long as hundreds of others.
 WITH last AS MATERIALIZED (
     SELECT l.duration_ns AS lookup_ns, f.end_ns - f.start_ns AS call_ns
     FROM (SELECT frame_id, duration_ns FROM lookup WHERE outcome = $HIT AND code_id IN (SELECT value FROM json_each(?1))

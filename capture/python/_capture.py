@@ -34,7 +34,7 @@ def _sizes(record, path, value):
     Such a size may be anything from 2 on. A size of 0 or 1 always has a guard: a backend may
     compile other code where an array is broadcast.
     """
-    dynamic = record["dynamic"]  # None: a size becomes dynamic when it has changed
+    dynamic = record["dynamic"]  # None: a size becomes dynamic when it differs between compiles
     shape = getattr(value, "shape", None)
     if dynamic is False or not isinstance(shape, tuple):
         return None

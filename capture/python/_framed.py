@@ -23,7 +23,8 @@ from array import array
 from itertools import groupby, islice
 from types import FunctionType
 
-EARLY, LAST = -1, 1 << 30  # numbers of the statements before the first node, and after the last
+# EARLY stands for statements before the first node, LAST for statements after the last node
+EARLY, LAST = -1, 1 << 30
 _NO_COLUMNS = 13 << 3 | 0x80  # an entry of a line table (co_linetable) without columns
 
 
@@ -69,7 +70,7 @@ class _Group:
         self.uses = statement.uses
 
     def takes(self, call, statement):
-        """Add STATEMENT if the same inner call, CALL, ran it. Returns whether it did."""
+        """Add STATEMENT if it belongs to the same inner call, CALL. Returns True if added."""
         same = call and self.call and self.call[0].is_at(call[0])
         if not same or self.call[1].code is not call[1].code:
             return False
@@ -83,12 +84,12 @@ class Framed:
 
     The function has PARAMETERS, runs STATEMENTS, and returns the expression RESULT, which uses the
     names KEPT. SCOPE maps other names to their values; NAMES makes new names. CODE is the captured
-    function's code. WHAT is the function's name in tracebacks.
+    function's code. WHAT is the name of the generated function in tracebacks.
     """
 
     def __init__(self, code, what, parameters, statements, result, kept, scope, names, globals):
         self.what, self.names, self.lines = what, names, []
-        # indexed by the line of the generated source: number of the statement, and line of the
+        # indexed by the line of the generated source: the statement's number, and the line of the
         # program
         self.numbers, self.at = array("l", [EARLY]), array("l", [code.co_firstlineno])
         # by name of a generated function: the code object whose file name it gets

@@ -25,7 +25,8 @@ from ._native import native
 from .graph import Node, _Source, _uses
 from .resume import _variables
 
-_EARLY, _LATE, _LAST = range(3)  # before the graph; after the graph; after an effect
+# when a statement runs: before the graph; after the graph; after an effect
+_EARLY, _LATE, _LAST = range(3)
 _HERE = (lambda: get()).__code__  # noqa: F821
 _NO_COLUMNS = b"\xef\0"  # line table entry: the next eight code units, on the same line
 
@@ -157,7 +158,7 @@ class Plan:
         if what in ("source", "method"):
             return self.node(operator.getitem if step == "[" else getattr, (self.of(parent), thing))
         if what == "own":
-            if native._link(self.code):  # in a resume function another function made the cells
+            if native._link(self.code):  # a cell of a resume function was made by another function
                 raise Unknown
             return self.argument(number)
         items = tuple(map(self.of, items))
@@ -208,7 +209,8 @@ class Plan:
             graph = []
         if self.inline and not self.again:
             ordered = early + self.merged(source, graph, behind)
-        else:  # the graph may be abandoned, or is the backend's: effects come after it
+        else:
+            # effects come after the graph, because it may be abandoned, or belongs to the backend
             behind = [self.statement(source, node, len(nodes)) for node in behind]
             ordered = early + graph + behind
         kept = []
@@ -337,8 +339,8 @@ class Plan:
 
 
 def _check_result(name, count, given):
-    """Check GIVEN, a result of the backend's function for graph NAME that is no tuple of COUNT
-    values. Returns a list of COUNT values as it is; raises TypeError for anything else."""
+    """Return GIVEN if it is a list of COUNT values; otherwise raise TypeError. GIVEN is a result of
+    the backend's function for graph NAME, and is not a tuple of COUNT values."""
     if type(given) is not list or len(given) != count:
         text = (
             "the backend's function for %s gave a %s, not the %d values that the graph gives: "

@@ -26,7 +26,8 @@ class End:
     pass
 
 
-end = End()  # stands for an item when an iterator has ended; the program never gets it
+# returned in place of an item when an iterator has ended; the program never gets this object
+end = End()
 
 
 def order(keys, reverse):
@@ -41,7 +42,7 @@ def _sum(iterable, /, start=0, type=type, int=int, float=float, bool=bool, total
             kind = type(item)
             if (
                 kind is int or kind is float or kind is bool
-            ):  # sum() rounds such numbers in its own way
+            ):  # sum() rounds these numbers in its own way, so it adds them itself
                 numbers.append(item)
                 continue
             start = total(numbers, start)

@@ -14,7 +14,7 @@ import sys
 import time
 import types
 
-from . import _assemble  # C looks for this module
+from . import _assemble  # C imports this module by name
 from . import _notes as notes
 from ._capture import guards_of, source_of
 from ._capture_native import native as captures
@@ -186,7 +186,7 @@ def explain(fn: Callable[_P, object], *, dynamic: bool | None = None) -> Callabl
         explanation = Explanation()
         backend = (
             lambda module, example_inputs: module
-        )  # a backend of its own, so that no cache entry of another backend is used
+        )  # a separate backend, so that the entries of other backends are not used
         capture = captures.Capture(
             (functools.partial(finish, backend, explanation, False), backend, dynamic, False, False)
         )

@@ -88,7 +88,7 @@ BINARY = {
 UNARY = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
 _PLAIN = frozenset(
     (bool, int, float, str, bytes, type(None), type(Ellipsis))
-)  # types whose repr() is Python source
+)  # types with a repr() that is Python source
 _SPLIT = re.compile(r"([a-zA-Z_0-9]*?)(?:_(\d+))?$")
 _TAKEN = frozenset(keyword.kwlist) | frozenset(vars(builtins))
 
@@ -142,8 +142,8 @@ def _placeholder_name(text):
 
 
 def name_nodes(nodes):
-    """Give each node of NODES a unique name. That of a placeholder is made from its guard
-    source."""
+    """Give each node of NODES a unique name. The name of a placeholder is made from its
+    guard source."""
     names, known = _Names(), {}
     for node in nodes:
         if node.op == "placeholder":
@@ -177,7 +177,7 @@ class _Source:
         kind = type(value)
         if kind is Node:
             return value.name
-        # Python may refuse to write it: too many digits
+        # Python refuses to write an integer with too many digits
         if kind is int and value.bit_length() > 2000:
             return self.of_global(value, "_constant")
         if kind in _PLAIN:
@@ -325,7 +325,8 @@ def row(node):
 def _text(value):
     try:
         return str(value)
-    except Exception as error:  # the program's __str__ raised, or the integer has too many digits
+    except Exception as error:
+        # the program's __str__ raised, or Python refuses to write an integer with too many digits
         return "(cannot be shown: %s)" % type(error).__name__
 
 

@@ -13,8 +13,8 @@ static enum ended push_attribute(struct watched *w, int slots, bool method, PyOb
 enum array_origin {
     ARRAY_UNKNOWN,
     ARRAY_METHOD, /* a method */
-    ARRAY_FACT,   /* describes shape or type, for example `x.ndim`: a constant */
-    ARRAY_ARRAY,  /* another array, for example `x.T`: becomes a node of the graph */
+    ARRAY_FACT,   /* it describes the shape or the type, e.g. `x.ndim`: its value is a constant */
+    ARRAY_ARRAY,  /* it is another array, e.g. `x.T`: it becomes a node of the graph */
 };
 
 static enum array_origin classify_in_array(PyObject *descriptor, const char *name, bool method)
@@ -52,7 +52,7 @@ static enum ended read_array_metadata(struct capture *c, struct watched *w, int 
     return push_attribute(w, slots, method, value, shadow_const(c, value));
 }
 
-/* The attribute cannot be followed: raise AttributeError as CPython does, or break the graph. */
+/* Capture cannot follow the attribute: raise AttributeError as CPython does, or break the graph. */
 static enum ended break_at_array_attribute(struct capture *c, PyObject *owner, PyObject *name,
                                            bool is_absent)
 {
@@ -111,22 +111,22 @@ enum attribute_origin {
     ORIGIN_CLASS,        /* a plain value or a static method of the class */
     ORIGIN_METHOD,       /* a Python function of the class, bound to the object */
     ORIGIN_C_METHOD,     /* a method of a built-in type; the type alone decides its value */
-    ORIGIN_CLASS_METHOD, /* a classmethod, bound to the class */
+    ORIGIN_CLASS_METHOD, /* a classmethod of the class */
     ORIGIN_SUPER,        /* the owner is super() */
-    ORIGIN_OWN_CLASS,    /* owner.__class__ */
-    ORIGIN_MRO,          /* a class's __mro__ */
+    ORIGIN_OWN_CLASS,    /* the attribute is owner.__class__ */
+    ORIGIN_MRO,          /* the attribute is __mro__, and the owner is a class */
     ORIGIN_ENUM_MEMBER,  /* an enumeration: a member, or `.value` and `.name` of a member */
     /* func, args or keywords of a functools.partial that the watched call made */
     ORIGIN_PARTIAL,
-    /* perhaps in one of the dicts of a torch.nn.Module, where its __getattr__ looks */
+    /* perhaps in one of the dicts that the __getattr__ of torch.nn.Module searches */
     ORIGIN_TORCH_MODULE,
 };
 
 struct attribute_read {
     PyObject *owner, *name; /* borrowed */
     struct shadow *of;      /* the owner's shadow */
-    /* owned by the caller, or NULL: what the owner's class has under the name; if the owner is a
-     * class, what the owner itself has */
+    /* owned by the caller, or NULL: the attribute of this name in the owner's class or, if the
+     * owner is a class, in the owner itself */
     PyObject *descriptor;
     /* owned by the caller: the attribute's value; NULL if it has not been read */
     PyObject *value;
@@ -145,7 +145,7 @@ static bool uses_standard_lookup(PyTypeObject *type)
     return _PyType_Lookup(type, name) == _PyType_Lookup(&PyBaseObject_Type, name);
 }
 
-/* Is it known what the __get__ of this descriptor does? It is for slots, functions and static
+/* Does capture know the effect of this descriptor's __get__? True for slots, functions and static
  * methods. */
 static bool is_predictable(PyObject *descriptor)
 {
@@ -193,7 +193,7 @@ enum found find_attribute(PyObject *owner, PyObject *name, PyObject **value)
     return FOUND_OWN;
 }
 
-/* Is OWNER a torch.nn.Module that uses the __getattr__ of that class? */
+/* Is OWNER a torch.nn.Module whose class does not replace torch.nn.Module.__getattr__? */
 static bool is_torch_module(PyObject *owner)
 {
     PyObject *function = _PyType_Lookup(Py_TYPE(owner), word_of("__getattr__"));
@@ -207,8 +207,8 @@ static bool is_torch_module(PyObject *owner)
     return !PyUnicode_CompareWithASCIIString(module, "torch.nn.modules.module");
 }
 
-/* Read an attribute of a torch.nn.Module from the dicts of parameters, buffers and submodules, in
- * which the __getattr__ of that class looks. Returns its shadow, or NULL. */
+/* Read an attribute of a torch.nn.Module from the dicts that torch.nn.Module.__getattr__ searches:
+ * the parameters, buffers and submodules. Returns the attribute's shadow, or NULL. */
 static struct shadow *read_torch_module(struct capture *c, PyObject *owner, struct shadow *of,
                                         PyObject *name, PyObject **value)
 {
@@ -247,7 +247,7 @@ static struct shadow *class_method_shadow(struct capture *c, struct shadow *of, 
     return method_of(c, of, name, function, source, of);
 }
 
-/* lacks_attribute() for an object that was read from outside the function. */
+/* Like lacks_attribute(), for an object that was read from outside the function. */
 static bool read_object_lacks(struct capture *c, PyObject *owner, struct shadow *of, PyObject *name)
 {
     OWNED PyObject *value = NULL;
@@ -629,8 +629,8 @@ static struct shadow *read_constant_attribute(struct capture *c, PyObject *owner
     return read_name_attribute(c, owner, of, name, value);
 }
 
-/* Read attribute NAME of OWNER, an object or a class. DESCRIPTOR is what OWNER's class has under
- * this name, or NULL. *VALUE is a new reference, or NULL. */
+/* Read attribute NAME of OWNER, an object or a class. DESCRIPTOR is the attribute of this name in
+ * OWNER's class, or NULL. *VALUE is a new reference, or NULL. */
 static struct shadow *read_object_or_class(struct capture *c, PyObject *owner, struct shadow *of,
                                            PyObject *name, PyObject *descriptor, PyObject **value)
 {
@@ -643,7 +643,7 @@ static struct shadow *read_object_or_class(struct capture *c, PyObject *owner, s
         read.descriptor = in_class;
         shadow = read_class_attribute(c, &read);
     }
-    /* a class with a metaclass of its own, e.g. an enumeration, is looked up like an object too */
+    /* a class with its own metaclass, e.g. an enumeration, is also looked up like an object */
     if (!read.value && !Py_IS_TYPE(owner, &PyType_Type)) {
         read.descriptor = descriptor;
         shadow = read_object_attribute(c, &read);

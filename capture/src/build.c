@@ -5,8 +5,9 @@
 #include "capture.h"
 
 enum {
-    MOST_KEYS = 1000,  /* most keys of a dict that was read */
-    MOST_MIRRORED = 8, /* most arguments of a call that is repeated on mirrors */
+    /* capture reads at most this many keys of a dict from outside the function */
+    MOST_KEYS = 1000,
+    MOST_MIRRORED = 8, /* a call with more arguments than this is not repeated on mirrors */
 };
 
 /* ---- building ---- */
@@ -161,8 +162,8 @@ static PyObject *make_slice_of_top(struct capture *c, const struct watched *w, i
     return PySlice_New(PyTuple_GET_ITEM(bounds, 0), PyTuple_GET_ITEM(bounds, 1), step);
 }
 
-/* Replace the top COUNT values by a set of them (SET) or by the string that joins them (an
- * f-string). */
+/* Replace the top COUNT values by one value: with SET by a set of these values, otherwise by the
+ * string that joins them (an f-string). */
 static enum ended build_set_or_string(struct capture *c, struct watched *w, int count, bool set)
 {
     struct shadow *of, *made;
@@ -474,7 +475,8 @@ struct moving {
     PyObject *given;                  /* owned: the result of the call with the mirrors, or NULL */
 };
 
-/* If the call changes its first argument: is this change allowed now? */
+/* Is the call allowed to change its first argument now? Returns true if the call does not change
+ * it. */
 static bool may_change_first_argument(struct capture *c, const struct moving *moving)
 {
     PyObject *self = moving->call->args[0];
@@ -615,8 +617,8 @@ static bool has_key_twice(struct capture *c, PyObject *dict, PyObject *from, str
     return false;
 }
 
-/* Add the value on top of the stack (append, add) or its items (extend, update) to the container
- * that lies BELOW slots deeper. METHOD is the name of the container's method. */
+/* Add to a container, which lies BELOW slots deeper: the value on top of the stack if METHOD is
+ * append or add, the items of this value if METHOD is extend or update. */
 static enum ended add_top_to(struct capture *c, struct watched *w, int below, const char *method)
 {
     PyObject *container = stack_value(w, below);
@@ -959,7 +961,9 @@ static enum ended execute_subscript(struct capture *c, struct watched *w, int op
         ended = dispatch_subscript(c, w, what, names[what], &call);
     }
     if (what != SUBSCRIPT_GET && is_done(ended))
-        stack_drop(w, 1); /* drop the None that a call returned, or the last operand */
+        /* one value too many is left: the None that a call returned, or the instruction's last
+         * operand */
+        stack_drop(w, 1);
     return ended;
 }
 

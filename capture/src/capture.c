@@ -7,8 +7,8 @@
 #include "clock.h"
 
 enum {
-    MOST_VARIABLES =
-        10000 /* most variables of a function; the time grows with the square of their number */
+    /* most variables of a function; capture's time grows with the square of this number */
+    MOST_VARIABLES = 10000
 };
 
 /* ---- whether a call is watched ---- */
@@ -150,7 +150,7 @@ static struct shadow *variable_shadow(struct capture *c, const struct watched *w
     return source_read(c, c->locals, 'l', name, value);
 }
 
-/* Count the variables in c->mortal whose value is VALUE. */
+/* Count the sources in c->mortal whose value is VALUE. */
 static Py_ssize_t count_mortal(const struct capture *c, const PyObject *value)
 {
     Py_ssize_t count = 0;
@@ -211,8 +211,8 @@ static PyObject *reason_text(const char *reason)
     return PyUnicode_DecodeUTF8(reason, (Py_ssize_t)strlen(reason), "replace");
 }
 
-/* Does a later call depend on ONE being there? ONE was read from OF and has no guard yet. Without
- * ONE the function would raise, or take another path. */
+/* ONE was read from OF and has no guard yet. Would a later call in which ONE is missing raise or
+ * take another path? */
 static bool needs_presence(const struct shadow *one, const struct shadow *of)
 {
     if (one->kind != SHADOW_SOURCE || one->source.guarded || !one->value)
@@ -302,7 +302,7 @@ static PyObject *make_record(struct capture *c, struct watched *w, enum ended en
                              uint64_t began, PyObject *frame_state)
 {
     const bool returns = ended == ENDED_RETURN;
-    /* first, since plan_state() must come before plan_part() */
+    /* call this first, because plan_state() must come before plan_part() */
     OWNED PyObject *state = describe_state(c, w, returns);
     OWNED PyObject *broke = describe_break(c, w, returns);
     PyObject *returned = Py_False;
@@ -436,7 +436,7 @@ static int finish_call(struct capture *c, struct watched *w, enum ended ended, u
     return 0;
 }
 
-/* Why are calls of FRAME's code never watched? Returns NULL if they may be. */
+/* Return the reason why calls of FRAME's code are never watched, or NULL if they may be watched. */
 static const char *find_refusal_of_code(compat_frame *frame, PyObject *callback)
 {
     PyCodeObject *code = compat_code(frame);
@@ -455,8 +455,8 @@ static const char *find_refusal_of_code(compat_frame *frame, PyObject *callback)
     return code->co_nlocalsplus > MOST_VARIABLES ? "it has too many variables" : NULL;
 }
 
-/* Why is this call not watched? Returns NULL if it is. *FOR_CODE: the reason holds for all calls of
- * the code. */
+/* Return the reason why this call is not watched, or NULL if it is watched. Sets *FOR_CODE if the
+ * reason holds for all calls of the code. */
 static const char *find_refusal(PyThreadState *ts, compat_frame *frame, PyObject *callback,
                                 bool *for_code)
 {

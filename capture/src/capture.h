@@ -67,15 +67,15 @@ enum shadow_kind {
     SHADOW_CHANGED,   /* the value that an effect has stored in an attribute, item or cell */
 };
 
-/* How strict the guard on a value is that was read. */
+/* How strict the guard is on a value that was read. */
 enum guarded {
     GUARDED_NOT,   /* no guard yet */
     GUARDED_TYPE,  /* guarded: the type and, for a tuple or list, the length */
     GUARDED_VALUE, /* guarded: the value */
 };
 
-/* Whether an integer that was read is an input of the graph. It is one if calls give different
- * integers. */
+/* Is an integer that was read an input of the graph? It is an input if different calls have
+ * different integers. */
 enum varying {
     VARIES_UNKNOWN, /* not known yet */
     VARIES_INPUT,   /* an input */
@@ -99,13 +99,14 @@ struct source {
     enum guarded guarded;
     enum varying varies;
     bool changed; /* an effect has changed an item or attribute of this object */
-    bool listed;  /* guarded: the order of the keys of a dict, or the items of a set */
-    /* guarded: this class creates instances and finds attributes as `object` does */
+    bool listed;  /* a guard checks the order of a dict's keys, or the items of a set */
+    /* a guard ensures that this class creates instances and finds attributes as `object` does */
     bool is_ordinary;
-    bool is_new;           /* in SHADOW_CHANGED: the item or attribute did not exist before */
-    Py_ssize_t cell;       /* in a 'C' step: the index of the free variable */
-    Py_ssize_t references; /* in capture->mortal: how many references the capture holds */
-    /* guards ensure that this object is none of those that the first `apart` effects change */
+    bool is_new;     /* in a SHADOW_CHANGED: the effect created the item or attribute */
+    Py_ssize_t cell; /* in a 'C' step: the index of the free variable */
+    /* for a source in capture->mortal: the number of references that the capture holds */
+    Py_ssize_t references;
+    /* guards ensure that the first `apart` effects do not change this object */
     Py_ssize_t apart;
     PyObject *path; /* borrowed: the result of source_path(); NULL before the first call */
     /* borrowed: the node for this input of the graph; NULL if the value is no input */
@@ -132,7 +133,8 @@ struct node {
 struct method {
     struct shadow *owner;
     PyObject *name; /* borrowed */
-    /* source: of the function; bound: of `self`. NULL for a method that is written in C */
+    /* source: the source of the function. bound: the shadow of `self`. Both are NULL for a method
+     * in C */
     struct shadow *source, *bound;
 };
 
@@ -140,10 +142,11 @@ struct method {
 enum iteration {
     ITERATES_ITEMS,     /* iterates forwards over a container, an array or a view of a dict */
     ITERATES_BACKWARDS, /* reversed() of a tuple or list */
-    /* an iterator of itertools. `mirror` is a second one, over capsules: see build.c */
+    /* an iterator of itertools. `mirror` is an equal iterator over capsules: see build.c */
     ITERATES_MIRROR,
-    ITERATES_ZIP, /* zip(). `keys` are its iterators, `items` the shadows of these iterators */
-    /* enumerate(). keys[0] is its iterator, items[0] the shadow of this iterator */
+    ITERATES_ZIP, /* zip(): `keys` holds its iterators, and `items` holds their shadows */
+    /* enumerate(): keys[0] is the iterator that it numbers, and items[0] is this iterator's
+     * shadow */
     ITERATES_ENUMERATE,
     ITERATES_MAP,     /* map(): `value` is the function; `keys` and `items` as in zip() */
     ITERATES_FILTER,  /* filter(): `value` is the function; `keys` and `items` as in zip() */
@@ -154,7 +157,8 @@ struct iterator {
     enum iteration how;
     /* the shadow of `value`, which is the iterable, or the function of map() and filter() */
     struct shadow *of;
-    /* number of items given so far; counted only over results of the graph and for mirrors */
+    /* number of items that the iterator has given; counted only if it iterates over a result of the
+     * graph, or has a mirror */
     Py_ssize_t at;
     PyObject *mirror; /* borrowed */
     /* one shadow for all undo copies of this iterator; its `at` counts the items taken from
@@ -162,13 +166,14 @@ struct iterator {
     struct shadow *mirrored;
 };
 
-/* A generator that the watched call made. The shadow's `items` are those of the generator's
- * variables, then of its stack. */
+/* A generator that the watched call made. The shadow's `items` are the shadows of the generator's
+ * variables, then the shadows of its stack. */
 struct generator {
     struct shadow *function;
-    struct shadow *given; /* the shadow of the item that it gave last */
-    bool has_begun;       /* it has been resumed before, so its cells have shadows */
-    bool lost;            /* capture could not step through it, so its state is unknown */
+    struct shadow *given; /* the shadow of the item that the generator yielded last */
+    bool has_begun;       /* the generator has been resumed before, so its cells have shadows */
+    /* capture could not step through the generator, so the generator's state is unknown */
+    bool lost;
 };
 
 /* A function that the watched call made. The shadow's `items` are the cells of its closure. */
@@ -196,16 +201,17 @@ struct effect {
 struct shadow {
     enum shadow_kind kind;
     bool frozen; /* a container that must not change any more */
-    /* in a container: number of running iterators of itertools that have a mirror of the items */
+    /* in a container: number of running itertools iterators whose mirror has the container's
+     * items */
     uint32_t mirrors;
-    /* serial: later shadows have a higher one. kept: serial of the last frame for which the undo
-     * list has a copy of this shadow */
+    /* serial: a number that is higher in later shadows. kept: the serial of the last frame for
+     * which the undo list has a copy of this shadow */
     uint32_t serial, kept;
     PyObject *value; /* borrowed from the arena: the object; NULL if only the kind is known */
     /* borrowed from the arena: the result of plan_part(); NULL before the first call */
     PyObject *told;
-    /* a list, dict or object that is visible outside: the shadow as it was when it became
-     * visible */
+    /* for a list, dict or object that is visible outside: a copy of the shadow from the moment when
+     * the value became visible */
     struct shadow *origin;
     struct shadow **items;
     /* borrowed from the arena: the keys of a dict, or the names of an object's attributes */
@@ -258,7 +264,8 @@ struct watched {
     struct shadow *function;
     struct shadow *globals; /* the source of the function's globals */
     uint32_t serial;        /* shadows made earlier have a lower serial */
-    /* a resume function. An argument may be a marker for "this variable is unbound" */
+    /* the frame is a resume function's: an argument may be the marker for "this variable is
+     * unbound" */
     bool resumed;
     /* the instruction started a Python frame that capture did not expect, so unknown code ran */
     bool unseen;
@@ -274,8 +281,8 @@ enum ended {
     ENDED_RAISED, /* the instruction raised */
 };
 
-/* A copy of `shadow` from before an inner call changed it. The copies are a list. With them the
- * changes are undone if the inner call cannot be stepped to its end. */
+/* A copy of `shadow` from before an inner call changed it. The copies form a list. They undo the
+ * changes if capture cannot step through the inner call to its end. */
 struct undo {
     struct undo *before;
     struct shadow *shadow, was;
@@ -294,7 +301,7 @@ struct capture {
         struct {
             PyObject *nodes; /* the nodes of the graph, without placeholders */
             PyObject *inputs, *placeholders, *guards;
-            /* for each node, the call stack where it was made: see call_stack_of_node() */
+            /* for each node, the call stack at the node's operation: see call_stack_of_node() */
             PyObject *places;
         };
     };
@@ -306,7 +313,7 @@ struct capture {
     uint32_t nesting;
     struct undo *undo; /* the latest */
     /* borrowed, or NULL: the integers and shapes that earlier captures of this code met, by guard
-     * path. None instead of an integer or size means that several were met */
+     * path. None in place of an integer or size means that earlier captures met different values */
     PyObject *numbers, *sizes;
     Py_ssize_t number_nodes; /* number of nodes whose result is a number */
     struct watched *innermost;
@@ -321,18 +328,20 @@ struct capture {
     const struct call *sent;
     /* the next function that is stepped is a __next__, so it may raise StopIteration */
     bool may_end;
-    bool ends; /* the function raised StopIteration and had no other effect */
+    bool ends; /* the stepped __next__ raised StopIteration and had no other effect */
     bool shapes_read;
-    /* no memory, or a value changed while it was watched: discard the whole capture */
+    /* memory ran out, or a value changed during the watched call: discard the whole capture */
     bool failed;
     /* the result of a comparison, on top of the stack, must still be converted to a bool */
     bool make_bool;
-    /* the graph breaks because the function would handle an exception of the operation */
+    /* the graph breaks here, because the function has a handler for an exception of the
+     * operation */
     bool handled;
-    bool attempted; /* the graph has an operation whose exception the function would handle */
+    bool attempted; /* the graph has an operation for whose exceptions the function has a handler */
     /* an operation of the graph does more than compute its result, so it must not run twice */
     bool impure;
-    bool begun;   /* a resume function, which has restored its variables and stack */
+    /* the captured function is a resume function, and has restored its variables and stack */
+    bool begun;
     bool foreign; /* an array operation may have run code of the program: see value.c */
     /* shadows of the variables: `first` when the call began, `initial` after a resume function has
      * restored them */
@@ -350,13 +359,13 @@ struct capture {
     struct shadow *awaited_function;
     PyCodeObject *awaited_code;
     Py_ssize_t awaited_count;
-    /* if an operation such as `a + b` calls the function: this operation, whose operands must be
-     * the frame's arguments; NULL for a plain call */
+    /* the operation, such as `a + b`, that calls the function: the frame's arguments must be its
+     * operands. NULL for a plain call */
     const struct call *awaited_call;
-    /* the address of the object that the function returned, only for comparison */
+    /* the address of the object that the inner call returned, only for comparison */
     PyObject *stepped;
-    bool entered;     /* the frame has begun */
-    bool inner_broke; /* the function could not be stepped to its end */
+    bool entered;     /* the frame of the inner call has begun */
+    bool inner_broke; /* capture could not step through the called function to its end */
 };
 
 /* The items of a callback's tuple. */
@@ -380,10 +389,11 @@ struct call {
     /* `callable` is an operation, such as operator.add; the operation calls the function to be
      * stepped */
     bool operates;
-    /* the operation calls the function with its two arguments swapped, as __radd__ */
+    /* the operation calls the function with the two operands swapped, as for __radd__ */
     bool reflected;
-    bool bound; /* the first argument is `self`, which the callable adds itself */
-    /* the shadow of the result, whatever the stepped function returns; or NULL */
+    bool bound; /* the first argument is `self`, which the bound method adds itself */
+    /* the shadow of the result, if it does not depend on what the stepped function returns; or
+     * NULL */
     struct shadow *made;
 };
 
@@ -398,8 +408,9 @@ struct operation {
     const char *op;
     PyObject *target;          /* borrowed */
     PyObject *args, *keywords; /* owned; keywords may be NULL */
-    bool fixed, counted;       /* as in struct node */
-    /* first: the first argument is, or contains, an array. rest: another argument does */
+    bool fixed, counted;       /* the same as in struct node */
+    /* first: the first argument is or contains an array. rest: another argument is or contains
+     * one */
     bool first, rest;
     /* the argument that the operation returns, as in struct node; or NULL */
     struct shadow *same;
@@ -453,15 +464,15 @@ static inline bool may_go_on(struct capture *c)
     return ++c->items < 1 << 18;
 }
 
-/* Was the instruction done, did it raise, or did it break the graph? If not, nothing has happened
- * (ENDED_BEFORE without a kind of break), and the caller tries another way to do the
- * instruction. */
+/* Has the instruction been handled: it was executed, it raised, or it broke the graph? If not
+ * (ENDED_BEFORE without a kind of break), nothing has changed, and the caller tries another way to
+ * execute the instruction. */
 static inline bool is_decided(const struct capture *c, enum ended ended)
 {
     return ended != ENDED_BEFORE || c->kind;
 }
 
-/* Is the instruction's result on the stack? */
+/* Has the instruction left its result on the stack? */
 static inline bool is_done(enum ended ended)
 {
     return ended == ENDED_NOT || ended == ENDED_BEHIND;
@@ -473,57 +484,63 @@ static inline int count_names(const struct call *call)
 }
 
 /* ---- names.c ---- */
-extern const struct shim_services *shim; /* set by _attach() in module.c */
+/* the functions of the shim; set by _attach() in module.c */
+extern const struct shim_services *shim;
 /* a dict of CPython's own builtins, copied when capture was loaded */
 extern PyObject *capture_builtins;
-PyObject *word_of(const char *name); /* intern a string literal: borrowed */
+/* Return the string literal NAME as an interned str: borrowed. */
+PyObject *word_of(const char *name);
 /* Return attribute NAME of *MODULE: borrowed, or NULL. If *MODULE is NULL, import the module WHICH
  * into *MODULE first. */
 PyObject *module_has(PyObject **module, const char *which, const char *name);
 /* Make the dict for capture_builtins. Returns NULL with an exception. */
 PyObject *builtins_as_cpython_made_them(void);
 PyObject *builtin_named(const char *name); /* borrowed, or NULL */
-/* operator.NAME or, if there is none, the builtin NAME: borrowed, or NULL */
+/* Return operator.NAME or, if there is none, the builtin NAME: borrowed, or NULL. */
 PyObject *operator_named(const char *name);
-PyObject *polyfill(const char *name); /* dyntrace._polyfills.NAME: borrowed, or NULL */
+PyObject *polyfill(const char *name); /* Return dyntrace._polyfills.NAME: borrowed, or NULL. */
 /* Is NAME in the set dyntrace._polyfills.SET? */
 bool is_in(const char *name, const char *set);
 /* Look up NAME in the dict dyntrace._polyfills.TABLE: borrowed, or NULL. */
 PyObject *table_entry(const char *table, const char *name);
 /* Is the module NAME the package PACKAGE, or a module in this package? */
 bool is_in_package(const char *name, const char *package);
-/* Does NAME, of a module or type, belong to numpy or torch? False if NAME is NULL. */
+/* NAME is the name of a module, or of a type's module. Is it in numpy or torch? False if NAME is
+ * NULL. */
 bool is_array_package(const char *name);
-bool is_array_function(PyObject *callable); /* a function, type or ufunc of numpy or torch? */
+/* Is CALLABLE a function, type or ufunc of numpy or torch? */
+bool is_array_function(PyObject *callable);
 /* Is CALLABLE a C function of MODULE? */
 bool is_c_function_of(PyObject *callable, const char *module);
 
 /* ---- value.c ---- */
-/* register the array types of numpy and torch, if the program has imported them */
+/* Register the array types of numpy and torch, if the program has imported these packages. */
 void values_begin(void);
 int value_register(PyObject *type);
 bool value_is_array(PyObject *value);
 /* Is VALUE of an immutable type whose operations run no code of the program, e.g. int or str? */
 bool value_is_simple(PyObject *value);
-bool value_is_description(PyObject *value); /* a dtype, device or layout of numpy or torch */
-bool is_plain_slice(PyObject *value);       /* a slice whose bounds are simple values */
+/* Is VALUE a dtype, device or layout of numpy or torch? */
+bool value_is_description(PyObject *value);
+bool is_plain_slice(PyObject *value); /* Is VALUE a slice whose bounds are simple values? */
 bool value_has_array(PyObject *value, int depth);
-bool value_is_theirs(PyObject *value); /* an array whose class is numpy's or torch's own */
+/* Is VALUE an array whose class is numpy's or torch's own? */
+bool value_is_theirs(PyObject *value);
 /* Is VALUE an array of torch's own class? Only numpy's operations warn, e.g. of a division by
  * zero. */
 bool value_is_quiet(PyObject *value);
-bool value_is_foreign(PyObject *value); /* may an operation on VALUE run code of the program? */
-/* can VALUE be released without running code of the program? */
+bool value_is_foreign(PyObject *value); /* May an operation on VALUE run code of the program? */
+/* Can VALUE be released without running code of the program? */
 bool value_dies_quietly(PyObject *value);
-/* a method that is bound to an object, not to a module or class */
+/* Is VALUE a method that is bound to an object, not to a module or class? */
 bool value_is_bound(PyObject *value);
-bool is_nested(PyObject *value); /* a function that was defined inside another function */
+bool is_nested(PyObject *value); /* Is VALUE a function that was defined inside another function? */
 static inline bool value_is_plain(PyObject *value)
 {
     return value_is_simple(value) || value_is_description(value) || is_plain_slice(value);
 }
 
-/* allocate zeroed memory in the arena; NULL if there is no memory */
+/* Allocate zeroed memory in the arena. Returns NULL if there is no memory. */
 void *capture_room(struct capture *c, size_t size);
 /* Hold a reference to OBJECT until the capture ends. Returns OBJECT, borrowed; NULL if there is no
  * memory. */
@@ -556,10 +573,11 @@ struct shadow **object_place(const struct shadow *object, PyObject *key);
 /* Save a copy of SHADOW before a change, so that the change can be undone. Returns false if there
  * is no memory. */
 bool shadow_change(struct capture *c, struct shadow *shadow);
-void shadows_back(struct capture *c, struct undo *mark); /* undo all changes since MARK */
+/* Undo all changes of shadows since MARK. */
+void shadows_back(struct capture *c, struct undo *mark);
 
-/* Note that VALUE was read at STEP KEY of PARENT, and return its source. Returns NULL if an earlier
- * read found another value, or if there is no memory. */
+/* Store that VALUE was read at STEP KEY of PARENT, and return VALUE's source. Returns NULL if an
+ * earlier read found another value, or if there is no memory. */
 struct shadow *source_read(struct capture *c, struct shadow *parent, char step, PyObject *key,
                            PyObject *value);
 struct shadow *source_attribute(struct capture *c, struct shadow *parent, const char *name,
@@ -586,9 +604,9 @@ bool are_known(struct capture *c, const struct call *call, bool deep);
 struct shadow *value_part(struct capture *c, PyObject *value, struct shadow *of, PyObject *key,
                           PyObject *item);
 struct shadow *value_item(struct capture *c, PyObject *value, struct shadow *shadow, Py_ssize_t i);
-/* a set with known items, made by the watched call? */
+/* Is VALUE a set with known items that the watched call made? */
 bool is_set(PyObject *value, const struct shadow *of);
-/* are the items of the set known? Their order may be unknown */
+/* Are the items of the set VALUE known? Their order may be unknown. */
 bool set_known(struct capture *c, PyObject *value, struct shadow *of);
 /* Make a node; steals ARGS and KEYWORDS (which may be NULL). Returns NULL with an exception. */
 PyObject *node_new(PyObject *op, PyObject *name, PyObject *target, PyObject *args,
@@ -605,13 +623,13 @@ struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *
 PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shadow);
 
 /* ---- effect.c ---- */
-/* If an effect has changed the same object under another source, return this source, else SHADOW.
- * Adds guards. */
+/* If an effect has changed the object of SHADOW under another source, return that source; otherwise
+ * return SHADOW. Adds guards. */
 struct shadow *one_of(struct capture *c, struct shadow *shadow);
-/* Is SHADOW's object different from all objects that effects changed under other sources? Adds
- * guards. */
+/* Is SHADOW's object certainly different from every object that an effect changed under another
+ * source? Adds guards. */
 bool is_apart(struct capture *c, struct shadow *shadow);
-/* May an effect release OLD, i.e. does OLD die without running code in every later call too? */
+/* May an effect release OLD? It may if OLD's death runs no code, neither now nor in later calls. */
 bool can_release(struct capture *c, PyObject *old, struct shadow *shadow);
 /* May the container of SHADOW be changed now? KIND is the expected kind. A list that was read
  * becomes a SHADOW_LIST. */
@@ -671,9 +689,10 @@ enum ended stack_result(struct capture *c, struct watched *w, int count, PyObjec
 /* Replace the top COUNT values by RESULT, calculated from known operands; steals RESULT. If the
  * type of RESULT is not simple, the graph breaks after the instruction. */
 enum ended known_result(struct capture *c, struct watched *w, int count, PyObject *result);
-/* Push VALUE, which is stolen. With NULL true, also push the NULL that a call expects beside it. */
+/* Push VALUE, which is stolen. If NULL is true, also push the NULL that a call expects beside the
+ * callable. */
 enum ended push_callable(struct watched *w, bool null, PyObject *value, struct shadow *shadow);
-void watched_put(struct watched *w); /* note the current value of each variable */
+void watched_put(struct watched *w); /* Store the current value of each variable in w->put. */
 /* Describe a call of operator.NAME with COUNT operands. */
 struct call operator_call(const char *name, int slots, int count, struct operands *operands);
 /* Copy CALL, which invoke() made, with SELF before its arguments. */
@@ -683,16 +702,18 @@ struct attempt attempt_begin(const struct capture *c);
 void attempt_undo(struct capture *c, const struct attempt *attempt);
 
 /* ---- node.c ---- */
-/* an array, or the result of a node? */
+/* Is VALUE an array, or the result of a node? */
 bool is_graph(PyObject *value, const struct shadow *shadow);
-/* is VALUE, or an item of it, an array or the result of a node? */
+/* Is VALUE, or an item of VALUE, an array or the result of a node? */
 bool has_graph(struct capture *c, PyObject *value, const struct shadow *shadow);
 /* Do the shape of VALUE, and the shapes of the arrays in it, follow from the shapes of the
  * inputs? */
 bool is_fixed(struct capture *c, PyObject *value, const struct shadow *shadow);
-/* does it contain an integer that is an input, or was calculated from one? */
+/* Does the value of SHADOW contain an integer that is an input, or that was calculated from an
+ * input? */
 bool has_number(const struct shadow *shadow);
-/* all integers, and at least one is an input or was calculated from one? */
+/* Are all arguments of CALL integers, and is at least one of them an input, or calculated from an
+ * input? */
 bool are_numbers(struct capture *c, const struct call *call);
 /* Describe how the number that CALL returns is calculated: (operator, operands...). An operand is
  * (path of an input,), another such tuple, or a number. Returns a new reference; NULL if an operand
@@ -701,15 +722,16 @@ PyObject *expression_of(struct capture *c, const struct call *call);
 /* Return the call stack, innermost first, as a flat tuple (code, unit, code, unit, ...): a new
  * reference, or NULL. */
 PyObject *place_now(const struct capture *c);
-int add_node(struct capture *c, PyObject *node); /* -1 if there is no memory */
+/* Add NODE to the graph. Returns -1 if there is no memory. */
+int add_node(struct capture *c, PyObject *node);
 /* Does CODE, with the bytecode BYTES, handle an exception of the instruction at UNIT, or with -1 of
  * any instruction? The clean-up after a comprehension does not count. */
 bool code_handles(PyCodeObject *code, const uint8_t *bytes, int32_t unit);
-/* Returns ENDED_NOT if an operation may run here. PURE: the operation does nothing but compute a
- * result, so it may run again. */
+/* Return ENDED_NOT if an operation may run here. PURE: the operation only computes a result, so it
+ * may run again. */
 enum ended may_operate(struct capture *c, bool pure);
-/* Replace the top COUNT values by RESULT of OPERATION. Steals RESULT (NULL if the operation raised)
- * and what OPERATION owns. */
+/* Replace the top COUNT values by RESULT of OPERATION. RESULT is NULL if the operation raised.
+ * Steals RESULT and the references that OPERATION owns. */
 enum ended node_result(struct capture *c, struct watched *w, int count, struct operation *operation,
                        PyObject *result);
 /* Run the operator of CALL and add a node for it. KEEPS: the shape of the result follows from the
@@ -757,7 +779,7 @@ enum ended special(struct capture *c, struct watched *w, const char *name, const
 enum ended operate_special(struct capture *c, struct watched *w, const char *name,
                            const struct call *call);
 enum ended construct(struct capture *c, struct watched *w,
-                     const struct call *call); /* call of a class */
+                     const struct call *call); /* Execute a call of a class. */
 /* Step through the getter of a property or, if CALL has two arguments (the object and the new
  * value), through its setter. Breaks the graph if this is impossible. */
 enum ended call_property(struct capture *c, struct watched *w, PyObject *name, PyObject *property,
@@ -803,8 +825,8 @@ enum ended build(struct capture *c, struct watched *w, struct compat_action acti
 /* Return the shadow of DICT with its keys, in order; NULL if they are unknown. The keys of a dict
  * that was read must be of type str. */
 struct shadow *dict_shadow(struct capture *c, PyObject *dict, struct shadow *of);
-/* CALL is an operator, or a method of its first argument, called NAME. If it only moves items of
- * lists, tuples and dicts, call it. */
+/* CALL is an operator, or a method of its first argument, called NAME. If the operation only moves
+ * items of lists, tuples and dicts, run it. */
 enum ended move(struct capture *c, struct watched *w, const char *name, const struct call *call);
 /* Call a class of itertools that only moves items. Returns ENDED_BEFORE if an argument is
  * unknown. */
@@ -837,7 +859,7 @@ enum ended call_known(struct capture *c, struct watched *w, const struct call *c
 
 /* ---- operate.c ---- */
 enum ended operate(struct capture *c, struct watched *w, struct compat_action action);
-/* replace the top by its truth value */
+/* Replace the value on top of the stack by its truth value. */
 enum ended to_bool(struct capture *c, struct watched *w);
 
 /* ---- invoke.c ---- */
@@ -858,7 +880,7 @@ void watched_close(struct capture *c, struct watched *w);
  * PENDING. */
 int hand_over(struct capture *c, struct watched *w, enum ended ended,
               struct tracer_exception *pending);
-/* These are members of struct watcher. */
+/* struct watcher points to these functions. */
 bool capture_awaits(struct capture *c, compat_frame *frame);
 PyObject *capture_step(struct capture *c, PyThreadState *ts, compat_frame *frame);
 PyObject *capture_go_on(PyThreadState *ts, compat_frame *frame, int throws);

@@ -14,8 +14,7 @@ enum { DEEPEST = 16 /* deepest nesting of a container that becomes visible outsi
 
 /* ---- what may be changed ---- */
 
-/* Is SHADOW a constant, a source or a node, which a plan can make again without looking at
- * items? */
+/* Is SHADOW a constant, a source or a node, which a plan can make again without visiting items? */
 static bool can_make_again_as_is(const struct shadow *shadow)
 {
     switch (shadow->kind) {
@@ -37,11 +36,11 @@ static bool is_mutable(const struct shadow *shadow)
            is_kind(shadow, SHADOW_OBJECT);
 }
 
-/* Note that SHADOW's value becomes visible outside the function: from now on each change of a list,
- * dict or object in it is an effect. INSIDE: only an object that the watched call makes will hold
- * the value; it may then contain functions that the call made. Returns false if a plan cannot make
- * the value again. */
-static bool escape(struct capture *c, struct shadow *shadow, int depth, bool inside)
+/* SHADOW's value becomes visible outside the function. Mark the lists, dicts and objects in it, so
+ * that each later change of them becomes an effect. INSIDE: only an object that the watched call
+ * makes will hold the value, which may then contain functions that the call made. Returns false if
+ * a plan cannot make the value again. */
+static bool mark_visible_outside(struct capture *c, struct shadow *shadow, int depth, bool inside)
 {
     struct shadow *made;
 
@@ -52,12 +51,12 @@ static bool escape(struct capture *c, struct shadow *shadow, int depth, bool ins
     if (shadow->kind <= SHADOW_NODE)
         return can_make_again_as_is(shadow);
     if (shadow->kind == SHADOW_METHOD)
-        return escape(c, shadow->method.owner, depth + 1, false);
+        return mark_visible_outside(c, shadow->method.owner, depth + 1, false);
     if (shadow->kind > SHADOW_CALL)
         return false;
     inside = inside && shadow->kind == SHADOW_TUPLE;
     for (Py_ssize_t i = 0; i < shadow->count; i++)
-        if (!escape(c, shadow->items[i], depth + 1, inside))
+        if (!mark_visible_outside(c, shadow->items[i], depth + 1, inside))
             return false;
     if (shadow->origin || !is_mutable(shadow))
         return true;
@@ -79,7 +78,8 @@ bool can_release(struct capture *c, PyObject *old, struct shadow *shadow)
     if (shadow->kind != SHADOW_SOURCE || shadow->source.guarded)
         return true;
     if (value_is_array(old) && strcmp(Py_TYPE(old)->tp_name, "Tensor"))
-        return value_type_known(c, old, shadow); /* the array may hold objects of the program */
+        /* the array may hold objects of the program, so guard its type */
+        return value_type_known(c, old, shadow);
     guard_on(c, shadow, "TYPE_MATCH", (PyObject *)Py_TYPE(old));
     if (!value_is_array(old))
         shadow->source.guarded = GUARDED_TYPE;
@@ -149,7 +149,7 @@ bool may_have_effect(struct capture *c, struct shadow *container, int count,
     if (c->foreign || !is_apart(c, container))
         return false;
     for (int i = 0; i < count; i++)
-        if (!escape(c, values[i], 0, false))
+        if (!mark_visible_outside(c, values[i], 0, false))
             return false;
     return !c->failed;
 }
@@ -174,7 +174,7 @@ struct shadow *made_by(struct capture *c, struct shadow *callable, int count,
                        struct shadow *const *args)
 {
     for (int i = 0; i < count; i++)
-        if (!escape(c, args[i], 0, true))
+        if (!mark_visible_outside(c, args[i], 0, true))
             return NULL;
     return c->foreign ? NULL : add_effect(c, NULL, callable, count, args);
 }
@@ -239,7 +239,7 @@ static bool sets_class_attribute(const struct shadow *effect, PyObject *name)
 {
     PyObject *owner = effect->effect.container->value;
 
-    /* setattr and its three arguments */
+    /* an effect of setattr has four items: setattr and its three arguments */
     if (!owner || !PyType_Check(owner) || effect->count != 4)
         return false;
     return PyUnicode_Compare(effect->items[2]->value, name) == 0;

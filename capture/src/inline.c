@@ -186,8 +186,8 @@ static int count_callers(const struct watched *w)
     return depth;
 }
 
-/* Note in the capture that CALL is about to begin a frame of CODE, through which capture can
- * step. */
+/* Store in the capture that CALL is about to begin a frame of CODE, which capture will step
+ * through. */
 static void expect_frame(struct capture *c, struct watched *w, const struct call *call,
                          PyCodeObject *code, struct shadow *of, struct shadow **shadows, int count)
 {
@@ -202,8 +202,8 @@ static void expect_frame(struct capture *c, struct watched *w, const struct call
     c->returned_shadow = NULL;
 }
 
-/* Push RESULT of a function that was stepped to its end. Returns false if the graph breaks after
- * the call. */
+/* Push RESULT, the return value of a function that was stepped to its end. Returns false if the
+ * graph breaks after the call. */
 static bool push_stepped_result(struct capture *c, struct watched *w, const struct call *call,
                                 const PyFunctionObject *function, PyObject *result)
 {
@@ -271,8 +271,7 @@ enum ended inlined(struct capture *c, struct watched *w, const struct call *call
     return ENDED_BEHIND;
 }
 
-/* Guard the globals and builtins of FUNCTION, a function of which so far only the code is
- * guarded. */
+/* Add guards on the globals and builtins of FUNCTION. So far only its code is guarded. */
 static bool guard_scope(struct capture *c, PyFunctionObject *function, struct shadow *of)
 {
     const struct {

@@ -123,7 +123,7 @@ static struct shadow *bound_shadow(struct capture *c, PyObject *callable, struct
 
 /* ---- the call ---- */
 
-/* Kinds of callables. classify_callee() tests for them in this order. */
+/* Kinds of callables, in the order in which classify_callee() tests for them. */
 enum callee {
     CALLEE_NULL,
     CALLEE_ENTRY, /* the first call in a resume function, which restores variables and stack */

@@ -43,7 +43,7 @@ enum iterable {
     ITERABLE_KNOWN,  /* a container, string or range with known items */
 };
 
-/* Are the items of VALUE known, and their order? */
+/* Are the items of VALUE known, and is their order known? */
 static bool has_known_items(struct capture *c, PyObject *value, struct shadow *of)
 {
     if (is_set(value, of))
@@ -68,8 +68,8 @@ static enum iterable classify_iterable(struct capture *c, PyObject *value, struc
     return has_known_items(c, value, of) ? ITERABLE_KNOWN : ITERABLE_NOT;
 }
 
-/* May the graph have a node for each item of VALUE, the result of a node? Returns ENDED_NOT if
- * so. */
+/* May the graph have a node for each item of VALUE, the result of a node? Returns ENDED_NOT if it
+ * may. */
 static enum ended may_iterate_result(struct capture *c, PyObject *value, struct shadow *of)
 {
     enum ended ended;
@@ -119,8 +119,8 @@ static bool is_iterator_kind(const struct shadow *of, enum iteration how)
     return of && of->kind == SHADOW_ITERATOR && of->iterator.how == how;
 }
 
-/* Does the next item come from CPython's own iterators or from generators, not from other Python
- * code? */
+/* Does the iterator get its next item from CPython's own iterators or from generators, without
+ * other Python code? */
 static bool comes_from_cpython(const struct shadow *of)
 {
     if (!of)
@@ -249,7 +249,7 @@ static enum ended next_by_polyfill(struct capture *c, struct watched *w, struct 
         PyTuple_SET_ITEM(iterators, i, Py_NewRef(of->keys[i]));
         shadow_add(c, all, NULL, of->items[i]);
     }
-    if (!of->value) /* zip() has no function */
+    if (!of->value) /* zip(), unlike map() and filter(), has no function to call */
         operands.values[0] = Py_None;
     if (!of->iterator.of)
         operands.of[0] = shadow_const(c, Py_None);
@@ -259,7 +259,7 @@ static enum ended next_by_polyfill(struct capture *c, struct watched *w, struct 
 /* Who computes the next item of an iterator. */
 enum giver {
     GIVER_UNKNOWN,
-    GIVER_METHOD, /* __next__ of a class of the program */
+    GIVER_METHOD, /* the method __next__ of a class of the program */
     /* a polyfill for map(), filter(), or a zip() whose iterators run Python code */
     GIVER_POLYFILL,
     GIVER_NATIVE, /* tp_iternext of CPython's own iterators, or a generator */
@@ -269,7 +269,7 @@ static enum giver classify_giver(PyObject *iterator, const struct shadow *of)
 {
     if (is_kind(of, SHADOW_OBJECT) || is_source(of))
         return GIVER_METHOD;
-    /* next() of a dict's view raises, though the view has the shadow of an iterator */
+    /* a view of a dict has the shadow of an iterator, but is no iterator: next() of it raises */
     if (comes_from_cpython(of))
         return PyIter_Check(iterator) ? GIVER_NATIVE : GIVER_UNKNOWN;
     if (is_iterator_kind(of, ITERATES_MAP) || is_iterator_kind(of, ITERATES_FILTER) ||

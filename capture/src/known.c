@@ -75,8 +75,8 @@ static enum ended call_len(struct capture *c, struct watched *w, const struct ca
 
 /* ---- isinstance(), issubclass(), type() ---- */
 
-/* Does `object` provide the attribute __class__ of TYPE's instances, without a __getattribute__ of
- * the program? */
+/* Do TYPE's instances get __class__ from `object`, and does the program define no __getattribute__
+ * for them? */
 static bool has_plain_class_attribute(PyTypeObject *type)
 {
     PyObject *word = word_of("__class__");
@@ -272,7 +272,7 @@ static enum ended call_getattr(struct capture *c, struct watched *w, const struc
 enum made {
     MADE_NOT,         /* no object that capture can make again */
     MADE_PARTIAL,     /* a functools.partial, which a polyfill makes by calling made_partial() */
-    MADE_BY_POLYFILL, /* the call of made_partial() in this polyfill */
+    MADE_BY_POLYFILL, /* made_partial(), called by the polyfill for functools.partial */
     MADE_SET,         /* a set or frozenset of known items */
     MADE_GETTER,      /* operator.itemgetter() or operator.methodcaller() */
     MADE_EXCEPTION,   /* an exception of a built-in class */
@@ -367,7 +367,7 @@ static enum ended call_made_object(struct capture *c, struct watched *w, const s
     for (int i = 0; i < before; i++) {
         shadows[i] = call->of->items[1 + i];
         args[i] = shadows[i]->value;
-        if (is_partial) { /* the partial holds a reference too */
+        if (is_partial) { /* the partial holds a reference to its arguments, too */
             PyObject *part = PyTuple_GET_ITEM(polyfill("partial_parts"), i);
 
             args[i] = PyObject_GetAttr(call->callable, part);
@@ -385,7 +385,7 @@ static enum ended call_made_object(struct capture *c, struct watched *w, const s
 
 /* ---- polyfills ---- */
 
-/* Do the first arguments fit NEEDS, the last word of an entry of the table `instead`? */
+/* Do the first arguments of CALL fit NEEDS, the last word of an entry in the table `instead`? */
 static bool fits_needs(const struct call *call, const char *needs)
 {
     PyObject *first = call->count ? call->args[0] : NULL;
@@ -486,7 +486,8 @@ struct callee {
     const char *name;
     bool is_builtin;  /* CPython's own function of module `builtins` */
     bool is_operator; /* a C function of module `operator` */
-    /* of `math` or `operator`, and its result depends only on the values of numbers */
+    /* the function is in `math` or `operator`, and its result depends only on the values of
+     * numbers */
     bool takes_numbers;
     bool steps;      /* a polyfill may be stepped instead */
     bool is_handled; /* the table `builtins` has an entry for the function */
@@ -634,7 +635,7 @@ enum known {
     KNOWN_NOT,
     KNOWN_OBJECT_INIT,      /* super().__init__() that reaches the __init__ of `object` */
     KNOWN_MADE,             /* a call of an object that make_object() made */
-    KNOWN_SEND,             /* generator.send() */
+    KNOWN_SEND,             /* a call of generator.send() */
     KNOWN_CONTAINER_METHOD, /* a method of a list, dict or set */
     KNOWN_SIMPLE_METHOD,    /* a method of a string, a number or another simple value */
     KNOWN_BUILTIN,          /* a C function or a class */

@@ -15,7 +15,7 @@ PyObject *word_of(const char *name)
     if (words && word)
         is_kept = !PySet_Add(words, word);
     PyErr_Clear();
-    /* without memory return None, which is the name of nothing */
+    /* without memory return None, which is the name of no object */
     return is_kept ? word : Py_None;
 }
 

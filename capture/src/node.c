@@ -5,7 +5,7 @@
 enum {
     /* most operands in the expression of a number; a guard evaluates the expression */
     LONGEST = 60,
-    MOST_TENSORS = 64 /* most items of a list in which a tensor is looked for */
+    MOST_TENSORS = 64 /* most items of a list that are searched for a tensor */
 };
 
 bool is_graph(PyObject *value, const struct shadow *shadow)
@@ -170,8 +170,8 @@ enum ended may_operate(struct capture *c, bool pure)
     return ENDED_NOT;
 }
 
-/* Is VALUE an array, or a non-empty tuple or list of arrays? Sets c->foreign if operations on an
- * array may run code of the program. */
+/* Is VALUE an array, or a non-empty tuple or list of arrays? Also sets c->foreign if operations on
+ * an array may run code of the program. */
 static bool note_arrays(struct capture *c, PyObject *value)
 {
     const bool several = PyTuple_Check(value) || PyList_CheckExact(value);
@@ -248,8 +248,8 @@ bool are_numbers(struct capture *c, const struct call *call)
     return varies;
 }
 
-/* Return what describes a number in an expression (see expression_of()): a new reference; NULL if
- * the number is unknown. */
+/* Return the description of a number in an expression (see expression_of()): a new reference; NULL
+ * if the number is unknown. */
 static PyObject *expression_part(struct capture *c, struct shadow *of)
 {
     if (!of)
@@ -356,8 +356,8 @@ bool keeps_shape(const char *name, int count, bool first, bool rest)
     return !first && is_in(name, "made_of_shape");
 }
 
-/* Does the name of VALUE's dtype begin with NAME? In a list or tuple, down to DEPTH: that of any
- * item. */
+/* Does the name of VALUE's dtype begin with NAME? For a list or tuple: does the dtype of any item,
+ * down to DEPTH? */
 static bool has_dtype(PyObject *value, const char *name, int depth)
 {
     OWNED PyObject *dtype = NULL, *text = NULL;
@@ -394,8 +394,8 @@ static bool warns_of_attribute(PyObject *value, PyObject *name)
     return is;
 }
 
-/* May CALL of NAME warn although it gives a result, judging by its arguments? These are tensors of
- * torch. */
+/* May CALL of NAME warn although it gives a result? The arguments, which are torch tensors,
+ * decide. */
 static bool torch_warns(const struct call *call, const char *name)
 {
     const bool masks = is_in(name, "masks"), casts = is_in(name, "casts");
@@ -453,7 +453,7 @@ static bool is_pure_operator(const struct call *call, const char *name, enum ope
     return pure && !torch_warns(call, name);
 }
 
-/* Note that SHADOW's node computes the number RESULT from the numbers of CALL. */
+/* Store in SHADOW that its node computes the number RESULT from the numbers of CALL. */
 static void set_number(struct capture *c, struct shadow *shadow, const struct call *call,
                        PyObject *result)
 {
@@ -661,8 +661,8 @@ static enum ended execute_size(struct capture *c, struct watched *w, const struc
     return stack_result(c, w, call->slots, run_call(call), item);
 }
 
-/* If CALL is size() of an array that has a size among the graph's inputs, return the source of the
- * shape; else NULL. */
+/* If CALL is size() of an array with a size that is an input of the graph, return the source of the
+ * array's shape; otherwise return NULL. */
 static struct shadow *find_sized_shape(struct capture *c, const struct call *call, PyObject *self,
                                        const char *name)
 {

@@ -6,7 +6,7 @@
  * operation also starts another frame, or does not return the method's result, the graph breaks. */
 #include "capture.h"
 
-/* Return the Python function that TYPE has as NAME: borrowed, or NULL. */
+/* Return TYPE's method NAME if it is a Python function: borrowed, or NULL. */
 static PyObject *find_python_method(PyTypeObject *type, const char *name)
 {
     PyObject *found = _PyType_Lookup(type, word_of(name));
@@ -85,7 +85,8 @@ static bool inherits_ne(struct capture *c, const struct call *call, struct shado
 enum ended operate_special(struct capture *c, struct watched *w, const char *name,
                            const struct call *call)
 {
-    const int length = (int)strcspn(name, "_"); /* and_ stands for __and__ */
+    /* the operator name and_ stands for the method __and__ */
+    const int length = (int)strcspn(name, "_");
     struct shadow *of;
     char text[24];
 

@@ -7,8 +7,8 @@
 
 enum { BINARY_OPERATORS = 13 };
 
-/* Functions of `operator`, by the argument of BINARY_OP (NB_ADD, ...): the plain operators, then
- * the in-place ones. */
+/* Names of the functions of `operator`, indexed by the argument of BINARY_OP (NB_ADD, ...): first
+ * the plain operators, then the in-place operators. */
 static const char *const binary_names[2 * BINARY_OPERATORS] = {
     "add",    "and_", "floordiv", "lshift", "matmul",  "mul",  "mod",       "or_",     "pow",
     "rshift", "sub",  "truediv",  "xor",    "iadd",    "iand", "ifloordiv", "ilshift", "imatmul",
@@ -26,7 +26,7 @@ static struct call describe_top_call(const struct watched *w, const char *name, 
 }
 
 /* Does CPython try A's reflected method, e.g. A.__radd__, before B's method? It does if A's class
- * is a subclass of B's with a reflected method of its own. */
+ * is a subclass of B's class and has its own reflected method. */
 static bool comes_first_reflected(PyObject *a, PyObject *b, const char *name)
 {
     const int length = (int)strcspn(name, "_");
@@ -76,7 +76,7 @@ static bool gives_integer(struct capture *c, const char *name, const struct call
     return value_known(c, call->args[1], call->shadows[1]);
 }
 
-/* Who computes an operator's result. classify_operation() tests in this order. */
+/* Who computes an operator's result, in the order in which classify_operation() tests. */
 enum operation_kind {
     /* special methods of the operands' classes, or an operation that moves items */
     OPERATION_OF_CLASSES,
@@ -125,7 +125,8 @@ static enum ended operate_by_class(struct capture *c, struct watched *w, const c
                                    const struct call *call)
 {
     const bool two = call->count == 2, in_place = two && name[0] == 'i';
-    const char *plain = name + in_place; /* "add" for "iadd" */
+    /* the plain operator of an in-place one: "add" for "iadd" */
+    const char *plain = name + in_place;
     struct operands operands;
     struct call swapped = *call;
     enum ended ended = ENDED_BEFORE;
@@ -198,8 +199,8 @@ static bool is_truth_used_next(const struct watched *w)
     return compat_ops[next].jumps;
 }
 
-/* Guard that a comparison of integers which are inputs gives RESULT in later calls too. Returns
- * false if no such guard is possible. */
+/* Add a guard that a comparison of integers among the inputs gives RESULT in later calls too.
+ * Returns false if no such guard is possible. */
 static bool guard_comparison(struct capture *c, const struct call *call, PyObject *result)
 {
     OWNED PyObject *expression = expression_of(c, call);
@@ -269,7 +270,8 @@ static bool is_identity_in_shadows(PyObject *b, const struct shadow *of_a,
     return of_b && (of_a->kind == SHADOW_OBJECT || of_b->kind == SHADOW_OBJECT);
 }
 
-/* Can guards on the values of A and B ensure that `A is B` stays as it is? Adds the guards. */
+/* Can guards on the values of A and B ensure that `A is B` gives the same result in later calls?
+ * Adds the guards. */
 static bool guard_for_identity(struct capture *c, PyObject *a, PyObject *b, struct shadow *of_a,
                                struct shadow *of_b)
 {
@@ -282,8 +284,8 @@ static bool guard_for_identity(struct capture *c, PyObject *a, PyObject *b, stru
     return value_known(c, a, of_a) && value_known(c, b, of_b);
 }
 
-/* Guard that A and B, which were read from two sources, are the same object, or are not. Returns
- * false if no such guard is possible. */
+/* Add a guard that A and B, which were read from two sources, are the same object, or that they are
+ * not. Returns false if no such guard is possible. */
 static bool guard_identity(struct capture *c, PyObject *a, PyObject *b, struct shadow *of_a,
                            struct shadow *of_b)
 {

@@ -157,7 +157,8 @@ PyObject *plan_part(struct capture *c, struct shadow *shadow)
     if (!shadow->told && shadow->origin)
         return plan_part(c, shadow->origin);
     if (!shadow->told && !Py_EnterRecursiveCall(" while a graph is made")) {
-        shadow->told = Py_None; /* the answer for a container that contains itself */
+        /* set first: this is the part of a container that contains itself */
+        shadow->told = Py_None;
         made = make_part(c, shadow);
         if (made)
             shadow->told = capture_keep(c, made);
@@ -235,7 +236,7 @@ static PyObject *describe_variables(struct capture *c, const struct watched *w)
 static PyObject *describe_slot(struct capture *c, const struct watched *w, struct shadow *shadow,
                                int i)
 {
-    /* NULL after ENDED_BEHIND: the instruction has removed the value */
+    /* NULL after ENDED_BEHIND, because the instruction has removed the value */
     PyObject *value = compat_local(w->frame, w->variables + i);
 
     if (shadow == &shadow_of_null)
@@ -253,7 +254,7 @@ PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *
         OWNED PyObject *own = Py_BuildValue("(sCi)", "own", 0, i);
         PyObject *cell = Py_None;
 
-        /* while the frame runs, the plan gets the function's own cells from it */
+        /* the running frame has the function's own cells, and the plan gets them from it */
         if (is_own_cell(shadow) && !shadow->told)
             shadow->told = capture_keep(c, own);
         if (!w->resumed && is_cell(w, i))
@@ -267,10 +268,10 @@ PyObject *plan_state(struct capture *c, const struct watched *w, struct shadow *
 
 /* ---- running a plan ---- */
 
-/* In the first run of the compiled code the graph does not run, since the watched call has computed
- * the values. Returns these values; NULL in later runs. FRAME gets the cells of the watched frame.
- * Its code has additional variables after the other locals (dyntrace._assemble), so the cells'
- * indexes shift. */
+/* In the first run of the compiled code the graph does not run, because the watched call has
+ * already computed the values. Return these values; return NULL in later runs. Puts the cells of
+ * the watched frame into FRAME. The code of FRAME has additional variables after the other locals
+ * (dyntrace._assemble), so the cells' indexes shift. */
 static PyObject *take_first_result(struct plan *plan, PyThreadState *ts, compat_frame *frame)
 {
     OWNED PyObject *values = shim->take_values(ts, (PyObject *)plan, frame);
@@ -326,7 +327,7 @@ static PyObject *call_raised(void *data)
     return trace;
 }
 
-/* PLAN's function has raised, called by FRAME. Correct the traceback with raised() of
+/* FRAME called PLAN's function, which has raised. Correct the traceback with raised() of
  * dyntrace._plan, and return NULL with the exception. Or return PLAN: then FRAME must run the
  * function's original code. */
 static PyObject *handle_exception(struct plan *plan, PyThreadState *ts, compat_frame *frame)

@@ -9,9 +9,9 @@ enum { MOST_JUMPS = 40000, MOST_NODES = 40000 };
 
 /* ---- variables ---- */
 
-/* Is OBJECT kept alive only by the references of the capture and MORE others? The capture holds a
- * reference to each value that was read; without it CPython would release OBJECT now and run its
- * finalizer. NULL stands for any object of c->mortal. */
+/* Do only the references of the capture and MORE other references keep OBJECT alive? Then CPython,
+ * without the capture, would release OBJECT now and run its finalizer. OBJECT NULL means any object
+ * of c->mortal. */
 static bool would_have_died(const struct capture *c, PyObject *object, Py_ssize_t more)
 {
     for (Py_ssize_t i = 0; i < c->mortal->count; i++) {
@@ -330,8 +330,8 @@ static enum ended store_deref(struct capture *c, struct watched *w, uint32_t var
     return ENDED_NOT;
 }
 
-/* Pop a part of FUNCTION from the stack: its defaults, keyword defaults or closure, as WHAT
- * says. */
+/* Pop a part of FUNCTION from the stack and set it. WHAT tells which part: its defaults, keyword
+ * defaults or closure. */
 static void set_function_part(struct watched *w, PyFunctionObject *function, struct shadow *shadow,
                               uint32_t what)
 {
@@ -497,7 +497,7 @@ static enum ended jump_if(struct capture *c, struct watched *w, struct compat_ac
     return ended;
 }
 
-/* Is it a method that is written in Python? */
+/* Is METHOD a function that is written in Python? */
 static bool is_python_method(PyObject *method)
 {
     return method && PyFunction_Check(method);
@@ -535,7 +535,7 @@ static enum ended execute_before_with(struct capture *c, struct watched *w)
         const struct shadow *of = stack_shadow(w, 0);
         enum ended ended = ENDED_BEFORE;
 
-        /* the class's method, not an attribute of the manager itself */
+        /* __exit__ must be the class's method, not an attribute of the manager itself */
         if (is_kind(of, SHADOW_METHOD) && of->value == exit)
             ended = step_enter(c, w, &manager, enter);
         if (ended != ENDED_BEFORE)
@@ -801,7 +801,7 @@ static enum ended step_one(struct capture *c, struct watched *w, struct compat_a
     return ended;
 }
 
-/* Note where and why the function of W has ended. */
+/* Store in the capture where and why the function of W has ended. */
 static void note_end(struct capture *c, struct watched *w, enum ended ended)
 {
     PyObject *raised = ended == ENDED_RAISED ? PyErr_Occurred() : NULL;

@@ -79,7 +79,7 @@ enum setting {
 
 struct attribute_set {
     PyObject *owner, *name, *value; /* borrowed */
-    PyObject *descriptor; /* borrowed, or NULL: what the owner's class has under the name */
+    PyObject *descriptor; /* borrowed, or NULL: the attribute of this name in the owner's class */
     PyObject *old;        /* borrowed from the arena, or NULL: the attribute's former value */
     struct shadow *of, *of_value;
 };
@@ -211,7 +211,7 @@ static enum ended set_attribute_of_made(struct capture *c, struct watched *w,
     return ENDED_NOT;
 }
 
-/* The attribute was not found. Is it really absent? Not if a descriptor or a __getattr__ of the
+/* The attribute was not found. Is it certainly absent? No if a descriptor or a __getattr__ of the
  * program may provide it. */
 static bool is_absent(const struct attribute_set *set)
 {

@@ -13,7 +13,7 @@
 
 /* ---- arrays ---- */
 
-/* an owned list of classes; their instances, and those of subclasses, are arrays */
+/* an owned list of classes; instances of these classes and of their subclasses are arrays */
 static PyObject *array_types;
 
 static bool is_registered_type(PyTypeObject *type)
@@ -160,8 +160,8 @@ bool value_has_array(PyObject *value, int depth)
     return value_is_array(value);
 }
 
-/* Is VALUE None, ..., a number, a string or a range? NotImplemented is excluded: its truth value
- * warns. */
+/* Is VALUE None, Ellipsis, a number, a string or a range? NotImplemented does not count, because
+ * its truth value causes a warning. */
 static bool is_simple(PyObject *value)
 {
     static const PyTypeObject *const simple[] = {&PyLong_Type,    &PyBool_Type,  &PyFloat_Type,
@@ -221,7 +221,7 @@ static bool array_is_quiet(PyObject *value)
     return false;
 }
 
-static bool is_quiet(PyObject *value)
+static bool dies_quietly(PyObject *value)
 {
     if (is_simple(value) || PyModule_Check(value))
         return true;
@@ -274,7 +274,7 @@ bool value_is_simple(PyObject *value)
 
 bool value_dies_quietly(PyObject *value)
 {
-    return consists_of(is_quiet, value, 4, &(int){1000});
+    return consists_of(dies_quietly, value, 4, &(int){1000});
 }
 
 /* ---- shadows ---- */
@@ -378,7 +378,7 @@ bool shadow_fits(const struct shadow *shadow, PyObject *value)
     case SHADOW_METHOD:
     case SHADOW_ITERATOR:
     case SHADOW_CHANGED:
-        return true; /* the users of these shadows check the value themselves */
+        return true; /* no check here, because the users of these shadows check the value */
     }
     return false;
 }
@@ -458,7 +458,7 @@ struct shadow *object_has(const struct shadow *object, PyObject *key)
     return place ? *place : NULL;
 }
 
-/* Does SOURCE describe what is at STEP KEY of its parent? */
+/* Is SOURCE the source of the value at STEP KEY of its parent? */
 static bool is_source_at(const struct shadow *source, char step, PyObject *key)
 {
     return source->source.step == step && is_same(source->source.key, key);
@@ -499,8 +499,8 @@ void shadows_back(struct capture *c, struct undo *mark)
 
 PyObject *capture_modules;
 
-/* Is the value at STEP of PARENT safe from code of the program? A value in a variable is, and an
- * item of a tuple in a variable. */
+/* Is the value at STEP of PARENT safe from code of the program? Values of variables are safe, and
+ * items of tuples in variables. */
 static bool is_unchangeable(const struct shadow *parent, char step)
 {
     if (step == 'l')
@@ -512,7 +512,7 @@ static bool is_unchangeable(const struct shadow *parent, char step)
     return is_unchangeable(parent->source.parent, parent->source.step);
 }
 
-/* Is VALUE, read from source SHADOW, certain to be unchanged since the call began? */
+/* VALUE was read from source SHADOW. Is VALUE certainly unchanged since the call began? */
 static bool is_still_valid(const struct capture *c, PyObject *value, const struct shadow *shadow)
 {
     if (!c->foreign)
@@ -522,8 +522,8 @@ static bool is_still_valid(const struct capture *c, PyObject *value, const struc
     return is_unchangeable(shadow->source.parent, shadow->source.step);
 }
 
-/* The source ONE is being read again, and VALUE is there now (NULL if unknown). Fails the capture
- * if the value has changed. */
+/* The source ONE is read again, and now has VALUE (NULL if unknown). Fails the capture if the value
+ * has changed. */
 static struct shadow *reuse_source(struct capture *c, struct shadow *one, PyObject *value)
 {
     const bool is_changed = one->kind == SHADOW_CHANGED;
@@ -616,7 +616,7 @@ static bool has_root(const struct shadow *source)
 
 int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObject *value)
 {
-    /* a constant, or a value that was read from one, has no path */
+    /* a constant, or a value read from a constant, has no path */
     PyObject *path = has_root(source) ? source_path(c, source) : NULL;
     OWNED PyObject *guard = path ? Py_BuildValue("(sOO)", kind, path, value) : NULL;
 
@@ -869,8 +869,8 @@ bool numbers_may_vary(void)
     return text && strncmp(text, "1.", 2);
 }
 
-/* Does NUMBER differ from the one that earlier captures met at PATH? Notes NUMBER for later
- * captures, or None if several numbers were met. */
+/* Does NUMBER differ from the one that earlier captures met at PATH? Stores NUMBER for later
+ * captures, or None if they met different numbers. */
 static enum varying compare_number(struct capture *c, PyObject *path, PyObject *number)
 {
     PyObject *before = PyDict_GetItemWithError(c->numbers, path);
@@ -929,7 +929,7 @@ static bool is_size_varying(const struct capture *c, PyObject *shape, PyObject *
 }
 
 /* Make a source for SHAPE, the shape of OF's array, if one of its sizes is an input. Returns NULL
- * if none is. */
+ * if no size is an input. */
 static struct shadow *read_shape(struct capture *c, PyObject *shape, PyObject *before,
                                  struct shadow *of)
 {
