@@ -1,4 +1,5 @@
-"""One question has one answer: the words of docs/answers.md, asked of one trace by every command."""
+"""Every command gives the same answer to the same question: each is run on one trace, and the answers are compared.
+docs/answers.md defines the words."""
 import json
 import re
 import sqlite3
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.one_python
 
 
 def ask(run, path):
-    """Shares and recompiles, as each command that has them says."""
+    """Return shares and recompiles as each command that has them prints them."""
     found = {}
     report = json.loads(run("report", path, "--json").stdout)
     found["report"] = report["hit_rate"], report["eager_share"], sum(f["recompiles"] for f in report["compiles"])
@@ -37,8 +38,8 @@ def thirteen(plant):
     return p.done()
 
 
-def test_one_trace_asked_by_every_command(run, thirteen):
-    """V3: it "ran as Python" to 58.3 % in report, 61.5 % in check, 0 % in why."""
+def test_every_command_answers_about_one_trace(run, thirteen):
+    """V3: report once said that 58.3 % ran as Python, check 61.5 %, and why 0 %."""
     found, report = ask(run, thirteen)
     assert found["report"] == (pytest.approx(3 / 13, abs=1e-5), pytest.approx(8 / 13, abs=1e-5), 1)
     assert found["report in words"] == "23.1 % hits, 61.5 % ran as Python, of 13 calls"
@@ -58,7 +59,7 @@ def test_one_trace_asked_by_every_command(run, thirteen):
     assert len(table(run("sql", thirteen, "SELECT * FROM recompiles").stdout)) == 1
 
 
-def test_turned_away_functions_count_nowhere_unless_named(run, plant):
+def test_skipped_functions_are_counted_only_when_named(run, plant):
     p = plant()
     p.compile()
     p.call("hit", 1)
@@ -115,8 +116,9 @@ os.waitpid(pid, 0)
 """
 
 
-def test_what_was_given_up_counts(record, run, python, tmp_path):
-    """A function that its first call skipped for ever has all its calls counted, in each process; what the program excluded, none."""
+def test_calls_of_given_up_functions_are_counted(record, run, python, tmp_path):
+    """If the first call makes torch skip a function for ever, all its calls are counted, in each process. Functions that
+    the program excluded are not counted."""
     (tmp_path / "up.py").write_text(GIVEN_UP)
     path = record([tmp_path / "up.py"], python=python).path
     shares = {row["pid"]: (row["calls"], row["hits"], row["ran_as_python"]) for row in table(run("sql", path, "SELECT * FROM shares").stdout)}
@@ -168,8 +170,8 @@ other.join()
 """
 
 
-def test_the_ledger_has_every_call(record, run, python, tmp_path):
-    """R11: also those without a lookup: of code that is marked skip, and while the compiler is off."""
+def test_the_view_call_ledger_has_every_call(record, run, python, tmp_path):
+    """R11: the view also has calls without a lookup: of code that is marked skip, and calls while the compiler is off."""
     (tmp_path / "ledger.py").write_text(LEDGER)
     path = record([tmp_path / "ledger.py"], python=python).path
     rows = table(run("sql", path, "SELECT qualname, outcome, COUNT(*) AS n, COUNT(lookup_id) AS lookups, COUNT(DISTINCT frame_id) AS calls,"
@@ -181,13 +183,14 @@ def test_the_ledger_has_every_call(record, run, python, tmp_path):
     assert done.returncode == 0 and not done.stderr and "4 of " in done.stdout, done
 
 
-def test_events_of_a_cache(run, thirteen):
+def test_cache_events_are_the_same_in_every_command(run, thirteen):
     events = table(run("sql", thirteen, "SELECT event, COUNT(*) AS n FROM cache_events GROUP BY 1 ORDER BY 1").stdout)
     assert {row["event"]: row["n"] for row in events} == {"born": "2", "hit": "3", "miss": "10"}
 
 
 def test_entries_inherited_by_fork(run, plant):
-    """A parent compiles f; two workers forked from it each compile it for another input, and one compiles g for the first time."""
+    """A parent compiles f. Of two forked workers each compiles f for another input, and one compiles g for the first
+    time."""
     p = plant()
     p.compile()
     for worker in (2, 3):
@@ -229,8 +232,8 @@ if __name__ == "__main__":
 """
 
 
-def test_a_pool_of_forked_workers(record, run, python, tmp_path):
-    """V1: a Pool whose initializer sets a callback: each worker compiles f once, which is no recompile of any."""
+def test_compiles_in_forked_pool_workers_are_no_recompiles(record, run, python, tmp_path):
+    """V1: the initializer of a Pool sets a callback. Each worker compiles f once, which is not a recompile."""
     (tmp_path / "pool.py").write_text(FORKS.format(body="""
     with multiprocessing.get_context("fork").Pool(4, initializer=set_eval_frame, initargs=(compiler,)) as pool:
         pool.map(work, range(40), chunksize=1)
@@ -249,8 +252,8 @@ def test_a_pool_of_forked_workers(record, run, python, tmp_path):
     assert "; 0 recompiles" in run("report", path).stdout
 
 
-def test_a_share_is_its_process_s_own(record, run, python, tmp_path):
-    """V2: the parent's calls hit, all those of the forked child run as Python: the child's share is 100 %."""
+def test_shares_are_computed_for_each_process(record, run, python, tmp_path):
+    """V2: the parent's calls hit, and all calls of its forked child run as Python. The eager share of the child is 100 %."""
     (tmp_path / "two.py").write_text(FORKS.format(body="""
     import dyntrace
     dyntrace.config.recompile_limit = 1
@@ -338,9 +341,9 @@ os.waitpid(pid, 0)
 AGAIN = {"limited": (2, 3), "declining": (0, 1), "raising": (1, 2), "runs_only": (0, 1), "again": (2, 3), "dying": (2, 3), "forked": (2, 3)}
 
 
-def test_recompiles_are_one_number_everywhere(record, run, python, tmp_path):
-    """With limits, what was declined or raised, run-only calls, resets, deaths and entries that a fork inherits: what takes a limit
-    or raises is no recompile in any command, page or view."""
+def test_every_command_prints_the_same_number_of_recompiles(record, run, python, tmp_path):
+    """The trace has limits, declined and failed compiles, run-only calls, resets, deaths, and entries inherited by a
+    fork. A compile that reached a limit or raised is no recompile in any command, page or view."""
     (tmp_path / "again.py").write_text(RECOMPILES)
     path = record([tmp_path / "again.py"], python=python).path
     total, made = (sum(numbers[at] for numbers in AGAIN.values()) for at in (0, 1))
@@ -381,8 +384,8 @@ def test_recompiles_are_one_number_everywhere(record, run, python, tmp_path):
     assert sum(json.loads(run("replay", path, "--to", n + 1, "--json").stdout).get("recompile", False) for n in range(events)) == total
 
 
-def test_diff_counts_a_reason_by_recompiles(record, run, python, tmp_path):
-    """Not by the older entries that did not fit, nor attempts that raised or took a limit."""
+def test_diff_counts_each_reason_once_for_a_recompile(record, run, python, tmp_path):
+    """Older entries that did not fit are not counted, nor are attempts that raised or reached a limit."""
     (tmp_path / "again.py").write_text(RECOMPILES)
     path = record([tmp_path / "again.py"], python=python).path
     (tmp_path / "again.py").write_text(RECOMPILES.replace("recompile_limit = 3", "recompile_limit = 2"))
@@ -391,8 +394,8 @@ def test_diff_counts_a_reason_by_recompiles(record, run, python, tmp_path):
     assert found == {"limited": ("2", "1"), "forked": ("2", "1")}
 
 
-def test_recompiles_are_one_number_on_pages_and_of_ranks(record, run, python, tmp_path, monkeypatch):
-    """The same on the TUI's pages, in the HTML report, and of two ranks that ran it."""
+def test_pages_and_ranks_print_the_same_number_of_recompiles(record, run, python, tmp_path, monkeypatch):
+    """The same for the TUI's pages, the HTML report, and two ranks that ran the program."""
     (tmp_path / "again.py").write_text(RECOMPILES)
     path = record([tmp_path / "again.py"], python=python).path
     total, made = (sum(numbers[at] for numbers in AGAIN.values()) for at in (0, 1))
@@ -401,7 +404,7 @@ def test_recompiles_are_one_number_on_pages_and_of_ranks(record, run, python, tm
         return run("tui", path, "--dump", "--screen", "200x60", "--keys", keys).stdout
 
     def column(text, name):
-        """Of a list: the numbers below NAME, which is right-aligned, summed by function."""
+        """Sum by function the numbers below the heading NAME of a list. The column is right-aligned."""
         found, lines = {}, [line for line in text.splitlines() if line.strip()]
         head, = [at for at, line in enumerate(lines) if " function " in line and f" {name} " in line]
         end = lines[head].index(f" {name} ") + len(name) + 1

@@ -1,5 +1,5 @@
-"""A cause is data: which guard did not hold, what of its source, in which dimension. And one what-if setting spares it,
-whoever proposes it."""
+"""A cause is stored as data: the guard that failed, its source, the aspect and the dimension. One what-if setting avoids
+it, and all commands propose the same one."""
 import json
 import re
 import sqlite3
@@ -66,8 +66,8 @@ SETTINGS = [("kind = 'TENSOR_MATCH'", "dynamic=L['x'][0]"),
 
 
 @pytest.mark.parametrize("change, setting", SETTINGS)
-def test_a_cause_has_one_setting(dyntrace, tmp_path, change, setting):
-    """`why`, the screen and the search for the best settings propose the same for it."""
+def test_why_tui_and_best_propose_the_same_setting_for_a_cause(dyntrace, tmp_path, change, setting):
+    """`why`, the TUI and the search for the best settings propose the same setting."""
     trace = tmp_path / "t.db"
     make_trace(trace, hostile=False)
     with sqlite3.connect(trace) as db:

@@ -1,4 +1,4 @@
-"""`dyntrace check`: limits that a trace keeps or does not."""
+"""`dyntrace check`: does a trace keep the given limits?"""
 import json
 import os
 import shutil
@@ -72,8 +72,8 @@ def test_rows_of_a_failed_limit_name_the_cause(run, sized):
     assert [r["why"] for r in rows if r["check"] == "require-compiled"] == ["is not in the trace"]
 
 
-def test_each_process_by_itself(run, sized):
-    """A second rank with one recompile does not make four of three."""
+def test_limits_are_checked_for_each_process(run, sized):
+    """A second rank with one recompile does not raise the number of the first rank from three to four."""
     with sqlite3.connect(sized) as db:
         db.executescript("""
         INSERT INTO process(process_id, pid) VALUES (2, 101);
@@ -86,7 +86,7 @@ def test_each_process_by_itself(run, sized):
     assert [r["pid"] for r in rows] == ["100"] * 3
 
 
-def test_rest_of_a_function_belongs_to_it(run, sized):
+def test_resume_functions_count_for_their_function(run, sized):
     with sqlite3.connect(sized) as db:
         db.executescript("""
         INSERT INTO code VALUES (10, 1, '/src/app.py', 'resume_1', 12, 'resume', 1, NULL), (11, 1, '/src/app.py', 'resume_2', 14, 'resume', 10, NULL);
@@ -134,8 +134,8 @@ def test_doubts_about_a_trace_are_printed(run, sized):
     assert (found["lost_events"], found["recording"]) == (7, True)
 
 
-def test_times_that_were_not_seen(run, sized):
-    """torch's own evaluator does not say how long guards took: that is no zero."""
+def test_unknown_guard_times_are_not_zero(run, sized):
+    """torch's own evaluator does not report the time of guards, so the time is unknown, not zero."""
     with sqlite3.connect(sized) as db:
         db.execute("UPDATE guard_check SET duration_ns = NULL")
     db.close()
@@ -143,8 +143,9 @@ def test_times_that_were_not_seen(run, sized):
     assert done.returncode == 2 and "was not seen" in done.stderr
 
 
-def test_breaks_of_the_warmup_that_are_met_later(run, plant):
-    """V11: a break that was compiled in the first call costs every later one, also in a process that inherited the entry."""
+def test_breaks_compiled_in_the_warmup_count_if_calls_meet_them_later(run, plant):
+    """V11: each later call pays for a graph break that was compiled in the first call, also in a process that inherited
+    the entry."""
     p = plant()
     first = p.compile()
     p.insert("graph_break", graph_break_id=1, compile_id=1, code_id=1, line=12, reason="call of print\nmore")
@@ -244,9 +245,9 @@ def test_traces_without_a_compiler_among_others_are_named(record, run, python, t
     assert done.returncode == 3 and "a.db: not checked" in done.stderr
 
 
-def test_the_launcher_of_a_job_need_not_have_a_compiler(record, run, python, tmp_path):
-    """torchrun's own process decides nothing and has no rank: it is left out in silence where ranks are there; a rank that decided
-    nothing is not, nor a launcher by itself."""
+def test_a_launcher_without_decisions_is_left_out_of_a_job(record, run, python, tmp_path):
+    """torchrun's own process has no decisions and no rank. It is left out silently if the job has ranks. A rank without
+    decisions, or a launcher alone, is reported."""
     for name, text in (("plain", PLAIN), ("rank", COMPILER)):
         (tmp_path / f"{name}.py").write_text(text)
     of_rank = {number: dict(os.environ, TORCHELASTIC_RUN_ID="j", RANK=str(number), LOCAL_RANK=str(number), WORLD_SIZE="2") for number in (0, 1)}
@@ -261,7 +262,7 @@ def test_the_launcher_of_a_job_need_not_have_a_compiler(record, run, python, tmp
     assert run("check", launcher, "--max-recompiles", "0").returncode == 2
 
 
-def test_a_part_in_which_nothing_was_decided(record, run, python, tmp_path):
+def test_a_part_without_decisions_is_an_error(record, run, python, tmp_path):
     (tmp_path / "b.py").write_text(COMPILER)
     path = record(["b.py"], python=python).path
     done = run("check", path, "--max-recompiles", "0", "--time", "..1us")

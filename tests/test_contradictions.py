@@ -1,6 +1,5 @@
-"""One row of a good trace is changed, and another row says otherwise: fsck or verify notices.
-
-What no other row contradicts is listed with the reason, and neither says anything."""
+"""Each test changes one row of a good trace so that it contradicts another row: fsck or --verify must report it. Changes
+that contradict no other row are listed with the reason, and must not be reported."""
 import shutil
 import sqlite3
 import subprocess
@@ -163,7 +162,7 @@ def good(dyntrace, tmp_path_factory):
 
 
 def found(dyntrace, path):
-    """What fsck and verify say of the trace, as lines, if they find anything."""
+    """Return what fsck and --verify print about the trace if they find a fault, as lines."""
     said = []
     for command in (["fsck", path], ["replay", path, "--verify"]):
         done = subprocess.run([dyntrace, *command], capture_output=True, text=True, timeout=60)
@@ -184,16 +183,16 @@ def damaged(good, tmp_path, change):
     return path
 
 
-def test_there_are_enough():
+def test_there_are_enough_cases():
     assert len(NOTICED) >= 60
 
 
 @pytest.mark.parametrize("name", NOTICED)
-def test_noticed(dyntrace, good, tmp_path, name):
+def test_a_changed_row_that_contradicts_another_is_reported(dyntrace, good, tmp_path, name):
     fsck, verify = found(dyntrace, damaged(good, tmp_path, NOTICED[name]))
     assert fsck or verify
 
 
 @pytest.mark.parametrize("name", UNNOTICED)
-def test_what_no_other_row_contradicts(dyntrace, good, tmp_path, name):
+def test_a_changed_row_without_contradiction_is_not_reported(dyntrace, good, tmp_path, name):
     assert found(dyntrace, damaged(good, tmp_path, UNNOTICED[name][0])) == ([], [])

@@ -1,10 +1,6 @@
-"""Frame counts equal, exactly, what an oracle counted in the same run.
-
-The oracle is the interpreter's own sys.monitoring (3.11: sys.setprofile), which
-shares nothing with the PEP 523 hook. programs/counted.py runs a region of real
-code under it and writes down what it saw, for each code object and kind of
-entry; here the same region is cut out of the trace.
-"""
+"""Frame counts are equal to those of sys.monitoring (3.11: sys.setprofile), which counts in the same run and shares no
+code with the PEP 523 hook. programs/counted.py runs a region of real code under it and writes the counts by code object
+and kind of entry. Here the same region of the trace is counted."""
 import collections
 import json
 import re
@@ -47,8 +43,8 @@ def frames_in_regions(trace):
 
 
 def frames_by_oracle(told):
-    """The same, from what the program wrote down. The first run of a generator is a `start` for the oracle; in the
-    trace it is a call that made the generator, and a resume."""
+    """Return the same from the counts that the program wrote. sys.monitoring reports the first run of a generator as a
+    `start`; the trace has a call that made the generator, and a resume."""
     events = collections.Counter()
     for filename, qualname, line, event, n in told["events"]:
         events[filename, qualname, line, event] += n
@@ -56,7 +52,7 @@ def frames_by_oracle(told):
 
 
 @pytest.mark.parametrize("region", REGIONS)
-def test_counts_equal_the_oracles(record, python, tmp_path, region):
+def test_frame_counts_equal_those_of_sys_monitoring(record, python, tmp_path, region):
     counts_path = tmp_path / "counts.json"
     trace = record([PROGRAM, region, counts_path], python=python)
     told = json.loads(counts_path.read_text())

@@ -1,4 +1,4 @@
-"""tests/cpython/compare.py must see a difference when there is one: it is tested here on texts and traces made by hand."""
+"""tests/cpython/compare.py must report each real difference. It is tested on texts and traces made by hand."""
 import argparse
 import importlib.util
 import sqlite3
@@ -30,7 +30,7 @@ ERROR: setUpClass (test.test_m.D)
 """
 
 
-def test_outcomes_come_from_report_and_headings(tmp_path):
+def test_compare_reads_outcomes_from_report_and_headings(tmp_path):
     report = tmp_path / "report.xml"
     report.write_text('<testsuites><testsuite><testcase name="test.test_m.C.test_a"/><testcase name="test.test_m.C.test_b">'
                       '<failure/></testcase><testcase/><testcase name="test.test_m.C.test_c"><skipped/></testcase></testsuite></testsuites>')
@@ -40,7 +40,7 @@ def test_outcomes_come_from_report_and_headings(tmp_path):
         compare.VERDICT: "FAILURE", compare.OUTSIDE: "1 errors"}
 
 
-def test_outcomes_of_a_run_that_died(tmp_path):
+def test_compare_reads_outcomes_of_a_crashed_run(tmp_path):
     found = compare.read_outcomes(tmp_path / "none.xml", "test_a (test.test_m.C.test_a) ... ok\n"
                                   "test_b (test.test_m.C.test_b)\nAbout ... skipped 'no'\ntest_c (test.test_m.C.test_c) ... ")
     assert found == {"test.test_m.C.test_a": "ok", "test.test_m.C.test_b": "skipped",
@@ -72,7 +72,7 @@ class Scripted(compare.Comparison):
     (["ok", "FAILED"], ["FAILED", "FAILED"], [], ["t"]),
     (["ok", "ok"], ["FAILED", "FAILED", "ok"], [], ["t"]),
 ])
-def test_flaky_is_not_different_and_different_is_not_flaky(plain, traced, real, flaky):
+def test_flaky_tests_are_told_from_differing_ones(plain, traced, real, flaky):
     found = Scripted([{"t": outcome} for outcome in plain], [{"t": outcome} for outcome in traced]).compare()
     assert (list(found.real), list(found.flaky)) == (real, flaky)
 
@@ -84,7 +84,7 @@ def test_a_test_that_vanishes_is_a_difference():
 
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("other", ["ok", "FAILED"])
-def test_what_any_hook_does_hides_nothing_else(strict, other):
+def test_known_effects_of_a_hook_hide_no_other_difference(strict, other):
     known = "test.test_sys.TestSysJIT.test_jit_is_active"
     plain = {known: "ok", "t": "ok", compare.END: "exit 0", compare.VERDICT: "SUCCESS"}
     traced = {known: "FAILED", "t": other, compare.END: "exit 2", compare.VERDICT: "FAILURE"}
@@ -98,7 +98,7 @@ def test_what_any_hook_does_hides_nothing_else(strict, other):
     ("3, 1, 77, 12, 13", "parent missing"), ("3, 1, 4, 12, 13", "parent not older"), ("3, 2, 1, 12, 13", "another thread"),
     ("3, 1, 1, 12, 99", "outside its parent"), ("3, 1, 1, 12, NULL", "open inside"), ("3, 1, 1, 12, 13", None),
 ])
-def test_check_trace(tmp_path, row, fault):
+def test_check_trace_finds_faults(tmp_path, row, fault):
     path = tmp_path / "t.db"
     trace = sqlite3.connect(path)
     trace.executescript(f"""
@@ -110,7 +110,7 @@ def test_check_trace(tmp_path, row, fault):
     assert not faults if fault is None else fault in faults[0]
 
 
-def test_no_trace_is_a_fault(tmp_path):
+def test_a_missing_trace_is_a_fault(tmp_path):
     assert compare.check_trace(str(tmp_path / "none.db"), 1000)["faults"]
 
 
@@ -123,7 +123,7 @@ def test_children_are_followed_through_pythonhome(tmp_path, monkeypatch, home):
 
 
 @pytest.mark.parametrize("answer, left_out", [("print(True)", "test_t"), ("print(False)", None), ("raise SystemExit(1)", None)])
-def test_a_test_that_hangs_by_itself_is_left_out(monkeypatch, answer, left_out):
+def test_a_test_that_hangs_without_dyntrace_is_left_out(monkeypatch, answer, left_out):
     monkeypatch.setattr(compare, "HANGS", {"test_m": ("test_t", answer, "why")})
     interpreter = compare.Interpreter(sys.executable, None)
     options = argparse.Namespace(fresh=False, use="cpu")

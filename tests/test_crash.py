@@ -1,8 +1,6 @@
-"""A program that dies leaves every frame that it had finished, and those that were open.
-
-programs/crash_work.py counts in memory of its own what it does; crash_help.py holds the trace against that, exactly.
-DYNTRACE_KILLS=200 kills that often for each interpreter.
-"""
+"""The trace of a program that dies has every frame that had ended, and the open frames. programs/crash_work.py counts its
+calls in memory of its own; crash_help.py compares these counts with the trace. DYNTRACE_KILLS=200 kills that often for
+each interpreter."""
 import os
 import random
 import signal
@@ -19,7 +17,7 @@ KILLS = int(os.environ.get("DYNTRACE_KILLS", "12"))
 
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("threads", [3, 2, 1])
-def test_sigkill_at_random_moments(dyntrace, python, tmp_path, threads):
+def test_frames_survive_sigkill_at_random_moments(dyntrace, python, tmp_path, threads):
     random.seed(threads)
     for n in range((KILLS + 3 - threads) // 3):
         work = Work(dyntrace, python, tmp_path, threads, name=f"kill{n}")
@@ -39,7 +37,7 @@ def test_sigkill_at_random_moments(dyntrace, python, tmp_path, threads):
 @pytest.mark.parametrize("how, status, process", [
     ("exit", 7, (7, None)), ("abort", 134, (None, signal.SIGABRT)), ("segfault", 139, (None, signal.SIGSEGV))])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_it_ends_itself_inside_a_frame(dyntrace, python, tmp_path, how, status, process, threads):
+def test_frames_survive_a_program_that_kills_itself(dyntrace, python, tmp_path, how, status, process, threads):
     work = Work(dyntrace, python, tmp_path, threads, rounds=10000, how=how)
     try:
         assert work.wait() == status, work.err
@@ -54,7 +52,7 @@ def test_it_ends_itself_inside_a_frame(dyntrace, python, tmp_path, how, status, 
         work.end()
 
 
-def test_it_ends_by_itself(dyntrace, python, tmp_path):
+def test_frames_are_complete_after_a_normal_end(dyntrace, python, tmp_path):
     work = Work(dyntrace, python, tmp_path, 3, rounds=20000)
     try:
         assert work.wait() == 5, work.err

@@ -1,4 +1,5 @@
-"""A trace with one damaged table: a command that comes upon the damage says so in one line and fails; others answer."""
+"""A trace with one damaged table: a command that reads the damaged part reports it in one line and fails; other commands
+answer."""
 import json
 import random
 import re
@@ -23,7 +24,7 @@ def whole(dyntrace, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def other(whole):
-    """The same of another process."""
+    """Change the trace so that it is from another process."""
     path = whole.parent / "other.db"
     path.write_bytes(whole.read_bytes())
     with sqlite3.connect(path) as db:
@@ -34,7 +35,7 @@ def other(whole):
 
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("table", TABLES)
-def test_a_damaged_table_is_told_and_the_others_are_read(run, whole, other, tmp_path, table):
+def test_a_damaged_table_is_reported_and_other_tables_are_read(run, whole, other, tmp_path, table):
     with sqlite3.connect(f"file:{whole}?mode=ro", uri=True) as db:
         root, = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", [table]).fetchone()
         size, = db.execute("PRAGMA page_size").fetchone()
@@ -58,8 +59,9 @@ def test_a_damaged_table_is_told_and_the_others_are_read(run, whole, other, tmp_
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_any_number_anywhere_crashes_no_command(run, whole, other, tmp_path, seed):
-    """Any number anywhere: an answer or one line; sums that no trace can have do not overflow (`make check-san` looks)."""
+def test_random_numbers_in_a_trace_crash_no_command(run, whole, other, tmp_path, seed):
+    """With any number in any column, a command answers or prints one line. Sums do not overflow (`make check-san` checks
+    this)."""
     choose = random.Random(seed)
     path = tmp_path / "t.db"
     path.write_bytes(whole.read_bytes())
@@ -96,7 +98,7 @@ def page_size(data):
 
 @pytest.fixture(scope="module")
 def owners(whole):
-    """Which table or index each page is of, as SQLite says it."""
+    """Return the table or index of each page, as SQLite reports it."""
     with sqlite3.connect(f"file:{whole}?mode=ro", uri=True) as db:
         try:
             return dict(db.execute("SELECT pageno, name FROM dbstat"))
@@ -107,7 +109,7 @@ def owners(whole):
 
 
 @pytest.mark.parametrize("keep", [1, 15, 16, 99, 100, 101, 511, 4095, 4096, 4097, 8192, .1, .25, .5, .75, -4097, -4096, -4095, -1])
-def test_fsck_of_a_cut_file(run, whole, tmp_path, keep):
+def test_fsck_describes_a_truncated_file(run, whole, tmp_path, keep):
     data = whole.read_bytes()
     path = tmp_path / "t.db"
     path.write_bytes(data[:int(len(data) * keep) if isinstance(keep, float) else keep])
@@ -125,7 +127,7 @@ def test_fsck_of_a_cut_file(run, whole, tmp_path, keep):
 
 @pytest.mark.parametrize("pages", [8, pytest.param(40, marks=pytest.mark.slow)])
 def test_fsck_names_the_page_and_its_table(run, whole, tmp_path, owners, pages):
-    """Whichever page is overwritten."""
+    """Any page may be overwritten."""
     data, path = whole.read_bytes(), tmp_path / "t.db"
     size = page_size(data)
     for page in sorted(owners)[1::max(1, len(owners) // pages)]:
@@ -140,7 +142,8 @@ def test_fsck_names_the_page_and_its_table(run, whole, tmp_path, owners, pages):
 
 
 def test_fsck_names_a_view_whose_definition_was_overwritten(run, whole, tmp_path):
-    """A row too long for its page goes on in a page of bytes alone, which look sound whatever they are."""
+    """A row that is too long for its page continues in overflow pages. Their bytes may have any value, so they look
+    sound."""
     path = tmp_path / "t.db"
     path.write_bytes(whole.read_bytes())
     with sqlite3.connect(path) as db:
@@ -161,7 +164,7 @@ def test_fsck_names_a_view_whose_definition_was_overwritten(run, whole, tmp_path
     (b"\x28\xb5\x2f\xfd" + b"x" * 1000, "a zstd file"), (b"PK\x03\x04" + b"\0x" * 1000, "a zip file"), (b"\x7fELF" + b"\1x" * 1000, "a program"), (b"\0" * 20000, "zeros"),
     (b"\x37\x7f\x06\x82" + b"\0x" * 1000, "the log of an SQLite database: name the database"), (b"\x01\x02\x03\x90" * 1000, "not an SQLite database"),
     (b"{\"a\": 1}", "a text")])
-def test_fsck_of_another_kind_of_file(run, tmp_path, begin, words):
+def test_fsck_names_the_kind_of_a_file_that_is_no_trace(run, tmp_path, begin, words):
     path = tmp_path / "t.db"
     path.write_bytes(begin)
     done = fsck(run, path)
@@ -172,7 +175,7 @@ def test_fsck_of_another_kind_of_file(run, tmp_path, begin, words):
     (0, b"Z" * 16, "its first 16 bytes were overwritten", 2), (16, b"\1\1", "its header is damaged", 2), (18, b"\7\7", "its header is damaged", 2),
     (28, b"\0\0\1\0", "is cut: it has", 2), (0, b"Z" * 4096, "its first page was overwritten", 2), (None, b"Z" * 10000, "is longer than its header says", 1),
     (None, b"Z" * 10, "ends within a page", 1)])
-def test_fsck_of_a_header_that_was_overwritten(run, whole, tmp_path, at, bytes_, words, status):
+def test_fsck_reports_an_overwritten_header(run, whole, tmp_path, at, bytes_, words, status):
     data, path = bytearray(whole.read_bytes()), tmp_path / "t.db"
     at = len(data) if at is None else at
     data[at:at + len(bytes_)] = bytes_
@@ -182,7 +185,7 @@ def test_fsck_of_a_header_that_was_overwritten(run, whole, tmp_path, at, bytes_,
 
 
 def logged(whole, path):
-    """A copy of the trace with five more rows, which are in its log alone. The log."""
+    """Make a copy of the trace with five more rows, which are only in the write-ahead log. Returns the log."""
     path.write_bytes(whole.read_bytes())
     db = sqlite3.connect(path)
     db.executescript("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0")
@@ -199,7 +202,7 @@ def logged(whole, path):
 @pytest.mark.parametrize("change, words, losses", [
     (lambda log: log, None, 5), (lambda log: log[:len(log) // 2], "is cut or overwritten after", 2), (lambda log: b"Z" * 32 + log[32:], "is damaged", 0),
     (lambda log: log[:20], "is damaged", 0), (lambda log: log[:8000] + b"Q" * 100 + log[8100:], "is cut or overwritten after 0 of", 0), (lambda log: b"", None, 0)])
-def test_fsck_of_a_log_that_was_cut(run, whole, tmp_path, change, words, losses):
+def test_fsck_reports_a_truncated_write_ahead_log(run, whole, tmp_path, change, words, losses):
     path = tmp_path / "t.db"
     log, text = logged(whole, path)
     log.write_bytes(change(text))
@@ -211,7 +214,7 @@ def test_fsck_of_a_log_that_was_cut(run, whole, tmp_path, change, words, losses)
 
 
 def test_an_empty_file_keeps_its_log(run, whole, tmp_path):
-    """SQLite deletes the log beside an empty file, which may be all that is left."""
+    """SQLite deletes the log beside an empty file. This log may be all that is left."""
     path = tmp_path / "t.db"
     log, text = logged(whole, path)
     log.write_bytes(text)
@@ -236,8 +239,8 @@ def contents(path):
 
 
 @pytest.mark.parametrize("keep", [1.0, .4, .6, .9])
-def test_what_can_be_read_is_recovered(run, whole, tmp_path, keep):
-    """Every row of a page that is there, and none else; with a loss that says what was not."""
+def test_recover_copies_exactly_the_readable_rows(run, whole, tmp_path, keep):
+    """The new trace has every row of the readable pages, no other row, and a loss that names the unreadable ones."""
     data, path = whole.read_bytes(), tmp_path / "t.db"
     path.write_bytes(b"Z" * 16 + data[16:] if keep == 1 else data[:int(len(data) * keep)])
     done = fsck(run, path, "--recover")

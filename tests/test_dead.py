@@ -1,4 +1,5 @@
-"""What was open when a process died ended with it: in every view, query, export and picture, and in the totals."""
+"""Frames that were open when their process died end at its death: in every view, query, export and picture, and in the
+totals."""
 import json
 
 import pytest
@@ -41,7 +42,7 @@ def dead(dyntrace, tmp_path_factory):
 
 
 def lengths(run, dead):
-    """Of die() and hang(): their processes' time less their start. The parent lives on."""
+    """Return for die() and hang() the time from their start to the end of their process. The parent lives on."""
     rows = table(run("sql", dead, """
         SELECT c.qualname, p.end_ns - f.start_ns AS ns,
                (SELECT max(end_ns) FROM process) - f.start_ns AS whole
@@ -91,8 +92,8 @@ def test_exports_of_a_dead_recording_end_its_frames(run, dead, tmp_path):
     assert {row["qualname"]: row["duration_ns"] for row in rows if row["qualname"] in wanted and row["end_ns"] is None} == wanted
 
 
-def test_screen_and_page(run, dead):
-    """The call tree and the page have milliseconds, not the seconds to the end of the session."""
+def test_tui_and_html_end_frames_when_the_process_died(run, dead):
+    """The call tree and the page show milliseconds, not the seconds to the end of the session."""
     wanted = lengths(run, dead)
     page = run("tui", dead, "--screen", "140x40", "--dump", "--keys", "2fdie\n").stdout
     line, = [line for line in page.splitlines() if " die " in line or line.strip().startswith("die ")]

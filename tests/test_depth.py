@@ -1,4 +1,4 @@
-"""A program recurses as deep under us as alone, on every version, and a runaway recursion ends in RecursionError."""
+"""A recorded program recurses as deep as alone, on every CPython version, and a runaway recursion ends in RecursionError."""
 import subprocess
 
 import pytest
@@ -27,7 +27,7 @@ def test_each_call_of_a_deep_recursion_has_its_parent(record, python, deep):
     assert depth_of(trace, "plain") == deep + 1
 
 
-def test_fifty_thousand_deep_in_a_thread(record, python):
+def test_recursion_50000_deep_in_a_thread_is_recorded(record, python):
     trace = holds(record([DEEP, "plain", 50_000, "thread"], python=python))
     assert (trace.out, trace.err) == ("True\n", "")
     assert calls(trace, "plain") == 50_001
@@ -36,8 +36,8 @@ def test_fifty_thousand_deep_in_a_thread(record, python):
 
 @pytest.mark.parametrize("kind", ["init", "methods", "map", "sorted", "generator", "mutual"])
 @pytest.mark.parametrize("where", [[], pytest.param(["thread"], marks=pytest.mark.slow)], ids=["main", "thread"])
-def test_deep_through_c_as_alone(record, python, kind, where):
-    """As deep as CPython itself goes: each kind at the deepest at which it does well alone."""
+def test_recursion_through_c_is_as_deep_as_without_dyntrace(record, python, kind, where):
+    """Each kind of recursion is run at the greatest depth that CPython alone survives."""
     depths = (700, 100) if kind == "generator" else (8000, 2000, 400)  # it resumes all below it
     for n in depths:
         words = [DEEP, kind, n, *where]
@@ -63,8 +63,8 @@ def test_runaway_recursion_with_a_high_limit(record, python, limit):
     assert trace.rows("SELECT count(*) FROM frames WHERE qualname = 'plain' AND exit <> 'raise'") == [(0,)]
 
 
-def test_init_is_seen_however_it_is_called(record, python):
-    """3.13 runs a specialised __init__ past any PEP 523 hook."""
+def test_every_call_of_init_is_recorded(record, python):
+    """CPython 3.13 runs a specialised __init__ without calling a PEP 523 hook."""
     program = """if True:
         class Plain:
             def __init__(self, x): self.x = x
@@ -128,8 +128,8 @@ def test_threads_with_stacks_of_their_own_size(record, python, size):
     assert calls(trace, "down") == 8 * 10001 + 20001
 
 
-def test_fork_and_exceptions_far_down(record, python):
-    """A child forked on a stack segment of ours, and an exception that leaves all of them."""
+def test_fork_and_exceptions_work_on_stack_segments(record, python):
+    """A child is forked on one of our stack segments, and an exception leaves all segments."""
     program = """if True:
         import os, sys
         sys.setrecursionlimit(100000)
@@ -152,8 +152,8 @@ def test_fork_and_exceptions_far_down(record, python):
     assert calls(trace, "again") == 2 * 20001
 
 
-def test_generator_that_is_resumed_at_another_depth(record, python):
-    """Made near the top, resumed on a segment, finished at the top."""
+def test_a_generator_can_be_resumed_at_another_depth(record, python):
+    """The generator is made near the top, resumed on a stack segment, and finished near the top."""
     program = """if True:
         import sys
         sys.setrecursionlimit(50000)

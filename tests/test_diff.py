@@ -1,4 +1,4 @@
-"""`dyntrace diff`: what is different in another trace."""
+"""`dyntrace diff`: the differences between two traces."""
 import json
 import sqlite3
 import subprocess
@@ -39,7 +39,7 @@ CHANGES = {
 
 @pytest.fixture
 def two(plant):
-    """two(SQL for B) -> paths of A and B, else alike."""
+    """two(SQL for B) -> paths of A and B. B is a copy of A, changed by the SQL."""
     def two(sql="", rank=False):
         paths = []
         for change in ("UPDATE process SET rank = 0;" if rank else "", ("UPDATE process SET rank = 1;" if rank else "") + sql):
@@ -79,8 +79,8 @@ def test_each_kind_of_change_is_named(run, two, name):
     assert {k for k, n in found["counts"].items() if n} - {"lookup"} == kinds
 
 
-def test_times_alone_are_no_difference_in_decisions(run, two):
-    """Times differ between equal runs: `decisions` leaves them out, and a failure by them alone says so."""
+def test_different_times_are_no_difference_in_decisions(run, two):
+    """Times differ between equal runs. `decisions` leaves times out, and a failure only because of times says so."""
     noise = "UPDATE guard_check SET duration_ns = 100000; UPDATE code_total SET self_ns = 90000000 WHERE code_id = 1;"
     a, b = two(noise)
     for kinds in ("guard", "time", "any", "entry,time"):
@@ -120,7 +120,7 @@ set_eval_frame(None)
 
 
 def test_equal_runs_make_the_same_decisions(run, record, tmp_path):
-    """Addresses, ids and times are others in each: no kind of `decisions` may take them for a change."""
+    """Addresses, ids and times differ in each run. No kind of `decisions` may report them as a change."""
     (tmp_path / "equal.py").write_text(EQUAL)
     paths = [record(["equal.py"]).path for _ in range(5)]
     for a, b in zip(paths, paths[1:]):
@@ -135,7 +135,7 @@ def test_the_printed_comparison_is_the_golden_page(run, two):
     golden("diff-json", run("diff", a, b, "--lookups", "--json").stdout)
 
 
-def test_two_functions_of_one_name(run, plant):
+def test_an_added_function_does_not_shift_others_of_the_same_name(run, plant):
     """The one that was added does not shift the others."""
     paths = []
     for lines in ((10, 50), (10, 30, 52)):
@@ -149,7 +149,7 @@ def test_two_functions_of_one_name(run, plant):
     assert [(r["kind"], r["where"], r["a"], r["b"]) for r in rows] == [("function", "app.py:30", "", "yes")]
 
 
-def test_code_of_several_processes_is_one_function(run, two):
+def test_code_objects_of_several_processes_are_one_function(run, two):
     a, b = two("""INSERT INTO process(process_id, pid) VALUES (2, 101);
         INSERT INTO code SELECT 10, 2, filename, qualname, first_line, kind, NULL, fingerprint FROM code WHERE code_id = 1;
         UPDATE lookup SET code_id = 10 WHERE outcome = 5;""")
@@ -168,7 +168,7 @@ def test_two_ranks_of_different_traces_are_compared(run, two):
     assert row["what"] == "? #1: after 14 alike" and row["b"] == "no more lookups"
 
 
-def test_ranks_of_one_trace(run, two, tmp_path):
+def test_ranks_of_one_trace_are_compared(run, two, tmp_path):
     """One recording of a whole job: its ranks are compared with each other."""
     a, b = two("UPDATE lookup SET outcome = 5, cache_entry_id = NULL WHERE lookup_id = 6", rank=True)
     both = tmp_path / "job.db"
@@ -244,7 +244,7 @@ def test_hostile_names_are_printed_harmlessly(run, two):
 
 
 def test_two_recordings_of_one_program_differ_in_time_only(record, run, python, tmp_path):
-    """Twice the same program: no difference but in time. With an input more: what came of it."""
+    """Two runs of the same program differ only in time. With one more input, the diff shows its effects."""
     from test_why import ROOT
     program = (ROOT / "examples/shapes.py").read_text()
     (tmp_path / "shapes.py").write_text(program)
@@ -266,15 +266,16 @@ def test_large_traces_are_compared_in_time(dyntrace, two):
     assert subprocess.run([dyntrace, "diff", b, b, "--lookups", "--fail-on", "any"], stdout=subprocess.DEVNULL).returncode == 0
 
 
-def test_a_function_that_neither_has(run, tmp_path):
-    """Nothing compared is not "no difference": a gate in CI would hold nothing."""
+def test_a_function_in_neither_trace_is_an_error(run, tmp_path):
+    """Comparing nothing must not count as "no difference", or a check in CI would always pass."""
     path = make_trace(tmp_path / "t.db")
     done = run("diff", path, path, "--function", "nix*", "--fail-on", "any")
     assert done.returncode == 2 and "--function" in one_line(done.stderr) and done.stdout == ""
 
 
-def test_a_function_that_moved_to_another_file(run, two):
-    """The same name and bytecode is the same function, wherever it is: its reasons, breaks and lookups too."""
+def test_a_function_that_moved_to_another_file_is_matched(run, two):
+    """Functions with the same name and bytecode are the same function in any file: their reasons, breaks and lookups are
+    matched, too."""
     moved = "UPDATE code SET filename = '/src/other.py', first_line = 90 WHERE code_id = 1;"
     a, b = two(moved)
     assert run("diff", a, b, "--lookups").stdout == run("diff", b, a, "--lookups").stdout == "no difference\n"
@@ -289,7 +290,7 @@ def test_a_function_that_moved_to_another_file(run, two):
 
 
 def test_two_moved_functions_are_matched_by_bytecode(run, plant):
-    """Of several leftovers with one name each goes to the one with its bytecode."""
+    """If several unmatched functions have the same name, each is matched with the one that has its bytecode."""
     paths = []
     for files in (("a.py", "b.py"), ("y.py", "x.py")):
         p = plant()
@@ -303,7 +304,7 @@ def test_two_moved_functions_are_matched_by_bytecode(run, plant):
 
 
 def test_ranks_forked_from_one_process_are_compared(run, plant):
-    """Workers run the code objects of the process that they were forked from: a call is one of its thread's process."""
+    """Workers run the code objects of the process that forked them. A call belongs to the process of its thread."""
     p = plant()
     p.compile()
     for rank in (0, 1):

@@ -1,5 +1,5 @@
-"""Not enough of something, and files that others write to: the program goes on, the trace is a valid database, and
-what is missing is said."""
+"""Memory, disk or descriptors run out, or other processes write to our files: the program continues, the trace is a valid
+database, and it says what is missing."""
 import contextlib
 import os
 import random
@@ -75,7 +75,7 @@ def test_a_full_disk_stops_the_trace_and_not_the_program(dyntrace, python, tmp_p
 
 
 @needs_root
-def test_no_room_for_the_trace_at_all(dyntrace, python, tmp_path):
+def test_a_full_disk_from_the_start_is_reported(dyntrace, python, tmp_path):
     small = tmp_path / "small"
     small.mkdir()
     done = mounted("16k", small, [dyntrace, "run", "-o", small / "t.db", "--python", python, "-c", "print(1)"])
@@ -99,8 +99,9 @@ print("done")
 
 @needs_root
 @pytest.mark.parametrize("size", ["100k", "30m", "50m", "64m"])
-def test_with_little_shared_memory_rings_are_smaller_or_elsewhere(dyntrace, python, tmp_path, size):
-    """Too small for a session: it is made in TMPDIR. Too small for all rings: they are smaller or in TMPDIR, or said."""
+def test_little_shared_memory_makes_rings_smaller_or_moves_them(dyntrace, python, tmp_path, size):
+    """If a session does not fit into shared memory, it is made in TMPDIR. If not all rings fit, they are smaller, or in
+    TMPDIR, or reported as missing."""
     trace = tmp_path / "t.db"
     done = mounted(size, "/dev/shm", [dyntrace, "run", "-o", trace, "--python", python, "-c", THREADS],
                    env={**os.environ, "TMPDIR": str(tmp_path)})
@@ -115,8 +116,8 @@ def test_with_little_shared_memory_rings_are_smaller_or_elsewhere(dyntrace, pyth
 
 
 @needs_root
-def test_shared_memory_fills_up(dyntrace, python, tmp_path):
-    """Somebody else takes all of it before the program starts its threads."""
+def test_shared_memory_that_fills_up_is_a_loss(dyntrace, python, tmp_path):
+    """Another process takes all shared memory before the program starts its threads."""
     trace = tmp_path / "t.db"
     code = """
 open("/dev/shm/other", "wb").write(bytes(1 << 16))
@@ -164,7 +165,7 @@ except OSError:
 ], ids=["descriptors", "memory"])
 @pytest.mark.no_sanitizer
 def test_a_program_under_a_tight_limit_runs_as_alone(dyntrace, python, tmp_path, limit, code):
-    """The program sets the limit itself, as it would: the same happens to it as without us."""
+    """The program sets a limit for itself. The limit has the same effect as without dyntrace."""
     value = 32 if limit == resource.RLIMIT_NOFILE else 400 << 20
     program = tmp_path / "p.py"
     program.write_text(f"import resource\nresource.setrlimit({int(limit)}, ({value}, {value}))\n" + textwrap.dedent(code))
@@ -177,8 +178,8 @@ def test_a_program_under_a_tight_limit_runs_as_alone(dyntrace, python, tmp_path,
 
 
 @pytest.mark.parametrize("megabytes", [2000, 300, 150, 80, 40])
-def test_all_of_us_under_a_memory_limit(dyntrace, python, tmp_path, megabytes):
-    """The limit holds for the recorder too. It may refuse; but the program is never the one to suffer."""
+def test_a_memory_limit_on_the_recorder_does_not_harm_the_program(dyntrace, python, tmp_path, megabytes):
+    """The limit also holds for the recorder. The recorder may refuse to record, but the program must not suffer."""
     trace = tmp_path / "t.db"
     limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
     argv = [python, "-c", CALLS.format(calls=1000)]
@@ -192,7 +193,7 @@ def test_all_of_us_under_a_memory_limit(dyntrace, python, tmp_path, megabytes):
         assert rows(trace, "SELECT count(*) FROM frame")[0][0] > 1000 or rows(trace, "SELECT * FROM loss"), done.stderr
 
 
-def test_two_recorders_on_one_file(dyntrace, python, tmp_path):
+def test_two_recorders_do_not_write_one_file(dyntrace, python, tmp_path):
     work = Work(dyntrace, python, tmp_path, 1, rounds=-1)
     try:
         for force in [], ["--force"]:
@@ -226,8 +227,8 @@ time.sleep(1000)
 
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("left", [0, 100, 4096, 200000, "half"])
-def test_a_ring_cut_short_is_a_loss(dyntrace, python, tmp_path, left):
-    """Cut short under the collector's eyes while all threads sleep (a thread that writes would get SIGBUS)."""
+def test_a_truncated_ring_is_a_loss(dyntrace, python, tmp_path, left):
+    """The ring is truncated while the collector reads it and all threads sleep. (A thread that writes would get SIGBUS.)"""
     trace = tmp_path / "t.db"
     run = subprocess.Popen([dyntrace, "run", "-o", trace, "--python", python, "-c", SLEEPERS], stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, text=True)
@@ -265,8 +266,8 @@ time.sleep(1000)
 """
 
 
-def test_truncated_while_names_are_read(dyntrace, python, tmp_path):
-    """What SQLite was just writing is not left in the middle: the trace is whole, and says what is missing."""
+def test_a_file_truncated_during_a_read_leaves_a_whole_trace(dyntrace, python, tmp_path):
+    """No statement of SQLite is left half done: the trace is whole, and says what is missing."""
     trace = tmp_path / "t.db"
     run = subprocess.Popen([dyntrace, "run", "-o", trace, "--python", python, "-c", NAMES], stdin=subprocess.PIPE,
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -299,8 +300,8 @@ def test_truncated_while_names_are_read(dyntrace, python, tmp_path):
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", ["state", "session"])
 @pytest.mark.parametrize("dead", ["nobody", "all"])
-def test_a_session_file_cut_short_does_not_disturb_the_program(dyntrace, python, tmp_path, name, dead):
-    """A file of the recorder's own is cut short. The program does not notice; the trace is finished and says what it lacks."""
+def test_a_truncated_session_file_does_not_disturb_the_program(dyntrace, python, tmp_path, name, dead):
+    """A file of the recorder is truncated. The program does not notice; the trace is finished and says what it lacks."""
     work = Work(dyntrace, python, tmp_path, 1, rounds=500000 if dead == "nobody" else -1)  # many: it is to be at work meanwhile
     try:
         session = Path(work.session())
@@ -355,8 +356,8 @@ void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t
 
 @pytest.mark.no_sanitizer
 @pytest.mark.parametrize("name, at", [("state", 4096), ("session", 0)])
-def test_session_of_another_is_cut_short(dyntrace, python, tmp_path, name, at):
-    """A new recording looks at what others left, and while it does so somebody cuts that short."""
+def test_truncating_an_old_session_does_not_disturb_a_new_recording(dyntrace, python, tmp_path, name, at):
+    """A new recording examines old sessions, and one of them is truncated meanwhile."""
     (tmp_path / "cut.c").write_text(CUT)
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / "cut.so", tmp_path / "cut.c"], check=True)
     base = tmp_path / "tmp"
@@ -375,8 +376,8 @@ def test_session_of_another_is_cut_short(dyntrace, python, tmp_path, name, at):
         work.end()
 
 
-def test_a_trace_is_recovered_without_its_session(dyntrace, python, tmp_path):
-    """As after the machine was started again: what had been written is a trace."""
+def test_a_trace_is_recovered_after_a_reboot(dyntrace, python, tmp_path):
+    """As after a reboot there is no session directory. The rows that had been written make a trace."""
     work = Work(dyntrace, python, tmp_path, 2)
     try:
         session = Path(work.session())
@@ -401,7 +402,7 @@ def test_a_trace_is_recovered_without_its_session(dyntrace, python, tmp_path):
 
 
 @pytest.mark.parametrize("what", ["words", "head", "words and head"])
-def test_hostile_bytes_in_a_live_ring(dyntrace, python, tmp_path, what):
+def test_hostile_bytes_in_a_live_ring_are_a_loss(dyntrace, python, tmp_path, what):
     random.seed(what)
     rounds = 30000
     work, heads = Work(dyntrace, python, tmp_path, 2, rounds=rounds, name="t"), 0
@@ -430,8 +431,8 @@ def test_hostile_bytes_in_a_live_ring(dyntrace, python, tmp_path, what):
         work.end()
 
 
-def test_hostile_file_in_the_session(dyntrace, python, tmp_path):
-    """Files of other names and contents appear beside the rings: nothing happens, but a loss row."""
+def test_hostile_files_in_the_session_are_a_loss(dyntrace, python, tmp_path):
+    """Files with other names and contents appear beside the rings. Their only effect is a loss row."""
     work = Work(dyntrace, python, tmp_path, 1)
     try:
         session = Path(work.session())
@@ -457,7 +458,7 @@ def test_hostile_file_in_the_session(dyntrace, python, tmp_path):
 
 
 def test_a_reader_of_a_live_trace_sees_a_database(dyntrace, python, tmp_path):
-    """A reader that holds the live file open sees a database all the time, and does not disturb the end."""
+    """A reader that keeps the live file open sees a valid database at all times, and does not disturb the end."""
     work = Work(dyntrace, python, tmp_path, 1, rounds=60000)
     try:
         with contextlib.closing(sqlite3.connect(f"file:{work.trace}?mode=ro", uri=True)) as db:

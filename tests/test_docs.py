@@ -1,4 +1,4 @@
-"""What is said of the commands' options, in --help, the manual page and the completions, is one and the same, and true."""
+"""--help, the manual page and the completions describe the commands' options alike, and correctly."""
 import os
 import re
 import shutil
@@ -24,7 +24,7 @@ def options(text):
 
 
 def helped(run, command):
-    """Options of a command's own; prose may name another command's between backquotes."""
+    """Return a command's own options. The text may name another command's options in backquotes."""
     return options(re.sub(r"`[^`]*`", "", run(command, "--help").stdout))
 
 
@@ -83,7 +83,7 @@ def test_every_option_is_in_help_man_page_and_completions(run, dyntrace, command
     (["replay", "--what-if", "dyn"], {"dynamic=", "dynamic=all"}), (["check", "--limit", ""], set()),
     (["sql", "hot-f"], {"hot-functions"}), (["nix", ""], set()),
 ])
-def test_completions_offer_what_fits(dyntrace, words, offered):
+def test_completions_offer_fitting_words(dyntrace, words, offered):
     assert completed(dyntrace, *words) == offered
 
 
@@ -103,8 +103,8 @@ def named(tmp_path):
     return tmp_path / "named.db"
 
 
-def test_functions_are_completed_from_the_trace(run, named, tmp_path):
-    """Of the newest trace here, or of the one on the line. What a shell would expand is not offered."""
+def test_completions_offer_the_functions_of_the_trace(run, named, tmp_path):
+    """The trace is the newest one here, or the one on the command line. Names that a shell would expand are not offered."""
     names = {"Net.forward", "inner", "e"}
     for words in (["why", ""], ["why", str(named), ""], ["replay", "--function", ""], ["check", "--require-compiled", ""]):
         offered = run("help", "--complete", *words, cwd=tmp_path).stdout.split("\n")
@@ -128,7 +128,7 @@ FISH = 'source $COMPLETIONS/dyntrace.fish; complete -C "$argv[1]"'
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 @pytest.mark.parametrize("typed, offered", [("dyntrace rep", ["report", "replay"]), ("dyntrace run --frames ", ["all", "user", "decided", "none"]),
                                             ("dyntrace why ", ["Net.forward", "inner"]), ("dyntrace sql hot-f", ["hot-functions"])])
-def test_completions_of_other_shells(dyntrace, named, tmp_path, shell, typed, offered):
+def test_completions_work_in_zsh_and_fish(dyntrace, named, tmp_path, shell, typed, offered):
     if not shutil.which(shell):
         pytest.skip(f"no {shell} here")
     env = {**os.environ, "COMPLETIONS": str(ROOT / "completions"), "PATH": f"{Path(dyntrace).parent}:{os.environ['PATH']}", "TERM": "dumb",
@@ -143,7 +143,7 @@ def test_completions_of_other_shells(dyntrace, named, tmp_path, shell, typed, of
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "capture/README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def test_the_readme_is_read_in_three_minutes():
+def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 150
 
 
@@ -154,7 +154,7 @@ def test_the_index_names_every_document():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_what_a_document_leads_to_is_there(page):
+def test_links_in_documents_lead_to_existing_files(page):
     text = page.read_text()
     for link in re.findall(r"\]\(([^)#]+)\)", text):
         assert link.startswith("http") or (page.parent / link).exists(), link
@@ -162,7 +162,7 @@ def test_what_a_document_leads_to_is_there(page):
         assert (ROOT / path).exists(), path
 
 
-def test_the_readme_begins_with_what_the_page_for_torch_prints():
+def test_the_readme_begins_with_output_of_the_torch_page():
     """That page is run by tests/with_torch/test_try.py."""
     page = dict(reversed(pages.commands((ROOT / "docs/start-torch.md").read_text())))
     shown = pages.commands((ROOT / "README.md").read_text())
@@ -173,5 +173,5 @@ def test_the_readme_begins_with_what_the_page_for_torch_prints():
 
 
 @pytest.mark.parametrize("page", ["docs/start-python.md", "docs/start-compiler.md"])
-def test_a_five_minute_page_prints_what_it_says(dyntrace, tmp_path, page):
+def test_the_five_minute_pages_print_their_output(dyntrace, tmp_path, page):
     pages.hold(page, dyntrace, tmp_path)

@@ -1,4 +1,4 @@
-"""`dyntrace doctor`: what it says of an interpreter is what a recording of that interpreter then does."""
+"""`dyntrace doctor`: its statements about an interpreter come true when that interpreter is recorded."""
 import os
 import re
 import shutil
@@ -12,13 +12,13 @@ CALL = r"    a call takes [\d.]+ ns, under a bare hook [\d.]+ ns, recorded [\d.]
 
 
 def said(done):
-    """What is said of the first interpreter: its own line and those below it."""
+    """Return the lines about the first interpreter: its own line and the lines below it."""
     lines = done.stdout.split("\nClock\n")[0].splitlines()
     assert lines[0] == "Interpreters"
     return lines[1:]
 
 
-def test_what_a_call_costs(run, python):
+def test_doctor_prints_the_cost_of_a_call(run, python):
     done = run("doctor", python)
     head, call = said(done)
     assert (done.returncode, done.stderr, head) == (0, "", f"  {python}: CPython {version_of(python)}")
@@ -33,8 +33,8 @@ def test_doctor_lists_the_interpreters_on_path(run, tmp_path):
     assert done.returncode == 0 and [line for line in said(done) if line.startswith("  /")] == [f"  {tmp_path}/python3: CPython {version_of(PYTHONS[0])}"]
 
 
-def test_one_that_scripts_start_is_listed_once(run, tmp_path):
-    """pyenv puts a script for each version on PATH: some start the same interpreter, the others none."""
+def test_an_interpreter_started_by_several_scripts_is_listed_once(run, tmp_path):
+    """pyenv puts a script for each version on PATH. Some scripts start the same interpreter, others start none."""
     for name in ("python3", "python3.1"):
         script(tmp_path / name, f'#!/bin/sh\nexec {PYTHONS[0]} "$@"\n', 0o755)
     script(tmp_path / "python3.2", "#!/bin/sh\necho 'pyenv: python3.2: command not found' >&2\nexit 127\n", 0o755)
@@ -47,7 +47,7 @@ def test_one_that_scripts_start_is_listed_once(run, tmp_path):
 @pytest.mark.parametrize("file, says", [("#!/bin/sh\necho hi\n", ": not a Python 3 that answers; not supported"), ("none", ": cannot be run"),
                                         ("#!/bin/sh\necho pypy 3 11 .pypy311.so\n", ": pypy 3.11 is not supported: use CPython 3."),
                                         ("#!/bin/sh\necho cpython 3 11 .other.so\n", ": CPython 3.11, no extension: build it with `make PYTHONS=")])
-def test_what_cannot_be_recorded(run, tmp_path, file, says):
+def test_doctor_says_why_an_interpreter_cannot_be_recorded(run, tmp_path, file, says):
     odd = tmp_path / "a\x1b[31m\r"
     odd.write_text(file)
     odd.chmod(0o755)
@@ -55,12 +55,12 @@ def test_what_cannot_be_recorded(run, tmp_path, file, says):
     assert done.returncode == 1 and says in said(done)[0] and len(said(done)) == 1 and not {"\x1b", "\r"} & set(done.stdout)
 
 
-def test_no_room_for_a_recording(run):
+def test_doctor_reports_too_little_memory_for_a_recording(run):
     done = run("doctor", PYTHONS[0], env={**os.environ, "TMPDIR": "/nowhere"})
     assert done.returncode == 1 and said(done)[1].startswith("    cannot be recorded: /nowhere/") and "TMPDIR" in said(done)[1]
 
 
-def test_torch_that_does_not_load(run, tmp_path):
+def test_doctor_reports_a_torch_that_does_not_load(run, tmp_path):
     (tmp_path / "torch.py").write_text("raise RuntimeError('no libraries\\nof its own')\n")
     done = run("doctor", PYTHONS[0], env={**os.environ, "PYTHONPATH": str(tmp_path)})
     assert said(done)[2:] == ["    torch cannot be imported: RuntimeError: no libraries"]
@@ -68,7 +68,8 @@ def test_torch_that_does_not_load(run, tmp_path):
 
 @pytest.mark.parametrize("passes_on", [True, False])
 def test_doctor_names_another_evaluator(run, python, tmp_path, passes_on):
-    """CinderX takes the slot when it is imported. The one of this test is called so; it passes calls on, or does not."""
+    """CinderX sets the evaluator when it is imported. The module of this test has its name; it passes calls on, or does
+    not."""
     includes = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('include'))"], capture_output=True,
                               text=True).stdout.strip()
     if not shutil.which("gcc") or not os.path.exists(os.path.join(includes, "internal", "pycore_frame.h")):

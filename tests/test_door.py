@@ -1,7 +1,5 @@
-"""Nobody gets in: what outlives a recording leads nowhere that another user can write, and a session is looked at before it is joined.
-
-The other user is uid 65534, so most of this needs root; SECURITY.md says what is promised.
-"""
+"""Nobody gets in: surviving parts of a recording name no place that another user can write, and a session is examined
+before it is joined. The other user is uid 65534, so most tests need root. SECURITY.md has the promises."""
 import contextlib
 import json
 import os
@@ -51,7 +49,8 @@ def installed(dyntrace, public):
 
 @pytest.fixture
 def for_all(python, public):
-    """An interpreter that every user can start: PYTHON, or where its home is closed one of the same extension."""
+    """An interpreter that every user can start: PYTHON, or another one with the same extension if PYTHON's home is
+    closed."""
     suffix = "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'))"
     wanted = subprocess.run([python, "-c", suffix], capture_output=True, text=True, check=True).stdout
     for candidate in (python, shutil.which(os.path.basename(os.path.realpath(python)), path="/usr/bin:/usr/local/bin")):
@@ -90,9 +89,9 @@ def pairs(firsts, seconds, marks):
 
 @pytest.mark.parametrize("way, paths", pairs(WAYS, PATHS, NEEDS))
 @pytest.mark.one_python
-def test_state_through_a_program_between(installed, for_all, public, tmp_path, way, paths):
-    """sys.path, PYTHONPATH and os.environ are those without us, whoever the interpreter runs as, and whatever it sees of the
-    session."""
+def test_a_python_started_by_another_program_sees_the_same_state(installed, for_all, public, tmp_path, way, paths):
+    """sys.path, PYTHONPATH and os.environ are those of a run without dyntrace, whoever runs the interpreter, and whether
+    or not it can see the session."""
     shutil.copy(STATE, public / "state.py")
     said = [subprocess.run([*before, *WAYS[way], for_all, "-P", public / "state.py"], env=environment(PYTHONPATH=PATHS[paths]), cwd=public,
                            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
@@ -107,7 +106,7 @@ def test_state_through_a_program_between(installed, for_all, public, tmp_path, w
 
 @pytest.mark.parametrize(
     "options, paths", pairs(["-P", "-s", "-B", "-X utf8"], ["unset", "empty", "set"], {}))
-def test_state_under_options(dyntrace, python, tmp_path, options, paths):
+def test_a_python_with_options_sees_the_same_state(dyntrace, python, tmp_path, options, paths):
     words = [python, *options.split(), STATE]
     alone, recorded = [subprocess.run([*before, *words], capture_output=True, text=True,
                                       cwd=tmp_path, env=environment(PYTHONPATH=PATHS[paths]))
@@ -117,7 +116,7 @@ def test_state_under_options(dyntrace, python, tmp_path, options, paths):
     holds(tmp_path / "t.db")
 
 
-def test_state_in_a_venv(dyntrace, python, tmp_path):
+def test_a_python_of_a_venv_sees_the_same_state(dyntrace, python, tmp_path):
     subprocess.run([python, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
     inner = tmp_path / "venv" / "bin" / "python"
     alone, recorded = [subprocess.run([*before, inner, STATE], capture_output=True, text=True, cwd=tmp_path)
@@ -131,8 +130,8 @@ LOOK = "import os, sys; print(sorted(os.environ.items()), sys.path, sorted(sys.m
 
 @pytest.mark.one_python
 @pytest.mark.parametrize("before", ["/x:$PYTHONPATH", "$PYTHONPATH:/x"])
-def test_shell_adds_to_the_path(dyntrace, python, tmp_path, before):
-    """A shell cannot know that our entry is not there; where it puts something beside it, ours goes and that stays."""
+def test_a_shell_that_extends_pythonpath_keeps_its_entry(dyntrace, python, tmp_path, before):
+    """A shell that extends PYTHONPATH puts its entry beside ours. Our entry is removed, and the shell's stays."""
     subprocess.run([dyntrace, "run", "-o", tmp_path / "t.db", "--", "sh", "-c", f'PYTHONPATH="{before}" "$0" -c "$1" > out', python,
                     LOOK], env=environment(PYTHONPATH="/y", DYNTRACE=None), cwd=tmp_path, check=True)
     assert "dyntrace" not in (tmp_path / "out").read_text().replace(str(tmp_path), "").replace("_dyntrace", "").replace("'dyntrace'", "")
@@ -141,8 +140,8 @@ def test_shell_adds_to_the_path(dyntrace, python, tmp_path, before):
 
 @pytest.mark.one_python
 @pytest.mark.parametrize("paths", [None, "", "/nowhere"], ids=["unset", "empty", "set"])
-def test_recorder_in_a_recorded_program(dyntrace, python, tmp_path, paths):
-    """The inner one records what it starts, and the program sees neither."""
+def test_a_recorded_program_can_record_others(dyntrace, python, tmp_path, paths):
+    """The inner `dyntrace run` records the programs that it starts, and the outer program sees neither recording."""
     words = [dyntrace, "run", "-o", "inner.db", "--python", python, "-c", "def f(): pass\nf()\n" + LOOK]
     alone = subprocess.run([python, "-c", words[-1]], env=environment(PYTHONPATH=paths), cwd=tmp_path, capture_output=True, text=True)
     both_of_them = subprocess.run([dyntrace, "run", "-o", "outer.db", "--python", python, "-c",
@@ -154,7 +153,7 @@ def test_recorder_in_a_recorded_program(dyntrace, python, tmp_path, paths):
 
 @as_root
 @pytest.mark.one_python
-def test_run_says_that_the_installation_is_closed(installed, for_all, public, tmp_path):
+def test_run_reports_an_installation_that_others_cannot_read(installed, for_all, public, tmp_path):
     """The other user's interpreter cannot read sitecustomize.py: that is the reason, not -I."""
     library = public / "usr" / "lib" / "dyntrace"
     library.chmod(0o700)
@@ -169,7 +168,7 @@ def test_run_says_that_the_installation_is_closed(installed, for_all, public, tm
 # ---- the installation ----
 
 @pytest.mark.no_sanitizer
-def test_installed(installed, python, public, tmp_path):
+def test_an_installed_program_records_children(installed, python, public, tmp_path):
     """As it is after `make install`: it records children, and record() finds its other half."""
     library = public / "usr" / "lib" / "dyntrace"
     assert sorted(path.name for path in library.iterdir() if path.suffix != ".so") == ["inject", "python"]
@@ -184,7 +183,7 @@ def test_installed(installed, python, public, tmp_path):
 
 
 @pytest.mark.one_python
-def test_nothing_of_ours_becomes_writable(installed, python, public, tmp_path):
+def test_a_program_with_umask_0_makes_none_of_our_files_writable(installed, python, public, tmp_path):
     """A recorded program with umask 0 leaves no bytecode, and no directory for it, that others can write."""
     subprocess.run([installed, "run", "-o", tmp_path / "t.db", "--python", python, "-c",
                     "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import dyntrace; dyntrace.config, dyntrace.record'])"],
@@ -196,7 +195,7 @@ def test_nothing_of_ours_becomes_writable(installed, python, public, tmp_path):
 
 
 @pytest.mark.one_python
-def test_colon_in_the_installations_name(dyntrace, python, tmp_path):
+def test_an_installation_path_with_a_colon_works(dyntrace, python, tmp_path):
     build = tmp_path / "a:b"
     (build / "lib" / "inject").mkdir(parents=True)
     shutil.copy(dyntrace, build)
@@ -306,9 +305,9 @@ def tree(path):
 @pytest.mark.one_python
 @pytest.mark.parametrize("link", [False, True], ids=["directory", "link"])
 @pytest.mark.parametrize("way", ["shell daemon", "python daemon", "recorder killed"])
-def test_what_survives_leads_nowhere(dyntrace, python, tmp_path, public, way, link):
-    """Root records a program, something of it lives on, and another user makes whatever its environment, or its memory, names:
-    nothing that he made runs, or is joined, and interpreters that are started then see nothing of us."""
+def test_surviving_processes_run_nothing_made_by_another_user(dyntrace, python, tmp_path, public, way, link):
+    """Root records a program, and a part of it lives on. Another user makes all files that its environment or memory
+    names. None of them is run or joined, and interpreters started later see no trace of us."""
     loot = Path(tempfile.mkdtemp(prefix="door-"))
     loot.chmod(0o777)
     made = []
@@ -417,8 +416,8 @@ def scribble(path, at, data):
 
 @pytest.fixture
 def left(dyntrace, python, tmp_path, public):
-    """left() -> a session directory, a copy of a real one, in a place as /tmp is. Nobody collects from it, which
-    its lock does not say."""
+    """left() -> a session directory, a copy of a real one, in a place like /tmp. No collector reads it, but its lock does
+    not show that."""
     def left(name="dyntrace-0-aaaaaa"):
         base = Path(tempfile.mkdtemp(dir=public))
         base.chmod(0o1777)
@@ -449,8 +448,8 @@ def join(dyntrace, python, place, timeout=60):
 @pytest.mark.sweep(2)
 @pytest.mark.one_python
 @pytest.mark.parametrize("wrong", [None, *WRONG])
-def test_session_is_looked_at(dyntrace, python, left, wrong):
-    """One that is right is joined; one that is wrong in anything is not there, and nobody hears of it."""
+def test_a_session_is_joined_only_if_it_is_valid(dyntrace, python, left, wrong):
+    """A valid session is joined. A session with any fault is ignored silently."""
     if wrong and "user" in wrong and os.getuid():
         pytest.skip("needs root and a second user")
     place = left()
@@ -463,7 +462,7 @@ def test_session_is_looked_at(dyntrace, python, left, wrong):
 
 
 @pytest.mark.one_python
-def test_session_without_a_name(dyntrace, python, tmp_path):
+def test_an_invalid_session_path_is_ignored(dyntrace, python, tmp_path):
     for place in ("", "x", "/", "/dev/shm", "/nowhere/dyntrace-0-aaaaaa", "/dev/null", "x" * 5000, "\udcff/dyntrace-0-aaaaaa"):
         inject = Path(dyntrace).resolve().parent / "lib" / "inject"
         done = subprocess.run([python, "-c", "import os; print(os.environ.get('DYNTRACE_SESSION'))"], capture_output=True, text=True,
@@ -513,7 +512,7 @@ def write_names(session, spill, trace):
 @pytest.mark.one_python
 @pytest.mark.parametrize("by", ["run", "fsck FILE"])
 @pytest.mark.parametrize("place", ["dyntrace-notes", "dyntrace-0-zzzzzz", "dyntrace-0-zzzzzz/", "link"])
-def test_directory_of_the_users_stays(dyntrace, python, tmp_path, killed, by, place):
+def test_a_session_cannot_make_us_empty_a_users_directory(dyntrace, python, tmp_path, killed, by, place):
     """The session file names a directory of the user's as its second: it is not emptied."""
     session, work = killed()
     mine = tmp_path / place.rstrip("/")
@@ -533,7 +532,7 @@ def test_directory_of_the_users_stays(dyntrace, python, tmp_path, killed, by, pl
 @pytest.mark.one_python
 @pytest.mark.parametrize("by", ["run", "fsck FILE"])
 @pytest.mark.parametrize("what", ["text", "database", "another trace", "a recording", "link", "half"])
-def test_file_of_the_users_stays(dyntrace, python, tmp_path, killed, by, what):
+def test_a_session_cannot_make_us_write_a_users_file(dyntrace, python, tmp_path, killed, by, what):
     """The session file names another trace: that is not written, and what lies beside it is not deleted."""
     mine, beside = tmp_path / "mine.db", tmp_path / "mine.db-frames"
     if what == "another trace":
@@ -566,8 +565,8 @@ def test_file_of_the_users_stays(dyntrace, python, tmp_path, killed, by, what):
 
 
 @pytest.mark.one_python
-def test_pipe_in_the_session(dyntrace, python, tmp_path):
-    """A named pipe with a ring's name is nothing to wait for."""
+def test_a_named_pipe_in_the_session_is_not_waited_for(dyntrace, python, tmp_path):
+    """The session has a named pipe with the name of a ring. Opening it must not block."""
     code = "import os, sqlite3\nplace = sqlite3.connect('t.db').execute(\"SELECT value FROM meta WHERE key = 'session'\").fetchone()[0]\n" \
            "for name in ('1-1-0.ring', '2-1.lost', '3.unsupported'): os.mkfifo(place + '/' + name)"
     done = subprocess.run([dyntrace, "run", "-o", "t.db", "--python", python, "-c", code], cwd=tmp_path, capture_output=True, text=True,

@@ -1,6 +1,5 @@
-"""After a recording has ended nothing of ours does anything, whatever can still be reached: docs/internals.md lists it.
-
-Each program records, ends that, provokes one thing that is left, and records once more."""
+"""After a recording has ended, none of our code has an effect, although some of it can still be called: docs/internals.md
+lists it. Each program records, ends the recording, calls one such part, and records again."""
 import os
 import subprocess
 from pathlib import Path
@@ -311,7 +310,7 @@ if not os.fork():
 """
 
 
-def test_a_daemon_that_outlives_the_recording(record, python, tmp_path):
+def test_a_daemon_that_outlives_the_recording_can_record_itself(record, python, tmp_path):
     """What it records of itself then is a recording of its own, and it does not join the one that is over."""
     trace = record(["-c", OUTLIVES], python=python)
     (tmp_path / "go").touch()
@@ -321,7 +320,7 @@ def test_a_daemon_that_outlives_the_recording(record, python, tmp_path):
     assert trace.rows(leaf) == [(1,)] and query(holds(tmp_path / "own.db"), leaf) == [(10,)]
 
 
-def test_facts_are_not_written_for_nobody(dyntrace, python, tmp_path):
+def test_no_facts_are_written_after_the_recording(dyntrace, python, tmp_path):
     """A process that ends its recording maps nothing of it any more."""
     text = """
 import dyntrace

@@ -46,7 +46,7 @@ def dataset(run, traces, tmp_path):
 
 
 def own_answers(traces):
-    """The same questions of the traces themselves, in SQLite: their tables put together, with job and rank."""
+    """Return the answers from the traces themselves, by SQLite: their tables joined, with job and rank."""
     db = sqlite3.connect(":memory:")
     for path in sorted(traces.iterdir()):
         db.execute("ATTACH ? AS t", (str(path),))
@@ -84,8 +84,8 @@ def test_each_engine_answers_five_questions_as_sqlite_does(traces, dataset, engi
 
 
 @pytest.mark.parametrize("engine", ["datasette", "chdb", "duckdb"])
-def test_of_a_merged_trace(run, traces, tmp_path, engine):
-    """The same of the SQLite file that `merge` makes."""
+def test_engines_answer_five_questions_on_a_merged_trace(run, traces, tmp_path, engine):
+    """The same for the SQLite file that `merge` makes."""
     if engine == "duckdb" and not has("duckdb_ext"):
         pytest.skip("no duckdb_ext: `make engines` installs it")
     assert run("merge", traces, "-o", tmp_path / "one.db").returncode == 0
@@ -114,7 +114,7 @@ READ = "import sys, json, pyarrow.parquet as p; print(json.dumps(p.ParquetFile(s
 
 @needs_pyarrow
 def test_every_row_of_every_table_is_exported(run, traces, tmp_path):
-    """Every row of every table is there as it is in the trace: NULL and empty text apart, bytes that are no UTF-8 spelled out."""
+    """NULL and an empty text stay different, and bytes that are not UTF-8 are escaped."""
     one = traces / "001.db"
     texts = ["", "a\nb,\"c\"", "\u2603 snow \U0001f600", b"bad \xff\xc3 end", "x" * 200000, None, "12", "NULL"]
     with sqlite3.connect(one) as db:
@@ -188,8 +188,8 @@ def refused(done):
     return one_line(done.stderr)
 
 
-def test_pyarrow_is_that_of_pythonpath_and_not_of_the_directory(run, traces, tmp_path):
-    """That of the user's PYTHONPATH as well, but nothing of the directory where the user happens to be."""
+def test_pyarrow_comes_from_pythonpath_and_not_from_the_working_directory(run, traces, tmp_path):
+    """A pyarrow on the user's PYTHONPATH is used, but no module of the working directory."""
     for folder in ("own", "here"):
         (tmp_path / folder).mkdir()
         for name in ("json", "pyarrow"):

@@ -1,5 +1,5 @@
-"""On a terminal no command prints what a trace would like to do to it: escape sequences, C1 controls, bidirectional overrides,
-bytes that are no UTF-8. Every text of every table is hostile here."""
+"""On a terminal no command prints what could control it: escape sequences, C1 controls, bidirectional overrides, bytes
+that are not UTF-8. Every text of every table is hostile here."""
 import fcntl
 import json
 import os
@@ -141,13 +141,13 @@ READERS = [
 
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("words", READERS, ids=" ".join)
-def test_no_command_drives_the_terminal(dyntrace, place, words):
+def test_no_command_prints_terminal_escapes_from_a_trace(dyntrace, place, words):
     text = printed(dyntrace, place, words)
     harmless(text, words)
 
 
 @one_way
-def test_no_table_or_view_drives_the_terminal(dyntrace, place):
+def test_no_table_or_view_prints_terminal_escapes(dyntrace, place):
     """Of the trace, and each named query."""
     db = sqlite3.connect(place / "t.db")
     names = columns_of(db)
@@ -162,13 +162,13 @@ def test_no_table_or_view_drives_the_terminal(dyntrace, place):
 
 
 @one_way
-def test_no_view_of_the_tui_holds_any(dyntrace, place):
+def test_no_tui_view_prints_terminal_escapes(dyntrace, place):
     for name, keys in VIEWS.items():
         words = ["tui", "t.db", "--dump", "--screen", "120x50", *(["--keys", keys] if keys else [])]
         harmless(printed(dyntrace, place, words), (name, words))
 
 
-def test_the_tui_on_a_terminal(dyntrace, place, monkeypatch):
+def test_the_tui_sends_no_escapes_of_the_trace_to_a_terminal(dyntrace, place, monkeypatch):
     """What curses sends: cursor movements, but nothing of the trace's."""
     monkeypatch.chdir(place)
     for name in "overview", "functions", "function", "entry-bytecode", "compile", "break", "ledger", "call", "timeline", "flame-graph", "process", "losses":
@@ -178,7 +178,7 @@ def test_the_tui_on_a_terminal(dyntrace, place, monkeypatch):
         assert not re.search("\x1b\\]|\x1bc|\x1bP|[\x80-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]|pwn\x07", text), (name, text[-2000:])
 
 
-def test_a_prompt_of_sql(dyntrace, place, monkeypatch):
+def test_the_sql_prompt_prints_no_terminal_escapes(dyntrace, place, monkeypatch):
     monkeypatch.chdir(place)
     for words, lines in ((["sql", "t.db"], ["SELECT qualname, filename FROM code;", ".tables", "SELECT * FROM guard LIMIT 3;"]),):
         screen = Screen([dyntrace, *words], size=(40, 130))
@@ -193,7 +193,7 @@ def test_a_prompt_of_sql(dyntrace, place, monkeypatch):
 
 
 def test_a_file_and_a_pipe_get_every_byte(dyntrace, place):
-    """What a program reads is the trace's own text: nothing is escaped in CSV."""
+    """Programs get the texts of the trace unchanged: CSV escapes nothing."""
     out = place / "frames.csv"
     to_file = subprocess.run([dyntrace, "export", "t.db", "--format", "csv", "--table", "code", "-o", out, "--force"], cwd=place, capture_output=True)
     piped = subprocess.run([dyntrace, "export", "t.db", "--format", "csv", "--table", "code", "-o", "-"], cwd=place, capture_output=True)
@@ -205,7 +205,7 @@ def test_a_file_and_a_pipe_get_every_byte(dyntrace, place):
     db.close()
 
 
-def test_import_of_a_hostile_log(dyntrace, tmp_path):
+def test_importing_a_hostile_log_prints_no_terminal_escapes(dyntrace, tmp_path):
     log = tmp_path / "dedicated_log_torch_trace_rank_0_x.log"
     head = "V1128 12:00:00.000000 77 torch/_logging/structured.py:22] "
     log.write_bytes(b"".join([head.encode() + json.dumps(record).encode() + b"\n" for record in (

@@ -1,4 +1,4 @@
-"""`dyntrace export`: each format is held against what its readers require."""
+"""`dyntrace export`: each format is checked against the rules of its readers."""
 import collections
 import csv
 import io
@@ -34,7 +34,7 @@ def exported(run, path, form, *more):
 
 
 def check_chrome(text):
-    """Held against what Perfetto's importer asks for. Returns the events by phase."""
+    """Check a file against the rules of Perfetto's importer. Returns the events by phase."""
     slices_of(text)
     events = collections.defaultdict(list)
     for event in json.loads(text)["traceEvents"]:
@@ -87,8 +87,8 @@ def test_chrome_json_has_every_frame(run, tmp_path):
     assert names[100] == "python app.py --fast [100]" and names[101] == "python -c pass [101]"
 
 
-def test_open_frames_hold_what_they_called(run, tmp_path):
-    """Also in a trace that does not say how long it is."""
+def test_open_frames_contain_their_callees(run, tmp_path):
+    """Also in a trace whose duration is not known."""
     path = make_trace(tmp_path / "t.db", "DELETE FROM meta WHERE key = 'span_ns'", "UPDATE process SET end_ns = NULL",
                       "UPDATE frame SET end_ns = NULL WHERE frame_id = 1", "UPDATE frame SET end_ns = 9000000000 WHERE frame_id = 3",
                       "DELETE FROM frame WHERE frame_id > 3")
@@ -96,7 +96,7 @@ def test_open_frames_hold_what_they_called(run, tmp_path):
     assert events[1]["args"]["open"] and events[1]["ts"] + events[1]["dur"] == events[3]["ts"] + events[3]["dur"] == 9000000
 
 
-def test_pids_that_come_back(run, tmp_path):
+def test_reused_pids_are_separate_processes(run, tmp_path):
     path = make_trace(tmp_path / "t.db", "UPDATE process SET pid = 7", "UPDATE thread SET os_tid = 7")
     events = check_chrome(exported(run, path, "perfetto"))
     assert {(e["pid"], e["tid"]) for e in events["X"]} == {(10000001, 10000001), (10000002, 10000002)}
@@ -172,7 +172,7 @@ def test_a_part_of_a_trace_is_exported_whole(run, tmp_path, name):
         assert {stack[2] for stack in stacks} == {"work (app.py:10)"}
 
 
-def test_parts_have_their_decisions(run, tmp_path):
+def test_an_exported_part_has_its_decisions(run, tmp_path):
     path = make_trace(tmp_path / "t.db")
     with sqlite3.connect(path) as db:
         db.executescript(DECISIONS + "INSERT INTO guard_check(guard_check_id, lookup_id) VALUES (1, 2);")
@@ -196,13 +196,13 @@ def test_parts_have_their_decisions(run, tmp_path):
     (["--time", "1..2"], "not from a time"), (["--thread", "nobody"], "--thread nobody: there is none in this trace"),
     (["--process", "7"], "--process 7: there is none"), (["--function", "nix*"], "--function nix*: there is none"), (["--function", ""], "needs a value"),
 ])
-def test_parts_that_are_not_there(run, tmp_path, arguments, why):
+def test_a_part_that_does_not_exist_is_an_error(run, tmp_path, arguments, why):
     done = run("export", make_trace(tmp_path / "t.db"), "--format", "folded", "-o", tmp_path / "out", *arguments)
     assert done.returncode == 2 and why in done.stderr and done.stderr.count("\n") == 1 and not (tmp_path / "out").exists()
 
 
-def test_processes_that_are_not_known(run, tmp_path):
-    """Their group is there when it has something."""
+def test_unknown_processes_have_a_group_if_it_has_rows(run, tmp_path):
+    """The group exists only if it has rows."""
     group = "processes that are not known"
     assert group not in exported(run, make_trace(tmp_path / "t.db"), "perfetto")
     assert group in exported(run, make_trace(tmp_path / "u.db", "UPDATE frame SET thread_id = 9 WHERE frame_id = 130"), "perfetto")
@@ -210,7 +210,7 @@ def test_processes_that_are_not_known(run, tmp_path):
 
 
 def test_safe_csv_has_no_formulas(run, trace):
-    """Texts that a spreadsheet would run as a formula, names of columns among them; numbers stay numbers."""
+    """Texts, and names of columns, that a spreadsheet would run as a formula are changed; numbers stay numbers."""
     texts = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "a=1", "", '="a,b"', "'=1"]
     with sqlite3.connect(trace) as db:
         db.execute('CREATE TABLE own("=name" TEXT, number)')
@@ -239,7 +239,7 @@ def test_jsonl_is_the_whole_trace(run, trace):
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_file_is_written_whole_and_not_over_another(run, trace, tmp_path, form):
+def test_an_export_is_complete_and_replaces_no_file(run, trace, tmp_path, form):
     out = tmp_path / "out"
     done = run("export", trace, "--format", form, "-o", out)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -264,7 +264,7 @@ def test_bad_usage_is_exit_2_in_one_line(run, trace, tmp_path, arguments):
     assert os.listdir(tmp_path) == ["t.db"] and trace.read_bytes() == before
 
 
-def test_terminal_wants_a_file(dyntrace, trace):
+def test_export_to_a_terminal_is_refused(dyntrace, trace):
     text, status = Screen([dyntrace, "export", trace, "--format", "csv"]).finish()[:2]
     assert "-o OUT" in text and len(text.splitlines()) == 1
 
@@ -334,8 +334,8 @@ def test_a_recorded_trace_is_exported(record, run, python):
 
 
 @pytest.mark.parametrize("program, processes", [(["run_everything.py"], 1), (["run_processes.py", "fork", "fork"], 3)])
-def test_perfetto_draws_what_was_called(record, run, program, processes):
-    """Threads, forks, generators, exceptions: each slice lies in that of its caller, to the nanosecond."""
+def test_perfetto_slices_nest_as_the_calls_did(record, run, program, processes):
+    """With threads, forks, generators and exceptions, each slice lies within its caller's slice, to the nanosecond."""
     path = record([ROOT / "tests/programs" / program[0], *program[1:]], status=None).path
     drawn = [s for track in slices_of(exported(run, path, "perfetto")).values() for s in track if "frame" in (s.args or ())]
     with sqlite3.connect(path) as db:
@@ -355,7 +355,7 @@ def test_the_size_of_a_large_result_is_said_before_it_is_written(run, record, tm
 
 
 @pytest.mark.parametrize("form, rows", [("perfetto", '"ph":"X"'), ("speedscope", '"type":"O"'), ("csv", ",call,"), ("jsonl", '"table":"frame"')])
-def test_a_frame_takes_at_least_what_is_said(run, record, tmp_path, form, rows):
+def test_the_estimated_bytes_of_a_frame_are_a_lower_bound(run, record, tmp_path, form, rows):
     least = {"perfetto": 80, "speedscope": 60, "csv": 20, "jsonl": 100}[form]
     text = exported(run, record(["-c", "def f(): pass\nfor i in range(50): f()"]).path, form)
     lengths = [len(line) + 1 for line in text.splitlines() if rows in line]

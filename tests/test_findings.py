@@ -1,4 +1,5 @@
-"""What to look at first: one query and one text, on `report`, `why` without a name, at the end of `run`, in HTML and in the TUI."""
+"""Findings: one query and one text, printed by `report`, by `why` without a name, at the end of `run`, in HTML and in the
+TUI."""
 import json
 import re
 import shlex
@@ -31,7 +32,7 @@ def plain(record):
     return record(["-c", PLAIN]).path
 
 
-def test_a_plain_program(run, plain):
+def test_findings_of_a_program_without_a_compiler(run, plain):
     lines = run("why", plain).stdout.splitlines()
     assert re.fullmatch(r"[\d.]+ ms: [\d.]+ ms in functions of the program, [\d.]+ ms waiting(, [\d.]+ ms waiting for a processor)?, [\d.]+ [mu]s importing, on all 2 threads together", lines[0])
     assert lines[2] == "What to look at first" and len(lines) == 9
@@ -44,7 +45,7 @@ def test_a_plain_program(run, plain):
         assert command[:2] == ["dyntrace", "why"] and run(*command[1:]).returncode == 0
 
 
-def test_the_same_text_everywhere(run, dyntrace, plain, tmp_path):
+def test_findings_have_the_same_text_everywhere(run, dyntrace, plain, tmp_path):
     text = run("why", plain).stdout
     assert run("report", plain).stdout.startswith(text)
     words = [re.sub(r"^\d\. ", "", line) for line in text.splitlines()[3::2]]
@@ -66,19 +67,19 @@ def test_run_prints_it_on_a_terminal_only(dyntrace, record, tmp_path):
     assert "look at first" not in record(program).err
 
 
-def test_report_puts_what_to_do_first_and_the_recording_last(run, plain, trace):
+def test_report_begins_with_findings_and_ends_with_the_recording(run, plain, trace):
     text = run("report", plain).stdout
     order = ["What to look at first", "Processes", "Threads", "Functions of the program", "Slowest calls", "Waiting", "Other functions, by package", "The recording"]
     assert [text.index(title) for title in order] == sorted(text.index(title) for title in order)
     assert "json" not in text.split("Other functions")[0] and "\tthreading\n" in text.split("Other functions")[1]
 
 
-def test_one_process_and_thread_come_last(run, record):
+def test_a_single_process_and_thread_are_printed_last(run, record):
     text = run("report", record(["-c", "def f(): pass\nf()"]).path).stdout
     assert text.index("Functions of the program") < text.index("The recording") < text.index("Processes") < text.index("Threads")
 
 
-def test_breaks_have_the_calls_that_met_them(run, plant):
+def test_findings_count_the_calls_that_met_a_break(run, plant):
     p = plant()
     p.compile()
     p.compile([dict(kind="EQUALS_MATCH", source="L['n']", expected="1", actual="2", text="n")])
@@ -93,7 +94,7 @@ def test_breaks_have_the_calls_that_met_them(run, plant):
     assert query(path, "SELECT break_calls FROM findings") == [(calls,)] and f"\n{calls}\t2\tprint\t" in run("report", path).stdout
 
 
-def test_odd_traces_have_an_answer(run, record, tmp_path):
+def test_findings_of_odd_traces_are_not_empty(run, record, tmp_path):
     empty = make_trace(tmp_path / "empty.db", rows="")
     killed = record(["-c", "import os\nos.kill(os.getpid(), 9)"], status=None).path
     nothing = record(["-c", "pass"], "--frames", "none").path
@@ -106,7 +107,7 @@ def test_odd_traces_have_an_answer(run, record, tmp_path):
     assert run("report", many).stdout.index("Processes") < run("report", many).stdout.index("Functions of the program")
 
 
-def test_a_name_of_several_functions_is_asked_by_its_line(run, record):
+def test_an_ambiguous_function_is_named_by_its_line(run, record):
     program = "class A:\n  def f(self): sum(range(300000))\nclass B:\n  def f(self): pass\ndef g(n):\n  def f(): sum(range(n))\n  return f\n"
     path = record(["-c", program + "A.f.__qualname__\ng(400000)()\nexec('def g(n): pass\\n\\ng(1)')"]).path
     for command in re.findall(r"dyntrace (why .*)", run("why", path).stdout):

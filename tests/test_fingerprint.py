@@ -1,4 +1,4 @@
-"""code.fingerprint: equal for the same code in any process, another for code that does another thing."""
+"""code.fingerprint: equal for the same code in all processes, different for different code."""
 import os
 import sqlite3
 import subprocess
@@ -31,7 +31,7 @@ for name, pair in {pairs!r}.items():
 
 @pytest.fixture(scope="module")
 def fingerprints(dyntrace, python, tmp_path_factory):
-    """Of both bodies, in processes that hash strings in different ways."""
+    """Return the fingerprints of both bodies, from processes with different hash seeds."""
     folder, found = tmp_path_factory.mktemp("fingerprints"), []
     (folder / "made.py").write_text(PROGRAM.format(pairs=PAIRS))
     for which in "01":

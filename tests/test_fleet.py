@@ -1,4 +1,4 @@
-"""Many traces as one: every command that takes a trace takes several, and what it says is what it says of `dyntrace merge`."""
+"""Every command that takes a trace takes several traces, and answers as for the output of `dyntrace merge`."""
 import importlib
 import json
 import os
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.one_python
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Four traces with decisions, of machines and times of their own; the third began first."""
+    """Four traces with decisions, each with its own machine and times. The third began first."""
     folder = tmp_path_factory.mktemp("made")
     first = make_decided(folder / "r0.db")
     for rank, began in enumerate((5, 7, 2, 9)):
@@ -40,7 +40,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def merged(dyntrace, made):
-    """What `dyntrace merge` makes of them, for who only reads it."""
+    """The output of `dyntrace merge` on these traces. Read only."""
     path = made.with_name("merged.db")
     subprocess.run([dyntrace, "merge", made, "-o", path], check=True)
     return path
@@ -53,7 +53,7 @@ def ranks(made, tmp_path):
 
 @pytest.fixture
 def scratch(tmp_path, monkeypatch):
-    """Where temporary files go: nothing may be left there."""
+    """The directory for temporary files. No file may be left there."""
     folder = tmp_path / "scratch"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -103,8 +103,8 @@ def test_commands_on_many_traces_answer_as_on_the_merged_one(run, made, merged, 
     assert all.stderr.count("\n") == one.stderr.count("\n")
 
 
-def test_merged_from_a_pattern_or_files(run, made, merged, tmp_path):
-    """It is the same trace, but for the words of the command."""
+def test_a_pattern_and_files_give_the_same_merged_trace(run, made, merged, tmp_path):
+    """The merged traces are equal, except for the words of the command."""
     for number, files in enumerate(([made / "r*.db"], sorted(made.glob("*.db")))):
         path = tmp_path / f"{number}.db"
         assert run("merge", *files, "-o", path).returncode == 0
@@ -144,7 +144,8 @@ def test_sql_asks_all_traces_at_once(run, ranks):
 
 
 def test_tables_in_another_order_are_read_alike(run, ranks, tmp_path):
-    """Traces are read by one connection where their schemas are the same, whatever number they give it: not where tables are elsewhere in the file."""
+    """Traces with equal schemas are read by one connection, whatever their schema version number is. A trace whose tables
+    are at other places in the file gets its own connection."""
     def altered(name, *statements):
         path = Path(shutil.copy(ranks / "r1.db", ranks / f"r{name}.db"))
         db = sqlite3.connect(path, isolation_level=None)
@@ -198,7 +199,7 @@ BAD = {
 
 @pytest.mark.parametrize("kind", BAD)
 def test_a_bad_trace_among_many_is_left_out_in_one_line(run, ranks, merged, tmp_path, scratch, kind):
-    """Named in one line, the others are answered, and the status says so."""
+    """The bad trace is named in one line, the others are answered, and the exit status tells that one was left out."""
     good = merged
     words, make = BAD[kind]
     make(ranks / "r1x.db")
@@ -224,8 +225,8 @@ EVERY = [["report", "DIR"], ["check", "DIR", "--max-recompiles", "1000"], ["why"
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("words", EVERY + [["report", "DIR", "--html", "page.html"], ["report", "DIR", "--json"], ["merge", "DIR", "-o", "m.db", "--decisions-only"],
                                            ["sql", "DIR", "SELECT 1", "--then", "SELECT COUNT(*) FROM result"]], ids=lambda words: " ".join(words))
-def test_all_that_is_bad(run, ranks, tmp_path, monkeypatch, words):
-    """Each in one line, the rest answered as if it was not there, status 3."""
+def test_several_bad_traces_are_each_named_in_one_line(run, ranks, tmp_path, monkeypatch, words):
+    """Each bad trace is named in one line; the answer is that of the others; the status is 3."""
     monkeypatch.chdir(tmp_path)
     words = [ranks if word == "DIR" else word for word in words]
     for path in sorted(ranks.iterdir()):
@@ -259,7 +260,7 @@ def test_all_that_is_bad(run, ranks, tmp_path, monkeypatch, words):
 
 @pytest.mark.parametrize("words", EVERY, ids=lambda words: words[0])
 def test_traces_of_another_job_are_left_out(run, ranks, tmp_path, monkeypatch, words):
-    """A trace of another job than most, and the earlier ones of a rank that began again, in every command."""
+    """Every command leaves out a trace of another job than most, and the earlier traces of a rank that was restarted."""
     monkeypatch.chdir(tmp_path)
     for path in ranks.iterdir():
         with sqlite3.connect(path) as db:
@@ -279,8 +280,8 @@ def test_traces_of_another_job_are_left_out(run, ranks, tmp_path, monkeypatch, w
     assert alone.returncode == 0 and alone.stderr == "" and alone.stdout.replace("and 1 other", "") == done.stdout.replace("and 1 other", "")
 
 
-def test_values_that_one_trace_lacks_are_said_of_all(run, ranks):
-    """A trace that does not say which values it has, has all."""
+def test_missing_values_of_one_trace_are_reported_for_all(run, ranks):
+    """A trace without a note about its values has all values."""
     words = "of some processes values were not recorded"
     for kept, said in ((None, False), ("types", True)):
         for path in ranks.iterdir():
@@ -334,7 +335,7 @@ def sixty(tmp_path_factory):
 
 @pytest.mark.no_sanitizer
 def test_many_traces_are_read_in_bounded_memory(dyntrace, sixty, tmp_path):
-    """With fewer files open than traces, and no more memory for many traces than for some."""
+    """Fewer files are open than there are traces, and memory does not grow with their number."""
     def limits():
         resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
         resource.setrlimit(resource.RLIMIT_AS, (200 << 20, 200 << 20))
@@ -367,7 +368,7 @@ def test_an_interrupt_ends_a_command_on_many_traces(dyntrace, sixty, tmp_path, s
 
 
 def test_killed_report_leaves_no_merged_file(dyntrace, sixty, scratch):
-    """What the traces are merged into has no name: nothing of it is left by who cannot take it away."""
+    """The merged file has no name, so a killed command leaves nothing."""
     with subprocess.Popen([dyntrace, "report", str(sixty)], stdout=subprocess.DEVNULL) as child:
         opened = ["ls", "-l", f"/proc/{child.pid}/fd"]
         while str(scratch) not in subprocess.run(opened, capture_output=True, text=True).stdout:
@@ -378,8 +379,8 @@ def test_killed_report_leaves_no_merged_file(dyntrace, sixty, scratch):
 
 
 @pytest.mark.parametrize("fault", ["none", "shape", "flag", "crash"])
-def test_made_for_the_bench(run, tmp_path, monkeypatch, fault):
-    """What is measured is like what is recorded: whole, and each lookup follows from those before."""
+def test_traces_made_for_the_bench_are_valid(run, tmp_path, monkeypatch, fault):
+    """The traces that the bench measures are like recorded ones: whole, and each lookup follows from the earlier ones."""
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
     fleet, made = importlib.import_module("fleet"), importlib.import_module("made")
     for folder in ("schemas", "src"):
@@ -433,8 +434,8 @@ time.sleep(int(sys.argv[3]))
 
 @pytest.mark.no_sanitizer
 @pytest.mark.parametrize("launcher", STARTED)
-def test_by_launcher(dyntrace, run, python, tmp_path, monkeypatch, launcher):
-    """By the real ones, where they are: all ranks are there, also when one dies and the launcher ends the others."""
+def test_ranks_are_recorded_under_real_launchers(dyntrace, run, python, tmp_path, monkeypatch, launcher):
+    """With installed launchers: all ranks are recorded, also if one dies and the launcher ends the others."""
     start = [launcher, *STARTED[launcher], "-n"]
     if not shutil.which(launcher) or subprocess.run([*start, "1", "true"], capture_output=True).returncode:
         pytest.skip(f"no {launcher} that starts a job")
@@ -474,7 +475,7 @@ ray.shutdown()
 
 
 @pytest.mark.no_sanitizer
-def test_by_ray(dyntrace, run, python, tmp_path):
+def test_ray_workers_are_recorded(dyntrace, run, python, tmp_path):
     """Ray's workers, each started by dyntrace as docs/fleet.md says."""
     if subprocess.run([python, "-c", "import ray"], capture_output=True).returncode:
         pytest.skip("no ray")
@@ -490,7 +491,7 @@ def test_by_ray(dyntrace, run, python, tmp_path):
     assert found["ranks"] == "3 of 3, on 1 host" and found["job"] and sorted(row["rank"] for row in found["table"]) == [0, 1, 2]
 
 
-def test_names(dyntrace, python, tmp_path, scratch):
+def test_percent_letters_in_output_names_are_expanded(dyntrace, python, tmp_path, scratch):
     def start(output, *more):
         return subprocess.run([dyntrace, "run", "-o", output, *more, "--python", python, "-c", "import sys; sys.exit(3)"], capture_output=True,
                               text=True, cwd=tmp_path, env={**os.environ, "RANK": "../7"})
@@ -503,8 +504,8 @@ def test_names(dyntrace, python, tmp_path, scratch):
     assert sorted(os.listdir(tmp_path)) == ["scratch", "x-.._7-%-%q.db"]
 
 
-def test_collector_killed(dyntrace, python, tmp_path, scratch):
-    """Another finishes the trace, and moves it as well."""
+def test_a_replaced_collector_moves_the_trace(dyntrace, python, tmp_path, scratch):
+    """Another collector finishes the trace, and moves it as well."""
     program = "print('runs', flush=True); input()"
     words = [dyntrace, "run", "-o", f"{tmp_path}/job/", "--python", python, "-c", program]
     with subprocess.Popen(words, start_new_session=True, text=True, stdin=subprocess.PIPE,
@@ -517,8 +518,8 @@ def test_collector_killed(dyntrace, python, tmp_path, scratch):
     holds(path)
 
 
-def test_place_without_room(dyntrace, python, tmp_path, scratch):
-    """What cannot be moved stays, and it is said where."""
+def test_a_trace_that_cannot_be_moved_stays_and_is_named(dyntrace, python, tmp_path, scratch):
+    """The trace stays where it was recorded, and its path is printed."""
     program = f"import shutil; shutil.rmtree({str(tmp_path / 'job')!r})"
     done = subprocess.run([dyntrace, "run", "-o", f"{tmp_path}/job/", "--python", python, "-c", program], capture_output=True, text=True)
     line = one_line(done.stderr)
@@ -563,8 +564,9 @@ int fcntl(int fd, int what, ...) __attribute__((alias("fcntl64")));
 
 
 @pytest.mark.no_sanitizer
-def test_without_locks(dyntrace, python, tmp_path, scratch):
-    """On a file system that has no locks, as NFS without a lock server: what ranks recorded is moved there, read there and merged there."""
+def test_ranks_are_recorded_on_a_filesystem_without_locks(dyntrace, python, tmp_path, scratch):
+    """On a filesystem without locks, such as NFS without a lock server, the traces of ranks are moved there, read there
+    and merged there."""
     (tmp_path / "locks.c").write_text(NO_LOCKS)
     if not shutil.which("cc") or subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "locks.so", tmp_path / "locks.c", "-ldl"]).returncode:
         pytest.skip("needs a C compiler")

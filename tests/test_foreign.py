@@ -1,5 +1,5 @@
-"""A frame evaluator that was there before us, or that comes after us, works as it does without us: perf's trampolines
-(-X perf), and one of a debugger's kind."""
+"""Another frame evaluator, set before or after ours, works as it does without us: perf's trampolines (-X perf), and one
+like a debugger's."""
 import os
 import shutil
 import subprocess
@@ -54,7 +54,7 @@ clean()
 @pytest.mark.newest_too
 @pytest.mark.parametrize("options", [[], ["-X", "perf"], ["-X", "perf_jit"]])
 def test_perf_trampolines_work_as_without_us(record, python, tmp_path, options):
-    """Active or not, in the map of perf or not, in the process and in its forks, as without us; and recorded."""
+    """With trampolines active or not, and in perf's map or not, process and forks behave as without us, and are recorded."""
     if version_of(python) == "3.11":
         pytest.skip("perf's trampolines came with 3.12")
     path = tmp_path / "perf.py"
@@ -105,7 +105,7 @@ def work():
 """
 
 
-def test_one_that_was_there_first(record, base_python, foreign):
+def test_an_evaluator_set_before_ours_works(record, base_python, foreign):
     """site reads .pth files before it loads us."""
     base, where = foreign
     (where / "first.pth").write_text("import foreign; foreign.install()\n")
@@ -121,8 +121,8 @@ def test_one_that_was_there_first(record, base_python, foreign):
 
 
 @pytest.mark.newest_too
-def test_one_that_comes_after(record, base_python, foreign):
-    """It sees every call while it is there, and we before, meanwhile and after."""
+def test_an_evaluator_set_after_ours_works(record, base_python, foreign):
+    """The other evaluator sees every call while it is set. We see the calls before, meanwhile and after."""
     base, _ = foreign
     env = dict(os.environ, PYTHONUSERBASE=str(base))
     code = WORK + ("work()\nforeign.install()\nbefore = foreign.counted()\nwork()\nprint(foreign.counted() - before)\n"
@@ -221,7 +221,7 @@ WORDS = {"foreign": "/foreign.so) has been in the place of ours since", "CPython
 
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("case", TAKERS)
-def test_one_that_does_not_call_ours(record, python, foreign, case):
+def test_an_evaluator_that_does_not_call_ours_works(record, python, foreign, case):
     text, leaves, rows = TAKERS[case]
     if version_of(python) in ("3.11", "3.12"):  # which do not count the changes
         rows = [row for row in rows if row != "visited"]
@@ -237,14 +237,15 @@ def test_one_that_does_not_call_ours(record, python, foreign, case):
     assert ("is not complete: hook: " in trace.err) == bool(rows), trace.err
 
 
-def test_one_that_takes_the_place_in_a_program_that_is_killed(record, python, foreign):
+def test_an_evaluator_that_replaces_ours_in_a_killed_program_is_a_loss(record, python, foreign):
     code = TAKEN + "foreign.take()\nfor _ in range(3): thread()\nos.kill(os.getpid(), 9)"
     trace = record(["-c", code], python=python, env=dict(os.environ, PYTHONPATH=str(foreign[1])), status=137)
     assert [WORDS["foreign"] in cause for cause, in trace.rows("SELECT cause FROM loss")] == [True]
 
 
-def test_one_that_takes_the_place_of_record(dyntrace, python, foreign, tmp_path):
-    """Ours is not put above it: it may call ours after all. When it has gone the next recording has all."""
+def test_an_evaluator_that_replaces_record_works(dyntrace, python, foreign, tmp_path):
+    """Our evaluator is not set above the other one, which may call ours. After it is gone, the next recording has all
+    calls."""
     code = TAKEN + """
 import dyntrace
 with dyntrace.record("1.db"):

@@ -1,4 +1,5 @@
-"""functions.function_id: our connections look it up (src/trace/function_ids.c), and find what the view in the trace says."""
+"""functions.function_id: our connections look it up (src/trace/function_ids.c), and find the same value as the view in
+the trace."""
 import re
 import sqlite3
 
@@ -16,7 +17,7 @@ CODES = [
 ]
 
 
-def test_ours_is_that_of_the_view(run, tmp_path):
+def test_function_of_equals_the_view_functions(run, tmp_path):
     db = sqlite3.connect(tmp_path / "t.db")
     db.executescript(SCHEMA)
     db.executemany("INSERT INTO code(code_id, process_id, filename, qualname, first_line, kind) VALUES (?, ?, ?, ?, ?, ?)", CODES)

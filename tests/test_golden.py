@@ -1,6 +1,5 @@
-"""What each command prints, as a page that one can read in a diff. DYNTRACE_RENEW=1 writes the pages anew.
-
-The other commands have theirs in their own tests: why, show, report, diff."""
+"""The output of each command as a page, so that a diff can be read. DYNTRACE_RENEW=1 writes the pages anew. The pages of
+why, show, report and diff are in their own tests."""
 import sqlite3
 
 import pytest
@@ -48,7 +47,7 @@ def test_the_output_is_the_golden_page(run, trace, name, arguments, status):
     golden(name, done.stdout)
 
 
-def test_an_imported_log_has_the_golden_why(run, logs, tmp_path):
+def test_why_on_an_imported_log_is_the_golden_page(run, logs, tmp_path):
     """A log of torch's as why tells it."""
     one(logs).write()
     assert run("import", "logs", "-o", "t.db").returncode == 0

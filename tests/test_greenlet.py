@@ -1,4 +1,5 @@
-"""Callers and times are true whatever switches stacks: greenlet, gevent, eventlet, SQLAlchemy's bridge to asyncio."""
+"""Callers and times are right although libraries switch stacks: greenlet, gevent, eventlet, SQLAlchemy's bridge to
+asyncio."""
 import functools
 import itertools
 import json
@@ -88,8 +89,8 @@ def started(dyntrace, tmp_path, python, *words):
                             stderr=subprocess.PIPE, text=True)
 
 
-def test_a_forked_child_goes_on_with_its_greenlets(record, environment, python, tmp_path):
-    """The child goes on with its parent's greenlets, each in a stack of its own there, too."""
+def test_a_forked_child_continues_its_greenlets(record, environment, python, tmp_path):
+    """The child continues its parent's greenlets, each with its own stack."""
     out = tmp_path / "noted"
     trace = record([PROGRAM, "fork", out, 40], python=environment(python))
     child, parent = sorted(noted_in(out), key=lambda notes: len(next(iter(notes.values()))["calls"]))
@@ -105,16 +106,16 @@ def test_a_forked_child_goes_on_with_its_greenlets(record, environment, python, 
     holds(trace)
 
 
-def test_notes_of_compiles_on_other_stacks(record, environment, python):
-    """What is noted is of the compile on that stack, however the stacks are switched; and no stack that was moved away is read."""
+def test_notes_belong_to_the_compile_on_their_stack(record, environment, python):
+    """A note belongs to the compile on the same stack, however stacks are switched. No stack that was moved away is read."""
     trace = record([PROGRAMS / "notes_greenlet.py"], python=environment(python))
     assert trace.rows("SELECT c.qualname, l.text FROM listing l JOIN compile m USING (compile_id) JOIN code c USING (code_id) WHERE l.kind = 'who' ORDER BY 2") == [
         ("first", "first"), ("second", "second")]
     holds(trace)
 
 
-def test_a_lookup_is_of_the_frame_that_was_looked_up(record, environment, python, tmp_path):
-    """A lookup is of the frame that was looked up, whatever ran during its guards and its compile."""
+def test_a_lookup_belongs_to_its_frame_after_stack_switches(record, environment, python, tmp_path):
+    """A lookup belongs to the frame that was looked up, whatever ran during its guards and its compile."""
     trace = record([PROGRAM, "shim", tmp_path / "noted", 100], python=environment(python))
     looked_up = trace.rows("""SELECT c.qualname, fc.qualname, l.thread_id = f.thread_id, l.outcome = f.outcome, count(*) > 20 FROM lookup l
         JOIN code c USING (code_id) JOIN frame f ON f.frame_id = l.frame_id JOIN code fc ON fc.code_id = f.code_id
@@ -127,8 +128,9 @@ def test_a_lookup_is_of_the_frame_that_was_looked_up(record, environment, python
 
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_captured_functions_switch_stacks_as_alone(record, environment, dyntrace, python, seed):
-    """Whatever switches below a captured call does what it does alone, and each greenlet has its own callback: by the API, alone and recorded, and under --capture."""
+def test_captured_functions_can_switch_stacks(record, environment, dyntrace, python, seed):
+    """Stack switches below a captured call behave as without capture, and each greenlet has its own callback: by the API,
+    alone and recorded, and under --capture."""
     program = PROGRAMS / "greenlets_captured.py"
     where = {**os.environ, "PYTHONPATH": os.path.join(os.path.dirname(dyntrace), "lib", "python")}
     alone, captured = [subprocess.run([environment(python), program, *how, str(seed)], env=where, capture_output=True, text=True, timeout=300) for how in (["plain"], [])]
@@ -142,14 +144,14 @@ def test_captured_functions_switch_stacks_as_alone(record, environment, dyntrace
         holds(trace)
 
 
-def test_begun_deep_in_a_recursion(record, environment, python):
+def test_greenlets_begun_deep_in_a_recursion_are_recorded(record, environment, python):
     trace = record([PROGRAMS / "greenlets_deep.py"], python=environment(python))
     assert trace.out == "30000 3000\n[50, 50]\n['end', 'end']\n"
     holds(trace)
 
 
 def test_a_new_collector_knows_the_open_frames_of_greenlets(dyntrace, environment, python, tmp_path):
-    """The next one knows which frames are open, of greenlets as well that did not run since."""
+    """The new collector knows which frames are open, also those of greenlets that have not run since."""
     random.seed(7)
     out = tmp_path / "noted"
     run = started(dyntrace, tmp_path, environment(python), PROGRAM, "threads", out, 600)
@@ -166,8 +168,8 @@ def test_a_new_collector_knows_the_open_frames_of_greenlets(dyntrace, environmen
 
 
 @pytest.mark.slow
-def test_lost_frames_give_no_greenlet_a_wrong_caller(dyntrace, environment, python, tmp_path):
-    """Frames are lost, and nobody gets a caller that he did not have."""
+def test_lost_frames_give_greenlets_no_wrong_caller(dyntrace, environment, python, tmp_path):
+    """Frames are lost, and no remaining frame gets a wrong caller."""
     run = started(dyntrace, tmp_path, environment(python), "--max-stall", "20ms", PROGRAM, "pairs", tmp_path / "noted", 200000)
     while run.poll() is None:
         time.sleep(0.1)

@@ -32,5 +32,5 @@ def test_native_guards_keep_their_rules_while_recorded(record, python):
 # ---- docs/guards.md ----
 
 
-def test_every_guard_of_the_page_passes_and_fails_as_it_says(python):
+def test_every_documented_guard_passes_and_fails_as_documented(python):
     assert run(python, PROGRAMS / "guards_page.py", ROOT / "docs/guards.md").stdout == "as the page says\n"

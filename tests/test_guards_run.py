@@ -1,5 +1,5 @@
-"""How many guards ran in each check, by trees of the program's own: each guard here counts itself when it is asked. Those that
-compare change places when they fail, those of LAMBDA stay the last."""
+"""The number of guards that ran in each check, for trees of the program's own: each guard counts its evaluations. Guards
+that compare are reordered when they fail; LAMBDA guards stay last."""
 import json
 
 import pytest
@@ -84,8 +84,8 @@ RAN = """
 
 
 @pytest.mark.parametrize("seed, wide", [(1, 8), (2, 700)])
-def test_guards_that_ran_are_counted(record, python, tmp_path, seed, wide):
-    """In every order that failures make; with more guards than fit into a short text."""
+def test_the_number_of_guards_that_ran_is_recorded(record, python, tmp_path, seed, wide):
+    """In every order that failures can cause, and with more guards than fit into a short text."""
     (tmp_path / "p.py").write_text(PROGRAM.format(seed=seed, wide=wide, nested=0, calls=120))
     trace = holds(record(["p.py", tmp_path / "told"], "--frames", "decided", python=python))
     told = json.loads((tmp_path / "told").read_text())
@@ -97,8 +97,9 @@ def test_guards_that_ran_are_counted(record, python, tmp_path, seed, wide):
     assert query(trace.path, "SELECT SUM(failures) FROM guard_bill") == query(trace.path, "SELECT COUNT(*) FROM guard_check WHERE result = 'fail'")
 
 
-def test_an_order_that_changes_within_a_lookup_is_not_guessed(record, python, tmp_path):
-    """A guard calls the same function, and the check within moves the guards: the outer check's count may be not known, never wrong."""
+def test_guards_reordered_within_a_lookup_are_not_counted_wrongly(record, python, tmp_path):
+    """A guard calls the same function, and the inner check reorders the guards. The outer check's count may be unknown,
+    but never wrong."""
     (tmp_path / "p.py").write_text(PROGRAM.format(seed=3, wide=4, nested=1, calls=200))
     trace = holds(record(["p.py", tmp_path / "told"], "--frames", "decided", python=python))
     told = [each["ran"] for each in json.loads((tmp_path / "told").read_text()) if each["function"] == "f"]
@@ -132,8 +133,9 @@ set_eval_frame(None)
 """
 
 
-def test_a_check_by_the_program_s_own_hand_is_noticed(record, python, tmp_path):
-    """The order of the next check is not the one that the trace has: how many ran is NULL there, and known from then on."""
+def test_a_check_by_the_program_makes_the_next_count_null(record, python, tmp_path):
+    """The program's check changes the order, which the trace does not have. So the next count is NULL; later counts are
+    known."""
     (tmp_path / "p.py").write_text(CHECKED)
     trace = holds(record(["p.py"], "--frames", "decided", python=python))
     rows = query(trace.path, "SELECT k.result, g.source, k.guards_run FROM guard_check k JOIN cache_entry e USING (cache_entry_id)"

@@ -1,4 +1,4 @@
-"""What the compiler and the linker can do against a mistake of ours is done, for the program and for the extensions."""
+"""The compiler's and linker's protections against our own mistakes are on, in the program and in the extensions."""
 import os
 import re
 import shutil
@@ -47,7 +47,7 @@ def test_buffers_are_guarded(files):
         assert re.search(r"__\w+_chk", symbols.replace("__stack_chk_fail", "")), path
 
 
-def test_calls_do_not_pay(files):
+def test_hot_functions_have_no_stack_protector(files):
     """The functions that every call and lookup runs through have no canary: they hold no buffer."""
     if not shutil.which("objdump") or os.uname().machine != "x86_64":
         pytest.skip("x86-64 and objdump")

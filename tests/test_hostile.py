@@ -1,6 +1,5 @@
-"""Traces made to exhaust whoever reads them: an answer or one line, in bounded memory and time; nothing is left behind.
-
-The reader's own limits are at work; those of the system are set above them, so that a failure is quick."""
+"""Traces made to exhaust a reader: each command answers or prints one line, in bounded memory and time, and leaves no
+files. The reader's own limits apply. The system's limits are higher, so that a failure is quick."""
 import contextlib
 import json
 import os
@@ -60,7 +59,7 @@ def decided(tmp_path_factory):
 
 @pytest.fixture
 def all_readers(dyntrace, decided, tmp_path):
-    """all_readers(SQL, limits=..., only=...) -> {name: (status, stderr)}, each held to the bounds."""
+    """all_readers(SQL, limits=..., only=...) -> {name: (status, stderr)}, each within the bounds."""
     def read(*sql, limits=None, only=READERS):
         path, other = tmp_path / "h.db", tmp_path / "other.db"
         path.write_bytes(decided.read_bytes())
@@ -109,16 +108,16 @@ def test_a_schema_that_does_more_than_hold_rows_is_refused(all_readers, kind):
         assert status == 2 and why in one_line(err) and "is not read" in err, (name, err)
 
 
-def test_a_view_whose_row_says_that_it_is_a_table(all_readers):
-    """sqlite_schema's columns may say anything: what SQLite made of the statement counts."""
+def test_a_view_declared_as_a_table_is_refused(all_readers):
+    """The columns of sqlite_schema may have any value. SQLite's own reading of the statement counts."""
     for name, (status, err) in all_readers(
             "DROP TABLE lookup", "PRAGMA writable_schema = ON",
             f"INSERT INTO sqlite_schema VALUES ('table', 'innocent', 'innocent', 2, 'CREATE VIEW lookup AS {ENDLESS}')").items():
         assert status == 2 and ("in the place of the table lookup" in err or "damaged" in err), (name, err)
 
 
-def test_views_of_ours_are_our_own(run, all_readers, tmp_path):
-    """Whatever the file says they are; fsck tells."""
+def test_views_are_not_taken_from_the_trace(run, all_readers, tmp_path):
+    """Our own views are used whatever the file has; fsck reports the difference."""
     views = [row[0] for row in sqlite3.connect(":memory:").executescript(SCHEMA).execute("SELECT name FROM sqlite_schema WHERE type = 'view'")]
     sql = [s for view in views for s in (f"DROP VIEW {view}", f"CREATE VIEW {view} AS {ENDLESS}")]
     for name, (status, err) in all_readers(*sql).items():
@@ -131,7 +130,7 @@ def test_views_of_ours_are_our_own(run, all_readers, tmp_path):
 
 @pytest.mark.slow
 def test_long_values_are_cut(all_readers, run, tmp_path):
-    """Names, reasons, values of 5 MB each: every command answers, and shows that there was more."""
+    """Names, reasons and values have 5 MB each. Every command answers, and marks the cut."""
     text = LONG % 5_000_000
     found = all_readers(f"UPDATE code SET qualname = qualname || {text} WHERE code_id IN (2, 5)", f"UPDATE signature SET text = text || {text} WHERE signature_id = 1",
                         f"UPDATE guard SET expression = expression || {text} WHERE guard_id < 4", f"UPDATE recompile_cause SET text = text || {text}",
@@ -152,8 +151,9 @@ def test_a_value_above_the_limit_is_an_error(all_readers):
 
 
 @pytest.mark.slow
-def test_values_that_need_no_room_in_the_file(all_readers):
-    """A column's default is in the file once and in every row: 5 GB of names in 1 MB. Time and memory run out, in one line."""
+def test_huge_column_defaults_are_limited(all_readers):
+    """A column's default is stored once and appears in every row: 5 GB of names in 1 MB. The time or memory limit ends
+    the command with one line."""
     found = all_readers(
         "DROP TABLE code", "CREATE TABLE code(code_id INTEGER PRIMARY KEY, process_id INTEGER, filename TEXT, first_line INTEGER, kind TEXT,"
         " origin_code_id INTEGER, fingerprint INTEGER)",
@@ -173,14 +173,14 @@ KEYLESS = [
     " INSERT INTO frame SELECT 400000 - i, 1, 400000 - i * 7919 % 100000, 2, 0, 0, i, i, NULL, 0 FROM r"]  # parents lie far away
 
 
-def test_a_table_without_its_key(all_readers):
-    """A search by key reads all of it: no command goes on for ever."""
+def test_a_table_without_its_key_ends_at_the_time_limit(all_readers):
+    """A search by key reads the whole table. No command runs for ever."""
     found = all_readers(*KEYLESS, limits="1:512", only=["fsck", "html", "tui"])
     assert "took more than" in found["fsck"][1]
 
 
-def test_holes_do_not_count_as_size(dyntrace, all_readers, tmp_path):
-    """A file that claims a terabyte has no more time for it."""
+def test_a_sparse_file_has_no_higher_limit(dyntrace, all_readers, tmp_path):
+    """A file that claims a terabyte does not get more time."""
     all_readers(*KEYLESS, only=[])
     os.truncate(tmp_path / "h.db", 1 << 40)
     status, err, _ = bounded([dyntrace, "fsck", tmp_path / "h.db"], "1:512", tmp_path)
@@ -188,7 +188,7 @@ def test_holes_do_not_count_as_size(dyntrace, all_readers, tmp_path):
 
 
 def test_the_users_own_query_may_run_long(dyntrace, trace_of_frames, tmp_path):
-    """`sql` has no limit of time, but one of memory."""
+    """`sql` has no time limit, but a memory limit."""
     count = "WITH RECURSIVE r(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM r WHERE a < 8000000) SELECT COUNT(*) FROM r"
     status, err, _ = bounded([dyntrace, "sql", trace_of_frames, count], "1:100", tmp_path)
     assert (status, err) == (0, "")
@@ -204,13 +204,13 @@ def trace_of_frames(tmp_path):
     return make_trace(tmp_path / "t.db")
 
 
-def test_limits_can_be_lifted_and_nonsense_is_none(dyntrace, decided, tmp_path):
+def test_limits_can_be_lifted_but_not_by_nonsense(dyntrace, decided, tmp_path):
     for limits in ("off", "1:1", "x", "0:0", "60:512"):
         assert bounded([dyntrace, "report", decided], limits, tmp_path)[:2] == (0, ""), limits
 
 
 def test_ctrl_c_ends_every_reader(dyntrace, tmp_path, all_readers):
-    """Even one that is at its longest, and takes its unfinished file away."""
+    """Ctrl-C ends every command, also in its longest step, and removes its unfinished file."""
     all_readers("CREATE TABLE own(a)", "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < 3000000) INSERT INTO own SELECT i FROM r", only=[])
     for argv in (["export", "h.db", "--format", "jsonl", "-o", "out"], ["fsck", "h.db"],
                  ["sql", "h.db", "SELECT COUNT(*) FROM own a, own b"]):
@@ -224,7 +224,7 @@ def test_ctrl_c_ends_every_reader(dyntrace, tmp_path, all_readers):
         assert not [f for f in os.listdir(tmp_path) if f.startswith("out.")]
 
 
-def test_json_of_fsck_names_what_was_replaced(run, tmp_path):
+def test_fsck_json_names_changed_views_and_indexes(run, tmp_path):
     path = make_trace(tmp_path / "t.db", "DROP VIEW losses", "CREATE VIEW losses AS SELECT 1 AS a", "DROP INDEX guard_entry")
     found = json.loads(run("fsck", path, "--json").stdout)
     assert [r["rows"] for r in found["rules"] if "schema" in r["rule"]] == [["guard_entry", "losses"]]

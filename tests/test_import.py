@@ -1,7 +1,5 @@
-"""`dyntrace import`: the logs that torch writes with TORCH_TRACE=DIR.
-
-The logs here are written as torch 2.13 writes them, so that no torch is needed; tests/with_torch holds an import of a real
-log against a recording of the same run."""
+"""`dyntrace import`: the logs that torch writes with TORCH_TRACE=DIR. The logs here are made in the format of torch 2.13,
+so no torch is needed. tests/with_torch compares a real log with a recording of the same run."""
 import hashlib
 import json
 import os
@@ -29,7 +27,7 @@ def rows(run, logs, tmp_path):
     return rows
 
 
-def test_everything_has_its_place(logs, rows):
+def test_every_record_of_a_log_becomes_rows(logs, rows):
     one(logs).write()
     holds(rows())
     assert rows("SELECT pid, rank, python_version, torch_version, mode, torch_mode, start_ns, end_ns FROM process") == [
@@ -72,7 +70,7 @@ def test_times_are_those_that_torch_logged(logs, rows):
     assert rows("SELECT SUM(born_ns <> end_ns) FROM cache_entry e JOIN compile m USING (compile_id)") == [(0,)]
 
 
-def test_what_came_later_is_no_part_of_the_compile(logs, rows):
+def test_later_records_are_not_part_of_the_compile(logs, rows):
     log = Log(logs)
     log.compile("0/0")
     log.event("entire_backward_compile", "B", "0/0")
@@ -83,7 +81,7 @@ def test_what_came_later_is_no_part_of_the_compile(logs, rows):
     assert rows("SELECT COUNT(*) FROM compile_phase WHERE name = 'never_ended'") == [(0,)]
 
 
-def test_labels_again_after_a_reset(logs, rows):
+def test_labels_reused_after_a_reset_are_separate_compiles(logs, rows):
     log = Log(logs)
     log.compile("0/0")
     log.compile("0/1", reasons="0/0: k == 2")
@@ -106,7 +104,7 @@ def test_logs_of_all_ranks_are_one_trace(logs, rows):
 
 
 def test_a_log_without_events_has_the_records_times(logs, rows):
-    """Metrics alone: times are the records', by the zone of this machine."""
+    """A log with only metrics: the times are those of the records, in this machine's time zone."""
     log = one(logs)
     blocks, keep = [], []
     for line in log.lines:
@@ -123,8 +121,8 @@ def test_a_log_without_events_has_the_records_times(logs, rows):
     assert rows("SELECT COUNT(*) FROM compile WHERE end_ns <= start_ns") == [(0,)]
 
 
-def test_a_break_in_a_loop(logs, rows):
-    """Torch before 2.11 says that the frame was compiled; without guards it was not."""
+def test_a_break_in_a_loop_is_imported(logs, rows):
+    """Torch before 2.11 logs that the frame was compiled. It has no guards, so it was not."""
     log = Log(logs)
     log.compile("0/0", broke=True, graph=False, guard_count=None)
     log.compile("1/0", name="g", line=9, guard_count=4)
@@ -133,8 +131,8 @@ def test_a_break_in_a_loop(logs, rows):
     assert rows("SELECT COUNT(*) FROM graph_break") == [(0,)]
 
 
-def test_a_program_that_was_killed(logs, rows):
-    """What had begun is there without an end; the record that was cut short is a loss."""
+def test_the_log_of_a_killed_program_is_imported(logs, rows):
+    """Compiles that had begun have no end. The truncated record is a loss."""
     log = Log(logs)
     log.compile("0/0")
     log.event("dynamo", "B", "1/0")
@@ -195,8 +193,7 @@ QUICK = ("one character", "gone")
     [pytest.param(what, marks=() if what in QUICK else pytest.mark.slow) for what in ALTERED],
 )
 def test_any_altered_text_is_a_loss_and_no_fact(run, logs, tmp_path, what):
-    """Whichever line of a text is another than torch wrote, by the text's md5: the text is left
-    out, counted once, and its compile is marked."""
+    """A text line differs from the text's md5. The text is left out and counted once, and its compile is marked."""
     change = ALTERED[what]
     path = one(logs).write()
     lines = path.read_text().split("\n")
@@ -222,7 +219,7 @@ def test_any_altered_text_is_a_loss_and_no_fact(run, logs, tmp_path, what):
 
 
 def facts(path):
-    """What a text says. Ids, and what other records say, may be others without it."""
+    """Return the facts that depend on a text. Ids, and texts of other records, may differ without it."""
     with sqlite3.connect(path) as db:
         return {table: set(db.execute(sql)) for table, sql in {
             "guard": "SELECT label, g.kind, g.source, g.expression FROM guard g JOIN cache_entry USING(cache_entry_id)",
@@ -233,7 +230,7 @@ def facts(path):
 
 @pytest.mark.parametrize("text, md5, words", [
     ("[\n\"0/0: x\"\n]", "", "has no md5"), ("[\n\"0/0: x\"\n]", True, "has no md5"), ("a\x00b", None, "has a NUL in it"), (None, "0" * 32, "is missing")])
-def test_texts_that_cannot_be_judged(logs, rows, text, md5, words):
+def test_texts_whose_digest_cannot_be_checked(logs, rows, text, md5, words):
     log = Log(logs)
     log.compile("0/0")
     log.put("artifact", {"name": "recompile_reasons"}, "0/1", text)
@@ -251,7 +248,7 @@ def test_texts_that_cannot_be_judged(logs, rows, text, md5, words):
     assert rows("SELECT label, outcome FROM compile") == [("0/0", "compiled"), ("0/1", "compiled")]
 
 
-def test_a_mark_is_shown(run, logs, tmp_path):
+def test_a_compile_with_a_damaged_text_is_marked(run, logs, tmp_path):
     path = one(logs).write()
     path.write_text(path.read_text().replace("expected 2, actual 3", "expected 2, actual 9"))
     out = tmp_path / "out.db"
@@ -260,7 +257,7 @@ def test_a_mark_is_shown(run, logs, tmp_path):
     assert "damaged" in run("show", "f", out).stdout and "was cut or altered" in run("report", out).stdout
 
 
-def test_more_damage_than_rows(logs, rows):
+def test_a_log_with_more_damage_than_rows_is_imported(logs, rows):
     log = Log(logs)
     log.compile("0/0")
     for i in range(1500):
@@ -277,7 +274,7 @@ def test_more_damage_than_rows(logs, rows):
     (None, {"fail_type": "FailOnCacheLimitHit", "fail_reason": "cache_size_limit reached"}, "older than 2.6", "limit"),
     ("2.99.0", {"has_guarded_code": True}, "torch 2.99.0, newer than 2.14", "compiled"), ("2.6.0", {"has_guarded_code": True}, None, "compiled"),
     ("2.13.0+cpu", {"has_guarded_code": False, "fail_type": "Unsupported"}, None, "declined")])
-def test_torches_that_are_not_supported(logs, rows, version, metrics, words, outcome):
+def test_logs_of_unsupported_torches_are_reported(logs, rows, version, metrics, words, outcome):
     log = Log(logs)
     log.put("dynamo_start", {"stack": []}, "0/0")
     log.put("compilation_metrics", {"co_name": "f", "co_filename": FILE, "co_firstlineno": 1, "guard_count": 2, "fail_type": None, "pytorch_version": version, **metrics}, "0/0")
@@ -294,15 +291,16 @@ def test_torches_that_are_not_supported(logs, rows, version, metrics, words, out
 
 @pytest.mark.parametrize("name, rank", [("dedicated_log_torch_trace_rank_3_ab12.log", 3), ("dedicated_log_torch_trace_rank_3.log", 3), ("rank_12.log", 12),
                                         ("dedicated_log_torch_trace_ab12.log", None), ("frank_3.log", None), ("x_rank_.log", None), ("rank_99999999999999999999.log", None)])
-def test_the_rank_in_a_name(logs, rows, name, rank):
+def test_the_rank_is_read_from_the_file_name(logs, rows, name, rank):
     log = Log(logs)
     log.compile("0/0")
     log.write().rename(logs / name)
     assert rows("SELECT rank FROM process") == [(rank,)]
 
 
-def test_ranks_that_are_claimed_twice(run, logs, rows, tmp_path):
-    """The records' word counts; where a name says otherwise, and where two processes say the same, that is said, and in `ranks` as well."""
+def test_a_rank_claimed_by_two_processes_is_reported(run, logs, rows, tmp_path):
+    """The rank in the records counts. A different rank in the file name, or two processes with the same rank, are
+    reported, by `ranks` as well."""
     for rank, pid, name in ((0, 10, "rank_0_a"), (1, 11, "rank_1_b"), (1, 12, "rank_5_c")):
         log = Log(logs, pid=pid, rank=rank)
         log.compile("0/0")
@@ -316,7 +314,7 @@ def test_ranks_that_are_claimed_twice(run, logs, rows, tmp_path):
     assert "2 processes claim this rank" in notes[1]
 
 
-def test_device_numbers_of_imported_ranks(run, logs, rows):
+def test_device_numbers_of_imported_ranks_are_no_difference(run, logs, rows):
     """Ranks that have a GPU each compiled alike."""
     for rank in range(3):
         log = Log(logs, pid=10 + rank, rank=rank)
@@ -343,7 +341,7 @@ def rehashed(text):
     return "\n".join(out) + "\n"
 
 
-def test_logs_by_another_name(run, logs, tmp_path):
+def test_logs_are_recognised_by_content(run, logs, tmp_path):
     one(logs).write().rename(logs / "rank_0_log.txt")
     (logs / "notes.txt").write_text("nothing of torch's\n")
     os.mkfifo(logs / "fifo")
@@ -362,7 +360,7 @@ def test_a_log_without_compiles_says_so(logs, rows):
     assert events == 1 and cause.endswith("x100.log:1: compilation_metrics: it names no compile of a frame")
 
 
-def test_two_processes_in_one_file(logs, rows):
+def test_a_log_of_two_processes_is_imported(logs, rows):
     log = Log(logs, pid=1)
     log.compile("0/0")
     log.pid = 2
@@ -380,7 +378,7 @@ def test_two_processes_in_one_file(logs, rows):
     ("0/0: tensor 'z' size mismatch at index 0. expected 1, actual 2", None, None, "size", 0, "1", "2"),
     ("0/0: Cache line invalidated because L['x'] got deallocated", None, None, "alive", None, None, None),
 ])
-def test_each_reason_of_a_recompile_is_understood(logs, rows, reason, kind, source, aspect, dimension, expected, actual):
+def test_each_recompile_reason_is_parsed(logs, rows, reason, kind, source, aspect, dimension, expected, actual):
     log = Log(logs)
     log.compile("0/0")
     log.compile("0/1", reasons=reason)
@@ -390,7 +388,7 @@ def test_each_reason_of_a_recompile_is_understood(logs, rows, reason, kind, sour
 
 
 @pytest.mark.parametrize("reason", ["no label at all", "9/9: k == 2", "", "0/0", "[1, 2]", "{}"])
-def test_a_reason_that_is_not_understood_names_no_guard(logs, rows, reason):
+def test_an_unknown_recompile_reason_names_no_guard(logs, rows, reason):
     log = Log(logs)
     log.compile("0/0")
     log.compile("0/1", reasons=reason)
@@ -401,7 +399,7 @@ def test_a_reason_that_is_not_understood_names_no_guard(logs, rows, reason):
     holds(rows(err="form that is not known" if reason == "[1, 2]" else ""))
 
 
-def test_answers_do_not_make_up_calls(logs, rows, run):
+def test_commands_report_no_calls_for_a_log(logs, rows, run):
     one(logs).write()
     out = rows()
     why = run("why", "f", out).stdout
@@ -417,7 +415,7 @@ def test_answers_do_not_make_up_calls(logs, rows, run):
         assert run(arguments[0], *arguments[1:2] if arguments[0] == "show" else [], out, *arguments[1:] if arguments[0] != "show" else []).returncode == 0
 
 
-def test_what_is_not_known_is_not_told(logs, rows, run):
+def test_unknown_facts_are_not_reported(logs, rows, run):
     one(logs).write()
     out = rows()
     shown = run("show", "f", out).stdout
@@ -429,8 +427,8 @@ def test_what_is_not_known_is_not_told(logs, rows, run):
     assert "1. f was compiled again" in run("why", out).stdout and "0 call" not in run("why", out).stdout
 
 
-def test_a_method_is_its_name_in_the_log(logs, rows, run, plant):
-    """torch logs `f` for Net.f: file and line say that it is the same."""
+def test_a_method_is_found_by_its_name_in_the_log(logs, rows, run, plant):
+    """torch logs `f` for Net.f. File and line show that both are the same function."""
     one(logs).write()
     out = rows()
     p = plant(qualname="Net.f", filename=FILE, line=3)

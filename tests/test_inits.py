@@ -1,4 +1,4 @@
-"""Each call of a Python __init__ is recorded, with its caller and what it calls, as sys.monitoring sees them: CPython 3.13
+"""Each call of a Python __init__ is recorded, with its caller and its callees, as sys.monitoring sees them. CPython 3.13
 has specialised calls of classes that no hook sees."""
 import json
 import os
@@ -31,7 +31,7 @@ def same(said, trace):
 
 @pytest.mark.parametrize("options", [(), ("--exclude", "other_init"), ("--frames", "user")], ids=["all", "exclude", "user"])
 @pytest.mark.parametrize("seed", range(3))
-def test_classes_of_many_shapes(dyntrace, python, tmp_path, seed, options):
+def test_inits_of_many_kinds_of_classes_are_recorded(dyntrace, python, tmp_path, seed, options):
     needs_monitoring(python)
     trace = tmp_path / "t.db"
     done = subprocess.run([dyntrace, "run", "-o", trace, "--python", python, *options, "--", PROGRAMS / "inits.py", str(seed), "200"],
@@ -42,7 +42,7 @@ def test_classes_of_many_shapes(dyntrace, python, tmp_path, seed, options):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_classes_older_than_the_recording(python, tmp_path, seed):
+def test_inits_of_existing_classes_are_recorded(python, tmp_path, seed):
     needs_monitoring(python)
     trace = tmp_path / "t.db"
     done = subprocess.run([python, PROGRAMS / "inits.py", str(100 + seed), "100", "record", trace], capture_output=True, text=True, timeout=120,
@@ -68,7 +68,7 @@ for warm, build, cls in (0, build_a, A), (1, build_b, B), (2, build_c, C):
 """
 
 
-def test_a_site_that_specialises_at_the_first_call_of_a_class(dyntrace, python, tmp_path):
+def test_an_init_is_recorded_at_a_specialised_call_site(dyntrace, python, tmp_path):
     trace = tmp_path / "t.db"
     subprocess.run([dyntrace, "run", "-o", trace, "--python", python, script(tmp_path / "p.py", COUNTED)], check=True, timeout=60)
     found = query(trace, """SELECT c.qualname, p.qualname, count(*) FROM frame f JOIN code c USING (code_id)
@@ -116,7 +116,7 @@ def test_after_the_recording_calls_are_specialised_again(python, tmp_path):
         ("Newer.__init__", 99), ("Older.__init__", 99)]
 
 
-def test_a_class_whose_init_is_left_out_is_left_to_cpython(dyntrace, python, tmp_path):
+def test_an_init_that_is_not_recorded_stays_specialised(dyntrace, python, tmp_path):
     if version_of(python) != "3.13":
         pytest.skip("only 3.13 hides such calls")
     program = script(tmp_path / "p.py", """

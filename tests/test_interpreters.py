@@ -1,4 +1,5 @@
-"""Every interpreter of a process is recorded: sub-interpreters, old and new, and a main one that is initialised again."""
+"""Every interpreter of a process is recorded: sub-interpreters of both kinds, and a main interpreter that is initialised
+again."""
 import os
 import shutil
 import subprocess
@@ -57,7 +58,7 @@ except ImportError:
 
 
 def check(trace, times):
-    """CALLS ran TIMES times, one process, and every frame is there, with its parent and its end."""
+    """Check that each of CALLS ran TIMES times in one process, and that every frame has its parent and its end."""
     holds(trace)
     found = {tuple(row[:4]): row[4] for row in trace.rows(
         "SELECT f.qualname, f.kind, p.qualname, f.exit, count(*) FROM frames f LEFT JOIN frames p ON p.frame_id = f.parent_id "
@@ -75,9 +76,9 @@ def program(tmp_path, text):
 
 # ---- sub-interpreters ----
 
-def test_one_after_the_other(record, python, tmp_path):
-    """The frame that entered an interpreter is the parent of what runs in there, and an address that is used again
-    leads to nothing of the one before."""
+def test_sub_interpreters_one_after_the_other_are_recorded(record, python, tmp_path):
+    """The frame that entered an interpreter is the parent of the frames in it. A reused address leads to no data of an
+    earlier interpreter."""
     trace = record([program(tmp_path, """
         def enter():
             inside = interpreters.create()
@@ -93,7 +94,7 @@ def test_one_after_the_other(record, python, tmp_path):
 
 @pytest.mark.newest_too
 def test_sub_interpreters_side_by_side_are_recorded(record, python, tmp_path):
-    """Each in a thread of its own; from 3.12 on each with a GIL of its own."""
+    """Each interpreter runs in its own thread; from 3.12 on with its own GIL."""
     trace = record([program(tmp_path, """
         import threading
         inside = [interpreters.create() for _ in range(6)]
@@ -112,7 +113,7 @@ def test_sub_interpreters_side_by_side_are_recorded(record, python, tmp_path):
 
 
 def test_threads_of_a_sub_interpreter_are_recorded(record, python, tmp_path):
-    """Threads that a sub-interpreter starts itself, where it may."""
+    """A sub-interpreter starts threads itself, where CPython allows this."""
     inner = ("import threading\ndef work(): exec(%r, {})\nthreads = [threading.Thread(target=work) for _ in range(3)]\n"
              "for thread in threads: thread.start()\nfor thread in threads: thread.join()\n" % CALLS)
     check(record([program(tmp_path, """
@@ -122,7 +123,7 @@ def test_threads_of_a_sub_interpreter_are_recorded(record, python, tmp_path):
 
 
 def test_options_hold_in_a_sub_interpreter(record, python, tmp_path):
-    """--frames user, --exclude and --max-depth, and pause() in the interpreter that asks for it."""
+    """--frames user, --exclude and --max-depth, and pause() in the interpreter that calls it."""
     path = program(tmp_path, """
         inside = interpreters.create()
         interpreters.run_string(inside, CALLS)
@@ -140,8 +141,9 @@ def test_options_hold_in_a_sub_interpreter(record, python, tmp_path):
 
 
 @pytest.mark.no_sanitizer
-def test_children_of_a_sub_interpreter(record, python, tmp_path):
-    """A subprocess that it starts is recorded, and so is what the main interpreter forks and starts after it."""
+def test_children_of_a_sub_interpreter_are_recorded(record, python, tmp_path):
+    """A subprocess that the sub-interpreter starts is recorded, and later forks and subprocesses of the main interpreter
+    are, too."""
     trace = record([program(tmp_path, """
         import os, subprocess, sys
         inside = interpreters.create(isolated=False) if sys.version_info < (3, 12) else interpreters.create()
@@ -163,7 +165,7 @@ def test_children_of_a_sub_interpreter(record, python, tmp_path):
     assert trace.rows("SELECT count(*) FROM process") == [(5,)]
 
 
-def test_of_the_old_kind(record, python, tmp_path):
+def test_sub_interpreters_with_a_shared_gil_are_recorded(record, python, tmp_path):
     """_testcapi.run_in_subinterp: one GIL for all."""
     check(record([program(tmp_path, """
         import _testcapi
@@ -172,8 +174,9 @@ def test_of_the_old_kind(record, python, tmp_path):
         """)], python=python), 5)
 
 
-def test_the_shim_is_for_the_main_one(record, python, tmp_path):
-    """A callback of the main interpreter is not asked for calls of another, where nobody can set one: it is told so."""
+def test_the_shim_works_only_in_the_main_interpreter(record, python, tmp_path):
+    """A callback of the main interpreter is not called in another one. Setting a callback there is an error with a
+    message."""
     trace = record([program(tmp_path, """
         import dyntrace.eval_frame as ef
         asked = []
@@ -191,7 +194,7 @@ def test_the_shim_is_for_the_main_one(record, python, tmp_path):
 
 
 def test_many_sub_interpreters_are_recorded(record, python, tmp_path):
-    """Interpreters that come and go in many threads at once, while the main one works too."""
+    """Interpreters start and end in many threads at once, while the main interpreter works, too."""
     trace = record([program(tmp_path, """
         import threading
         def crowd():
@@ -233,12 +236,12 @@ def test_a_python_initialised_again_is_recorded(record, python, embed):
 
 
 def test_a_program_that_embeds_python_is_recorded(record, python, embed):
-    """Py_NewInterpreter() and Py_EndInterpreter(), where an interpreter may come to lie where another was."""
+    """Py_NewInterpreter() and Py_EndInterpreter(): an interpreter may get the address of an earlier one."""
     check(record([embed, "legacy", "5", CALLS], python=python), 6)
 
 
-def test_shim_then_again(record, python, embed):
-    """What a program did with the shim before it ended its interpreter troubles nothing after it."""
+def test_the_shim_works_after_python_is_initialised_again(record, python, embed):
+    """State of the shim from before Py_Finalize() has no effect afterwards."""
     code = ("try:\n import dyntrace.eval_frame as ef\nexcept RuntimeError as e:\n print(e)\nelse:\n"
             " def old(): pass\n ef.set_eval_frame(lambda *a: None)\n old()\n" + CALLS)
     trace = record([embed, "again", "3", code], python=python)
@@ -246,8 +249,8 @@ def test_shim_then_again(record, python, embed):
     assert trace.out.count("initialised again") == 2
 
 
-def test_captured_then_again(record, python, embed):
-    """Nor does `run --capture`: its callback is for the threads of the first interpreter."""
+def test_run_capture_works_after_python_is_initialised_again(record, python, embed):
+    """The callback of `run --capture` is only for threads of the first interpreter."""
     code = ("import threading\n"
             "def leaf(): pass\n"
             "thread = threading.Thread(target=leaf)\nthread.start()\nthread.join()")
@@ -257,7 +260,7 @@ def test_captured_then_again(record, python, embed):
 
 
 @pytest.mark.newest_too
-def test_no_place(record, python, embed):
+def test_an_interpreter_that_cannot_be_recorded_is_a_loss(record, python, embed):
     """An interpreter that cannot be recorded is a row of loss."""
     trace = record([embed, "taken", CALLS], python=python)
     assert "is not complete: code data" in trace.err and trace.err.count("\n") == 1

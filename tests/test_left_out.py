@@ -1,5 +1,5 @@
-"""--frames user, --include, --exclude and --max-depth: what they leave out is counted, and decisions on library code that the
-program compiles are not left out."""
+"""--frames user, --include, --exclude and --max-depth: left-out frames are counted, and decisions on library code that
+the program compiles are kept."""
 import json
 import re
 import subprocess
@@ -83,11 +83,11 @@ def test_each_frame_that_is_left_out_is_counted(recorded, python, options):
     assert decisions == 0 and (functions > 0 or options[0] == "--max-depth")
 
 
-def test_nothing_is_left_out_of_all_frames(recorded):
+def test_frames_all_leaves_nothing_out(recorded):
     assert left_out(recorded(CALLS)) == [(0, 0, 0)]
 
 
-def test_of_decided_frames_it_is_not_known(recorded):
+def test_frames_decided_does_not_count_left_out_frames(recorded):
     assert left_out(recorded(DECIDED, "--frames", "decided")) == [(None, None, 0)]
 
 
@@ -116,7 +116,7 @@ def test_decisions_on_library_code_are_kept(recorded):
 @pytest.mark.parametrize("depth", ["1", "2"])
 @pytest.mark.parametrize("frames", ["all", "user", "decided"])
 def test_decisions_below_the_depth_are_counted(recorded, frames, depth):
-    """Each lookup of a whole recording is kept or counted as left out."""
+    """Each lookup of a whole recording is kept, or counted as left out."""
     lookups = "SELECT COUNT(*) FROM lookup"
     whole = recorded(DECIDED, "--frames", frames)
     every = query(whole, lookups)[0][0]
@@ -128,7 +128,7 @@ def test_decisions_below_the_depth_are_counted(recorded, frames, depth):
         assert kept < every
 
 
-def test_what_is_excluded_by_name_is_counted_and_named(recorded, dyntrace):
+def test_excluded_functions_are_counted_and_named(recorded, dyntrace):
     trace = recorded(DECIDED, "--exclude", "capwords")
     (functions, count, decisions), = left_out(trace)
     assert (functions, count, decisions) == (1, 4, 4)

@@ -1,4 +1,4 @@
-"""The line of the program that needs a guard stands beside each cause, on every page, and never a wrong one."""
+"""Every page prints beside each cause the line of the program that needs the guard, and never a wrong line."""
 import json
 import os
 import socket
@@ -50,13 +50,13 @@ def test_a_page_prints_the_line_that_needs_the_guard(dyntrace, tmp_path, page):
     assert f"{LINE}, deep/prog.py:4" in out, out
 
 
-def test_the_html_page_prints_it(dyntrace, tmp_path):
+def test_the_html_page_prints_the_line_of_the_guard(dyntrace, tmp_path):
     trace_of(tmp_path, program_of(tmp_path))
     subprocess.run([dyntrace, "report", "t.db", "--html", "r.html"], cwd=tmp_path, check=True, timeout=60)
     assert (tmp_path / "r.html").read_text().count(f"needed by {LINE}, deep/prog.py:4") == 3 # two recompiles, one of them in two entries
 
 
-def test_pages_say_the_same_of_a_cause(dyntrace, tmp_path):
+def test_all_pages_print_a_cause_alike(dyntrace, tmp_path):
     trace_of(tmp_path, program_of(tmp_path))
     with sqlite3.connect(tmp_path / "t.db") as db:
         db.execute("UPDATE recompile_cause SET source = 'L[''self'']._modules[''kv'']._buffers[''k''].size()[0]', expected = '16', actual = '18'")
@@ -71,7 +71,7 @@ def test_pages_say_the_same_of_a_cause(dyntrace, tmp_path):
     assert json_of["causes"][0]["source"] == "L['self']._modules['kv']._buffers['k'].size()[0]" # programs get the compiler's text
 
 
-def test_values_have_four_digits_or_as_many_as_tell_them_apart(dyntrace, tmp_path):
+def test_values_have_four_digits_or_enough_to_differ(dyntrace, tmp_path):
     trace_of(tmp_path, program_of(tmp_path))
     with sqlite3.connect(tmp_path / "t.db") as db:
         db.execute("UPDATE recompile_cause SET source = 'L[''lr'']', aspect = 'value', dimension = NULL, expected = '0.3705904774487397', actual = '0.25000000000000011'")
@@ -81,8 +81,8 @@ def test_values_have_four_digits_or_as_many_as_tell_them_apart(dyntrace, tmp_pat
     assert "lr: expected 0.3706, actual 0.25;" in out and "lr: expected 0.1234568, actual 0.123457;" in out, out
 
 
-def test_a_value_and_a_cause_stand_once(dyntrace, tmp_path):
-    """Two guards of two entries that expect the same of one source are one cause with one value."""
+def test_equal_values_and_causes_are_printed_once(dyntrace, tmp_path):
+    """Two guards of two entries that expect the same value of one source are one cause with one value."""
     trace_of(tmp_path, program_of(tmp_path))
     with sqlite3.connect(tmp_path / "t.db") as db:
         db.execute("DELETE FROM recompile_cause WHERE compile_id = 3")
@@ -111,7 +111,7 @@ def test_a_file_that_changed_since_is_not_printed(dyntrace, tmp_path):
     no_text(dyntrace, tmp_path)
 
 
-def test_a_file_that_was_put_there_with_an_old_date_is_not_printed(dyntrace, tmp_path):
+def test_a_file_with_a_forged_date_is_not_printed(dyntrace, tmp_path):
     file = program_of(tmp_path)
     trace_of(tmp_path, file)
     time.sleep(0.02)
@@ -125,7 +125,7 @@ def test_a_file_of_another_machine_is_not_printed(dyntrace, tmp_path):
     no_text(dyntrace, tmp_path)
 
 
-def test_a_missing_file_and_a_missing_line_are_places_alone(dyntrace, tmp_path):
+def test_without_file_or_line_only_the_place_is_printed(dyntrace, tmp_path):
     file = program_of(tmp_path)
     trace_of(tmp_path, file)
     file.unlink()
@@ -136,7 +136,7 @@ def test_a_missing_file_and_a_missing_line_are_places_alone(dyntrace, tmp_path):
     no_text(dyntrace, tmp_path, "deep/prog.py:999999999999")
 
 
-def test_the_compilers_sentence_has_the_line_where_the_file_has_not(dyntrace, tmp_path):
+def test_a_missing_line_is_taken_from_the_compilers_text(dyntrace, tmp_path):
     trace_of(tmp_path, "/nowhere/prog.py", function="forward")
     with sqlite3.connect(tmp_path / "t.db") as db:
         db.execute("UPDATE recompile_cause SET text = 'L[''x''].size()[0] == 16 # y = x.view(16, -1)  # head # e/prog.py:4 in forward (_dynamo/a.py:1 in b)'")
@@ -146,7 +146,7 @@ def test_the_compilers_sentence_has_the_line_where_the_file_has_not(dyntrace, tm
 
 
 def test_only_python_files_are_read(dyntrace, tmp_path):
-    """A report of a stranger's trace is handed on: it must not hold a line of a private key."""
+    """The report of a stranger's trace may be passed on, so it must not contain a line of a private key."""
     secret = tmp_path / "deep" / "id_rsa"
     secret.parent.mkdir()
     secret.write_text(PROGRAM)
@@ -175,7 +175,8 @@ def test_a_hostile_name_is_not_read(dyntrace, tmp_path, kind):
 
 
 def test_a_device_is_not_even_opened(dyntrace, tmp_path):
-    """Opening some devices does something: a watchdog starts, a tape is rewound. A FIFO tells of it."""
+    """Opening some devices has an effect: a watchdog starts, a tape is rewound. The test uses a FIFO, which shows that it
+    was opened."""
     (tmp_path / "deep").mkdir()
     os.mkfifo(tmp_path / "deep" / "prog.py")
     trace_of(tmp_path, tmp_path / "deep" / "prog.py")

@@ -1,4 +1,4 @@
-"""The order of the tree, which `make lint` holds: calls run downwards, and lead in no wide circle."""
+"""The order of the tree, which `make lint` checks: calls run downwards, and form no wide circle."""
 
 import pytest
 

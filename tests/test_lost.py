@@ -1,5 +1,5 @@
-"""What a process does after it lost the right or the means to go on as it began, and what it does while the collector
-takes nothing: it is recorded all the same, or counted, and the last line of `run` says so."""
+"""A process loses a right or a resource that recording needs, or the collector stops reading: the calls are recorded or
+counted as lost, and the last line of `run` reports it."""
 import concurrent.futures
 import contextlib
 import http.client
@@ -82,7 +82,7 @@ ROOTS_ONLY = {"setuid", "chroot", "namespace"}
 
 
 def leaves(trace):
-    """Calls of leaf(), process by process, and how many processes name a parent."""
+    """Return the calls of leaf() by process, and the number of processes that name a parent."""
     found = rows(trace, "SELECT t.process_id, count(*) FROM frame f JOIN code c USING (code_id)"
                         " JOIN thread t USING (thread_id) WHERE c.qualname = 'leaf' GROUP BY 1 ORDER BY 1")
     known = rows(trace, "SELECT count(*) FROM process WHERE parent_process_id IS NOT NULL")[0][0]
@@ -90,7 +90,7 @@ def leaves(trace):
 
 
 def parents(trace, name):
-    """From where NAME was called."""
+    """Return the callers of NAME."""
     return rows(trace, """SELECT DISTINCT (SELECT qualname FROM code WHERE code_id = p.code_id) AS name FROM frame f
                           LEFT JOIN frame p ON p.frame_id = f.parent_id
                           WHERE f.code_id IN (SELECT code_id FROM code WHERE qualname = ?) ORDER BY name""", name)
@@ -102,7 +102,7 @@ unshares = pytest.mark.skipif(os.getuid() == 0 and subprocess.run(["unshare", "-
 
 @pytest.mark.parametrize("how", ["nothing", "setuid", "chroot", pytest.param("namespace", marks=unshares), "no descriptors", "all closed", "file size"])
 def test_threads_and_forks_after_a_change_of_user_or_root_are_recorded(record, dyntrace, python, tmp_path, how):
-    """A thread, a fork, a fork of a fork and a thread in it: every call is there, each process has its row."""
+    """A thread, a fork, a fork of the fork, and a thread in that: every call is recorded, and each process has its row."""
     if how in ROOTS_ONLY and os.geteuid():
         pytest.skip("needs root")
     (tmp_path / "empty").mkdir()
@@ -118,7 +118,7 @@ def test_threads_and_forks_after_a_change_of_user_or_root_are_recorded(record, d
 
 @needs_root
 def test_processes_that_change_user_back_and_forth_are_recorded(record, dyntrace, python, tmp_path):
-    """As root, as nobody, as root again, each with forks of forks: own files and nested ones in one family."""
+    """As root, as nobody, and as root again, each with forks of forks: their own files and nested files form one family."""
     (tmp_path / "p.py").write_text(LEAVE.split("how, empty")[0] + """
 calls()
 def to(uid):
@@ -141,8 +141,8 @@ everything()
 
 
 @needs_root
-def test_no_room_names_the_cause(dyntrace, python, tmp_path):
-    """Nobody's child finds the filesystem full: its frames are counted, with the error."""
+def test_frames_lost_on_a_full_filesystem_name_the_error(dyntrace, python, tmp_path):
+    """A child that runs as nobody finds the filesystem full. Its frames are counted, with the error."""
     trace = tmp_path / "t.db"
     (tmp_path / "p.py").write_text(LEAVE.split("how, empty")[0] + """
 os.setgroups([])
@@ -168,7 +168,8 @@ fork(lambda: (calls(), fork(calls)))
 
 @pytest.mark.parametrize("uid", [0, pytest.param(65534, marks=needs_root)])
 def test_nested_processes_are_recovered(dyntrace, python, tmp_path, uid):
-    """The collector is killed while a process and its nested children live: what they did before and after is there."""
+    """The collector is killed while a process and its nested children live. Their calls before and after the kill are
+    recorded."""
     trace, out = tmp_path / "t.db", tmp_path / "out"
     (tmp_path / "p.py").write_text(LEAVE.split("how, empty")[0] + f"""
 import time
@@ -250,7 +251,7 @@ def after(n):
 
 @contextlib.contextmanager
 def running(dyntrace, python, tmp_path, code, *options):
-    """`dyntrace run` on CODE, and its collector, which is awake at the end whatever happens."""
+    """Run CODE under `dyntrace run`; gives its process and its collector, which runs again at the end in any case."""
     (tmp_path / "p.py").write_text(STALL + code)
     run = subprocess.Popen([dyntrace, "run", "-o", tmp_path / "t.db", "--python", python, *options, tmp_path / "p.py"],
                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -265,7 +266,7 @@ def running(dyntrace, python, tmp_path, code, *options):
 
 
 def is_drained(trace):
-    """Has everything been taken from the first thread's ring? (src/ring.h)"""
+    """Has the collector read all words of the first thread's ring? (src/ring.h)"""
     session, = rows(trace, "SELECT value FROM meta WHERE key = 'session'")[0]
     ring, = Path(session).glob("*.ring")
     with open(ring, "rb") as file:
@@ -289,7 +290,7 @@ def check_parents(trace):
 
 
 def test_stopped_collector_does_not_stop_the_program(dyntrace, python, tmp_path):
-    """Stopped until the program has ended: what did not fit into the ring is one row, which counts every frame."""
+    """The collector is stopped until the program has ended. One row counts every frame that did not fit into the ring."""
     trace = tmp_path / "t.db"
     with running(dyntrace, python, tmp_path, """
 print("begin", flush=True)
@@ -313,9 +314,9 @@ print("done", flush=True)
     check_parents(trace)
 
 
-def test_recording_goes_on_after_a_gap(dyntrace, python, tmp_path):
-    """within() begins in the gap and calls after() when it is over: it is there, and after()'s parent. What ended in the
-    gap is nobody's parent."""
+def test_recording_continues_after_a_gap(dyntrace, python, tmp_path):
+    """within() begins in the gap and calls after() when the gap is over: within() is recorded as after()'s parent. A
+    frame that ended in the gap is the parent of none."""
     trace = tmp_path / "t.db"
     with running(dyntrace, python, tmp_path, """
 def all():
@@ -347,7 +348,8 @@ all()
 
 @pytest.mark.slow
 def test_other_threads_run_while_one_waits(dyntrace, python, tmp_path):
-    """One thread's ring is full and it may wait for long; the others have the GIL, forks and ends of threads included."""
+    """One thread's ring is full, and the thread may wait for long. The others get the GIL, also for forks and ends of
+    threads."""
     trace = tmp_path / "t.db"
     with running(dyntrace, python, tmp_path, """
 import os
@@ -388,8 +390,8 @@ t.join()
 
 
 @pytest.mark.slow
-def test_one_bound_for_the_whole_process(dyntrace, python, tmp_path):
-    """A hundred threads one after the other, each with more than fits: the first waits, the others go on at once."""
+def test_max_stall_is_one_limit_for_the_process(dyntrace, python, tmp_path):
+    """A hundred threads, one after the other, each write more than fits. The first waits; the others continue at once."""
     trace = tmp_path / "t.db"
     with running(dyntrace, python, tmp_path, """
 print("begin", flush=True)
@@ -416,7 +418,7 @@ print("done", flush=True)
 
 
 @pytest.mark.parametrize("value", ["", "x", "-1s", "61s", "5"])
-def test_max_stall_wants_a_time(dyntrace, python, value):
+def test_max_stall_needs_a_time(dyntrace, python, value):
     done = subprocess.run([dyntrace, "run", "--max-stall", value, "-c", "1"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"dyntrace: run: --max-stall {value}: not a time from 0s to 60s such as 100ms\n"
@@ -442,8 +444,8 @@ def everybodys(dyntrace, tmp_path_factory):
     pytest.skip("no interpreter here has an extension and may be run by everybody")
 
 
-def test_pythons_of_another_user(record, everybodys, tmp_path):
-    """They cannot open the session: a row for each, with pid and user, and a line at the end."""
+def test_pythons_of_another_user_are_a_loss(record, everybodys, tmp_path):
+    """They cannot open the session. Each gets a row with pid and user, and `run` prints a line at the end."""
     trace = record(["-c", f"""
 import os, subprocess
 run = lambda: print(subprocess.Popen([{everybodys!r}, "-c", "print(1)"], **how).wait(), flush=True)
@@ -465,7 +467,7 @@ run()
 
 
 def test_messages_of_strangers_are_ignored(dyntrace, everybodys, tmp_path):
-    """Who is not of the command's family may send what he likes, and as much."""
+    """A process outside the command's family may send any messages, and any number."""
     with running(dyntrace, everybodys, tmp_path, """
 print("begin", flush=True)
 sys.stdin.readline()
@@ -516,7 +518,7 @@ def app(environ, start_response):
 
 
 def test_gunicorn_workers_that_change_user_are_recorded(dyntrace, everybodys, gunicorn, tmp_path):
-    """Workers change their user and start threads then: every handler of 200 requests is there."""
+    """Workers change their user and then start threads. Every handler of 200 requests is recorded."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -549,7 +551,7 @@ def test_gunicorn_workers_that_change_user_are_recorded(dyntrace, everybodys, gu
 
 
 def test_a_recording_ends_while_a_thread_waits(dyntrace, python, tmp_path):
-    """The ring that dyntrace.record() gives back is the one that another thread sleeps on."""
+    """dyntrace.record() releases the ring on which another thread waits."""
     (tmp_path / "p.py").write_text(STALL + """
 import os, signal, dyntrace
 done = [0]
@@ -610,8 +612,8 @@ subprocess.run([sys.executable, "-c", "import time; f = lambda: time.sleep(0.2);
 
 @pytest.mark.parametrize("what", ["", "stop", "kill"])
 def test_the_coarse_clock_is_in_order_and_within_its_error(dyntrace, python, tmp_path, what):
-    """Times that the collector makes: in order, right within what the trace says of it, in threads, children and programs
-    that are started; and it is said where the collector did not make them."""
+    """The collector makes the times: they are in order and within the error that the trace states, in threads, children
+    and started programs. The trace says where the collector did not make them."""
     trace = tmp_path / "t.db"
     with running(dyntrace, python, tmp_path, COARSE, "--clock", "coarse") as (run, collector):
         if what:
@@ -682,8 +684,9 @@ def leaves_of_children(trace):
 
 @pytest.mark.no_sanitizer
 @pytest.mark.parametrize("more", range(4))
-def test_the_collector_lacks_descriptors(dyntrace, python, tmp_path, more):
-    """For the files of children, or for what tells their end: they are recorded once there are some, or all the same."""
+def test_processes_are_recorded_when_the_collector_lacks_descriptors(dyntrace, python, tmp_path, more):
+    """The collector lacks descriptors for the files of children, or for their ends. They are recorded once there are
+    descriptors, or in another way."""
     trace = tmp_path / "t.db"
     with running(dyntrace, python, tmp_path, FAMILY) as (run, collector):
         until(lambda: rests(collector), "the collector has opened what it needs")
@@ -703,8 +706,9 @@ def test_the_collector_lacks_descriptors(dyntrace, python, tmp_path, more):
     assert rows(trace, "SELECT count(*) FROM process WHERE end_ns IS NULL") == [(0,)]
 
 
-def test_more_news_than_the_kernel_keeps(dyntrace, python, tmp_path):
-    """While the collector is stopped so much happens in the session's directory that the kernel drops what came last: three processes."""
+def test_processes_are_found_after_an_inotify_overflow(dyntrace, python, tmp_path):
+    """While the collector is stopped, so many events occur in the session's directory that the kernel drops the last
+    ones, about three processes."""
     trace = tmp_path / "t.db"
     with open("/proc/sys/fs/inotify/max_queued_events") as file:
         most = int(file.read())

@@ -1,4 +1,4 @@
-"""`dyntrace merge`: many traces as one, every row of every table in it and every reference right."""
+"""`dyntrace merge`: the merged trace has every row of every table, and every reference is right."""
 import collections
 import json
 import os
@@ -45,7 +45,7 @@ TIMES = ("start_ns", "end_ns", "born_ns", "died_ns", "at_ns", "from_ns")
 
 
 def contents(path):
-    """Each table as a bag of rows in which references are spelled out and times are of the day."""
+    """Return each table as a bag of rows in which references are resolved and times are wall-clock times."""
     with sqlite3.connect(path) as db:
         began = int(db.execute("SELECT value FROM meta WHERE key = 'started_unix_ns'").fetchone()[0])
         found = collections.Counter()
@@ -80,7 +80,7 @@ def other(tmp_path):
 
 
 def broken(run, path):
-    """The rules that fsck finds broken: the parts are made up."""
+    """Return the rules that fsck finds broken. The traces are made by hand, so some are."""
     return {rule["rule"] for rule in json.loads(run("fsck", path, "--json").stdout)["rules"] if rule["broken"]}
 
 
@@ -91,8 +91,8 @@ def value(path, sql):
     return row
 
 
-def test_every_row_and_reference(run, trace, other, tmp_path):
-    """Three traces, one of them there from two machines."""
+def test_merged_traces_have_every_row_and_reference(run, trace, other, tmp_path):
+    """Three traces, one of them copied from two machines."""
     third = tmp_path / "third.db"
     third.write_bytes(other.read_bytes())
     with sqlite3.connect(third) as db:
@@ -120,7 +120,7 @@ def test_a_merged_trace_is_merged_again(run, trace, other, tmp_path):
     assert contents(tmp_path / "b.db") == contents(trace) + contents(other) + contents(third)
 
 
-def test_same_indexes_and_views(run, trace, other, tmp_path):
+def test_a_merged_trace_has_the_same_indexes_and_views(run, trace, other, tmp_path):
     assert run("merge", trace, other, "-o", tmp_path / "m.db").returncode == 0
     schema = "SELECT group_concat(sql, char(10)) FROM (SELECT sql FROM sqlite_schema ORDER BY type, name)"
     assert value(tmp_path / "m.db", schema) == value(trace, schema)

@@ -1,4 +1,4 @@
-"""What `run`, `doctor` and `fsck` say when something went wrong names the cause, and the remedy is one that helps."""
+"""When something went wrong, the messages of `run`, `doctor` and `fsck` name the cause and a remedy that helps."""
 import os
 import resource
 import signal
@@ -69,14 +69,14 @@ def state_of(pid):
     (["./isolated"], 0, f"{PY} was started with -E"),
     (["true"], 0, "the program is not Python, or starts it with -I, -E or -S, or without the environment (env -i, sudo, su -, systemd-run)"),
 ])
-def test_nothing_was_recorded(run, tmp_path, words, status, said):
+def test_run_says_why_nothing_was_recorded(run, tmp_path, words, status, said):
     script(tmp_path / "isolated", f"#!{PY} -E\npass\n", 0o755)
     done = run("run", "-o", "t.db", "--", *words)
     assert done.returncode == status
     assert one_line(done.stderr).startswith("dyntrace: nothing was recorded: ") and said in done.stderr, done.stderr
 
 
-def test_an_option_of_the_command_itself(run, tmp_path):
+def test_run_explains_an_option_of_the_command(run, tmp_path):
     done = run("run", "-o", "t.db", "--", PY, "-I", "-c", "print(1)")
     assert (done.returncode, done.stdout) == (2, "")
     assert "not started: its option -I makes it ignore the environment" in one_line(done.stderr) and "--frames none" in done.stderr
@@ -86,7 +86,7 @@ def test_an_option_of_the_command_itself(run, tmp_path):
 
 @pytest.fixture
 def wrong(tmp_path):
-    """Things that are no interpreter, by what is to be said of them."""
+    """Files that are no interpreter, by the message about each."""
     (tmp_path / "plain").write_text("x")
     (tmp_path / "folder").mkdir()
     script(tmp_path / "lost", "#!/nowhere/python\n", 0o755)
@@ -97,7 +97,7 @@ def wrong(tmp_path):
             "damaged": "it is a program for another machine, or damaged", "nowhere": "No such file or directory", "pipe": "it is no regular file"}
 
 
-def test_what_doctor_cannot_run(run, tmp_path, wrong):
+def test_doctor_says_why_an_interpreter_does_not_run(run, tmp_path, wrong):
     done = run("doctor", "nosuchpython", *(tmp_path / name for name in wrong), "/bin/true")
     assert done.returncode == 1
     lines = done.stdout.splitlines()
@@ -107,7 +107,7 @@ def test_what_doctor_cannot_run(run, tmp_path, wrong):
     assert lines[2 + len(wrong)] == "  /bin/true: not a Python 3 that answers; not supported"
 
 
-def test_what_run_cannot_start(run, tmp_path, wrong):
+def test_run_says_why_a_program_does_not_start(run, tmp_path, wrong):
     del wrong["damaged"]  # this, /bin/sh tries as a script, as it does for a shell
     for name, why in wrong.items():
         done = run("run", "-o", "t.db", "--python", tmp_path / name, "-c", "1")
@@ -119,8 +119,9 @@ def test_what_run_cannot_start(run, tmp_path, wrong):
 
 # ---- stopped and continued ----
 
-def test_continued_by_its_own_pid(slow, tmp_path):
-    """`run` stops with its program; when that goes on, however it was made to, so does `run`. And when it is killed."""
+def test_run_continues_when_its_program_continues(slow, tmp_path):
+    """`run` stops with its program. When the program continues, in whatever way, `run` continues, too. Also when the
+    program is killed."""
     child = slow("t.db")
     program = command_of(child)
     for _ in range(3):
@@ -138,7 +139,7 @@ def test_continued_by_its_own_pid(slow, tmp_path):
     assert rows(tmp_path / "t.db", "SELECT calls FROM code_total JOIN code USING (code_id) WHERE qualname = 'leaf'") == [(200,)]
 
 
-def test_killed_while_it_is_stopped(slow):
+def test_run_can_be_killed_while_it_is_stopped(slow):
     child = slow("t.db")
     program = command_of(child)
     os.kill(program, signal.SIGSTOP)
@@ -149,7 +150,7 @@ def test_killed_while_it_is_stopped(slow):
 
 # ---- files ----
 
-def test_the_directory_is_renamed_meanwhile(run, slow, tmp_path):
+def test_a_renamed_directory_is_reported(run, slow, tmp_path):
     (tmp_path / "a").mkdir()
     child = slow("a/t.db")
     (tmp_path / "a").rename(tmp_path / "b")
@@ -162,8 +163,8 @@ def test_the_directory_is_renamed_meanwhile(run, slow, tmp_path):
     assert rows(tmp_path / "a/t.db", "SELECT calls FROM code_total JOIN code USING (code_id) WHERE qualname = 'leaf'") == [(200,)]
 
 
-def test_the_trace_is_renamed_meanwhile(run, slow, tmp_path):
-    """The whole trace has the name that was given; the other is empty, and fsck does not call it a good one."""
+def test_a_renamed_trace_is_reported(run, slow, tmp_path):
+    """The whole trace has the name that was given. The renamed file is empty, and fsck does not call it good."""
     child = slow("t.db")
     (tmp_path / "t.db").rename(tmp_path / "other.db")
     _, err = child.communicate("go\n", timeout=60)
@@ -174,7 +175,7 @@ def test_the_trace_is_renamed_meanwhile(run, slow, tmp_path):
 
 
 @needs_root
-def test_no_room_to_record_at_all(dyntrace, tmp_path):
+def test_run_says_that_there_is_no_room_to_record(dyntrace, tmp_path):
     script(tmp_path / "p.py", "print('done')")
     done = mounted("64k", "/dev/shm", [dyntrace, "run", "-o", tmp_path / "t.db", "--python", PY, tmp_path / "p.py"],
                    env={**os.environ, "TMPDIR": "/dev/shm"})
@@ -184,7 +185,7 @@ def test_no_room_to_record_at_all(dyntrace, tmp_path):
 
 
 @needs_root
-def test_no_room_where_the_trace_belongs(dyntrace, tmp_path):
+def test_run_says_that_the_destination_is_full(dyntrace, tmp_path):
     (tmp_path / "full").mkdir()
     script(tmp_path / "p.py", "print('done')")
     done = mounted("16k", tmp_path / "full", [dyntrace, "run", "-o", f"{tmp_path}/full/", "--python", PY, tmp_path / "p.py"])
@@ -197,8 +198,8 @@ def test_no_room_where_the_trace_belongs(dyntrace, tmp_path):
 
 @pytest.mark.no_sanitizer
 @pytest.mark.parametrize("descriptors", range(8, 20, 2))
-def test_few_descriptors(dyntrace, tmp_path, descriptors):
-    """It may refuse, or not be able to finish: the message says what lacks."""
+def test_run_says_that_descriptors_ran_out(dyntrace, tmp_path, descriptors):
+    """`run` may refuse, or may not be able to finish. The message names the missing resource."""
     script(tmp_path / "p.py", "print('done')")
     done = subprocess.run([dyntrace, "run", "-o", tmp_path / "t.db", "--python", PY, tmp_path / "p.py"], capture_output=True, text=True,
                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors)))
@@ -223,8 +224,9 @@ THREADS = """
 
 
 @pytest.mark.no_sanitizer
-def test_a_limit_of_address_space(dyntrace, tmp_path):
-    """With the least limit, in steps of 5 MB, that the program can do with alone it can be recorded, too; and what then lacks is said as it is."""
+def test_a_limit_on_address_space_is_reported(dyntrace, tmp_path):
+    """With the least limit (in steps of 5 MB) under which the program runs alone it can be recorded, too. A missing
+    resource is reported correctly."""
     script(tmp_path / "p.py", THREADS)
     for megabytes in range(20, 400, 5):
         limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
@@ -243,9 +245,9 @@ def test_a_limit_of_address_space(dyntrace, tmp_path):
 
 # ---- what the recorder costs ----
 
-def test_processor_time_of_the_recorder(dyntrace, run, tmp_path):
-    """The trace has it, `report` prints it, and so does the line at the end of `run`, on a terminal only. It was used: what is used is more
-    than a hundredth of the least that a million frames can be read in."""
+def test_the_recorders_processor_time_is_reported(dyntrace, run, tmp_path):
+    """The trace has this time, `report` prints it, and so does the last line of `run` on a terminal. It is at least a
+    hundredth of the least time in which a million frames can be read."""
     script(tmp_path / "p.py", """
         def leaf(): pass
         for i in range(1_000_000): leaf()
@@ -271,7 +273,7 @@ def test_processor_time_of_the_recorder(dyntrace, run, tmp_path):
     (["sql", "t.db", "SELECT f.Qualnam FROM functions f"], "qualname"), (["sql", "t.db", "SELECT count(*) FROM frmes"], "frames"),
     (["why", "mian", "t.db"], "main"),
 ])
-def test_a_mistyped_name_is_told_what_was_meant(run, tmp_path, words, meant):
+def test_a_mistyped_name_gets_a_suggestion(run, tmp_path, words, meant):
     script(tmp_path / "a.py", "def main(): pass\nmain()")
     assert run("run", "-o", "t.db", "--python", PY, "a.py", cwd=tmp_path).returncode == 0
     done = run(*words, cwd=tmp_path)
@@ -281,7 +283,7 @@ def test_a_mistyped_name_is_told_what_was_meant(run, tmp_path, words, meant):
 
 @pytest.mark.parametrize("words", [["zzzzzz"], ["report", "--zzzzzz"], ["sql", "--print", "zzzzzz"], ["sql", "SELECT zzzzzz FROM meta"],
                                    ["sql", "SELECT 1 FROM zzzzzz"]])
-def test_what_nothing_is_like_is_told_so(run, tmp_path, words):
+def test_an_unknown_name_gets_no_suggestion(run, tmp_path, words):
     assert run("run", "-o", "t.db", "--python", PY, "-c", "1", cwd=tmp_path).returncode == 0
     done = run(*words, cwd=tmp_path)
     assert done.returncode == 2 and "zzzzzz" in one_line(done.stderr) and "did you mean" not in done.stderr

@@ -1,5 +1,5 @@
-"""Processes in namespaces of their own: pid, user, mount, network, time. Each call is recorded, each process has both its pids, the
-one that it calls itself by and the one by which the recorder sees it; what could not be recorded is a row of loss."""
+"""Processes in their own namespaces: pid, user, mount, network, time. Each call is recorded. Each process has both its
+pids: its own and the one that the recorder sees. Each failure is a row of loss."""
 import json
 import os
 import signal
@@ -64,7 +64,7 @@ def program(tmp_path, body):
 
 
 def leaves(trace):
-    """Calls of leaf(): by process, in order of birth."""
+    """Return the calls of leaf() by process, in order of birth."""
     return [count for _, count in trace.rows("""SELECT t.process_id, count(*) FROM frame f JOIN code c USING (code_id) JOIN thread t USING (thread_id)
                                                 WHERE c.qualname = 'leaf' GROUP BY 1 ORDER BY 1""")]
 
@@ -74,13 +74,13 @@ def losses(trace):
 
 
 def whole(dyntrace, trace, counts):
-    """Nothing lacks, nothing is said, and COUNTS is what leaves() finds."""
+    """Check that nothing is lost, nothing is printed, and leaves() returns COUNTS."""
     fsck(dyntrace, trace.path)
     assert (leaves(trace), losses(trace), trace.err) == (counts, [], "")
 
 
 @needs_pid
-def test_fork_into_a_pid_namespace(record, dyntrace, python, tmp_path):
+def test_a_fork_into_a_pid_namespace_is_recorded(record, dyntrace, python, tmp_path):
     program(tmp_path, """
     calls(10)
     unshare(PID)
@@ -95,8 +95,8 @@ def test_fork_into_a_pid_namespace(record, dyntrace, python, tmp_path):
 
 
 @needs_pid
-def test_python_in_a_pid_namespace(record, run, dyntrace, python, tmp_path):
-    """Both children are pid 1 of a namespace of their own, see a /proc of their own, and live while the other does."""
+def test_pythons_in_pid_namespaces_are_recorded(record, run, dyntrace, python, tmp_path):
+    """Both children are pid 1 of their own namespace, with their own /proc, and live at the same time."""
     program(tmp_path, """
     if sys.argv[1:]:
         calls(100)
@@ -125,7 +125,7 @@ def test_python_in_a_pid_namespace(record, run, dyntrace, python, tmp_path):
 
 @needs_pid
 def test_processes_in_nested_namespaces_are_recorded(record, dyntrace, python, tmp_path):
-    """Each generation is the first of a namespace within the last one's; the recorder sees all of them."""
+    """Each generation is the first process of a namespace inside the previous one. The recorder sees all of them."""
     program(tmp_path, """
     def generation(depth):
         calls(10 + depth)
@@ -143,8 +143,9 @@ def test_processes_in_nested_namespaces_are_recorded(record, dyntrace, python, t
 
 
 @needs_pid
-def test_the_whole_run_in_a_namespace(dyntrace, python, tmp_path):
-    """`run` is the first of a namespace, as in a container, with or without a /proc that fits; and its program makes others."""
+def test_a_whole_run_works_inside_a_namespace(dyntrace, python, tmp_path):
+    """`run` is the first process of a namespace, as in a container, with or without a matching /proc; its program makes
+    more namespaces."""
     program(tmp_path, """
     calls(10)
     unshare(PID)
@@ -162,8 +163,8 @@ def test_the_whole_run_in_a_namespace(dyntrace, python, tmp_path):
 
 
 @needs_pid
-def test_pids_that_come_back(dyntrace, python, tmp_path):
-    """In a namespace of its own, pid by pid as the kernel is told: each of the processes that were called alike has its calls."""
+def test_reused_pids_in_a_namespace_are_separate_processes(dyntrace, python, tmp_path):
+    """The kernel is told each pid. Each of the processes with the same pid has its own calls."""
     program(tmp_path, """
     def again(n):
         with open("/proc/sys/kernel/ns_last_pid", "w") as last:
@@ -186,8 +187,8 @@ def test_pids_that_come_back(dyntrace, python, tmp_path):
 @needs_time
 @pytest.mark.parametrize("options", [["-T", "-f", "--boottime", "1000", "--monotonic", "1000"],
                                      ["-T", "-pf", "--mount-proc", "--boottime", "1000", "--monotonic", "1000"]])
-def test_python_in_a_time_namespace(record, dyntrace, python, tmp_path, options):
-    """When a process began is another time there."""
+def test_a_python_in_a_time_namespace_is_recorded(record, dyntrace, python, tmp_path, options):
+    """The start time of a process differs there."""
     program(tmp_path, """
     if sys.argv[1:]:
         calls(100)
@@ -210,8 +211,8 @@ def test_python_in_a_time_namespace(record, dyntrace, python, tmp_path, options)
 
 @needs_time
 @needs_mount
-def test_the_kernels_clock_in_a_time_namespace(dyntrace, python, tmp_path):
-    """Where the processor's counter is not trusted, what is read is another clock there."""
+def test_a_time_namespace_works_with_the_kernels_clock(dyntrace, python, tmp_path):
+    """If the processor's counter is not trusted, the kernel's clock is read, which differs there."""
     source = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
     if not os.path.exists(source):
         pytest.skip("no clock source to cover")
@@ -236,7 +237,7 @@ def test_the_kernels_clock_in_a_time_namespace(dyntrace, python, tmp_path):
 @needs_user
 @pytest.mark.parametrize("flags", ["USER", "USER | PID", "USER | MOUNT"])
 def test_a_process_in_a_user_namespace_is_recorded(record, dyntrace, python, tmp_path, flags):
-    """A process that is nobody to itself, its fork, and a Python that it starts."""
+    """A process whose own user id is nobody, its fork, and a Python that it starts."""
     program(tmp_path, f"""
     if sys.argv[1:]:
         calls(100)
@@ -258,7 +259,8 @@ def test_a_process_in_a_user_namespace_is_recorded(record, dyntrace, python, tmp
 @needs_pid
 @needs_mount
 def test_a_process_without_proc_is_recorded(record, dyntrace, python, tmp_path):
-    """Nothing is mounted on /proc, or the directory of the recording is covered: the children of those that are recorded are, too."""
+    """/proc is not mounted, or the recording's directory is covered. The children of recorded processes are recorded,
+    too."""
     program(tmp_path, """
     def mount(where):
         assert ctypes.CDLL(None).mount(b"none", where, b"tmpfs", 0, None) == 0
@@ -282,7 +284,7 @@ def test_a_process_without_proc_is_recorded(record, dyntrace, python, tmp_path):
 
 
 @needs_pid
-def test_many_children_in_a_pid_namespace(record, dyntrace, python, tmp_path):
+def test_many_children_in_a_pid_namespace_are_recorded(record, dyntrace, python, tmp_path):
     program(tmp_path, """
     def first():
         for n in range(1, 31):
@@ -297,8 +299,8 @@ def test_many_children_in_a_pid_namespace(record, dyntrace, python, tmp_path):
 
 @needs_pid
 @needs_mount
-def test_the_collector_is_replaced_meanwhile(dyntrace, python, tmp_path):
-    """What goes on in a namespace is recorded by the next collector, too."""
+def test_a_replaced_collector_records_namespaces(dyntrace, python, tmp_path):
+    """The next collector also records processes in a namespace."""
     program(tmp_path, """
     def child():
         calls(100)
@@ -325,8 +327,9 @@ def test_the_collector_is_replaced_meanwhile(dyntrace, python, tmp_path):
 
 
 @needs_pid
-def test_a_recorder_in_another_namespace_than_the_program(python, dyntrace, tmp_path):
-    """A program whose children are in a namespace of their own records itself: the recorder is such a child, and cannot see it."""
+def test_a_recorder_in_another_namespace_works(python, dyntrace, tmp_path):
+    """A program whose children are in their own namespace records itself. The recorder is such a child, and cannot see
+    the program."""
     program(tmp_path, """
     import dyntrace
     unshare(PID)
@@ -344,8 +347,8 @@ def test_a_recorder_in_another_namespace_than_the_program(python, dyntrace, tmp_
 
 
 @needs_mount
-def test_a_python_that_does_not_see_the_recording(record, dyntrace, python, tmp_path):
-    """It runs as it would, and that it lacks is said."""
+def test_a_python_that_cannot_see_the_session_is_reported(record, dyntrace, python, tmp_path):
+    """The interpreter runs as usual, and the missing recording is reported."""
     program(tmp_path, """
     if sys.argv[1:]:
         calls(100)

@@ -1,4 +1,4 @@
-"""dyntrace.note: what a compiler of one's own says of its compiles is told as torch's is."""
+"""dyntrace.note: what a program's own compiler notes about its compiles is printed like torch's facts."""
 import json
 import os
 import subprocess
@@ -22,7 +22,7 @@ def noted(dyntrace, python, tmp_path_factory):
     return holds(trace), done.stdout
 
 
-def test_the_rows_are_of_their_compiles(noted):
+def test_notes_are_stored_with_their_compiles(noted):
     trace, _ = noted
     compiles = [row for row, in query(trace, "SELECT compile_id FROM compiles WHERE qualname = 'f' ORDER BY start_ns")]
     assert len(compiles) == 2
@@ -39,8 +39,8 @@ def test_the_rows_are_of_their_compiles(noted):
     assert query(trace, "SELECT c.qualname, o.qualname FROM code c JOIN code o ON o.code_id = c.origin_code_id WHERE c.kind = 'resume'") == [("rest", "f")]
 
 
-def test_what_lies_within_a_compile_is_not_its_own(noted):
-    """A compile within it, another thread, a child: each has its own, or none."""
+def test_notes_do_not_belong_to_an_enclosing_compile(noted):
+    """A compile within a compile, another thread, and a child have their own notes, or none."""
     trace, _ = noted
     assert query(trace, "SELECT qualname, text, count(*) FROM listing JOIN compiles USING (compile_id) WHERE kind = 'who' GROUP BY 1, 2 ORDER BY 1") == [
         ("f", "f", 2), ("inner", "inner", 1)]
@@ -48,7 +48,7 @@ def test_what_lies_within_a_compile_is_not_its_own(noted):
     assert query(trace, "SELECT m.outcome, b.reason FROM compiles m LEFT JOIN graph_breaks b USING (compile_id) WHERE m.qualname = 'refused'") == 2 * [("error", "a yield\n  Hint: ")]
 
 
-def test_every_answer_tells_them(noted, dyntrace):
+def test_every_command_prints_notes(noted, dyntrace):
     trace, _ = noted
     def said(*words):
         return subprocess.run([dyntrace, *words], capture_output=True, text=True)
@@ -66,7 +66,7 @@ def test_every_answer_tells_them(noted, dyntrace):
     assert json.loads(said("replay", trace, "--what-if", "recompile_limit=1", "--json").stdout)["functions"]
 
 
-def test_without_a_recording_only_wrong_types_are_noticed(noted, dyntrace, python):
+def test_without_a_recording_only_wrong_types_are_errors(noted, dyntrace, python):
     _, out = noted
     library = Path(dyntrace).parent / "lib" / "python"
     alone = subprocess.run([python, PROGRAM], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(library)})
@@ -76,13 +76,13 @@ def test_without_a_recording_only_wrong_types_are_noticed(noted, dyntrace, pytho
 
 
 @pytest.mark.parametrize("values", ["types", "off"])
-def test_inputs_are_values(dyntrace, python, tmp_path, values):
+def test_noted_inputs_count_as_values(dyntrace, python, tmp_path, values):
     subprocess.run([dyntrace, "run", "--values", values, "-o", tmp_path / "t.db", "--python", python, PROGRAM], capture_output=True)
     assert query(holds(tmp_path / "t.db"), "SELECT count(*) FROM listing WHERE kind LIKE 'input%'") == [(0,)]
     assert query(tmp_path / "t.db", "SELECT count(*) FROM graph_break") == [(4,)]
 
 
-def test_the_compiler_of_the_docs(dyntrace, python, tmp_path):
+def test_the_documented_compiler_works(dyntrace, python, tmp_path):
     trace, program = tmp_path / "t.db", ROOT / "examples/breaks.py"
     assert len(program.read_text().splitlines()) <= 60
     done = subprocess.run([dyntrace, "run", "-o", trace, "--python", python, program], capture_output=True, text=True)

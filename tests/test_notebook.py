@@ -160,7 +160,7 @@ def test_an_error_is_shown_once_and_ends_the_recording(cells):
     assert after == [("execute_result", "(None, ['return', 'raise'])", None)]
 
 
-def test_an_error_fails_the_cell(ask):
+def test_an_error_stops_the_run_of_all_cells(ask):
     """Whoever runs all cells stops there."""
     out = ask("""
         import nbclient, nbformat
@@ -182,7 +182,7 @@ def test_a_wrong_cell_is_not_recorded(cells):
     assert after == [("execute_result", "False", None)]
 
 
-def test_options(cells):
+def test_the_magic_takes_the_options_of_run(cells):
     named, there, replaced, typed, unknown, nowhere, found = cells(
         "%%dyntrace t.db -o mine\n(lambda: 1)()",
         "%%dyntrace t.db\n1",
@@ -201,7 +201,7 @@ def test_options(cells):
     assert found[0][1] == "[Row(argv=None)]"
 
 
-def test_a_temporary_trace_goes_with_its_variable(cells):
+def test_a_temporary_trace_is_deleted_with_its_variable(cells):
     _, there, forked, gone, _, closed = cells(
         "%%dyntrace\n1",
         "import os, gc\npath = str(_dyntrace)\n_dyntrace.functions() != [] and os.path.exists(path)",

@@ -1,4 +1,4 @@
-"""dyntrace.open(): a trace that is asked from Python. Data frames: tests/test_notebook.py."""
+"""dyntrace.open(): queries of a trace from Python. Data frames: tests/test_notebook.py."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from shared import query
 
 @pytest.fixture
 def ask(dyntrace, python, tmp_path):
-    """ask(code, ...) -> what the code, which has `dyntrace`, `tr` and what it says, prints."""
+    """ask(code, ...) -> what the code prints. It can use `dyntrace` and `tr`."""
 
     def ask(code, **more):
         library = Path(dyntrace).parent / "lib/python"
@@ -119,7 +119,7 @@ print(t.sql("-- a comment\\nSELECT ? AS n", Number()))
     ]
 
 
-def test_many_rows_are_those_of_sqlite(ask, trace):
+def test_many_rows_equal_those_of_sqlite(ask, trace):
     out = ask("""
 rows = dyntrace.open("t.db").sql(
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 25001) SELECT i, i % 7 AS m FROM n")
@@ -151,7 +151,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("code, words", WRONG)
-def test_what_is_wrong_is_one_exception(ask, trace, tmp_path, code, words):
+def test_errors_are_one_class_of_exception(ask, trace, tmp_path, code, words):
     (tmp_path / "text.db").write_text("no database, but long enough to be taken for one" * 50)
     with sqlite3.connect(tmp_path / "other.db") as db:
         db.execute("CREATE TABLE bookmark(url)")
@@ -213,7 +213,7 @@ print(sorted(own))
 
 @pytest.mark.newest_too
 def test_a_trace_can_be_asked_while_it_is_recorded(ask):
-    """Our own functions, which run to ask, are not the program's."""
+    """Our own functions that run for the query are not recorded as the program's."""
     counted, refused, noted, state, whole, own = ask(LIVE).splitlines()
     assert counted == "[Row(calls=177)]" and state == "True [Row(value='recording')]"
     assert "still being recorded" in refused and noted == "True True"
@@ -221,7 +221,7 @@ def test_a_trace_can_be_asked_while_it_is_recorded(ask):
     assert "fib" in own and "_rows" not in own and "Trace.sql" not in own
 
 
-def test_more_than_a_million_calls_want_a_limit(ask, trace):
+def test_more_than_a_million_calls_need_a_limit(ask, trace):
     out = ask("""
 tr._CALLS_MOST = 2
 t = dyntrace.open("t.db")
@@ -235,7 +235,7 @@ except tr.TraceError as error: print(error)
 HOSTILE = "<script>alert(1)</script>&\x1b[31m"
 
 
-def test_nothing_of_a_hostile_trace_is_markup(ask, tmp_path, trace):
+def test_texts_of_a_hostile_trace_are_escaped_in_html(ask, tmp_path, trace):
     with sqlite3.connect(trace) as db:
         db.execute("UPDATE code SET qualname = ?, filename = ?", (HOSTILE, HOSTILE))
         db.execute("UPDATE code SET qualname = CAST(x'ff3c62' AS TEXT) WHERE code_id = 1")
@@ -255,7 +255,7 @@ print(rows[0]._0 == "\\udcff<b", "alert" in pages[1], "\\\\udcff" in pages[1])
     assert "<b>.db" not in out and "<i>" not in out
 
 
-def test_rows_are_a_table_of_the_first(ask, trace):
+def test_rows_are_shown_as_a_table_of_the_first_ones(ask, trace):
     out = ask("""
 rows = dyntrace.open("t.db").sql("SELECT value AS n, NULL AS none FROM json_each(?)", "[" + ",".join("5" * 30) + "]")
 page = rows._repr_html_()
@@ -264,7 +264,7 @@ print(page.count("<tr>"), page.rpartition("<p>")[2], rows[:0], dyntrace.trace.Ro
     assert out == "21 30 rows, the first 20 of them</p> [] <p>1 row</p>\n"
 
 
-def test_asking_works_where_children_are_reaped_unseen(ask, trace):
+def test_a_query_works_if_the_program_reaps_children(ask, trace):
     out = ask("""
 import signal
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -276,7 +276,7 @@ except tr.TraceError as error: print(error)
     assert out.startswith("[Row(n=1)]\n") and "no such column: nix" in out
 
 
-def test_data_frames_name_what_is_missing(ask, trace, tmp_path):
+def test_data_frames_name_the_missing_package(ask, trace, tmp_path):
     for name in ("pandas", "pyarrow"):
         (tmp_path / f"{name}.py").write_text("raise ImportError")
     out = ask("""
@@ -290,7 +290,7 @@ for name in ("df", "arrow"):
     )
 
 
-def test_loading_sqlite_is_left_to_the_program(ask, trace):
+def test_importing_sqlite3_is_left_to_the_program(ask, trace):
     out = ask("""
 import sys
 t = dyntrace.open("t.db"); t.functions(); t.why()

@@ -187,7 +187,7 @@ def test_lists_are_sorted_and_whole(alone, public):
 INTERNAL = {"Compiled", "finish", "name_nodes", "reset_names", "row", "table"}
 
 
-def test_page_names_each_public_name(public):
+def test_the_page_names_each_public_name(public):
     """docs/python.md has the names of the lists, and no others."""
     page = (ROOT / "docs/python.md").read_text()
     named = {}

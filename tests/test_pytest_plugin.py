@@ -1,4 +1,4 @@
-"""dyntrace.pytest_plugin: tests of a user's that are recorded and held against limits."""
+"""dyntrace.pytest_plugin: a user's tests are recorded and checked against limits."""
 import os
 import re
 import sqlite3
@@ -35,7 +35,7 @@ def run(*sizes):
 
 @pytest.fixture
 def suite(dyntrace, python, tmp_path):
-    """suite(tests, *options) -> what pytest said of them. The outer pytest's options do not reach it."""
+    """suite(tests, *options) -> the output of pytest. The outer pytest's options do not reach it."""
     if subprocess.run([python, "-c", "import pytest"], capture_output=True).returncode:
         pytest.skip("this Python has no pytest")
     library = Path(dyntrace).parent / "lib" / "python"
@@ -51,7 +51,7 @@ def suite(dyntrace, python, tmp_path):
     return suite
 
 
-def test_limits(suite):
+def test_limits_on_tests_are_checked(suite):
     done = suite("""
 @pytest.mark.dyntrace(max_recompiles=0, reset=True)
 def test_one_size(): run(16, 16)
@@ -91,7 +91,7 @@ def test_good(): run(16)
     assert sqlite3.connect(kept[0]).execute("SELECT COUNT(*) FROM compile WHERE outcome = 'compiled'").fetchone() == (1,)
 
 
-def test_options(suite, tmp_path):
+def test_options_of_the_plugin_work(suite, tmp_path):
     tests = """
 @pytest.mark.dyntrace(max_compiles=0, reset=True)
 @pytest.mark.parametrize("name", ["a/b", "../../x"])
@@ -103,7 +103,7 @@ def test_bad(name): run(16)
     assert sorted(p.name for p in (tmp_path / "kept").iterdir()) == ["test_it.py-test_bad-..-..-x.db", "test_it.py-test_bad-a-b.db"]
 
 
-def test_marks_add_up(suite):
+def test_several_marks_are_combined(suite):
     done = suite("""
 pytestmark = pytest.mark.dyntrace(max_compiles=1, reset=True)
 
@@ -124,7 +124,7 @@ class TestIt:
     assert "max-recompiles (1, allowed 0)" in both and "max-compiles (2, allowed 1)" in both
 
 
-def test_fixture(suite):
+def test_the_fixture_checks_a_part_of_a_test(suite):
     done = suite("""
 def test_part(dyntrace_record):
     run(2)
@@ -177,7 +177,7 @@ def test_expected(): run(16)
     ("max_recompile=0", "no such limit: max_recompile"), ("3", "keywords only"), ("max_recompiles=-1", "dyntrace check: dyntrace: check: --max-recompiles"),
     ("max_compiles=0, function='nosuch*'", "no function matches"),
 ])
-def test_bad_marks(suite, mark, why):
+def test_bad_marks_are_errors(suite, mark, why):
     done = suite(f"\n@pytest.mark.dyntrace({mark})\ndef test_it(): run(2)\n")
     assert done.returncode == 1 and why in done.stdout and "INTERNALERROR" not in done.stdout + done.stderr, done.stdout
 
@@ -246,8 +246,8 @@ def test_part(dyntrace_record):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("frames", ["all", "decided"])
-def test_under_a_recording(suite, dyntrace, python, tmp_path, frames):
-    """The recording that goes on is asked about each test: its own calls and compiles, in whichever thread and process."""
+def test_tests_are_checked_under_a_recording(suite, dyntrace, python, tmp_path, frames):
+    """The running recording is queried about each test: its own calls and compiles, in every thread and process."""
     done = suite(TOGETHER, start=(dyntrace, "run", "--frames", frames, "-o", tmp_path / "outer.db", "--"))
     assert " warning" not in done.stdout and "3 failed, 6 passed" in done.stdout, done.stdout + done.stderr
     said = re.findall(r"^  (max.*|req.*)$", done.stdout, re.M)
@@ -258,14 +258,15 @@ def test_under_a_recording(suite, dyntrace, python, tmp_path, frames):
     assert subprocess.run([dyntrace, "fsck", tmp_path / "outer.db"], capture_output=True).returncode == 0
 
 
-def test_under_a_recording_alike(suite, dyntrace, python, tmp_path):
+def test_a_recording_gives_the_same_test_results(suite, dyntrace, python, tmp_path):
     """What fails alone fails there, and what passes alone passes there."""
     alone = suite(TOGETHER.split("def test_part")[0], "--dyntrace-dir", tmp_path / "kept")
     assert "3 failed, 5 passed" in alone.stdout, alone.stdout
 
 
-def test_what_a_recording_cannot_tell_yet(suite, dyntrace, python, tmp_path):
-    """Calls of what was given up are known at its end: the share is not checked, and one line says so."""
+def test_shares_of_given_up_functions_are_not_checked_under_a_recording(suite, dyntrace, python, tmp_path):
+    """Calls of given-up functions are only known at the end of a recording. The share is not checked, and one line says
+    so."""
     tests = """
 from dyntrace.eval_frame import skip_code
 from dyntrace.types import FrameAction, FrameExecStrategy, ConvertFrameReturn
@@ -289,7 +290,7 @@ def test_given_up():
     assert "1 passed" in suite(tests, "--no-dyntrace", start=(dyntrace, "run", "-o", tmp_path / "other.db", "--")).stdout
 
 
-def test_strict_markers_and_conftest(suite, tmp_path):
+def test_the_plugin_works_with_strict_markers_and_conftest(suite, tmp_path):
     (tmp_path / "suite/conftest.py").write_text('pytest_plugins = ["dyntrace.pytest_plugin"]\n')
     done = suite("\n@pytest.mark.dyntrace(max_compiles=1, reset=True)\ndef test_it(): run(2)\n", "--strict-markers", plugin=())
     assert "1 passed" in done.stdout, done.stdout + done.stderr
@@ -315,7 +316,7 @@ def test_part(dyntrace_record):
 
 @pytest.mark.parametrize("recorded", [False, True])
 def test_a_test_that_compiles_nothing_is_not_checked(suite, dyntrace, tmp_path, recorded):
-    """A warning says so; what must be compiled and is not fails."""
+    """A warning says so. A test fails if a function that must be compiled is not."""
     start = (dyntrace, "run", "--force", "-o", tmp_path / "outer.db", "--frames", "decided", "--") if recorded else ()
     done = suite(NOTHING, start=start)
     assert "1 failed, 3 passed, 2 warnings" in done.stdout, done.stdout + done.stderr
@@ -325,8 +326,8 @@ def test_a_test_that_compiles_nothing_is_not_checked(suite, dyntrace, tmp_path, 
     assert "1 failed, 3 passed" in done.stdout, done.stdout + done.stderr
 
 
-def test_warnings_as_errors(suite, dyntrace, python, tmp_path):
-    """Within a recording, too: nothing that the plugin does is a warning of the program's."""
+def test_the_plugin_raises_no_warnings(suite, dyntrace, python, tmp_path):
+    """Also within a recording, the plugin causes no warning in the program."""
     done = suite("""
 @pytest.mark.dyntrace(max_compiles=1, reset=True)
 def test_it(): run(2, 2)

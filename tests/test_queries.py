@@ -34,7 +34,7 @@ def shapes(dyntrace, python, tmp_path_factory):
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_query(dyntrace, shapes, query):
+def test_each_named_query_gives_its_answer(dyntrace, shapes, query):
     done = subprocess.run([dyntrace, "sql", shapes, query, "--json"], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     rows = json.loads(done.stdout)

@@ -1,4 +1,5 @@
-"""`dyntrace ranks`: faults are planted in jobs of 2 to 64 ranks, and the right rank and guard are named each time, and nothing else."""
+"""`dyntrace ranks`: faults are planted in jobs of 2 to 64 ranks. Each time the right rank and guard are named, and no
+others."""
 import json
 import os
 import shutil
@@ -26,7 +27,8 @@ def recorded(dyntrace, tmp_path_factory):
 
 
 def job(folder, recorded, world, **faults):
-    """A directory with a trace for each rank; FAULTS: by name, the rank that has it. Rank r began r ms later, on host r % 4."""
+    """A directory with a trace for each rank. FAULTS maps a fault's name to its rank. Rank r began r ms later, on host r
+    % 4."""
     folder.mkdir()
     which = {rank: fault for fault, rank in faults.items()}
     for rank in range(world):
@@ -102,7 +104,7 @@ def test_ranks_that_are_left_out_are_named(run, recorded, tmp_path):
 
 
 def test_a_merged_trace_gives_the_same_answer(run, recorded, tmp_path):
-    """Of the traces as one the answer is the same, and so it is in the TUI and on the page."""
+    """The answer is the same for the merged trace, in the TUI and on the page."""
     folder, merged, page = job(tmp_path / "job", recorded, 8, shape=3, flag=6, crash=5), tmp_path / "all.db", tmp_path / "page.html"
     for path in folder.iterdir():
         with sqlite3.connect(path) as db:
@@ -135,7 +137,8 @@ def test_ranks_of_a_machine_whose_clock_is_ahead_are_put_beside_the_others(run, 
 
 
 def barriers(folder, ahead, grouped=False):
-    """Twenty barriers of all ranks, 50 ms apart, to which they come one after the other within 7 ms, on hosts whose clocks are AHEAD."""
+    """Add twenty barriers of all ranks, 50 ms apart. The ranks reach each barrier within 7 ms, on hosts whose clocks are
+    AHEAD."""
     for rank, path in enumerate(sorted(folder.iterdir())):
         with sqlite3.connect(path) as db:
             zero = 1700000000000000000 + rank * 1000000  # as `job` has it
@@ -153,8 +156,9 @@ def barriers(folder, ahead, grouped=False):
     return folder
 
 
-def test_clocks_by_barriers(run, recorded, tmp_path):
-    """Ranks leave a barrier together: the clocks of their hosts are put right by that, however far apart, and it is said how well."""
+def test_clocks_are_aligned_by_barriers(run, recorded, tmp_path):
+    """Ranks leave a barrier at the same time, which aligns the clocks of their hosts, however far apart. The precision is
+    printed."""
     right = asked(run, barriers(job(tmp_path / "right", recorded, 8, shape=3, crash=6), [0] * 4))
     wrong = barriers(job(tmp_path / "wrong", recorded, 8, shape=3, crash=6), [0, -3000000000, 7000000, 60000000000])
     found = asked(run, wrong)
@@ -193,7 +197,7 @@ def waits(folder, seconds, came=10):
     ([31, 28, 0.2, 30, 29, 30, 33, 27], 12, [2]), ([0.2, 24], 10, [0]), ([20, 21, 0.1], 8, [2]), ([20, 0.1, 21, 26], 8, [1]), ([30] * 60 + [1] * 4, 8, [60, 61, 62, 63]),
 ])
 def test_a_late_rank_is_named_where_others_wait_for_it(run, recorded, tmp_path, seconds, came, late):
-    """That others wait for a rank is said where it cannot be the load of the machine."""
+    """A rank for which others wait is named, if the load of the machine cannot be the reason."""
     found = asked(run, waits(job(tmp_path / "job", recorded, len(seconds)), seconds, came))
     assert {row["rank"]: row["note"] for row in found["table"] if row["note"]} == {rank: "late: others waited for it" for rank in late}
 
@@ -203,7 +207,7 @@ def test_a_late_rank_is_named_where_others_wait_for_it(run, recorded, tmp_path, 
     ([12, 31], 3, [1]), ([20, 33, 41, 140], 60, [3]), ([2] * 7 + [40], 8, [7]), ([2] * 7 + [11], 8, []), ([3] * 63 + [30], None, [63]),
 ])
 def test_a_rank_that_compiled_longer_is_named(run, recorded, tmp_path, seconds, came, slow):
-    """So is that a rank's compiles took longer than those of most."""
+    """A rank whose compiles took longer than those of most ranks is named."""
     folder = job(tmp_path / "job", recorded, len(seconds))
     if came:
         waits(folder, [1] * len(seconds), came)
@@ -253,7 +257,7 @@ PROCESSES = {
 
 @pytest.mark.parametrize("case", PROCESSES)
 def test_processes_differ_and_ranks_do_not(run, recorded, tmp_path, case):
-    """Device numbers, addresses, and the counters of a process are in sources and expressions; they are no difference."""
+    """Device numbers, addresses and counters of a process in sources and expressions are no difference."""
     folder = job(tmp_path / "job", recorded, 3)
     for rank in range(3):
         guard(folder / f"{rank:03}.db", *PROCESSES[case][rank == 2])
@@ -272,7 +276,7 @@ def test_processes_differ_and_ranks_do_not(run, recorded, tmp_path, case):
     (("L['x']", "___check_obj_id(L['x'], 140222591751072), type=<class 'a'>"), ("L['x']", "___check_obj_id(L['x'], 140222591751072), type=<class 'b'>"),
      "type=<class 'b'>", "type=<class 'a'>"),
 ])
-def test_values_that_differ_are_named_alone(run, recorded, tmp_path, one, other, here, others):
+def test_only_the_differing_part_of_a_guard_is_printed(run, recorded, tmp_path, one, other, here, others):
     folder = job(tmp_path / "job", recorded, 3)
     for rank in range(3):
         guard(folder / f"{rank:03}.db", *(other if rank == 2 else one))
@@ -281,15 +285,16 @@ def test_values_that_differ_are_named_alone(run, recorded, tmp_path, one, other,
     assert row["here"].endswith(here) and row["others"].endswith(others)
 
 
-def test_a_guard_that_only_the_others_have(run, recorded, tmp_path):
+def test_a_guard_that_one_rank_lacks_is_named(run, recorded, tmp_path):
     folder = job(tmp_path / "job", recorded, 3)
     changed(folder / "001.db", "DELETE FROM guard WHERE source = \"G['FLAG']\" AND cache_entry_id = 1")
     [row] = asked(run, folder)["differs"]
     assert (row["ranks"], row["guard"], row["here"], row["others"]) == ("1", "G['FLAG']", "no such guard", "G['FLAG'] == 1")
 
 
-def test_other_code_with_equal_guards(run, recorded, tmp_path):
-    """The fingerprint of the function's own code is compared; that of the compiled code is another in each process."""
+def test_different_code_with_equal_guards_is_a_difference(run, recorded, tmp_path):
+    """The fingerprints of the function's own code are compared. The compiled code has another fingerprint in each
+    process."""
     folder = job(tmp_path / "job", recorded, 4)
     changed(folder / "002.db", "UPDATE code SET fingerprint = fingerprint + 1 WHERE qualname = 'Model.forward'")
     changed(folder / "001.db", "UPDATE code SET fingerprint = fingerprint + 1 WHERE kind = 'compiled'")
@@ -315,7 +320,7 @@ def resume_function(path, compile_id=1, line=20):
             "FROM compile WHERE compile_id = 1")
 
 
-def test_breaks_limits_and_outcomes_have_words(run, recorded, tmp_path):
+def test_breaks_limits_and_outcomes_are_described(run, recorded, tmp_path):
     folder = job(tmp_path / "job", recorded, 8)
     resume_function(folder / "003.db")
     changed(folder / "005.db", "UPDATE compile SET outcome = 'limit', cache_entry_id = NULL WHERE compile_id = 1")
@@ -332,7 +337,7 @@ def test_breaks_limits_and_outcomes_have_words(run, recorded, tmp_path):
         assert all(value not in (None, "") for value in row.values()), row
 
 
-def test_a_break_that_the_others_have(run, recorded, tmp_path):
+def test_a_graph_break_that_one_rank_lacks_is_named(run, recorded, tmp_path):
     folder = job(tmp_path / "job", recorded, 3)
     for rank in (0, 1, 2):
         resume_function(folder / f"00{rank}.db", line=20 if rank < 2 else 22)
@@ -344,7 +349,7 @@ def test_a_break_that_the_others_have(run, recorded, tmp_path):
                      rest + "22": ("graph break", broke % (22, " of Model.forward"), "no such break")}
 
 
-def test_a_compile_that_the_others_do_not_have(run, recorded, tmp_path):
+def test_a_compile_that_only_one_rank_has_is_named(run, recorded, tmp_path):
     folder = job(tmp_path / "job", recorded, 3)
     changed(folder / "001.db", "INSERT INTO code SELECT 901, process_id, filename, 'extra', 90, 'function', NULL, 7 FROM code WHERE qualname = 'Model.forward'",
             "INSERT INTO compile(compile_id, thread_id, code_id, label, start_ns, end_ns, outcome) SELECT 901, thread_id, 901, '9/0', end_ns, end_ns + 5, 'compiled' "
@@ -353,8 +358,9 @@ def test_a_compile_that_the_others_do_not_have(run, recorded, tmp_path):
     assert (row["function"], row["ranks"], row["guard"], row["here"], row["others"]) == ("extra", "1", "compile", "compiled", "no such compile")
 
 
-def test_names_with_counters_are_one_function(run, recorded, tmp_path):
-    """A resume function of dyntrace's own is numbered by the process; code that torch.fx wrote is in a file that is."""
+def test_names_that_differ_in_a_counter_are_one_function(run, recorded, tmp_path):
+    """The name of dyntrace's resume functions has a counter of the process, and so has the file name of code made by
+    torch.fx."""
     folder = job(tmp_path / "job", recorded, 3)
     for rank in range(3):
         path = folder / f"00{rank}.db"

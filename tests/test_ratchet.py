@@ -1,4 +1,4 @@
-"""tests/ratchet.txt only goes down: `make lint` fails above it, `make ratchet` never raises it."""
+"""The numbers in tests/ratchet.txt may only go down: `make lint` fails above them, and `make ratchet` never raises them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Programs that nobody here wrote, recorded whole: they do what they do alone, and the trace keeps every promise."""
+"""Real programs by other authors are recorded whole: they behave as alone, and the trace keeps every promise."""
 import os
 import re
 import shutil
@@ -112,7 +112,7 @@ def test_a_process_pool_works_and_is_recorded(record, python):
     assert trace.rows("SELECT count(*) FROM process WHERE parent_process_id IS NOT NULL") == [(3,)]
 
 
-def test_asyncio_server_and_clients(record, python):
+def test_an_asyncio_server_and_clients_are_recorded(record, python):
     trace = no_loss(record([PROGRAMS / "run_server.py", 20], python=python))
     assert (trace.out, trace.err) == ("20 400 285 5\n", "")
     assert calls(trace, "serve") == calls(trace, "client") == 20
@@ -123,7 +123,7 @@ def test_asyncio_server_and_clients(record, python):
                       "AND m.qualname = 'main'") == [(0,)]
 
 
-def test_compiles_the_standard_library(record, python, tmp_path):
+def test_compileall_with_two_workers_is_recorded(record, python, tmp_path):
     """compileall with two workers: real files, processes of its own."""
     stdlib = subprocess.run([python, "-c", "import json; print(json.__path__[0])"], capture_output=True, text=True, check=True).stdout.strip()
     shutil.copytree(stdlib, tmp_path / "json", ignore=shutil.ignore_patterns("__pycache__"))
@@ -131,7 +131,7 @@ def test_compiles_the_standard_library(record, python, tmp_path):
     assert len(trace.out.splitlines()) == 1 + len(list((tmp_path / "json").glob("*.py"))), trace.out
 
 
-def test_tools_of_the_standard_library(record, python, tmp_path):
+def test_tools_of_the_standard_library_are_recorded(record, python, tmp_path):
     for words in (["-m", "pydoc", "json"], ["-m", "timeit", "-n", "1", "-r", "1", "-s", "import json", "json.loads('[1]')"],
                   ["-m", "dis", PROGRAMS / "run_everything.py"], ["-m", "tokenize", PROGRAMS / "run_everything.py"],
                   ["-m", "cProfile", "-s", "name", PROGRAMS / "run_limits.py", "plain"], ["-m", "trace", "--count", "-C", tmp_path / "covered",

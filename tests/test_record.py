@@ -100,8 +100,8 @@ print(set(paths), strict(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
 
 
-def test_in_a_program_that_is_recorded(record, python, tmp_path):
-    """The block is part of the recording that goes on, which is said once; an error for those who want one."""
+def test_record_in_a_recorded_program_makes_no_trace_of_its_own(record, python, tmp_path):
+    """The block is part of the running recording. A message says so once; it is an error if the caller wants one."""
     trace = record([python, "-c", TWICE], python=python)
     assert trace.out == f"'mine'\n{{'{trace.path}'}} True 7\n"
     assert trace.rows("SELECT count(*) FROM frames WHERE qualname = 'leaf'") == [(3,)]
@@ -113,7 +113,7 @@ def test_in_a_program_that_is_recorded(record, python, tmp_path):
 
 
 def test_a_recording_within_another_makes_no_trace(here, python, tmp_path):
-    """The inner one neither ends the outer one nor makes a trace."""
+    """The inner recording neither ends the outer one nor makes a trace."""
     code = """
 import dyntrace
 def leaf(): pass
@@ -194,9 +194,9 @@ with dyntrace.record("handlers.db"):
 """
 
 
-def test_handlers_of_fork_that_come_before_ours(here, dyntrace, python, tmp_path):
-    """They run Python code before the recorder knows of the fork, and let other threads run: nothing waits for ever, and
-    what ran in which process is told."""
+def test_fork_handlers_that_run_before_ours_are_recorded(here, dyntrace, python, tmp_path):
+    """They run Python code before the recorder knows of the fork, and let other threads run. Nothing waits for ever, and
+    each call is recorded in the right process."""
     done = here(python, "-Wignore", "-c", HANDLERS)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     path = tmp_path / "handlers.db"
@@ -226,7 +226,7 @@ with dyntrace.record("killed.db"):
 """
 
 
-def test_a_killed_process_is_not_waited_for_in_a_hurry(here, dyntrace, tmp_path, python):
+def test_the_recorder_sleeps_while_a_forked_child_runs_on(here, dyntrace, tmp_path, python):
     """Its forked child is recorded to its end, and the recorder sleeps while that does."""
     done = here(python, "-c", KILLED)
     assert done.returncode == -9 and int(done.stdout.split()[0]) < 500, done
@@ -257,8 +257,8 @@ print(sys._jit.is_enabled())
 
 
 @pytest.mark.newest_too
-def test_in_a_loop_that_is_machine_code_by_then(here, python, tmp_path):
-    """A Python with CPython's JIT: what it runs in one piece becomes calls again, which are recorded."""
+def test_a_loop_compiled_by_cpythons_jit_is_recorded(here, python, tmp_path):
+    """A Python with CPython's JIT: a loop that was compiled becomes single calls again, which are recorded."""
     if here(python, "-c", "import sys; print(sys._jit.is_available())").stdout != "True\n":
         pytest.skip("this Python has no JIT")
     done = here("env", "PYTHON_JIT=1", python, "-c", JITTED)

@@ -1,7 +1,5 @@
-"""The recorder dies, the program does not notice, and what reached the rings becomes a whole trace.
-
-DYNTRACE_KILLS=200 kills that often for each interpreter and each way.
-"""
+"""The recorder dies, the program does not notice, and the words that reached the rings become a whole trace.
+DYNTRACE_KILLS=200 kills that often for each interpreter and each way."""
 import contextlib
 import fcntl
 import os
@@ -24,7 +22,7 @@ REPLACED = "collector: it was killed, and another took its place"
 
 
 def some_way(work, rounds):
-    """Wait until the program is a random part of its way."""
+    """Wait until the program has run for a random time."""
     at = random.choice([0.05, 0.5, 0.9]) * random.random() * rounds
     until(lambda: work.begun_and_done(0)[0] > at, "the program goes on")
 
@@ -34,8 +32,8 @@ def kill(pid):
     until(lambda: gone(pid), f"process {pid} dies")
 
 
-def test_collector_killed_while_it_records(dyntrace, python, tmp_path):
-    """`run` puts another in its place: nothing is missing."""
+def test_a_collector_killed_while_it_records_is_replaced(dyntrace, python, tmp_path):
+    """`run` starts another collector. Nothing is missing."""
     random.seed(1)
     kills = 0
     for n in range(KILLS):
@@ -62,8 +60,8 @@ def test_collector_killed_while_it_records(dyntrace, python, tmp_path):
     assert kills
 
 
-def test_collector_killed_before_there_is_an_interpreter(dyntrace, python, tmp_path):
-    """The command lives, so another collector has taken the place: the trace is not said to be finished then."""
+def test_a_collector_killed_before_python_starts_is_replaced(dyntrace, python, tmp_path):
+    """The command lives, so another collector takes over. The trace must not be reported as finished then."""
     ready, go = tmp_path / "ready", tmp_path / "go"
     script = f"touch {ready}; until [ -e {go} ]; do sleep 0.02; done; exec {python} -c 'def f(): pass\nf()'"
     run = subprocess.Popen([dyntrace, "run", "-o", tmp_path / "t.db", "sh", "-c", script], stderr=subprocess.PIPE, text=True)
@@ -78,8 +76,8 @@ def test_collector_killed_before_there_is_an_interpreter(dyntrace, python, tmp_p
     assert rows(tmp_path / "t.db", "SELECT count(*) FROM frame JOIN code USING (code_id) WHERE qualname = 'f'") == [(1,)]
 
 
-def test_collector_killed_while_it_finishes(dyntrace, python, tmp_path):
-    """The pages are written, the tree over them, the two files joined: a kill may come anywhere there."""
+def test_a_collector_killed_while_it_finishes_is_replaced(dyntrace, python, tmp_path):
+    """The collector writes the pages, the tree above them, and joins the two files. The kill may come at any point."""
     random.seed(2)
     for n in range(2 * KILLS):
         work = Work(dyntrace, python, tmp_path, 1, rounds=4000, name=f"work{n}")
@@ -102,11 +100,9 @@ def test_collector_killed_while_it_finishes(dyntrace, python, tmp_path):
 
 
 @pytest.mark.parametrize("held", [0.05, 1.5])
-def test_collector_killed_while_another_command_has_its_lock(dyntrace, python, tmp_path, held):
-    """Each `dyntrace run` looks at what others left, and has a dead collector's lock meanwhile.
-
-    The program ends in that time: the trace is finished all the same.
-    """
+def test_a_trace_is_finished_although_another_run_holds_the_lock(dyntrace, python, tmp_path, held):
+    """Each `dyntrace run` examines old sessions, and holds a dead collector's lock meanwhile. The program ends in that
+    time, and the trace is finished nevertheless."""
     program = """
 import os, time
 def f(): pass
@@ -179,7 +175,7 @@ def test_recorder_and_collector_killed_leave_a_recoverable_trace(dyntrace, pytho
 
 
 def test_the_recorder_killed_alone_loses_nothing(dyntrace, python, tmp_path):
-    """Without `run` the collector records on to the program's end."""
+    """Without `run` the collector records until the program ends."""
     work = Work(dyntrace, python, tmp_path, 2, rounds=60000)
     try:
         session = work.session()
@@ -195,8 +191,8 @@ def test_the_recorder_killed_alone_loses_nothing(dyntrace, python, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_collector_that_stands_still_loses_nothing(dyntrace, python, tmp_path):
-    """It stands still: first for 200 ms, then until the program waits for it. Nothing is lost."""
+def test_a_stopped_collector_loses_nothing(dyntrace, python, tmp_path):
+    """The collector is stopped first for 200 ms, then until the program waits for it. Nothing is lost."""
     rounds = 400000
     work = Work(dyntrace, python, tmp_path, 1, rounds=rounds)
     try:
@@ -256,7 +252,7 @@ def leaves(trace):
 
 
 def started(dyntrace, python, tmp_path, name, program, *options):
-    """A `run` of PROGRAM that has come to the point where it makes its mark: Popen, trace."""
+    """Start PROGRAM under `run` and wait until it sets its mark. Returns the Popen and the trace."""
     script, mark, trace = tmp_path / f"{name}.py", tmp_path / f"{name}.mark", tmp_path / f"{name}.db"
     script.write_text(program)
     words = [dyntrace, "run", "-o", trace, "--python", python, *options, "--", script, mark]
@@ -273,7 +269,7 @@ def finish(run):
 
 
 def whole(dyntrace, trace, session=None):
-    """The trace becomes whole without anybody who waits for it."""
+    """Wait until the trace is whole, although no `run` waits for it."""
     until(lambda: not os.path.exists(f"{trace}-frames"), "the trace is finished", 120)
     if session:
         until(lambda: not os.path.exists(session), "the session goes away")
@@ -300,8 +296,8 @@ def test_a_second_run_leaves_a_live_recording_alone(dyntrace, python, tmp_path):
     assert rows(tmp_path / "b.db", "SELECT count(*) FROM loss") == [(0,)]
 
 
-def test_totals_after_a_kill(dyntrace, python, tmp_path):
-    """What the trace says of a function is what its frames say: recursion through another function counts once."""
+def test_totals_are_right_after_a_kill(dyntrace, python, tmp_path):
+    """The totals of a function equal the sums over its frames. Recursion through another function counts once."""
     program = SLOW.replace("def leaf(): pass", "def leaf():\n    other(3)\ndef other(n):\n    if n: inner(n)\n"
                                                "def inner(n): other(n - 1)").replace("30000", "9000")
     run, trace = started(dyntrace, python, tmp_path, "a", program)
@@ -325,8 +321,8 @@ def test_totals_after_a_kill(dyntrace, python, tmp_path):
 
 
 @pytest.mark.parametrize("by", ["run", "fsck"])
-def test_both_killed_while_the_program_lives(dyntrace, python, tmp_path, by):
-    """The next `run` or `fsck --recover` starts a collector that goes on until the program ends, and clears up."""
+def test_a_program_is_recorded_on_after_both_were_killed(dyntrace, python, tmp_path, by):
+    """The next `run` or `fsck --recover` starts a collector that records until the program ends, and removes the session."""
     run, trace = started(dyntrace, python, tmp_path, "a", SLOW)
     session, collector = session_of(trace), collector_of(run.pid)
     os.kill(run.pid, signal.SIGSTOP)
@@ -350,8 +346,8 @@ def kill_and_wait(run):
     run.wait()
 
 
-def test_the_orphan_is_killed_too(dyntrace, python, tmp_path):
-    """Again and again: who comes next goes on."""
+def test_recovery_can_be_killed_again_and_again(dyntrace, python, tmp_path):
+    """Each recovery is killed, and the next one continues."""
     run, trace = started(dyntrace, python, tmp_path, "a", SLOW)
     session = session_of(trace)
     os.kill(run.pid, signal.SIGSTOP)
@@ -368,8 +364,8 @@ def test_the_orphan_is_killed_too(dyntrace, python, tmp_path):
 
 
 @pytest.mark.slow
-def test_collector_killed_again_and_again(dyntrace, python, tmp_path):
-    """Whatever moment it dies at, and the one after it. Nothing is missing, nothing is there twice."""
+def test_collectors_killed_again_and_again_lose_nothing(dyntrace, python, tmp_path):
+    """Each collector may be killed at any moment. Nothing is missing, and nothing is there twice."""
     random.seed(5)
     for n in range(KILLS):
         threads, rounds = 1 + n % 3, 60000
@@ -436,7 +432,7 @@ print(sum(calls), sum(passed), sum(failed))
 
 
 def test_decisions_survive_a_killed_collector(dyntrace, python, tmp_path):
-    """The collector is killed at random moments while lookups and guard checks come: each is in the trace once."""
+    """The collector is killed at random moments while lookups and guard checks arrive. Each is in the trace once."""
     random.seed(6)
     for n in range(KILLS):
         run, trace = started(dyntrace, python, tmp_path, f"d{n}", DECIDED)
@@ -485,8 +481,8 @@ set_eval_frame(None)
 
 @pytest.mark.parametrize("left", ["all", "no state", "no session"])
 @pytest.mark.parametrize("calls", [5, 20000])
-def test_the_end_is_made_again(dyntrace, python, tmp_path, calls, left):
-    """The pages are whole, but the two files could not be joined: a later recovery does not make less of them."""
+def test_an_unfinished_end_is_made_again_by_recovery(dyntrace, python, tmp_path, calls, left):
+    """The pages are whole, but the two files could not be joined. A later recovery keeps all of them."""
     run, trace = started(dyntrace, python, tmp_path, "t", FINISHED.format(calls=calls), "--frames", "decided")
     session = session_of(trace)
     with contextlib.closing(sqlite3.connect(f"{trace}-frames", isolation_level=None)) as reader:
@@ -508,8 +504,8 @@ def test_the_end_is_made_again(dyntrace, python, tmp_path, calls, left):
     assert rows(trace, "SELECT value FROM meta WHERE key = 'frame_count'") == rows(trace, "SELECT count(*) FROM frame")
 
 
-def test_decisions_that_were_shown(dyntrace, python, tmp_path):
-    """The machine was started again while lookups were in memory of the session: those that a reader saw are kept."""
+def test_lookups_that_a_reader_saw_survive_a_reboot(dyntrace, python, tmp_path):
+    """The machine was rebooted while lookups were only in the session's memory. Those that a reader has seen are kept."""
     program = FINISHED.format(calls=500).replace("set_eval_frame(None)", "time.sleep(100)")
     run, trace = started(dyntrace, python, tmp_path, "t", program, "--frames", "decided")
     session = session_of(trace)
@@ -554,7 +550,7 @@ if len(sys.argv) > 3:
 
 
 @pytest.mark.parametrize("whom", ["collector", "collect", "both"])
-def test_a_program_that_records_itself(dyntrace, python, tmp_path, whom):
+def test_a_program_that_records_itself_is_recovered(dyntrace, python, tmp_path, whom):
     """Its collector, `dyntrace collect` which waits for that, or both are killed."""
     mark, trace = tmp_path / "mark", tmp_path / "t.db"
     library = os.path.join(os.path.dirname(dyntrace), "lib", "python")

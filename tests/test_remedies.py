@@ -1,5 +1,6 @@
-"""What `why` promises of a remedy comes true, of programs with a compiler of their own: programs/remedy_cases.py as it is and with
-each remedy applied; the promise equals the count. Torch's are in with_torch/test_torch_remedies.py."""
+"""The predictions of `why` for its remedies come true, for programs with their own compiler: programs/remedy_cases.py
+runs unchanged and with each remedy applied, and the counts are compared. Torch's are in
+with_torch/test_torch_remedies.py."""
 import json
 import subprocess
 import sys
@@ -42,7 +43,7 @@ def counted(found):
 
 
 @pytest.mark.parametrize("function", EXPECTED)
-def test_the_promise_equals_the_count(dyntrace, traces, function):
+def test_predicted_counts_equal_those_with_the_remedy(dyntrace, traces, function):
     name, words, figure = EXPECTED[function]
     found, mended = (json.loads(subprocess.run([dyntrace, "why", function, traces / f"{state}.db", "--json"], capture_output=True, check=True,
                                                timeout=60).stdout) for state in ("needs", "mended"))

@@ -1,4 +1,4 @@
-"""The settings of `dyntrace run --set` that `why` has for its remedies: `dyntrace try` runs the program under them."""
+"""The settings of `dyntrace run --set` that `why` prints for its remedies. `dyntrace try` runs the program under them."""
 import importlib.util
 import json
 import shlex
@@ -79,7 +79,7 @@ CASES = [  # kind, source, values, torch's sentence, version, the setting of the
 
 
 @pytest.mark.parametrize("kind, source, values, text, version, setting", CASES)
-def test_a_cause_has_the_setting_that_mends_it(remedies, understood, tmp_path, kind, source, values, text, version, setting):
+def test_each_cause_has_the_setting_that_avoids_it(remedies, understood, tmp_path, kind, source, values, text, version, setting):
     p = Torch(tmp_path / "t.db", version)
     for i, value in enumerate(values):
         p.compile([dict(entry=j, kind=kind, source=source, expected=values[j] if values[j] is None else str(values[j]),
@@ -91,8 +91,8 @@ def test_a_cause_has_the_setting_that_mends_it(remedies, understood, tmp_path, k
         understood(one)
 
 
-def test_a_resume_function_has_the_setting_of_the_whole(dyntrace, understood, tmp_path):
-    """torch.compile() was given f, not its rest."""
+def test_a_resume_function_has_the_setting_of_its_function(dyntrace, understood, tmp_path):
+    """torch.compile() was given f, not its resume function."""
     p = Torch(tmp_path / "t.db", qualname="Net.torch_dynamo_resume_in_forward_at_12")
     p.sizes(4, 5, 6, source="L['y'].size()[0]")
     done = subprocess.run([dyntrace, "why", "Net.torch_dynamo_resume_in_forward_at_12", p.done(), "--json"], capture_output=True,
@@ -108,7 +108,7 @@ def test_a_resume_function_has_the_setting_of_the_whole(dyntrace, understood, tm
      "config.capture_dynamic_output_shape_ops=True"),
     ("Attempted to wrap RNN, GRU, or LSTM", "2.13.0", "config.allow_rnn=True"),
     ("Call to `torch._dynamo.graph_break()`\n  Explanation: User-inserted", "2.13.0", None)])
-def test_a_break_has_the_setting_that_mends_it(remedies, understood, tmp_path, reason, version, setting):
+def test_each_graph_break_has_the_setting_that_avoids_it(remedies, understood, tmp_path, reason, version, setting):
     p = Torch(tmp_path / "t.db", version)
     p.compile()
     p.breaks(reason)
@@ -122,7 +122,7 @@ def test_a_break_has_the_setting_that_mends_it(remedies, understood, tmp_path, r
     ("recompile_limit (3) reached", "2.13.0", "config.recompile_limit=7"),
     ("cache_size_limit (3) reached", "2.6.0", "config.cache_size_limit=7"),
     ("accumulated_recompile_limit (3) reached", "2.13.0", "config.accumulated_recompile_limit=7")])
-def test_a_limit_has_one_that_is_high_enough(remedies, understood, tmp_path, reason, version, setting):
+def test_a_limit_has_a_setting_that_is_high_enough(remedies, understood, tmp_path, reason, version, setting):
     p = Torch(tmp_path / "t.db", version)
     p.sizes(4, 5, 6)
     p.limit(reason, calls=4)
@@ -131,7 +131,7 @@ def test_a_limit_has_one_that_is_high_enough(remedies, understood, tmp_path, rea
     understood(setting)
 
 
-def test_limits_of_a_compiler_of_ones_own(remedies, understood, tmp_path):
+def test_limits_of_the_programs_own_compiler_have_settings(remedies, understood, tmp_path):
     for reason, setting in (("recompile_limit", "limit=9"), ("accumulated_limit", "accumulated_limit=9")):
         p = Plant(tmp_path / f"{reason}.db")
         p.sequence("EQUALS_MATCH", "L['n']", [2, 3])
@@ -144,8 +144,8 @@ def test_limits_of_a_compiler_of_ones_own(remedies, understood, tmp_path):
         understood(setting)
 
 
-def test_settings_are_understood_of_all_rules(remedies, understood, tmp_path):
-    """What is planted elsewhere for every rule."""
+def test_the_settings_of_all_rules_are_valid(remedies, understood, tmp_path):
+    """The rules' settings are tested with the traces that other tests plant."""
     count = 0
     for i, (kind, source, values, text, *_) in enumerate(CAUSES):
         p = Torch(tmp_path / f"{i}.db")

@@ -1,4 +1,4 @@
-"""Remedies that `dyntrace try` has measured: what `why` says of them, and in which order. The trials are planted."""
+"""Remedies that `dyntrace try` has measured: their text in `why`, and their order. The trials are planted."""
 import json
 import re
 
@@ -31,7 +31,7 @@ def sizes(tmp_path):
 
 
 def tried(p, setting, exit_code=0, output_same=1, values_same=None, error=None, difference=None, **counts):
-    """A trial, the first of them the baseline, with what it counted of f."""
+    """Add a trial with its counts of f. The first trial is the baseline."""
     p.trials += 1
     ended = dict(exit_code=exit_code, output_same=None if p.trials == 1 else output_same, values_same=values_same, error=error,
                  difference=difference)
@@ -43,7 +43,7 @@ def tried(p, setting, exit_code=0, output_same=1, values_same=None, error=None, 
 MARK, RAISE = "mark_dynamic=L['x'][0]@f", "config.recompile_limit=7"
 
 
-def test_a_trial_is_the_figure(why, sizes):
+def test_a_trial_gives_the_figures_of_a_remedy(why, sizes):
     tried(sizes, "")
     tried(sizes, MARK, compiles=1, recompiles=0, eager=0, hits=7)
     page, remedies = why(sizes.done())
@@ -54,7 +54,7 @@ def test_a_trial_is_the_figure(why, sizes):
     assert all(one["status"] != "measured" for one in remedies[1:]) and "no gain" not in page
 
 
-def test_a_pair_that_does_no_more_than_a_part_of_it_is_no_remedy(why, sizes):
+def test_a_pair_no_better_than_one_setting_is_no_remedy(why, sizes):
     tried(sizes, "")
     tried(sizes, MARK, compiles=1, recompiles=0, eager=0, hits=7)
     tried(sizes, f"{MARK} {RAISE}", compiles=1, recompiles=0, eager=0, hits=7)
@@ -62,7 +62,7 @@ def test_a_pair_that_does_no_more_than_a_part_of_it_is_no_remedy(why, sizes):
     assert f"{MARK} {RAISE}" not in [one["setting"] for one in remedies]
 
 
-def test_a_pair_that_does_more_is_one(why, sizes):
+def test_a_pair_better_than_each_setting_is_a_remedy(why, sizes):
     tried(sizes, "")
     tried(sizes, MARK, compiles=2, recompiles=1, eager=0, hits=6)
     tried(sizes, f"{MARK} {RAISE}", compiles=1, recompiles=0, eager=0, hits=7)
@@ -88,7 +88,7 @@ def test_the_better_trial_is_first(why, sizes):
     assert remedies[-1]["setting"] == RAISE and "8 compiles instead of 3, 0 eager calls instead of 5" in page
 
 
-def test_no_gain_is_said_of_a_trial(why, sizes):
+def test_a_trial_without_gain_says_so(why, sizes):
     tried(sizes, "")
     tried(sizes, MARK)
     page, remedies = why(sizes.done())
@@ -101,8 +101,8 @@ def test_no_gain_is_said_of_a_trial(why, sizes):
     (None, 2, False, "1 compile instead of 3, 2 eager calls instead of some that were not counted; no gain"),
     (None, None, True, "1 compile instead of 3, eager calls not counted"),
     (2, None, False, "1 compile instead of 3, eager calls not counted; no gain")])
-def test_eager_calls_that_were_not_counted(why, sizes, before, after, gain, words):
-    """Of a function that was given up. There was one at least."""
+def test_uncounted_eager_calls_are_at_least_one(why, sizes, before, after, gain, words):
+    """The function was given up, so its calls were not counted. There was at least one."""
     tried(sizes, "", eager=before)
     tried(sizes, MARK, compiles=1, recompiles=0, eager=after)
     page, remedies = why(sizes.done())
@@ -124,8 +124,8 @@ def test_a_remedy_that_failed_is_not_printed(why, sizes, ended, words):
     assert "mark_dynamic(x, 0)" not in page and re.search(r"^  1\. Raise the limit", page, re.M)
 
 
-def test_a_remedy_with_another_output_is_told_apart(why, sizes):
-    """A program that prints how often it compiled writes something else under each remedy: its author decides."""
+def test_a_remedy_with_another_output_is_listed_apart(why, sizes):
+    """A program that prints how often it compiled has another output under each remedy. Its author must decide."""
     tried(sizes, "")
     tried(sizes, MARK, compiles=1, eager=0, output_same=0, difference="stdout: 'graphs 1', unchanged 'graphs 3'")
     tried(sizes, RAISE, compiles=3, eager=5, output_same=0)  # spares nothing
@@ -140,7 +140,7 @@ def test_a_remedy_with_another_output_is_told_apart(why, sizes):
 
 @pytest.mark.parametrize("eager, words", [
     (None, "eager calls not counted"), (0, "eager calls fewer than before")])
-def test_another_output_with_uncounted_eager_calls(why, sizes, eager, words):
+def test_another_output_and_uncounted_eager_calls_are_printed(why, sizes, eager, words):
     tried(sizes, "", eager=None)
     tried(sizes, MARK, compiles=1, eager=eager, output_same=0)
     page, _ = why(sizes.done())
@@ -150,7 +150,7 @@ def test_another_output_with_uncounted_eager_calls(why, sizes, eager, words):
 
 
 @pytest.mark.parametrize("ended", [dict(error="stopped after 1 s (--timeout)", exit_code=None), dict(error="no call had such an argument")])
-def test_a_trial_that_is_no_answer_rejects_nothing(why, sizes, ended):
+def test_a_trial_without_a_result_rejects_no_remedy(why, sizes, ended):
     tried(sizes, "")
     tried(sizes, MARK, **ended)
     page, remedies = why(sizes.done())
@@ -159,7 +159,7 @@ def test_a_trial_that_is_no_answer_rejects_nothing(why, sizes, ended):
     assert f"     not measured (trial 2): {ended['error']}\n" in page
 
 
-def test_settings_that_no_rule_names(why, sizes):
+def test_settings_without_a_rule_are_remedies_too(why, sizes):
     tried(sizes, "")
     tried(sizes, "dynamic=True@f config.specialize_float=True", compiles=1, recompiles=0, eager=0)
     tried(sizes, "mode=default@f")
@@ -168,7 +168,7 @@ def test_settings_that_no_rule_names(why, sizes):
     assert "mode=default" not in page
 
 
-def test_words_in_another_order_are_the_same_setting(why, tmp_path):
+def test_settings_in_another_order_are_the_same(why, tmp_path):
     p = Torch(tmp_path / "t.db")
     for i, (x, y) in enumerate(((4, 4), (5, 5), (6, 6))):
         p.compile([dict(entry=j, kind="TENSOR_MATCH", source=f"L['{name}'].size()[0]", expected=str(4 + j), actual=str(value))

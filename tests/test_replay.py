@@ -47,7 +47,7 @@ def change(path, *statements):
 
 # ---- --verify: our own recordings follow
 
-def test_what_was_recorded_follows(replay, worked):
+def test_verify_accepts_a_recorded_trace(replay, worked):
     done = replay(worked, "--verify")
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(replay(worked, "--verify", "--json").stdout)
@@ -58,14 +58,14 @@ def test_what_was_recorded_follows(replay, worked):
 
 
 @pytest.mark.parametrize("program", ["shim_rules.py", "shim_counts.py", pytest.param("guard_rules.py", marks=pytest.mark.slow)])
-def test_programs_of_other_tests_follow(record, replay, program):
+def test_verify_accepts_recordings_of_other_test_programs(record, replay, program):
     trace = record([PROGRAMS / program], status=None, cwd=PROGRAMS)
     found = json.loads(replay(trace.path, "--verify", "--json").stdout)
     assert found["do_not_follow"] == found["orphan_checks"] == 0 and found["lookups"], found
     assert found["whole"] == found["lookups"], found
 
 
-def test_threads_that_overlap_are_told(record, replay):
+def test_verify_accepts_overlapping_threads(record, replay):
     trace = record([PROGRAMS / "shim_threads.py"], cwd=PROGRAMS)
     found = json.loads(replay(trace.path, "--verify", "--json").stdout)
     assert found["do_not_follow"] == found["orphan_checks"] == 0, found["findings"][:3]
@@ -94,22 +94,22 @@ set_eval_frame(None)
 """
 
 
-def test_a_fork_hands_the_cache_on(record, replay):
+def test_verify_follows_a_cache_across_fork(record, replay):
     trace = record(["-c", FORK])
     found = json.loads(replay(trace.path, "--verify", "--json").stdout)
     assert found["do_not_follow"] == 0 and found["whole"] == found["lookups"], found
 
 
-def test_both_sides_of_a_fork_reset_what_they_had(record, replay):
-    """The entries die in the child first, and later in the parent: the child's lookups after its reset follow."""
+def test_verify_accepts_resets_on_both_sides_of_a_fork(record, replay):
+    """The entries die first in the child and later in the parent. The child's lookups after its reset are accepted."""
     reset = "from dyntrace.eval_frame import reset_code; reset_code(f.__code__)"
     trace = record(["-c", FORK.replace("    f(2), f(4)", f"    {reset}; f(2), f(4)").replace("f(3), f(5)", f"f(3); {reset}; f(5)")])
     found = json.loads(replay(trace.path, "--verify", "--json").stdout)
     assert found["do_not_follow"] == 0 and found["lookups"] > 10, found
 
 
-def test_a_child_resets_and_calls_nothing(record, replay):
-    """The parent's entries live on, though the child's died, and it never called the function."""
+def test_a_reset_in_a_child_does_not_end_the_parents_entries(record, replay):
+    """The parent's entries live on, although the child's died and the child never called the function."""
     trace = record(["-c", FORK.replace("    f(2), f(4), f(1), f(3)", "    from dyntrace.eval_frame import reset_code; reset_code(f.__code__)")])
     found = json.loads(replay(trace.path, "--verify", "--json").stdout)
     assert found["do_not_follow"] == 0 and found["lookups"] > 7, found
@@ -204,7 +204,7 @@ def test_an_empty_trace_replays_to_nothing(replay, tmp_path):
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("seed", range(8))
 def test_nonsense_in_a_trace_crashes_no_replay(replay, worked, tmp_path, seed):
-    """Any value anywhere: an answer or one line, never a crash."""
+    """With any value in any column, replay answers or prints one line, and never crashes."""
     path, choose = tmp_path / "t.db", random.Random(seed)
     shutil.copy(worked, path)
     tables = {"lookup": 10, "guard_check": 8, "cache_entry": 10, "compile": 11, "thread": 4, "process": 16, "guard": 7, "code": 8, "frame": 10}
@@ -224,8 +224,9 @@ def test_nonsense_in_a_trace_crashes_no_replay(replay, worked, tmp_path, seed):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_cache_order_is_the_evaluators(record, replay, tmp_path, seed):
-    """A random program's lookups tried, every one, the entries that cache_order has, in its order: --verify says so. That it looks is seen
-    by exchanging two entries that a lookup tried; before the fork, since after it an entry may have died in the other process."""
+    """All lookups of a random program tried the entries of cache_order in its order: --verify says so. To show that it
+    checks, two tried entries are exchanged; before the fork, because after it an entry may have died in the other
+    process."""
     trace = record([PROGRAMS / "cache_order.py", seed], cwd=PROGRAMS)
     found = json.loads(replay(trace.path, "--verify", "--json").stdout)
     assert found["whole"] == found["lookups"] > 300 and not found["findings"], found
@@ -251,7 +252,7 @@ MS = 1000000
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory):
-    """f(x) in two threads: compiled for 1 and 2, hit, one entry dies, a break, a limit; a region of its own."""
+    """f(x) in two threads: compiled for 1 and 2, hit, one entry dies, a graph break, a limit; in its own region."""
     path = tmp_path_factory.mktemp("planted") / "planted.db"
     db = sqlite3.connect(path)
     db.executescript(SCHEMA + """
@@ -296,7 +297,7 @@ def page(replay, path, place, *more):
 
 
 def test_the_page_of_a_lookup(replay, planted):
-    """The decision, the cache as it stood with what each entry's guards said, the call stack."""
+    """The page has the decision, the cache before it with the guard results of each entry, and the call stack."""
     assert page(replay, planted, "lookup 4") == """\
 lookup 4  event 6 of 13  0.040000 s  40.0 %  thread 1 (MainThread) of process 100
   f (src/app.py:10): hit 0/0, 2 entries checked, 3 us
@@ -317,12 +318,12 @@ lookup 4  event 6 of 13  0.040000 s  40.0 %  thread 1 (MainThread) of process 10
     ("last death", ["death 2  event 11 of 13  0.060000 s", "  f (src/app.py:10): entry 0/1 died", "     - 0/1 "]),
     ("lookup 7", ["lookup 7  event 12 of 13  0.070000 s", "  f (src/app.py:10): limit", "  died 60 ms: the model was freed\\x1b[31m"]),
     ("60%", ["before event 11 of 13  0.060000 s  60.0 %"]), ("2s", ["after the last of 13 events"])])
-def test_a_place_is_shown(replay, planted, place, lines):
+def test_to_prints_the_event_at_a_place(replay, planted, place, lines):
     text = page(replay, planted, place)
     assert text.startswith(lines[0]) and all(f"\n{line}" in text or line in text for line in lines[1:]), text
 
 
-def test_a_place_for_a_program(replay, planted):
+def test_to_json_has_the_event_at_a_place(replay, planted):
     found = json.loads(page(replay, planted, "lookup 7", "--json"))
     assert {key: found[key] for key in ("event", "events", "kind", "id", "function", "outcome")} == {
         "event": 12, "events": 13, "kind": "lookup", "id": 7, "function": "f (src/app.py:10)", "outcome": "limit"}
@@ -341,8 +342,8 @@ def test_the_printed_prediction_is_the_golden_page(replay, planted):
     golden("replay-whatif", text.replace(str(planted), "t.db"))
 
 
-def test_the_cache_at_a_lookup_is_what_it_tried(replay, worked):
-    """The list is in the order in which the lookup then tried the entries."""
+def test_the_cache_at_a_lookup_has_the_tried_entries(replay, worked):
+    """The list is in the order in which the lookup tried the entries."""
     for lookup, in rows(worked, "SELECT lookup_id FROM lookup WHERE entries_checked >= 2 ORDER BY lookup_id")[::9]:
         tried = [label for label, in rows(worked, "SELECT e.label FROM guard_check k JOIN cache_entry e USING (cache_entry_id)"
                                                   " WHERE lookup_id = ? ORDER BY position", lookup)]
@@ -350,13 +351,13 @@ def test_the_cache_at_a_lookup_is_what_it_tried(replay, worked):
         assert [slot["entry"] for slot in listed][:len(tried)] == tried
 
 
-def test_a_recording_shows_its_source(replay, worked):
+def test_an_event_is_shown_with_its_source(replay, worked):
     line = (PROGRAMS / "replay_work.py").read_text().splitlines().index("def f(x):") + 1
     (lookup,), = rows(worked, "SELECT MIN(lookup_id) FROM lookup JOIN code USING (code_id) WHERE qualname = 'f'")
     assert f"\n  > {line:4}  def f(x):\n" in page(replay, worked, f"lookup {lookup}")
 
 
-def test_a_break_is_in_the_frame_of_its_compile(run, plant, dyntrace):
+def test_a_graph_break_has_the_frame_of_its_compile(run, plant, dyntrace):
     p = plant()
     size_changes(p)
     p.db.executescript("INSERT INTO frame VALUES (1, 1, NULL, 2, 0, 0, 0, 90000000, NULL, 0), (2, 1, 1, 1, 0, 0, 1, 80000000, NULL, 0);"
@@ -368,7 +369,7 @@ def test_a_break_is_in_the_frame_of_its_compile(run, plant, dyntrace):
     assert "  call stack\n" in done.stdout and "main" in done.stdout, done.stdout
 
 
-def test_places_that_are_not_there(replay, planted):
+def test_places_that_do_not_exist_are_errors(replay, planted):
     for bad in ("nowhere", "lookup 99", "lookup x", "99", "0", "first unicorn", "frame 1", "1.5 miles"):
         done = replay(planted, "--to", bad)
         assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith("dyntrace: replay: ") and done.stderr.count("\n") == 1, (bad, done)
@@ -399,7 +400,7 @@ def test_filters_of_the_replay_view(dyntrace, planted, by, passing):
     assert f"{passing} of 13 events pass" in stepped(dyntrace, planted, f"f {by} Enter")
 
 
-def test_filters_of_the_replay_view_hold_together(dyntrace, planted):
+def test_filters_of_the_replay_view_can_be_combined(dyntrace, planted):
     both = "f function Space f Enter f outcome Space hit Enter "
     assert "3 of 13 events pass" in stepped(dyntrace, planted, both)
     assert "lookup 2  event 3 of 13" in stepped(dyntrace, planted, both + "g")
@@ -410,12 +411,12 @@ def test_filters_of_the_replay_view_hold_together(dyntrace, planted):
                                        ("f thread Space 99 Enter", "99: nothing recorded is like that"), ("f function Space nobody Enter", "nobody"),
                                        ("b C-u nobody Space recompiles Enter", "nobody"), ("b C-u entry Space 9/9 Space dies Enter", "9/9: nothing recorded is like that"),
                                        ("b C-u when Space f Enter", "when what?"), ("i nowhere Enter", "nowhere: not a time")])
-def test_what_the_replay_view_refuses(dyntrace, planted, keys, why):
+def test_the_replay_view_refuses_wrong_input(dyntrace, planted, keys, why):
     assert why in stepped(dyntrace, planted, keys)
 
 
 def test_stops_of_the_replay_view(dyntrace, planted):
-    """} runs on to the next stop, { back to the one before."""
+    """} runs to the next stop, { back to the previous one."""
     stop = "b C-u entry Space 0/0 Space is Space hit Enter "
     assert "lookup 2  event 3 of 13" in stepped(dyntrace, planted, stop + "}") and "lookup 4  event 6 of 13" in stepped(dyntrace, planted, stop + "} }")
     assert "lookup 2  event 3 of 13" in stepped(dyntrace, planted, stop + "} } {")
@@ -458,7 +459,7 @@ def test_doubts_about_a_trace_are_printed(replay, worked, tmp_path, argv):
     assert "still being recorded" in done.stderr and "7 events were lost" in done.stderr + done.stdout.replace("Events", "7 events")
 
 
-def test_values_with_an_equals_sign(replay, worked):
+def test_what_if_accepts_values_with_an_equals_sign(replay, worked):
     for apart, together in ((["--what-if", "recompile_limit=2"], ["--what-if=recompile_limit=2"]), (["--to", "first miss"], ["--to=first miss"])):
         one, other = replay(worked, *apart), replay(worked, *together)
         assert one.returncode == other.returncode == 0 and one.stdout == other.stdout != "", other.stderr

@@ -1,7 +1,5 @@
-"""`dyntrace report` of decisions, for a terminal, a program and a browser.
-
-What the report says of frames, losses and processes is in test_viewer.py. The page is looked at by a parser, and by a
-headless Chromium where there is one."""
+"""`dyntrace report` of decisions, for a terminal, a program and a browser. The report's parts about frames, losses and
+processes are in test_viewer.py. The page is checked by a parser, and by a headless Chromium if there is one."""
 import html.parser
 import json
 import os
@@ -93,8 +91,8 @@ def test_json_has_the_numbers_of_the_text(run, decided):
     db.close()
 
 
-def test_bill_is_the_views(run, plant):
-    """Several guards, several ends: the same numbers as the view, which spells out each evaluation."""
+def test_the_guard_bill_equals_the_view(run, plant):
+    """With several guards and several ends, the numbers are those of the view, which has a row for each evaluation."""
     p = plant()
     guards = [("TYPE_MATCH", "L['x']", "a"), ("TENSOR_MATCH", "L['x']", "b"), ("EQUALS_MATCH", "L['k']", "c")]
     p.entry(guards)
@@ -300,14 +298,14 @@ def test_a_trace_with_little_in_it_makes_a_page(run, tmp_path, rows):
         assert "hidden" in section or re.search(r"<tbody>\s*<tr>|<dd>|<div class=.card ", section), section
 
 
-def test_frames_that_do_not_nest(run, tmp_path):
-    """Parents that are not there, times that run backwards, a ring of parents: drawn somehow, never a crash."""
+def test_frames_that_do_not_nest_are_drawn(run, tmp_path):
+    """Missing parents, times that run backwards, a ring of parents: they are drawn in some way, without a crash."""
     path = make_trace(tmp_path / "t.db", "DELETE FROM frame", *(
         f"INSERT INTO frame VALUES ({i}, {i % 3}, {(i * 7) % 50}, {i % 5}, 0, 0, {(i * 7919) % 1000}, {(i * 104729) % 1000}, NULL, 0)" for i in range(1, 200)))
     Page(page_of(run, path))
 
 
-def test_page_is_not_written_over(run, decided):
+def test_the_page_replaces_no_file(run, decided):
     out = decided.parent / "page.html"
     out.write_text("mine")
     done = run("report", decided, "--html", out)
@@ -319,7 +317,7 @@ def test_page_is_not_written_over(run, decided):
     assert run("report", decided, "--html", "-").stdout.startswith("<!doctype html>")
 
 
-def test_page_on_a_full_disk(run, decided):
+def test_a_page_on_a_full_disk_is_an_error(run, decided):
     def limit():
         import resource
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

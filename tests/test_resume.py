@@ -43,7 +43,7 @@ def test_cpythons_modules_pass_when_split(dyntrace, python, module):
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "resume-torture: 0 differences"), done.stdout + done.stderr
 
 
-def test_the_documented_callback_breaks_and_goes_on(evaluate, tmp_path):
+def test_the_documented_callback_breaks_and_continues(evaluate, tmp_path):
     """The callback of docs/resume.md breaks f() at its call of print, and goes on behind it."""
     (tmp_path / "example.py").write_text(EXAMPLE)
     out, err, trace = evaluate(tmp_path / "example.py")

@@ -1,7 +1,5 @@
-"""`dyntrace run` through the real command: what it starts, what it records, what it refuses.
-
-Each trace is held against the public contract (../shared/contract/check_trace.py where that is) and `dyntrace fsck`.
-"""
+"""`dyntrace run` through the real command: what it starts, records and refuses. Each trace is checked against the public
+contract (../shared/contract/check_trace.py, if it is there) and by `dyntrace fsck`."""
 import collections
 import contextlib
 import json
@@ -43,7 +41,7 @@ def run(dyntrace, tmp_path):
 
 
 def one_line(done, *parts, status=2):
-    """Refused with one line that names each of PARTS."""
+    """Check that the run was refused with one line that names each of PARTS."""
     assert done.returncode == status, done.stderr
     lines = done.stderr.splitlines()
     assert len(lines) == 1 and lines[0].startswith("dyntrace: "), done.stderr
@@ -57,7 +55,7 @@ MARK = "def mark(): pass\nmark()\n"
 # ---- what can be run ----
 
 @pytest.mark.newest_too
-def test_script_module_and_code(run, tmp_path, python):
+def test_a_script_a_module_and_code_are_recorded(run, tmp_path, python):
     script(tmp_path / "plain.py", MARK + "import sys; print(sys.argv)")
     (tmp_path / "package").mkdir()
     script(tmp_path / "package" / "__main__.py", MARK + "import sys; print(sys.argv[1:])")
@@ -92,15 +90,15 @@ def test_a_program_on_path_is_recorded(run, tmp_path, python):
     assert calls(holds(tmp_path / "python3.db"), "mark") == 1
 
 
-def test_program_that_is_not_python(run, tmp_path):
+def test_a_program_that_is_not_python_is_run(run, tmp_path):
     done = run("-o", "t.db", "sh", "-c", "echo out; echo err >&2; exit 5")
     assert (done.returncode, done.stdout) == (5, "out\n")
     assert done.stderr.startswith("err\ndyntrace: ") and "nothing was recorded" in done.stderr
     assert query(holds(tmp_path / "t.db"), "SELECT exit_code, mode FROM process") == [(5, "none")]
 
 
-def test_shell_script_with_three_interpreters(run, tmp_path):
-    """And one that runs Python through a second script, as a version manager's shims do."""
+def test_a_shell_script_that_starts_three_interpreters_is_recorded(run, tmp_path):
+    """Also a script that runs Python through a second script, like a version manager's shim."""
     pythons = (PYTHONS * 3)[:3]
     script(tmp_path / "shim", f"""
         #!/usr/bin/env bash
@@ -151,7 +149,7 @@ def venv(tmp_path_factory):
     return where
 
 
-def test_virtual_environment_and_console_script(run, tmp_path, venv):
+def test_virtual_environments_and_console_scripts_are_recorded(run, tmp_path, venv):
     done = run(venv / "bin" / "tool", "argument")
     assert (done.returncode, done.stdout, done.stderr) == (6, "tool\n", "")
     trace = holds(tmp_path / "tool.db")
@@ -163,7 +161,7 @@ def test_virtual_environment_and_console_script(run, tmp_path, venv):
     assert query(trace, "SELECT executable FROM process") == [(str(venv / "bin" / "python"),)]
 
 
-def test_thread_that_runs_before_the_hook(run, tmp_path, venv):
+def test_a_thread_started_before_the_hook_is_recorded(run, tmp_path, venv):
     """A .pth file is read before any sitecustomize."""
     site = next((venv / "lib").glob("python3*")) / "site-packages"
     (site / "early.py").write_text(textwrap.dedent("""
@@ -202,7 +200,7 @@ def test_existing_output_is_refused_and_untouched(run, tmp_path):
 
 
 def test_force_replaces_a_link_itself(run, tmp_path):
-    """One that leads to a file, and one that leads nowhere: what it leads to stays as it is."""
+    """One link leads to a file, one to nothing. The target stays as it is."""
     (tmp_path / "other").write_bytes(b"precious")
     for target in ("other", "nowhere"):
         (tmp_path / "t.db").unlink(missing_ok=True)
@@ -225,7 +223,7 @@ def test_statistics_go_into_a_new_file_only(run, tmp_path):
     assert json.loads((tmp_path / "new").read_text())["frames"] > 0
 
 
-def test_output_that_cannot_be_written(run, tmp_path):
+def test_an_output_that_cannot_be_written_is_refused(run, tmp_path):
     one_line(run("-o", "missing/t.db", "-c", "print(1)"), "missing/t.db")
     (tmp_path / "directory.db").mkdir()
     done = run("-o", "directory.db", "--force", "-c", "print(1)")
@@ -247,7 +245,7 @@ def test_a_read_only_directory_is_refused_for_root_too(run):
     assert done.stdout == ""
 
 
-def test_two_recorders_of_one_file(dyntrace, run, tmp_path):
+def test_two_recorders_of_one_file_are_refused(dyntrace, run, tmp_path):
     first = subprocess.Popen([dyntrace, "run", "--python", PYTHONS[0], "-o", tmp_path / "t.db", "-c", "print(1, flush=True); input()"],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     first.stdout.readline()
@@ -261,8 +259,8 @@ def test_two_recorders_of_one_file(dyntrace, run, tmp_path):
     holds(tmp_path / "t.db")
 
 
-def test_only_the_owner_can_read(dyntrace, tmp_path):
-    """Whatever the umask says, while it records and after."""
+def test_only_the_owner_can_read_the_trace(dyntrace, tmp_path):
+    """Whatever the umask is, during and after the recording."""
     program = "import os; print(os.getpid(), flush=True); input()"
     child = subprocess.Popen([dyntrace, "run", "--python", PYTHONS[0], "-o", tmp_path / "t.db", "-c", program],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, umask=0)
@@ -308,7 +306,7 @@ print(made.count("f"), made.count("g"))
 """
 
 
-def test_limits_of_a_compiler_of_ones_own(run, tmp_path, python):
+def test_settings_limit_the_programs_own_compiler(run, tmp_path, python):
     script(tmp_path / "limits.py", LIMITS)
     for settings, printed in (([], "5 5"), (["limit=3"], "3 3"), (["limit=3@f", "limit=30@g"], "3 20"), (["accumulated_limit=2@g"], "5 2"),
                               (["limit=0@limits.py:6"], "5 0")):
@@ -332,7 +330,7 @@ def test_a_setting_that_matched_nothing_is_an_error_when_the_program_has_ended(r
     assert tree.stderr == "dyntrace: limits.db: was recorded under --set limit=3@h; without effect: limit=3@h: matched nothing\n" and tree.stdout
 
 
-def test_settings_that_cannot_be_are_refused(run, tmp_path):
+def test_invalid_settings_are_refused(run, tmp_path):
     for setting, why in (("nosuch=1", "no such setting: dynamic, "), ("dynamic", "NAME=VALUE"), ("dynamic=", "NAME=VALUE"), ("dynamic=yes", "True or False"),
                          ("fullgraph=None", "True or False"), ("limit=-1", "from 0 on"), ("limit=x@f", "from 0 on"), ("tensor=1+2", "no source"),
                          ("tensor=L[x]", "constants"), ("mark_static=L['x'](", "no source"), ("skip_guard_eval_unsafe=True", "how many calls"),
@@ -347,7 +345,7 @@ def test_settings_that_cannot_be_are_refused(run, tmp_path):
 
 
 def test_names_of_config_are_looked_up_in_torchs_sources(run, tmp_path):
-    """Which are not imported for that: this one cannot be."""
+    """The sources are not imported: these cannot be imported."""
     for name, text in (("__init__", "raise SystemExit(3)"), ("version", "__version__ = '9.8'"), ("_dynamo/config", "limit: int = Config(default=3)\nword = 'a'"),
                        ("_inductor/config", "class triton:\n    deep = True\nclass cuda(triton):\n    pass\nword = 'b'"), ("compiler/config", "own = 1"),
                        ("fx/experimental/_config", "other = 1")):
@@ -386,8 +384,8 @@ print(*torch.compile(fullgraph=None)(f)[1:], sys.getrefcount(None) > 0)
 
 
 @pytest.mark.parametrize("frames", ["all", "decided"])
-def test_arguments_of_torch_compile_become_others(run, tmp_path, python, frames):
-    """Whatever the CPython: this torch has nothing but that function, which sees no frame of ours above or below it."""
+def test_settings_change_the_arguments_of_torch_compile(run, tmp_path, python, frames):
+    """On every CPython: this torch has only that function, which sees no frame of ours above or below it."""
     (tmp_path / "lib/torch").mkdir(parents=True)
     (tmp_path / "lib/torch/__init__.py").write_text(TORCH)
     script(tmp_path / "compiles.py", COMPILES)
@@ -465,7 +463,7 @@ def test_a_duration_with_a_unit_is_taken(run, tmp_path):
         assert query(tmp_path / "t.db", "SELECT value FROM meta WHERE key = 'min_duration_ns'") == [(ns,)]
 
 
-def test_options_that_ignore_us(run, tmp_path):
+def test_interpreter_options_that_disable_the_recorder_are_refused(run, tmp_path):
     for option in ("-I", "-E", "-S", "-BI", "-bE"):
         done = run("-o", "t.db", PYTHONS[0], option, "-c", "print(1)")
         one_line(done, f"-{option[-1]}")
@@ -479,7 +477,7 @@ def test_options_that_ignore_us(run, tmp_path):
         holds(tmp_path / "t.db")
 
 
-def test_interpreter_behind_a_script_ignores_us(run, tmp_path):
+def test_a_script_whose_interpreter_ignores_the_recorder_is_reported(run, tmp_path):
     script(tmp_path / "isolated", f"#!/bin/sh\n'{PYTHONS[0]}' -I -c 'print(1)'\n", 0o755)
     done = run("./isolated")
     assert (done.returncode, done.stdout) == (0, "1\n")
@@ -491,8 +489,8 @@ UNSUPPORTED = [str(p) for p in (PYENV / "3.10.13/bin/python3.10", PYENV / "2.7.1
 
 
 @pytest.mark.parametrize("old", UNSUPPORTED)
-def test_an_unsupported_interpreter_is_refused_or_told_of(run, tmp_path, old):
-    """Named directly it is refused. Met on the way it runs as if we were not there, and is told of."""
+def test_an_unsupported_interpreter_is_refused_or_reported(run, tmp_path, old):
+    """Given directly it is refused. Started by another program it runs unrecorded, and is reported."""
     script(tmp_path / "s.py", "import sys; print(sys.version_info[0])")
     for words in (["--python", old, "s.py"], ["--python", old, "-c", "print(1)"], [old, "-c", "print(1)"]):
         done = run("-o", "t.db", *words)
@@ -509,8 +507,9 @@ def test_an_unsupported_interpreter_is_refused_or_told_of(run, tmp_path, old):
     assert query(holds(tmp_path / "via.db"), "SELECT count(*) FROM loss WHERE cause LIKE '%interpreter%'") == [(1,)]
 
 
-def test_a_newer_cpython_than_we_know(run, tmp_path):
-    """One sentence, with the way out, wherever it is met: named directly, by doctor, on the way, when built for."""
+def test_a_newer_cpython_than_supported_is_refused(run, tmp_path):
+    """One sentence names the remedy, wherever the interpreter is met: given directly, by doctor, started by another
+    program, when built for."""
     text = (ROOT / "src/versions.h").read_text()
     oldest, newest = (int(re.search(rf"#define CPYTHON_{end} (\d+)", text)[1]) for end in ("OLDEST", "NEWEST"))
     ours, theirs = f"CPython 3.{oldest} to 3.{newest}", f"3.{newest + 1}"
@@ -553,16 +552,16 @@ def test_lazy_imports_stay_lazy(run, tmp_path):
 
 
 @pytest.mark.skipif(not UNSUPPORTED, reason="no such interpreter here")
-def test_unsupported_interpreter_in_development_mode(run, tmp_path):
-    """It would warn of a file that we left open."""
+def test_an_unsupported_interpreter_in_development_mode_gets_no_warning(run, tmp_path):
+    """In this mode CPython warns of files that were left open."""
     script(tmp_path / "via", f"#!/bin/sh\n'{UNSUPPORTED[0]}' -X dev -c 'print(1)'\n", 0o755)
     done = run("./via")
     assert (done.returncode, done.stdout) == (0, "1\n")
     assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
-def test_our_start_outside_of_a_session(tmp_path):
-    """Somebody has the source tree's python/ on PYTHONPATH: nothing happens, and no file is left."""
+def test_our_sitecustomize_does_nothing_outside_a_session(tmp_path):
+    """The source tree's python/ is on PYTHONPATH: nothing happens, and no file is left."""
     (tmp_path / "python").mkdir()
     script(tmp_path / "python/sitecustomize.py", (ROOT / "python/sitecustomize.py").read_text())
     done = subprocess.run([PYTHONS[0], "-B", "-c", "print(1)"], capture_output=True, text=True, cwd=tmp_path,
@@ -624,7 +623,7 @@ def test_include_and_exclude_choose_frames(record, choice):
     assert chosen("--include", "no such thing") == set()
 
 
-def test_parents_across_what_is_left_out(record, python, choice):
+def test_the_parent_is_the_nearest_recorded_frame(record, python, choice):
     """A frame's parent is the nearest recorded one around it."""
     trace = holds(record([choice], "--include", "helper", "--include", "dropped", python=python))
     assert trace.rows("SELECT f.qualname, p.qualname, count(*) FROM frames f LEFT JOIN frames p ON p.frame_id = f.parent_id "
@@ -654,7 +653,7 @@ def test_min_duration_leaves_out_short_frames_and_counts_them(record, python):
 # ---- frames ----
 
 @pytest.mark.newest_too
-def test_every_kind_of_frame(record, python):
+def test_every_kind_of_frame_is_recorded(record, python):
     trace = holds(record([PROGRAMS / "run_everything.py"], python=python, status=7))
     counts = collections.Counter()
     for name, kind, how, exit, n in trace.rows(
@@ -731,14 +730,14 @@ def test_every_kind_of_frame(record, python):
     assert trace.rows("SELECT count(*) FROM loss") == [(0,)]
 
 
-def test_codes_from_the_program(record, python):
+def test_code_objects_have_the_lines_files_and_kinds_of_python(record, python):
     """Lines, files and kinds are Python's own."""
     program = "import sys\ndef f():\n    pass\nf()\nprint(f.__code__.co_firstlineno, f.__code__.co_filename)"
     trace = holds(record(["-c", program], python=python))
     assert trace.rows("SELECT first_line || ' ' || filename FROM code WHERE qualname = 'f'") == [(trace.out.strip(),)]
 
 
-def test_names_that_nobody_expects(record, python):
+def test_odd_function_names_are_recorded(record, python):
     trace = holds(record([PROGRAMS / "run_names.py"], python=python))
     assert trace.out == "1\n"
     found = {name for name, in trace.rows("SELECT qualname FROM code")}
@@ -758,8 +757,8 @@ def test_names_that_nobody_expects(record, python):
         assert done.returncode == 0 and "\x1b" not in done.stdout + done.stderr
 
 
-def test_arguments_that_are_not_utf8(dyntrace, tmp_path):
-    """Any client must be able to read what the trace says about them."""
+def test_arguments_that_are_not_utf8_are_recorded(dyntrace, tmp_path):
+    """Every client must be able to read the trace's text of them."""
     done = subprocess.run([dyntrace.encode(), b"run", b"-o", str(tmp_path / "t.db").encode(), b"--python", PYTHONS[0].encode(), b"-c",
                            b"import sys, os; print(os.fsencode(sys.argv[1]))", b"a\xffb\x1b\"\\\n\x7f"], capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -772,7 +771,7 @@ def test_arguments_that_are_not_utf8(dyntrace, tmp_path):
 
 # ---- threads ----
 
-def test_short_threads_recycle_rings(record, python):
+def test_short_threads_reuse_rings(record, python):
     program = """if True:
         import threading
         def work(n):
@@ -790,7 +789,7 @@ def test_short_threads_recycle_rings(record, python):
     assert trace.rows("SELECT count(*) FROM thread WHERE os_tid > 0") == [(201,)]
 
 
-def test_300_threads_at_once(record, python):
+def test_300_threads_at_once_are_recorded(record, python):
     program = """if True:
         import threading
         barrier = threading.Barrier(300)
@@ -809,7 +808,7 @@ def test_300_threads_at_once(record, python):
                       "GROUP BY thread_id)") == [(300, 101, 101)]
 
 
-def test_thread_that_never_ends(record, python):
+def test_a_thread_that_never_ends_is_recorded(record, python):
     program = """if True:
         import threading, time, os
         def forever():
@@ -841,7 +840,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_the_programs_end_is_ours_and_in_the_trace(record, how):
+def test_run_ends_with_the_programs_status_and_records_it(record, how):
     code, status, number, exit = ENDS[how]
     program = f"def done(): pass\ndef last():\n    done()\n    {code}\ndef outer():\n    last()\nfor _ in range(10): done()\nouter()"
     trace = holds(record(["-c", program], status=status))
@@ -855,7 +854,7 @@ def test_the_programs_end_is_ours_and_in_the_trace(record, how):
 
 
 def test_ends_of_children_are_in_the_trace(record, python):
-    """Where the kernel tells (Linux 6.15) also with which status; else NULL, never a guess."""
+    """With the status if the kernel reports it (Linux 6.15); otherwise NULL, never a guess."""
     program = """if True:
         import os, time
         def end(how):
@@ -878,7 +877,7 @@ def test_ends_of_children_are_in_the_trace(record, python):
     assert trace.rows("SELECT count(*) FROM process WHERE end_ns IS NULL") == [(0,)]
 
 
-def test_missing_shared_library_of_the_program(run, tmp_path):
+def test_a_program_with_a_missing_shared_library_is_reported(run, tmp_path):
     """A program that cannot be started at all."""
     script(tmp_path / "broken", "#!/no/such/interpreter\n", 0o755)
     done = run("-o", "t.db", "./broken")
@@ -910,7 +909,7 @@ def lineage(found, process):
 @pytest.mark.newest_too
 @pytest.mark.no_sanitizer
 def test_each_child_is_a_process_with_its_parent(record, python):
-    """Each is a process whose forebears lead to the one row that has no parent."""
+    """The ancestors of each process lead to the one row that has no parent."""
     trace = holds(record([PROGRAMS / "run_processes.py", *KINDS], python=python))
     assert trace.err == ""
     found = markers(trace)
@@ -945,7 +944,7 @@ def test_process_pools_of_each_start_method_are_recorded(record, python, method)
 
 
 def test_exec_keeps_the_pid(record, python):
-    """The command itself is another program at its end; the status is that one's."""
+    """The command replaces itself by another program. The recorded status is that of the new program."""
     program = "import os, sys\ndef first(): pass\nfirst()\nos.execv(sys.executable, [sys.executable, '-c', 'def second(): pass\\nsecond(); raise SystemExit(8)'])"
     trace = holds(record(["-c", program], python=python, status=8))
     rows = trace.rows("SELECT process_id, pid, parent_process_id, exit_code FROM process ORDER BY process_id")
@@ -956,7 +955,7 @@ def test_exec_keeps_the_pid(record, python):
 
 
 @pytest.mark.newest_too
-def test_forked_frames_are_inherited(record, python):
+def test_open_frames_are_inherited_by_a_fork(record, python):
     program = """if True:
         import os
         def child(): pass
@@ -978,7 +977,7 @@ def test_forked_frames_are_inherited(record, python):
     assert trace.rows("SELECT count(*) FROM frame WHERE end_ns IS NULL") == [(0,)]
 
 
-def test_child_that_outlives_the_command(record, python):
+def test_a_child_that_outlives_the_command_is_recorded(record, python):
     """It is recorded until its own end."""
     program = """if True:
         import os, time
@@ -995,8 +994,8 @@ def test_child_that_outlives_the_command(record, python):
     assert trace.rows("SELECT count(*) FROM loss") == [(0,)]
 
 
-def test_words_that_are_no_text(record, dyntrace, python):
-    """A sequence of UTF-8 that breaks off where its first bits are those of a line's end, a quote or a backslash."""
+def test_arguments_with_broken_utf8_are_recorded(record, dyntrace, python):
+    """The first bits of a truncated UTF-8 sequence are those of a line end, a quote or a backslash."""
     words = [b"\xea\x1da", b"\xe9=", b"\xe0\xa2x", b"\xe1\x9c\x22", b"\xf0\x80\x9c", b"\xe0\xa2"]
     trace = holds(record(["-c", "pass", *map(os.fsdecode, words)], python=python, timeout=120))
     told = [os.fsencode(word) for word in json.loads(trace.rows("SELECT argv FROM process")[0][0])[3:]]
@@ -1005,8 +1004,9 @@ def test_words_that_are_no_text(record, dyntrace, python):
         subprocess.run([dyntrace, command[0], trace.path, *command[1:]], capture_output=True, check=True, timeout=120)
 
 
-def test_an_interpreter_is_believed_by_its_name_until_it_runs(record, python, tmp_path):
-    """One of whose CPython there is an extension is not started twice; a name that lies costs the user nothing but the recording."""
+def test_an_interpreter_with_a_version_in_its_name_is_not_asked(record, python, tmp_path):
+    """If there is an extension for this version, the interpreter is not started to ask for it. If the name is wrong, only
+    the recording is lost."""
     version = version_of(python)
     log, honest, liar = tmp_path / "log", tmp_path / "python3", tmp_path / "bin" / f"python{version}"
     liar.parent.mkdir()
@@ -1033,8 +1033,8 @@ def slow_to_start(tmp_path_factory):
 
 @pytest.mark.no_sanitizer
 @pytest.mark.parametrize("generations", [1, 3])
-def test_child_that_begins_after_the_command_ended(record, python, slow_to_start, generations):
-    """It is waited for, and so is what that forks."""
+def test_a_child_started_after_the_command_ended_is_recorded(record, python, slow_to_start, generations):
+    """`run` waits for this child, and for its forks."""
     program = f"""if True:
         import os
         def late(): pass
@@ -1070,7 +1070,7 @@ def started_pids(trace):
 
 @pytest.mark.parametrize("detach", ["os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0)", "pass"],
                          ids=["daemon", "idle orphan"])
-def test_sleeping_child_does_not_hang(record, detach):
+def test_a_sleeping_child_does_not_hang_run(record, detach):
     program = f"""if True:
         import os, time
         def sleeper():
@@ -1098,8 +1098,8 @@ def test_sleeping_child_does_not_hang(record, detach):
             os.kill(pid, signal.SIGKILL)
 
 
-def test_straggler_goes_on_unharmed(record, tmp_path):
-    """What it does once nobody records it any more is none of our business, and works."""
+def test_a_child_that_is_no_longer_recorded_runs_on(record, tmp_path):
+    """After its recording has ended, the child works as usual."""
     program = f"""if True:
         import os, time, threading, subprocess, sys
         def busy(): return sum(range(10))
@@ -1129,7 +1129,7 @@ def test_straggler_goes_on_unharmed(record, tmp_path):
 
 
 def test_interrupt_stops_waiting_for_stragglers(dyntrace, tmp_path):
-    """And loses nothing of what came before."""
+    """Everything before the interrupt is kept."""
     program = """if True:
         import os, time
         def beat(): time.sleep(.005)
@@ -1153,7 +1153,7 @@ def test_interrupt_stops_waiting_for_stragglers(dyntrace, tmp_path):
 
 # ---- while it records ----
 
-def test_reading_while_it_records(dyntrace, tmp_path):
+def test_a_trace_can_be_read_while_it_is_recorded(dyntrace, tmp_path):
     program = "def early(): pass\nfor _ in range(1234): early()\nprint('go', flush=True); input()\nfor _ in range(10): early()"
     child = subprocess.Popen([dyntrace, "run", "--python", PYTHONS[0], "-o", tmp_path / "t.db", "-c", program],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -1174,8 +1174,8 @@ def test_reading_while_it_records(dyntrace, tmp_path):
 
 
 @pytest.mark.no_sanitizer
-def test_program_changes_directory_and_root_of_everything(record, tmp_path):
-    """The trace is where it was said to be, whatever the program does to its directory and environment."""
+def test_a_program_that_changes_directory_or_root_is_recorded(record, tmp_path):
+    """The trace is at the given path, whatever the program does to its directory and environment."""
     (tmp_path / "gone").mkdir()
     program = """if True:
         import os, shutil, subprocess, sys
@@ -1193,8 +1193,8 @@ def test_program_changes_directory_and_root_of_everything(record, tmp_path):
     assert calls(trace, "after") == calls(trace, "child") == 1
 
 
-def test_stops_at_a_small_file_size_limit(run, tmp_path):
-    """The program goes on whatever happens to the recording; what is there is a database."""
+def test_a_small_file_size_limit_ends_only_the_recording(run, tmp_path):
+    """The program continues, and the part of the trace that was written is a valid database."""
     program = "def f(): pass\nfor _ in range(2000000): f()\nprint('end')"
     done = run("-o", "t.db", "-c", program, preexec_fn=lambda: __import__("resource").setrlimit(
         __import__("resource").RLIMIT_FSIZE, (20 << 20, 20 << 20)))
@@ -1205,9 +1205,9 @@ def test_stops_at_a_small_file_size_limit(run, tmp_path):
 
 # ---- children that ignore us ----
 
-def test_children_that_ignore_the_environment(run, tmp_path, python):
-    """A Python child that is started with -I, -E or -S, in whatever way, is a row of loss, and `run` says so once; none
-    is made up for what only looks like one."""
+def test_children_that_ignore_the_environment_are_losses(run, tmp_path, python):
+    """A Python child started with -I, -E or -S, in any way, is a row of loss, and `run` reports it once. A command line
+    that only looks like one makes no row."""
     script(tmp_path / "starts.py", """
         import os, subprocess, sys
         py = sys.executable
@@ -1256,8 +1256,8 @@ def losses_of_children(path):
 
 
 @pytest.mark.no_sanitizer
-def test_scripts_whose_first_line_ignores_the_environment(run, tmp_path, python):
-    """A script that is started and whose #! line keeps the recorder out is a row of loss; others are recorded, and no row."""
+def test_scripts_whose_shebang_ignores_the_environment_are_losses(run, tmp_path, python):
+    """A started script whose #! line keeps the recorder out is a row of loss. Other scripts are recorded and make no row."""
     first = {"one": f"{python} -I", "two": f"{python} -sE ", "three": f"/usr/bin/env -S {python} -S", "four": f"/usr/bin/env -S -i {python}",
              "plain": python, "late": f"/bin/sh\n#!{python} -I"}
     for name, line in first.items():
@@ -1280,9 +1280,9 @@ def test_scripts_whose_first_line_ignores_the_environment(run, tmp_path, python)
 
 
 @pytest.mark.no_sanitizer
-def test_children_without_the_environment(run, tmp_path, python):
-    """A Python that another program starts, and which does not get the environment, is a row of loss. Each of these calls leaf()
-    ten times and is lost; what gets the environment is recorded, and no row."""
+def test_children_without_the_environment_are_losses(run, tmp_path, python):
+    """A Python that another program starts without the environment is a row of loss. Each of these calls leaf() ten
+    times, unrecorded. A Python with the environment is recorded and makes no row."""
     for name in ("sudo", "systemd-run"):
         script(tmp_path / name, """
             #!/bin/sh

@@ -1,8 +1,6 @@
-"""--torch and torches that are none: missing, broken, too old, too new, unknown. No torch is needed.
-
-A package `torch` made here has the few things that the bridge asks of one. Whatever it lacks, the program does what it
-does without us, and the trace says how it was watched, or that it was not.
-"""
+"""--torch, with a torch that is missing, broken, too old, too new or unknown. No real torch is needed: a package `torch`
+made here has the few parts that the bridge uses. Whatever it lacks, the program behaves as without us, and the trace says
+how torch was watched, or that it was not."""
 import runpy
 import subprocess
 import textwrap
@@ -59,7 +57,7 @@ PROGRAM = """
 
 @pytest.fixture
 def watched(record, python, tmp_path):
-    """watched(torch's __init__, options, program, dynamo) -> the trace of what behaved as it does without us"""
+    """watched(torch's __init__, options, program, dynamo) -> the trace of a program that behaved as without us"""
     def watched(torch, *options, program=PROGRAM, dynamo="done = 1", before=""):
         folder = tmp_path / "torch" / "_dynamo"
         folder.mkdir(parents=True, exist_ok=True)
@@ -86,14 +84,14 @@ def torch(version, more=""):
 # ---- the option ----
 
 @pytest.mark.parametrize("value", ["", "wrong", "SHIM", "shim ", "auto,off", "0"])
-def test_a_wrong_value_is_one_line(dyntrace, tmp_path, value):
+def test_a_wrong_value_of_torch_is_an_error(dyntrace, tmp_path, value):
     done = subprocess.run([dyntrace, "run", "--torch", value, "-o", tmp_path / "t.db", "-c", "print(1)"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"dyntrace: run: --torch {value}: not one of auto, shim, observe, off\n"
     assert not (tmp_path / "t.db").exists()
 
 
-def test_no_value_is_one_line(dyntrace):
+def test_a_missing_value_of_torch_is_an_error(dyntrace):
     done = subprocess.run([dyntrace, "run", "--torch"], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert "--torch needs a value" in done.stderr
@@ -102,12 +100,12 @@ def test_no_value_is_one_line(dyntrace):
 @pytest.mark.sweep(2)
 @pytest.mark.one_python
 @pytest.mark.parametrize("mode", ["auto", "shim", "observe", "off"])
-def test_without_torch_nothing_is_said_of_it(record, python, mode):
+def test_without_torch_no_message_names_it(record, python, mode):
     trace = record(["-S", "-c", "def f(): pass\nf()"] if 0 else ["-c", "def f(): pass\nf()"], "--torch", mode, python=python)
     assert trace.err == "" and trace.rows("SELECT torch_version, torch_mode, torch_note FROM process") == [(None, None, None)]
 
 
-def test_the_last_one_counts(watched):
+def test_the_last_torch_option_counts(watched):
     assert watched(torch("2.13.0"), "--torch", "off", "--torch", "observe").torch == ("2.13.0", "observe", None)
 
 
@@ -128,7 +126,7 @@ def test_torch_options_without_torch_change_nothing(watched, python, mode):
 @pytest.mark.one_python
 @pytest.mark.parametrize("mode", ["shim", "observe"])
 @pytest.mark.parametrize("what", ["raise ValueError('no compiler here')", "import nonesuch", "raise SystemExit(9)", "done = ("])
-def test_the_compiler_cannot_be_imported(watched, mode, what):
+def test_a_torch_whose_compiler_cannot_be_imported_is_reported(watched, mode, what):
     trace = watched(torch("2.13.0"), "--torch", mode, dynamo=what)
     assert not trace.ours and not trace.lost
 
@@ -139,7 +137,7 @@ NEXT = "%d.%d.0" % max((major, minor + 1) for tested in TESTED.values() for majo
 
 @pytest.mark.one_python
 @pytest.mark.parametrize("version", ["2.5.0", NEXT, "3.1.0", "dev", "", "2", "99999999999999999999.1"])
-def test_a_version_that_nobody_tested_is_observed(watched, version):
+def test_an_untested_version_of_torch_is_observed(watched, version):
     trace = watched(torch(version))
     line, = trace.ours
     assert trace.torch == (version, "observe", line.removeprefix("dyntrace: "))
@@ -147,8 +145,8 @@ def test_a_version_that_nobody_tested_is_observed(watched, version):
     assert not trace.lost
 
 
-def test_a_version_that_was_tested_with_this_python_is_run_on_the_shim(watched, python):
-    """And one that was tested with another only is not."""
+def test_a_tested_version_of_torch_runs_on_the_shim(watched, python):
+    """A version that was tested only with another Python does not."""
     minor = tuple(int(n) for n in subprocess.run([python, "-c", "import sys; print(*sys.version_info[:2])"],
                                                  capture_output=True, text=True).stdout.split())
     for version in sorted(set().union(*TESTED.values())):
@@ -156,7 +154,7 @@ def test_a_version_that_was_tested_with_this_python_is_run_on_the_shim(watched, 
         assert (mode, bool(note)) == (("shim", False) if version in TESTED.get(minor, ()) else ("observe", True)), version
 
 
-def test_it_runs_all_the_same_when_asked(watched):
+def test_torch_shim_runs_an_untested_version_on_the_shim(watched):
     trace = watched(torch("3.1.0"), "--torch", "shim")
     assert trace.torch == ("3.1.0", "shim", None) and not trace.ours and not trace.lost
 
@@ -218,14 +216,14 @@ ODD = """
 """
 
 
-def test_a_canary_that_fails(watched):
+def test_a_failed_self_test_switches_to_observe(watched):
     trace = watched(torch("2.13.0"), "--torch", "shim", before=ODD.replace("DO", "if calls == 1: return None"))
     assert trace.torch[1] == "observe" and "the stack is 0 deep" in trace.torch[2]
     assert trace.ours == ["dyntrace: " + trace.torch[2]] and not trace.lost
 
 
 @pytest.mark.parametrize("what", ["RuntimeError('not today')", "SystemExit(3)", "KeyboardInterrupt"])
-def test_a_canary_that_raises(watched, what):
+def test_a_self_test_that_raises_switches_to_observe(watched, what):
     trace = watched(torch("2.13.0"), "--torch", "shim", before=ODD.replace("DO", f"raise {what}"))
     assert trace.torch[1] == "observe" and what.partition("(")[0] in trace.torch[2]
 
@@ -242,7 +240,7 @@ WATCHERS = {
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("watcher", WATCHERS)
 @pytest.mark.parametrize("mode", ["shim", "observe"])
-def test_attaching_is_not_seen(watched, watcher, mode):
+def test_the_programs_hooks_do_not_see_how_we_attach(watched, watcher, mode):
     before = """
         import sys
         def see(code):
@@ -254,7 +252,7 @@ def test_attaching_is_not_seen(watched, watcher, mode):
     assert trace.torch[1] == mode and all("KeyError: 'torch._dynamo.utils'" in row for row in trace.lost)
 
 
-def test_monitoring_does_not_see_it(watched, python):
+def test_sys_monitoring_does_not_see_how_we_attach(watched, python):
     before = """
         import sys
         if not hasattr(sys, "monitoring"):

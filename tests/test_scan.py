@@ -1,5 +1,6 @@
-"""Frames are read from the pages of the file as far as these have their usual form, else by SQLite (src/trace/scan.c). What comes of
-them is the same, whatever the file is like; a table with a column more is always SQLite's to read, and is what is compared with."""
+"""Frames are read from the pages of the file if these have the usual form, otherwise by SQLite (src/trace/scan.c). The
+results must be equal for every file. A table with one more column is always read by SQLite; its result is the expected
+one."""
 import shutil
 import sqlite3
 import subprocess
@@ -31,7 +32,7 @@ CHANGES = {
 
 @pytest.fixture(scope="module")
 def traces(dyntrace, tmp_path_factory):
-    """The same frames, in pages that may be read and in ones that may not."""
+    """The same frames in pages of the usual form, and in pages of another form."""
     folder = tmp_path_factory.mktemp("scan")
     subprocess.run([dyntrace, "run", "-o", folder / "read.db", "--python", PYTHONS[0], "--", "-c", PROGRAM], check=True,
                    capture_output=True, timeout=60)
@@ -52,7 +53,7 @@ def told(run, path):
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_as_sqlite_reads_it(run, traces, tmp_path, name):
+def test_frames_read_from_pages_equal_those_of_sqlite(run, traces, tmp_path, name):
     answers = []
     for file in ("read.db", "asked.db"):
         shutil.copy(traces / file, tmp_path)
@@ -64,7 +65,7 @@ def test_as_sqlite_reads_it(run, traces, tmp_path, name):
 
 @pytest.mark.parametrize("where", ["a leaf", "the root", "its end"])
 def test_damaged_pages_are_reported_as_sqlite_does(run, traces, tmp_path, where):
-    """What is damaged is said by SQLite, after the same rows."""
+    """SQLite reports the damage, after the same rows."""
     answers = []
     for file in ("read.db", "asked.db"):
         shutil.copy(traces / file, tmp_path)

@@ -1,7 +1,5 @@
-"""The programs of the seed pages, with nothing changed but their imports, print what the pages say they print.
-
-tests/seeds/001.py is the page's program; 001_*.txt are its outputs as printed there.
-"""
+"""The programs of the seed pages, with only their imports changed, print the output that the pages have.
+tests/seeds/001.py is the program of page 001; 001_*.txt are its outputs."""
 import os
 import subprocess
 from pathlib import Path
@@ -14,7 +12,7 @@ PACKAGE = Path(os.environ.get("DYNTRACE", Path(__file__).resolve().parent.parent
 
 @pytest.fixture(params=["alone", "recorded"])
 def run(request, python, record):
-    """run(arguments of Python) -> what it printed: stand-alone, or under `dyntrace run`."""
+    """run(arguments of Python) -> its output, alone or under `dyntrace run`."""
     def alone(command):
         environment = dict(os.environ, PYTHONPATH=str(PACKAGE))
         done = subprocess.run([python, *map(str, command)], capture_output=True, text=True, env=environment, timeout=60)
@@ -34,8 +32,8 @@ def test_each_seed_program_prints_what_its_page_says(run, tmp_path, which):
     assert run([program]) == (SEEDS / f"001_{which}.txt").read_text()
 
 
-def test_all_three_in_a_row(run, tmp_path):
-    """The caches stay: what the page's three outputs do not show is that one run of the file forgets nothing."""
+def test_the_seed_programs_run_one_after_the_other(run, tmp_path):
+    """The caches are kept between the programs: no program may depend on an empty cache."""
     program = tmp_path / "program.py"
     program.write_text((SEEDS / "001.py").read_text() + "\n\ntest_always_hit_callback()\ntest_always_hit_callback()\n")
     hit = (SEEDS / "001_hit.txt").read_text()
@@ -47,8 +45,9 @@ def test_all_three_in_a_row(run, tmp_path):
 
 
 @pytest.mark.parametrize("library", ["parser", "server", "config", "message"])
-def test_what_building_a_real_object_calls(run, library):
-    """The last example, on objects of the standard library: every function at its first call, in order, as sys.setprofile sees them."""
+def test_the_calls_of_building_an_object_are_in_order(run, library):
+    """The last example, with objects of the standard library: every function at its first call, in the order that
+    sys.setprofile reports."""
     program = SEEDS / "001_library.py"
     skip = run([program, library, "skip"])
     assert skip == run([program, library, "profiled"])

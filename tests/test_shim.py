@@ -16,7 +16,7 @@ def test_the_evaluator_keeps_its_rules(evaluate):
 
 
 @pytest.mark.sweep(3)  # alone with the first interpreter, recorded with the newest
-def test_every_shape_of_function(evaluate):
+def test_the_evaluator_handles_every_kind_of_function(evaluate):
     assert "\nOK" in evaluate("shim_shapes.py")[1]
 
 
@@ -39,9 +39,9 @@ def test_threads_under_a_callback_do_the_same(evaluate):
     assert err == ""
 
 
-def test_frames_with_tracing_set(evaluate):
-    """Audit hooks and the like run in the middle of what the evaluator and the recorder do: all are recorded, those
-    with tracing set are not decided, nothing hangs."""
+def test_frames_run_while_tracing_is_set_are_recorded_undecided(evaluate):
+    """Audit hooks and the like run inside the evaluator and the recorder. All are recorded, those with tracing set are
+    not decided, and nothing hangs."""
     out, err, trace = evaluate("shim_tracing.py")
     said = json.loads(out)
     assert err == "" and set(said["decided"]) <= {"open_hook", "watched", "deeper"}  # it asks to be traced

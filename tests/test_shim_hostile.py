@@ -1,17 +1,15 @@
-"""The evaluator is sound: whatever the program does from a guard, a callback, an attribute, a finaliser, it does not crash.
-
-tests/programs/shim_hostile.py has the places and the acts; its children run alone and under `dyntrace run`, with every
-Python, and under ASan and UBSan in `make check-san`.
-"""
+"""The evaluator does not crash, whatever the program does from a guard, a callback, an attribute or a finaliser.
+tests/programs/shim_hostile.py has the places and the acts. Its children run alone and under `dyntrace run`, with every
+Python, and under ASan and UBSan in `make check-san`."""
 import pytest
 
 pytestmark = pytest.mark.newest_too
 
 
 @pytest.mark.slow
-def test_every_act_in_every_place(evaluate):
-    """Resets, invalidations, refills, other code, death, a fork, ... in the middle of a decision: the call's result is the
-    function's, entries can be looked at, later calls are decided as usual."""
+def test_the_evaluator_survives_every_act_in_every_place(evaluate):
+    """Resets, invalidations, refills, other code, death, a fork and more in the middle of a decision: the call returns
+    the function's result, entries can be inspected, and later calls are decided as usual."""
     out, _, _ = evaluate("shim_hostile.py")
     assert int(out.splitlines()[-1].split(" combinations")[0]) > 4000
 
@@ -26,7 +24,7 @@ def test_a_reset_while_other_threads_are_in_guards(evaluate):
     (("shim_answer_refills.py", "4"), "99\n5\n"),  # there was room for four
     (("shim_answer_refills.py", "9"), "99\n9\n"),  # more than the limit, which counts what there is
 ], ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
-def test_what_has_crashed(evaluate, program, output):
+def test_programs_that_once_crashed_do_not_crash(evaluate, program, output):
     assert evaluate(*program)[0] == output
 
 
@@ -52,8 +50,8 @@ set_eval_frame(None)
 """
 
 
-def test_a_miss_asks_the_program_for_no_buffer(record, python, tmp_path):
-    """What a call's values are is noted without the program's code: since 3.12 a buffer may be made by a method."""
+def test_a_miss_calls_no_buffer_method_of_the_program(record, python, tmp_path):
+    """A call's values are described without running the program's code. Since 3.12 a buffer may come from a method."""
     (tmp_path / "buffer.py").write_text(BUFFER)
     trace = record([tmp_path / "buffer.py"], python=python)
     assert trace.out == ""
@@ -95,8 +93,9 @@ set_eval_frame(None)
 """
 
 
-def test_an_interrupt_is_not_lost_while_a_miss_is_explained(record, python, tmp_path):
-    """Why entries did not fit is asked in Python: a signal's handler may run there. The call raises what it raised."""
+def test_a_signal_handler_during_an_explanation_raises_in_the_call(record, python, tmp_path):
+    """Python code explains why entries missed, so a signal handler may run there. The call raises the handler's
+    exception."""
     program = tmp_path / "program.py"
     program.write_text(INTERRUPTED)
     trace = record([program], python=python)
@@ -104,14 +103,16 @@ def test_an_interrupt_is_not_lost_while_a_miss_is_explained(record, python, tmp_
     assert trace.rows("SELECT outcome FROM call_ledger WHERE qualname = 'f'") == [("compiled",), ("callback_error",), ("compiled",), ("hit",)]
 
 
-def test_a_mapping_of_variables_is_asked_nothing_more(evaluate):
-    """A callback's f_locals are what a dict has; to ask another mapping would run the program's code, or fail: it need have no keys()."""
+def test_a_mapping_of_variables_runs_no_more_code_than_needed(evaluate):
+    """A callback's f_locals may be any mapping. Using more than its items would run the program's code, or fail, because
+    it need not have keys()."""
     assert evaluate("shim_mapping.py")[0] == "asked for len\nasked for str\nasked for n\n2\n"
 
 
-def test_a_recorded_miss_asks_the_program_nothing_more(evaluate):
-    """What else did not hold is found without the program's code: an attribute that a hook or a property gives, a length or a
-    guard of the program's own is not asked for again. What ended the check is told as the check saw it."""
+def test_recording_a_miss_runs_no_code_of_the_program(evaluate):
+    """The other failed guards are found without running the program's code: an attribute from a hook or a property, a
+    length, or a guard of the program is not evaluated again. The guard that ended the check is explained with the value
+    that the check saw."""
     out, _, trace = evaluate("shim_asked.py")
     assert out.splitlines() == [
         "-- type",

@@ -54,7 +54,7 @@ def test_thousands_of_random_programs_do_the_same(evaluate):
     assert out.startswith("2000 programs, ")
 
 
-def test_threads_do_the_same_for_long(evaluate):
+def test_four_threads_do_the_same_for_a_long_time(evaluate):
     out, err, _ = evaluate("shim_threads.py", "10")
     assert out.startswith("4 threads, ") and err == ""
 

@@ -1,4 +1,4 @@
-"""What the trace says of decisions equals, exactly, what the callback and the guards of the program counted."""
+"""The decisions in the trace equal, exactly, the counts of the program's own callback and guards."""
 import json
 import sqlite3
 import subprocess
@@ -74,8 +74,8 @@ dyntrace.reset()
     assert "L['x']" in rows[0][1] and rows[1][1] == "reset"
 
 
-def test_a_call_that_never_ends_has_its_outcome(dyntrace, python, tmp_path):
-    """Its row is stored while the callback compiles, and what came of that is known only then."""
+def test_an_unfinished_call_has_its_outcome(dyntrace, python, tmp_path):
+    """The row is stored while the callback compiles. The outcome is known only later."""
     (tmp_path / "p.py").write_text("""
 import os
 from dyntrace.eval_frame import set_eval_frame
@@ -141,8 +141,8 @@ thread.join()
 """
 
 
-def test_an_entry_of_another_thread_is_known_when_it_is_tried(dyntrace, python, tmp_path):
-    """The collector reads a lookup of one thread before the compile of another that it depends on."""
+def test_a_lookup_can_try_an_entry_of_another_thread(dyntrace, python, tmp_path):
+    """The collector reads the lookup of one thread before the other thread's compile that made the entry."""
     (tmp_path / "p.py").write_text(TWO_THREADS)
     subprocess.run([dyntrace, "run", "-o", tmp_path / "t.db", "--python", python, tmp_path / "p.py"], check=True)
     rows = sqlite3.connect(tmp_path / "t.db").execute(
@@ -197,7 +197,7 @@ if os.getpid() == pid:
 """
 
 
-def test_a_child_s_compiles_are_not_the_one_that_it_was_forked_in(dyntrace, record, python):
+def test_compiles_in_a_child_are_not_the_compile_it_was_forked_in(dyntrace, record, python):
     trace = record(["-c", FORKED_IN_A_COMPILE], python=python)
     rows = trace.rows("SELECT qualname, c.outcome, e.code_id = c.code_id FROM compile c JOIN code USING (code_id)"
                       " JOIN cache_entry e USING (cache_entry_id) ORDER BY 1")
@@ -268,8 +268,8 @@ def test_each_forked_process_has_orders_of_guards_of_its_own(dyntrace, record, p
     assert done.returncode == 0, done.stdout
 
 
-def test_guards_that_cannot_be_told(dyntrace, python, tmp_path):
-    """What makes the list of an entry's guards is Python code, which a signal's handler or a full stack may end."""
+def test_an_entry_whose_guards_cannot_be_listed_is_recorded(dyntrace, python, tmp_path):
+    """Python code lists an entry's guards. A signal handler or a stack overflow may end it."""
     program = tmp_path / "p.py"
     program.write_text("""
 from dyntrace.eval_frame import set_eval_frame

@@ -36,7 +36,7 @@ def test_arrays_keep_columns_of_one_name_and_those_of_no_row(ask):
     assert ask("SELECT pid, argv FROM process WHERE 0") == [["pid", "argv"]]
 
 
-def test_arrays_are_lines(run, trace):
+def test_each_array_is_one_line(run, trace):
     done = run("sql", trace, "--arrays", "SELECT 'a' AS b UNION ALL SELECT char(10)")
     assert done.stdout == '["b"]\n["a"]\n["\\n"]\n'
 
@@ -59,7 +59,7 @@ def test_bind_gives_the_parameters_their_values(ask):
         ("[]", "SELECT 1; SELECT 2", "one statement"),
     ],
 )
-def test_values_that_do_not_fit_are_one_line(run, trace, bind, sql, words):
+def test_values_of_bind_that_do_not_fit_are_an_error(run, trace, bind, sql, words):
     done = run("sql", trace, "--bind", bind, sql)
     assert done.returncode == 2 and words in one_line(done.stderr)
 

@@ -1,7 +1,5 @@
-"""`why`, `show` and `report` on recordings of torch programs, with rows as real recordings have them.
-
-No torch is needed: the traces are made by sqlite3 from schemas/*.sql. What real programs leave is in
-tests/with_torch/test_answers.py."""
+"""`why`, `show` and `report` on recordings of torch programs, with rows like those of real recordings. No torch is
+needed: sqlite3 makes the traces from schemas/*.sql. Real programs are in tests/with_torch/test_answers.py."""
 import json
 import re
 import sqlite3
@@ -38,7 +36,7 @@ def why(run):
 
 @pytest.mark.parametrize("mode", ["shim", "observe"])
 @pytest.mark.parametrize("kind, source, values, text, name, words", CAUSES, ids=[f"{c[0]} {c[1]}" for c in CAUSES])
-def test_causes_and_what_would_have_helped(torch, why, mode, kind, source, values, text, name, words):
+def test_causes_are_printed_with_their_remedies(torch, why, mode, kind, source, values, text, name, words):
     p = torch(mode=mode)
     for i, value in enumerate(values):
         p.compile([dict(entry=j, kind=kind, source=source, expected=str(older), actual=str(value), text=text)
@@ -54,7 +52,7 @@ def test_causes_and_what_would_have_helped(torch, why, mode, kind, source, value
 
 
 def needed(p, line, guards="TRUE"):
-    """The guards that SQL's condition GUARDS takes are there for LINE."""
+    """Say that the guards which fulfil the SQL condition GUARDS are needed by LINE."""
     p.db.execute(f"UPDATE guard SET user_stack = ? WHERE {guards}", (f'File "/src/app.py", line 12, in f\n    {line}',))
 
 
@@ -69,7 +67,7 @@ def needed(p, line, guards="TRUE"):
     ("EQUALS_MATCH", "L['self'].theta", [1.5, 2.5], "x = x + TABLES[self.theta]", "looked up", ["Look up what is under self.theta"]),
     ("EQUALS_MATCH", "L['self'].theta", [1.5, 2.5], "x = x + self.theta", "move into a tensor", []),
 ])
-def test_a_remedy_goes_by_the_line_that_needs_the_guard(torch, why, kind, source, values, line, name, words):
+def test_a_remedy_depends_on_the_line_that_needs_the_guard(torch, why, kind, source, values, line, name, words):
     p = torch()
     p.sequence(kind, source, values)
     needed(p, line)
@@ -78,7 +76,7 @@ def test_a_remedy_goes_by_the_line_that_needs_the_guard(torch, why, kind, source
     assert all(word in found["remedies"][0]["text"] for word in words), found["remedies"][0]["text"]
 
 
-def test_a_number_that_cuts_a_tensor_is_masked_and_one_of_a_loop_is_not(torch, why):
+def test_a_number_that_slices_a_tensor_gets_a_mask_as_remedy(torch, why):
     for line, name in (("y = x[:top + 8]", "sliced number"), ("for i in range(top, 8)", "constant number"), ("y = x + top", "constant number")):
         p = torch()
         p.sequence("LAMBDA_GUARD", "L['top']", [4, 5, 6], template="L['top'] == %d")
@@ -113,7 +111,7 @@ def test_a_value_that_comes_back_is_listed_once(torch, why):
 
 
 def test_the_line_is_that_of_another_guard_of_the_same_value(torch, why):
-    """torch 2.7 knows the line of a guard that is an expression, and not that of one on a number."""
+    """torch 2.7 records the line of a guard that is an expression, but not of a guard on a number."""
     p = torch(version="2.7.1")
     guards = (("EQUALS_MATCH", "L['scale']", "?"), ("LAMBDA_GUARD", "L['scale']", "?"))
     p.compile(guards=guards)
@@ -130,7 +128,7 @@ def test_the_line_is_that_of_another_guard_of_the_same_value(torch, why):
     assert "needed by if scale > 1.0, src/app.py:12\n" in page and "expected scale == scale.item() and scale.item() > 1.0 (0/1)" in page, page
 
 
-def test_a_guard_that_is_not_known_is_told_by_the_first_that_failed_again(torch, why):
+def test_an_unknown_guard_is_replaced_by_the_first_recheck_failure(torch, why):
     p = torch()
     p.compile(guards=(("TENSOR_MATCH", "L['obs']", "?"),))
     p.compile([dict(guard=None, text="it did not hold when it was checked"),
@@ -142,7 +140,7 @@ def test_a_guard_that_is_not_known_is_told_by_the_first_that_failed_again(torch,
     assert [one["decided"] for one in found["causes"]] == [True, False, False]
 
 
-def test_a_guard_that_is_not_known_and_nothing_that_failed_again(torch, why):
+def test_an_unknown_guard_without_recheck_failure_is_reported(torch, why):
     p = torch()
     p.compile()
     p.compile([dict(guard=None, text="it did not hold when it was checked")])
@@ -160,7 +158,7 @@ def test_a_nested_tensor_is_dynamic_as_a_whole(torch, why):
 
 
 def test_a_guard_on_two_objects_is_dropped_whole(torch, why):
-    """torch 2.7 has it twice, once for each of them, and either may be the one that failed."""
+    """torch 2.7 has a row for each of the two objects, and either may be the one that failed."""
     p = torch(version="2.7.1")
     one, other = [("OBJECT_ALIASING", source, "L['one'] is L['other']") for source in ("L['one']", "L['other']")]
     first = p.compile(guards=(one, other))
@@ -180,7 +178,7 @@ def test_requires_grad_is_no_flag_of_a_branch(torch, why):
     assert not any("branch" in one["text"] for one in found["remedies"]), found["remedies"]
 
 
-def test_only_the_first_thing_found_wanting_decides(torch, why):
+def test_only_the_first_failed_guard_decides(torch, why):
     p = torch()
     p.compile()
     p.compile([dict(kind="TENSOR_MATCH", source="L['x'].dtype", expected="torch.float32", actual="torch.float64"),
@@ -193,7 +191,7 @@ def test_only_the_first_thing_found_wanting_decides(torch, why):
     assert "         also x.requires_grad: expected True (0/0), actual False" in page and [h["source"] for h in found["histories"]] == ["L['x'].dtype"]
 
 
-def test_a_shape_guard_is_told_by_its_value(torch, why):
+def test_a_shape_guard_is_printed_with_its_value(torch, why):
     p = torch()
     p.compile()
     p.compile([dict(kind="LAMBDA_GUARD", source="L['x'].size()[0]", expected="2 <= L['x'].size()[0] <= 4", actual="L['x'].size()[0] = 8")])
@@ -210,7 +208,7 @@ def test_a_global_flag_is_named(torch, why):
     assert "grad_mode: expected True (0/0), actual False" in page
 
 
-def test_causes_without_a_guard(torch, why):
+def test_causes_without_a_guard_are_printed(torch, why):
     p = torch()
     p.compile(backend="one")
     p.compile([dict(kind="BACKEND_MATCH", guard=None, text="the entry was compiled for another backend")], backend="two")
@@ -251,7 +249,7 @@ def test_causes_without_a_guard(torch, why):
 
 
 @pytest.mark.parametrize("reason, kind, name, words", SKIPS, ids=[(s[0] or "none")[:40] + " " + s[1] for s in SKIPS])
-def test_skips_tell_why_and_since_when(torch, why, reason, kind, name, words):
+def test_skips_are_printed_with_reason_and_time(torch, why, reason, kind, name, words):
     p = torch()
     p.db.execute("UPDATE code SET kind = ? WHERE code_id = 1", (kind,))
     p.turned_away(reason, calls=3)
@@ -263,7 +261,7 @@ def test_skips_tell_why_and_since_when(torch, why, reason, kind, name, words):
     assert found["compiles"][0]["sticky"] == 1 and found["recompiles"] == 0 and "1 attempt that gave no code" in page
 
 
-def test_skipped_for_one_call_and_skipped_because_somebody_asked(torch, why):
+def test_declined_calls_and_requested_skips_are_told_apart(torch, why):
     p = torch()
     p.turned_away("tracing is non-recursively disabled for this frame", sticky=0, mark=False)
     page, found = why(p.done())
@@ -276,7 +274,7 @@ def test_skipped_for_one_call_and_skipped_because_somebody_asked(torch, why):
     assert found["remedies"][0]["name"] == "asked for"
 
 
-def test_the_limit(torch, why, run):
+def test_why_explains_the_recompile_limit(torch, why, run):
     p = torch()
     p.sizes(16, 18, 20)
     p.limit()
@@ -291,7 +289,7 @@ def test_the_limit(torch, why, run):
     assert (row["reason"], row["entries"], row["eager_calls"], row["calls"]) == ("recompile_limit (8) reached", 3, 6, 9)
 
 
-def test_calls_that_fail(torch, why):
+def test_why_explains_calls_that_fail(torch, why):
     for reason, name, words in [
             ("RuntimeError: Detected recompile when torch.compile stance is 'fail_on_recompile'. filename: 'a.py'", "warm up", ["set_stance"]),
             ("FailOnRecompileLimitHit: Hard failure due to fullgraph=True", "raise the limit", ["recompile_limit", "fullgraph=True"]),
@@ -317,7 +315,7 @@ def test_calls_that_fail(torch, why):
     assert found["remedies"][0]["name"] == "mend the guard"
 
 
-def test_run_only_and_disabled(torch, why):
+def test_why_explains_run_only_and_disabled_calls(torch, why):
     p = torch()
     entry = p.compile(signature="x: int 1")
     p.call("run_only", failed=[(entry, 1)], signature="x: str")
@@ -333,7 +331,7 @@ def test_run_only_and_disabled(torch, why):
 
 
 @pytest.mark.parametrize("reason, version, name, words", BREAKS, ids=[f"{b[0][:40]} {b[1]}" for b in BREAKS])
-def test_graph_breaks_and_how_to_mend_them(torch, why, reason, version, name, words):
+def test_graph_breaks_are_printed_with_remedies(torch, why, reason, version, name, words):
     p = torch(version=version)
     p.compile()
     p.breaks(reason)
@@ -342,7 +340,7 @@ def test_graph_breaks_and_how_to_mend_them(torch, why, reason, version, name, wo
     assert "line 14, 1 time: " in page and "generic_jump" not in page or version == "2.6.0"
 
 
-def test_what_a_break_costs(torch, why, run):
+def test_the_cost_of_a_graph_break_is_printed(torch, why, run):
     p = torch()
     p.compile()
     p.breaks(times=2, stack='File "/src/app.py", line 14, in f\nFile "/src/lib.py", line 3, in helper', compiles=3)
@@ -369,7 +367,7 @@ def test_what_a_break_costs(torch, why, run):
     assert found["function"]["kind"] == "resume"
 
 
-def test_alike_but_for_addresses_is_one_break(torch, why):
+def test_breaks_that_differ_only_in_addresses_are_one(torch, why):
     p = torch()
     p.compile()
     for address in ("0x7f1", "0x7f2abc"):
@@ -386,7 +384,7 @@ def test_alike_but_for_addresses_is_one_break(torch, why):
     ("torch_dynamo_resume_in_f_at_", None), ("torch_dynamo_resume_in_f", None), ("torch_dynamo_resume_in__at_5", None),
     ("xtorch_dynamo_resume_in_f_at_5", None), ("torch_dynamo_resume_in_f_at_99999999999999999999", None),
 ])
-def test_names_of_resume_functions(torch, run, name, told):
+def test_resume_functions_are_named_after_their_function(torch, run, name, told):
     p = torch(qualname=name)
     p.compile()
     path = p.done()
@@ -399,7 +397,7 @@ def test_names_of_resume_functions(torch, run, name, told):
 
 # ---- phases ----------------------------------------------------------------
 
-def test_where_compile_time_went(torch, why, run):
+def test_why_prints_the_phases_of_compile_time(torch, why, run):
     p = torch()
     p.compile()
     p.insert("code", code_id=7, process_id=1, filename="/src/app.py", qualname="g", first_line=70, kind="function")
@@ -426,8 +424,8 @@ def test_where_compile_time_went(torch, why, run):
     assert [phase["name"] for phase in json.loads(run("show", "f", path, "--json").stdout)["compiles"][0]["phases"]][0] == "dynamo"
 
 
-def test_a_label_of_two_functions_is_nobodys(torch, why):
-    """After a reset labels are given again: a backward with such a label may belong to either."""
+def test_a_label_of_two_functions_belongs_to_neither(torch, why):
+    """Labels are reused after a reset, so a backward graph with such a label may belong to either function."""
     p = torch()
     p.compile()
     p.insert("code", code_id=7, process_id=1, filename="/src/app.py", qualname="g", first_line=70, kind="function")
@@ -459,12 +457,12 @@ def remedies_of(torch, why, version):
     ("2.13.0+cpu", ["torch.compile(..., recompile_limit=", "isolate_recompiles=True", "ignore_logging_functions"], ["cache_size_limit"]),
     ("2.14.1+debian", ["torch.compile(..., recompile_limit=", "isolate_recompiles=True", "allow_unspec_int_on_nn_module"], ["cache_size"]),
 ])
-def test_a_remedy_names_what_that_torch_has(torch, why, version, has, lacks):
+def test_a_remedy_names_only_what_this_torch_has(torch, why, version, has, lacks):
     text = remedies_of(torch, why, version)
     assert all(word in text for word in has) and not any(word in text for word in lacks), text
 
 
-def test_the_accumulated_limit(torch, why):
+def test_why_explains_the_accumulated_limit(torch, why):
     for version, name in (("2.6.0", "accumulated_cache_size_limit"), ("2.13.0", "accumulated_recompile_limit")):
         p = torch(version=version)
         p.sizes(1, 2)
@@ -489,7 +487,7 @@ def test_the_oldest_torch_of_several_counts(torch, why):
 
 # ---- both modes ------------------------------------------------------------
 
-def test_observe_says_what_it_could_not_see(torch, why):
+def test_pages_say_what_observe_mode_does_not_record(torch, why):
     note = "torch 2.20 is observed, not run on dyntrace's evaluator: its evaluator has functions that dyntrace does not know (x)"
     p = torch(mode="observe", version="2.20.0", note=note)
     p.sizes(2, 3)
@@ -507,7 +505,7 @@ def test_observe_says_what_it_could_not_see(torch, why):
     assert found["remedies"][0]["name"] == "dynamic dimension" and found["histories"][0]["values"] == ["2", "3"]
 
 
-def test_shim_saw_everything(torch, why):
+def test_pages_of_shim_recordings_say_that_every_check_was_seen(torch, why):
     p = torch()
     p.sizes(2, 3)
     p.call("hit", 2)
@@ -516,7 +514,7 @@ def test_shim_saw_everything(torch, why):
     assert found["torch"]["mode"] == "shim" and "2 checks took 200 ns" in page
 
 
-def test_ranks_that_compile_differently(torch, why, run):
+def test_ranks_that_compile_differently_are_printed(torch, why, run):
     p = torch()
     p.db.execute("UPDATE process SET rank = 0, local_rank = 0")
     p.compile()
@@ -537,7 +535,7 @@ def test_ranks_that_compile_differently(torch, why, run):
 
 # ---- report and show -------------------------------------------------------
 
-def test_report_tells_of_torch_and_of_compiles(torch, run):
+def test_report_describes_torch_and_its_compiles(torch, run):
     p = torch(note="why it was not shim", mode="observe")
     p.sizes(2, 3, 4)
     p.limit(calls=2)
@@ -556,7 +554,7 @@ def test_report_tells_of_torch_and_of_compiles(torch, run):
     assert (found["compiles"][0]["recompiles"], found["compiles"][0]["limits"], found["processes"][0]["torch_mode"]) == (2, 1, "observe")
 
 
-def test_show_in_torchs_words(torch, run):
+def test_show_uses_torchs_words(torch, run):
     p = torch()
     p.compile(guards=(("TENSOR_MATCH", "L['x']", "check_tensor(L['x'], Tensor)"),))
     p.db.execute("UPDATE guard SET user_stack = ?", ('File "/src/lib.py", line 9, in g\nFile "/src/app.py", line 12, in f',))
@@ -591,7 +589,7 @@ def test_show_in_torchs_words(torch, run):
     assert one[0]["guards"][0]["user_stack"].endswith("in f") and one[2]["sticky"] == 1
 
 
-def test_new_queries(torch, run):
+def test_named_queries_about_torch_have_answers(torch, run):
     p = torch()
     p.sizes(2, 3)
     p.turned_away("frame is in the Dynamo skipfiles list\nmore", calls=2)
@@ -614,7 +612,7 @@ def test_new_queries(torch, run):
 
 # ---- hostile, and old ------------------------------------------------------
 
-def test_hostile_texts(torch, run):
+def test_hostile_texts_of_torch_are_escaped(torch, run):
     p = torch(note=EVIL, mode=EVIL, qualname="Evil")
     p.compile(guards=((EVIL, EVIL, EVIL),), signature="__nested_" + EVIL)
     p.compile([dict(kind="GLOBAL_STATE", source="global state", expected=EVIL, actual=EVIL, text="GLOBAL_STATE changed: " + EVIL),
@@ -654,7 +652,7 @@ def remedies(found):
     return " ".join(one["text"] for one in found["remedies"])
 
 
-def test_slow_lookups_where_guards_were_not_timed(torch, why):
+def test_slow_lookups_stand_for_guards_that_were_not_timed(torch, why):
     p = torch(mode="observe")
     p.compile()
     for i in range(20):
@@ -669,7 +667,7 @@ def test_slow_lookups_where_guards_were_not_timed(torch, why):
     assert "skip_guard_eval_unsafe=True" in remedies(found) and found["guards"]["slow"]
 
 
-def test_a_caller_at_its_limit(torch, why):
+def test_a_caller_at_its_limit_is_named(torch, why):
     p = torch()
     p.compile()
     for caller, action in ((2, "run_only"), (3, "default")):
@@ -690,7 +688,7 @@ def test_a_caller_at_its_limit(torch, why):
     assert "Make the recompiles of main needless, or raise its limit" in remedies(found)
 
 
-def test_a_disabled_function(torch, why):
+def test_a_disabled_function_is_explained(torch, why):
     p = torch()
     p.insert("compile", compile_id=90, code_id=2, thread_id=1, start_ns=1, end_ns=2, outcome="compiled", cache_entry_id=90)
     p.insert("graph_break", graph_break_id=1, compile_id=90, code_id=2, line=93, reason=DISABLED % "other")

@@ -1,4 +1,4 @@
-"""A program under `dyntrace run` is none the wiser: each runs once alone and once recorded, and all that comes out is equal."""
+"""A program does not notice `dyntrace run`: each runs once alone and once recorded, and all its output is equal."""
 import contextlib
 import json
 import os
@@ -19,7 +19,7 @@ STATE = PROGRAMS / "run_state.py"
 
 @pytest.fixture
 def both(dyntrace, tmp_path):
-    """both(words, python=...) -> what the program did alone, after it was seen to do the same recorded."""
+    """both(words, python=...) -> the result of the program alone, after a check that the recorded run gave the same."""
     def both(words, python=None, prepare=None, check=True, options=(), **rest):
         python = python or PYTHONS[0]
         rest.setdefault("cwd", tmp_path)
@@ -58,8 +58,8 @@ def test_a_recorded_program_sees_the_same_state(both, python, tmp_path, paths):
 
 
 @pytest.mark.newest_too
-def test_objects_are_made_as_without_us(both, python):
-    """A class with a Python __init__ is called in a way of our own on 3.13."""
+def test_objects_are_created_as_without_us(both, python):
+    """On 3.13 a class with a Python __init__ is called by code of ours."""
     alone = both([PROGRAMS / "run_init.py"], python)
     assert alone.returncode == 0 and "not callable ('TypeError'" in alone.stdout
 
@@ -79,7 +79,7 @@ def special():
 """
 
 
-def test_objects_that_are_filtered_out(both, python, tmp_path):
+def test_objects_whose_init_is_excluded_are_created_as_without_us(both, python, tmp_path):
     """Where __init__ is not recorded, CPython specialises its calls as ever."""
     program = script(tmp_path / "kept.py", SPECIALISED + "print(special())\n")
     seen = version_of(python) not in ("3.11", "3.12")
@@ -87,7 +87,7 @@ def test_objects_that_are_filtered_out(both, python, tmp_path):
 
 
 @pytest.mark.parametrize("options", [["-m", "run_state"], ["-c", "exec(open(%r).read())" % str(STATE)]], ids=["module", "code"])
-def test_state_of_module_and_code(both, python, options):
+def test_modules_and_code_see_the_same_state(both, python, options):
     both([*options, "x"], python, env=environment(PYTHONPATH=PROGRAMS))
 
 
@@ -96,7 +96,7 @@ def test_state_of_module_and_code(both, python, options):
                                         ("PYTHONNOUSERSITE", "1"), ("PYTHONOPTIMIZE", "2"), ("PYTHONDONTWRITEBYTECODE", "1"),
                                         ("PYTHONINSPECT", ""), ("LC_ALL", "C"), ("PYTHONMALLOC", "debug"), ("PYTHONTRACEMALLOC", "3"),
                                         ("PYTHONFAULTHANDLER", "1"), ("PYTHONPROFILEIMPORTTIME", "")])
-def test_state_under_other_variables(both, name, value):
+def test_a_program_with_other_variables_sees_the_same_state(both, name, value):
     both([STATE], env=environment(**{name: value}))
 
 
@@ -148,7 +148,7 @@ def test_the_programs_usercustomize_runs_as_without_us(both, python, tmp_path):
     assert "by the user" in done.stdout
 
 
-def test_sitecustomize_that_forks_and_starts_children(both, tmp_path):
+def test_a_sitecustomize_that_forks_and_starts_children_works(both, tmp_path):
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "sitecustomize.py").write_text(textwrap.dedent("""
         import os, sys
@@ -166,15 +166,16 @@ def test_sitecustomize_that_forks_and_starts_children(both, tmp_path):
 # ---- programs that look closely ----
 
 @pytest.mark.newest_too
-def test_hooks_of_the_program(both, python):
+def test_trace_functions_of_the_program_get_the_same_events(both, python):
     """sys.settrace, sys.setprofile and sys.monitoring say the same."""
     done = both([PROGRAMS / "run_hooks.py"], python)
     assert done.returncode == 0 and len(done.stdout.splitlines()) > 100
 
 
 @pytest.mark.parametrize("when", ["never", "first", "last"])
-def test_data_of_the_programs_own_in_code_objects(both, dyntrace, python, when):
-    """Its free function is called for what it has set, once that goes, and never for a code object that only we marked."""
+def test_extra_data_of_the_program_in_code_objects_works(both, dyntrace, python, when):
+    """The program's free function is called for the data that it has set, when these are freed, and never for a code
+    object that only we marked."""
     env = environment(PYTHONPATH=os.path.join(os.path.dirname(dyntrace), "lib", "python"))
     done = both([PROGRAMS / "run_extra.py", when], python=python, env=env)
     assert (done.stdout.splitlines(), done.stderr, done.returncode) == ([
@@ -242,7 +243,7 @@ def test_the_recursion_limit_is_where_it_was(dyntrace, tmp_path, python):
     "import tracemalloc; tracemalloc.start(5)\ndef f(): return [bytearray(10000)]\nx = f(); print([t.lineno for t in tracemalloc.get_object_traceback(x[0])])",
     "import os\npid = os.fork()\nif pid: print(pid > 0, os.waitpid(pid, 0)[1])\nelse: raise SystemExit(3)",
 ], ids=lambda text: text[:24].replace("\n", " "))
-def test_small_programs_print_and_end_the_same(both, program):
+def test_small_programs_behave_the_same(both, program):
     both(["-c", program], env=environment(), check="NOFILE" not in program and "FSIZE" not in program)
 
 
@@ -250,7 +251,7 @@ def test_standard_input_reaches_the_program(both, python):
     both(["-c", "import sys; print(input('? ')); print(repr(sys.stdin.read()))"], python, input="line\nrest\nof it")
 
 
-def test_standard_input_is_the_program(dyntrace, tmp_path, python):
+def test_a_program_on_standard_input_runs(dyntrace, tmp_path, python):
     for words in ([python], [python, "-"], [python, "-i", "-q"]):
         alone, recorded = [subprocess.run([*before, *words], input="def f(): print(5)\n\nf()\nprint(__name__)\n", capture_output=True, text=True)
                            for before in ([], [dyntrace, "run", "--force", "-o", tmp_path / "t.db"])]
@@ -266,7 +267,7 @@ def test_a_stack_limit_holds_as_without_us(both, python, stack):
          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (stack, stack)))
 
 
-def test_ignored_and_blocked_signals(both):
+def test_ignored_and_blocked_signals_stay_so(both):
     """nohup, and what a parent has blocked."""
     def prepare():
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
@@ -278,8 +279,8 @@ def test_ignored_and_blocked_signals(both):
 # ---- descriptors ----
 
 @pytest.mark.parametrize("recorded", [False, True])
-def test_reader_sees_the_end_when_the_program_closes(dyntrace, tmp_path, recorded):
-    """We hold nobody's pipe open: neither standard output nor a descriptor handed on."""
+def test_a_reader_sees_the_end_of_a_pipe(dyntrace, tmp_path, recorded):
+    """We keep no pipe of others open: neither standard output nor an inherited descriptor."""
     extra, handed_on = os.pipe()
     words = ["-c", f"import os, sys; os.close(1); os.close({handed_on}); sys.stdin.read(); sys.exit(3)"]
     before = [dyntrace, "run", "-o", tmp_path / "t.db", "--python", PYTHONS[0]] if recorded else [PYTHONS[0]]
@@ -327,20 +328,20 @@ def signalled(command, send, **rest):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGQUIT])
-def test_signal_to_us_reaches_the_handler_once(dyntrace, tmp_path, number):
+def test_a_signal_to_run_reaches_the_program_once(dyntrace, tmp_path, number):
     recorded = signalled([dyntrace, "run", "--python", PYTHONS[0], "-o", tmp_path / "t.db", "-c", HANDLER], lambda pid: os.kill(pid, number))
     assert recorded == (9, f"[{int(number)}]\n", "")
     holds(tmp_path / "t.db")
 
 
-def test_signal_to_the_group_reaches_the_handler_once(dyntrace, tmp_path):
+def test_a_signal_to_the_group_reaches_the_program_once(dyntrace, tmp_path):
     """As from `kill %1` or `timeout`."""
     recorded = signalled([dyntrace, "run", "--python", PYTHONS[0], "-o", tmp_path / "t.db", "-c", HANDLER],
                          lambda pid: os.killpg(pid, signal.SIGTERM))
     assert recorded == (9, "[15]\n", "")
 
 
-def test_signal_without_a_handler(dyntrace, tmp_path):
+def test_a_signal_without_a_handler_ends_the_program(dyntrace, tmp_path):
     program = f"import time\n{WAITS}"
     for number in (signal.SIGTERM, signal.SIGINT):
         status, out, err = signalled([dyntrace, "run", "--force", "--python", PYTHONS[0], "-o", tmp_path / "t.db", "-c", program],
@@ -402,7 +403,7 @@ def both_on_terminal(dyntrace, tmp_path):
     return both
 
 
-def test_terminal_is_the_programs(both_on_terminal):
+def test_the_terminal_belongs_to_the_program(both_on_terminal):
     alone, recorded = both_on_terminal(
         ["-c", "import os, sys, shutil\nprint([os.isatty(i) for i in range(3)], os.ttyname(0) == os.ttyname(1), os.tcgetpgrp(0) == os.getpgrp(),"
          " shutil.get_terminal_size())\nprint(input('name? '), sys.stdin.read())"], [("name? ", "me\n"), ("me", "more\n\x04")])
@@ -419,7 +420,7 @@ def test_the_interrupt_key_raises_keyboard_interrupt_once(both_on_terminal, monk
     assert os.waitstatus_to_exitcode(recorded[0]) in (130, -2)
 
 
-def test_interrupt_key_that_is_caught(both_on_terminal):
+def test_a_program_can_catch_the_interrupt_key(both_on_terminal):
     program = ("import time\ngot = 0\nfor _ in range(2):\n  try:\n    got or print('ready', flush=True)\n    for _ in range(6 if got else 1200): time.sleep(.05)\n"
                "  except KeyboardInterrupt:\n    got += 1; print('once', got)\nraise SystemExit(got)")
     alone, recorded = both_on_terminal(["-c", program], [("ready\r\n", "\x03")])
@@ -474,7 +475,7 @@ sys.exit(5 + len(got))
 """
 
 
-def test_stop_key_of_a_program_that_goes_on(dyntrace, tmp_path):
+def test_a_program_can_catch_the_stop_key(dyntrace, tmp_path):
     """What catches Ctrl-Z is not stopped, and after that gets Ctrl-C once, as without us."""
     script(tmp_path / "job.py", CATCHES)
     for before in (PYTHONS[0], f"'{dyntrace}' run -o t.db --python '{PYTHONS[0]}'"):
@@ -484,8 +485,8 @@ def test_stop_key_of_a_program_that_goes_on(dyntrace, tmp_path):
     holds(tmp_path / "t.db")
 
 
-def test_asking_every_module_for_anything_loads_nothing(dyntrace, python, tmp_path):
-    """regrtest does this; the package that we offer must not come alive by it."""
+def test_reading_attributes_of_all_modules_loads_nothing(dyntrace, python, tmp_path):
+    """regrtest does this. It must not load the package that we offer."""
     code = "import sys\nfor m in sys.modules.values(): getattr(m, '__warningregistry__', None), getattr(m, 'anything', None)\nprint('ok')"
     done = subprocess.run([dyntrace, "run", "-o", tmp_path / "t.db", "--python", python, "-c", code], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("ok\n", "")

@@ -1,4 +1,4 @@
-"""`dyntrace tree`: what a function's calls called, with times, of all of them, the longest, or one."""
+"""`dyntrace tree`: the callees of a function with their times, for all calls, the longest, or one."""
 import json
 import os
 import sqlite3
@@ -48,7 +48,7 @@ def test_all_calls_of_both_processes_are_one_tree(run, path):
     assert rows[1]["function"] == "  load" and rows[1]["share"] == "25.0 %"
 
 
-def test_one_call(run, path):
+def test_the_tree_of_one_call(run, path):
     assert nodes(run, "work", path, "--slowest") == [("work", 1, 4000, 2470), ("  load", 2, 1500, 1500)]
     assert nodes(run, "work", path, "--call", "2") == [("work", 1, 1000, 1000)]
     assert nodes(run, "work", path, "--call", "129") == [("work", 1, 3000, 2500), ("  load", 1, 500, 500)]
@@ -57,13 +57,13 @@ def test_one_call(run, path):
     assert "still open at the end" in run("tree", "work", path, "--call", "129").stdout
 
 
-def test_lines_that_are_left_out_are_counted(run, path):
+def test_omitted_lines_are_counted(run, path):
     done = run("tree", "main", path, "--limit", "1", "--least", "0")
     assert done.stdout.endswith("\n(3 more; --limit 0 shows all)\n") and done.stdout.count("app.py") == 1
     assert run("tree", "main", path, "--limit", "0", "--least", "0").stdout.count("app.py") == 4
 
 
-def test_wrong_words_are_one_line(run, path):
+def test_wrong_usage_is_one_line(run, path):
     for argv, part in [(["work", path, "--call", "1"], "is a call of main, not of work"), (["work", path, "--call", "77"], "no such call is stored"),
                        (["work", path, "--call", "2", "--slowest"], "one of the two"), ([path], "needs the name of a function"),
                        (["wrok", path], "did you mean work?"), (["work", path, "--least", "x"], "--least")]:
@@ -96,7 +96,7 @@ def test_a_trace_without_frames_says_which_it_has(run, record):
     assert done.returncode == 2 and "no call of f is stored" in one_line(done.stderr)
 
 
-def test_times_of_a_recorded_program(run, record):
+def test_tree_times_of_a_recorded_program_are_right(run, record):
     path = record(["-c", "def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)\ndef f():\n  fib(12)\n  fib(5)\nf()"]).path
     found = nodes(run, "f", path, "--least", "0", "--limit", "0")
     took, = query(path, "SELECT duration_ns FROM frames WHERE qualname = 'f'")[0]
@@ -104,7 +104,7 @@ def test_times_of_a_recorded_program(run, record):
     assert sum(n[1] for n in found[1:]) == query(path, "SELECT COUNT(*) FROM frames WHERE qualname = 'fib'")[0][0]
 
 
-def test_a_terminal_of_80_columns(dyntrace, path):
+def test_the_tree_fits_80_columns(dyntrace, path):
     screen = Screen([dyntrace, "tree", "work", path], size=(24, 80), NO_COLOR="1")
     text, status = screen.finish()
     assert status == 0 and all(len(line) <= 80 for line in text.splitlines())
@@ -123,7 +123,7 @@ def test_a_million_frames_take_half_a_second(run, tmp_path):
 
 @pytest.mark.parametrize("command", ["why", "tree"])
 def test_a_trace_that_is_not_there_is_told_from_a_function(run, record, command):
-    """The newest trace here is read, so its name alone would blame the wrong file."""
+    """The newest trace would be read, so an error with its name would be misleading."""
     path = record(["-c", "def f(): pass\nf()"]).path
     done = run(command, "gone.db", cwd=path.parent)
     assert done.returncode == 2 and one_line(done.stderr).strip() == f"dyntrace: gone.db: no such file, and no such function in {path.name}"

@@ -1,4 +1,4 @@
-"""`dyntrace try`: the recorded command runs again under settings, and what that measured is in the trace."""
+"""`dyntrace try`: the recorded command runs again under settings, and the measurements are stored in the trace."""
 import json
 import os
 import signal
@@ -52,7 +52,7 @@ def test_a_gain_is_fewer_eager_calls_then_compiles_then_recompiles_then_breaks(t
 
 @pytest.mark.parametrize("change", ["output_same = 0", "output_same = NULL", "values_same = 'different'", "error = 'x'", "exit_code = 1",
                                     "exit_code = NULL, exit_signal = 11"])
-def test_who_does_not_work_never_gains(tmp_path, change):
+def test_a_trial_that_does_not_work_is_no_gain(tmp_path, change):
     path = planted(tmp_path / "t.db", TRIALS + f"UPDATE trial SET {change} WHERE trial_id = 2")
     assert query(path, "SELECT works, gain FROM trials WHERE trial_id = 2") == [(0, 0)]
     assert query(path, "SELECT works, gain FROM trial_functions WHERE trial_id = 2") == [(0, 0)]
@@ -98,7 +98,7 @@ def test_a_rank_keeps_its_launchers_words(dyntrace, python, tmp_path):
     assert json.loads(meta(path)["launcher"]) == [str(word) for word in words]
 
 
-def test_no_argv_keeps_nothing_of_it(record, python):
+def test_no_argv_keeps_no_command(record, python):
     assert not {"directory", "executable", "options", "launcher"} & set(meta(record(["-c", "pass"], "--no-argv", python=python).path))
 
 
@@ -188,7 +188,7 @@ def test_remedies_of_why_are_the_default(run, limited):
     assert [trial["setting"] for trial in without] == ["", "limit=12"] and counts(without[1])[2] == 0
 
 
-def test_runs_bounds_what_is_chosen(run, limited):
+def test_runs_limits_the_chosen_settings(run, limited):
     assert [trial["setting"] for trial in tried(run, limited(), "f", "--runs", "2")] == ["", "limit=12"]
 
 
@@ -199,7 +199,7 @@ def test_modules_and_code_run_again(run, limited, words):
 
 
 def test_a_program_runs_again_as_it_was_found(run, dyntrace, python, tmp_path):
-    """PATH leads elsewhere now; the directory is the recorded one."""
+    """PATH has changed since; the recorded directory and file are used."""
     script(tmp_path / "limited.py", LIMITED)
     (tmp_path / "there").mkdir()
     subprocess.run([dyntrace, "run", "-o", "t.db", Path(python).name, "limited.py"], cwd=tmp_path, check=True,
@@ -249,20 +249,20 @@ def limit_seen(then):
     ("sys.exit(3)", "exit status 3", "exit status 3"), ("import os; os.kill(os.getpid(), 6)", "killed by signal 6", "killed by signal 6"),
     ("print('other')", "changes its output: stdout: 'other', unchanged nothing", None),
     ("print('other', file=sys.stderr)", "changes its output: stderr: 'other', unchanged nothing", None)])
-def test_what_raises_or_changes_the_output_is_no_gain(run, limited, then, note, error):
+def test_a_trial_that_raises_or_changes_the_output_is_no_gain(run, limited, then, note, error):
     trials = tried(run, limited(limit_seen(then)), "f", "limit=12")
     assert counts(trials[1]) == (12, 11, 0, 24)
     assert (trials[1]["works"], trials[1]["gain"], trials[1]["note"], trials[1]["error"]) == (False, False, note, error)
 
 
-def test_an_error_has_no_values_where_the_recording_has_none(run, limited):
+def test_errors_quote_no_values_if_none_were_recorded(run, limited):
     trials = tried(run, limited(limit_seen("raise ValueError('secret')"), options=["--values", "types"]), "f", "limit=12")
     assert trials[1]["error"] == "ValueError"
     trials = tried(run, limited(limit_seen("print('secret')"), options=["--values", "types"]), "f", "limit=12")
     assert trials[1]["note"] == "changes its output"
 
 
-def test_addresses_and_what_differs_each_time_are_not_compared(run, limited):
+def test_parts_of_the_output_that_always_differ_are_not_compared(run, limited):
     body = """
     import time
     print(hex(id(f)), object())
@@ -285,19 +285,19 @@ def test_log_messages_of_torch_are_not_the_programs_output(run, limited):
     assert trials[1]["same_output"] is False
 
 
-def test_output_that_is_never_the_same_is_no_answer(run, limited):
+def test_output_that_always_differs_gives_no_verdict(run, limited):
     trials = tried(run, limited("import time\nfor line in range(time.time_ns() % 7919): print(line)"), "f", "limit=12")
     assert trials[1]["same_output"] in (None, False) and not trials[1]["gain"]
 
 
-def test_a_setting_that_cannot_be_has_its_reason(run, limited):
+def test_an_impossible_setting_has_a_reason(run, limited):
     trials = tried(run, limited(), "f", "limit=4@g", "dynamic=True")
     assert not any(trial["works"] for trial in trials[1:])
     assert [trial["error"] for trial in trials[1:]] == ["matched nothing"] * 2
     assert counts(trials[0]) == (8, 7, 12, 16)
 
 
-def test_a_setting_that_there_is_not_is_refused_before_anything_runs(run, limited):
+def test_an_unknown_setting_is_refused_before_anything_runs(run, limited):
     path = limited("open('ran', 'w')")
     (path.parent / "ran").unlink()
     done = run("try", path, "f", "limit=12", "nope=1", "limit=3 limit=-2")
@@ -308,7 +308,7 @@ def test_a_setting_that_there_is_not_is_refused_before_anything_runs(run, limite
 
 # ---- values ----------------------------------------------------------------
 
-def test_values_are_compared(run, limited):
+def test_return_values_are_compared(run, limited):
     body = """
     from dyntrace.eval_frame import _debug_get_cache_entry_list
     def g(n):
@@ -327,17 +327,17 @@ def test_values_are_compared(run, limited):
     assert (done.returncode, done.stdout) == (2, "") and "--rtol bounds what --compare calls close: give --compare as well" in done.stderr
 
 
-def test_values_that_differ_each_time_are_not_compared(run, limited):
+def test_return_values_that_always_differ_are_not_compared(run, limited):
     trials = tried(run, limited("import random\ndef g(): return random.random()\ng()"), "g", "limit=12", "--compare")
     assert trials[1]["values"] is None
 
 
-def test_fewer_calls_are_other_values(run, limited):
+def test_fewer_calls_count_as_different_values(run, limited):
     body = "def g(): return 1\ng()\n" + textwrap.dedent(limit_seen("g()"))
     assert tried(run, limited(body), "g", "limit=12", "--compare")[1]["values"] == "different"
 
 
-def test_a_call_that_raises_is_compared_as_such(run, limited):
+def test_calls_that_raise_are_compared(run, limited):
     body = """
     def g(n):
         if n:
@@ -354,7 +354,7 @@ def test_a_call_that_raises_is_compared_as_such(run, limited):
 
 # ---- how a run is ended ----------------------------------------------------
 
-def test_calls_ends_each_run(run, limited):
+def test_the_option_calls_ends_each_run(run, limited):
     path = limited("print('never')")
     trials = tried(run, path, "f", "limit=12", "--calls", "20")
     assert [sum(counts(trial)[2:]) + trial["compiles"] for trial in trials] == [20, 20]
@@ -382,7 +382,7 @@ def test_ctrl_c_keeps_the_runs_that_are_finished(limited, dyntrace, tmp_path):
     assert query(holds(path), "SELECT setting FROM trial") == [("",), ("limit=3",)]
 
 
-def test_nothing_is_left_behind(run, limited, tmp_path):
+def test_try_leaves_no_files_behind(run, limited, tmp_path):
     (tmp_path / "t").mkdir()
     path = limited()
     before = sorted(entry.name for entry in tmp_path.iterdir())
@@ -390,7 +390,7 @@ def test_nothing_is_left_behind(run, limited, tmp_path):
     assert sorted(entry.name for entry in tmp_path.iterdir()) == before and not list((tmp_path / "t").iterdir())
 
 
-def test_a_terminal_is_asked(limited, dyntrace, tmp_path):
+def test_try_asks_on_a_terminal(limited, dyntrace, tmp_path):
     path = limited()
     screen = Screen([dyntrace, "try", path, "f", "limit=12"])
     asked = screen.wait("Go on? [y/N] ")
@@ -415,7 +415,7 @@ def refused(run, *words, command="try", **more):
     return one_line(done.stderr)
 
 
-def test_traces_that_cannot_be_tried_say_why(run, limited, trace, tmp_path, record, python):
+def test_try_says_why_a_trace_cannot_run_again(run, limited, trace, tmp_path, record, python):
     assert "--no-argv" in refused(run, limited(options=["--no-argv"]), "f", "limit=3")
     assert "did not keep the directory" in refused(run, trace, "f", "limit=3")
     assert "no such function" in refused(run, limited(), "nobody", "limit=3")
@@ -473,7 +473,7 @@ def test_results_of_an_older_trace_are_kept_in_it(run, limited):
     assert query(holds(path), "SELECT setting, gain FROM trials") == [("", 0), ("limit=3", 0)]
 
 
-def test_nothing_to_try_is_said(run, record, python):
+def test_try_says_that_there_is_nothing_to_try(run, record, python):
     done = run("try", record(["-c", "def f(): pass\nf()"], python=python).path)
     assert done.returncode == 2 and "no remedy" in one_line(done.stderr)
 
@@ -498,7 +498,7 @@ def test_trials_are_on_every_page(run, limited, tmp_path):
         ("f", "(unchanged)", ""), ("f", "limit=12", "gain"), ("f", "limit=2", "no ga"), ("f", "limit=4@g", "match")]
 
 
-def test_the_screen_shows_trials(run, limited, dyntrace):
+def test_the_tui_shows_trials(run, limited, dyntrace):
     path = limited()
     tried(run, path, "f", "limit=12")
     screen = Screen([dyntrace, "tui", path])

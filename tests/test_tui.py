@@ -1,7 +1,6 @@
-"""dyntrace tui: the screen is the assertion. Keys go in, the screen comes out as text and is compared with the one in
-golden/tui/, or its rows with tui_rows.py; in a real terminal (tmux) it is the same text.
-
-After a wanted change: DYNTRACE_RENEW=1 pytest tests/test_tui.py, then read the difference."""
+"""dyntrace tui: keys go in, and the screen comes out as text. It is compared with the page in golden/tui/, or its rows
+with tui_rows.py. A real terminal (tmux) shows the same text. After an intended change: DYNTRACE_RENEW=1 pytest
+tests/test_tui.py, then read the diff."""
 import contextlib
 import csv
 import os
@@ -72,7 +71,7 @@ def test_the_documents_list_every_key_and_view(dyntrace, place):
             assert f"| `{name}` |" in text
 
 
-def test_the_names_of_keys_are_said_alike(dyntrace):
+def test_names_of_keys_are_documented_alike(dyntrace):
     """KEY_CODES in tui/keys.h is what --keys knows; --help and the page list all of them."""
     top = Path(__file__).resolve().parents[1]
     names = re.findall(r'^    X\(K_\w+, "(\S+)",', (top / "src/tui/keys.h").read_text(), re.M)
@@ -82,19 +81,19 @@ def test_the_names_of_keys_are_said_alike(dyntrace):
         assert not [name for name in (*names, "Space", "C-l") if not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)]
 
 
-def test_going_back_finds_the_place_again(dyntrace, place):
+def test_going_back_restores_the_place(dyntrace, place):
     before = dump(dyntrace, place, "5 j j j j Right")
     assert dump(dyntrace, place, "5 j j j j Right Left Enter Esc Right") == before
     assert dump(dyntrace, place, "5 j j j j Right 2 G Enter Esc Esc") == before
 
 
-def test_numbers_lead_to_their_rows(dyntrace, place):
+def test_enter_on_a_number_lists_its_rows(dyntrace, place):
     rows = sqlite3.connect(place / "t.db").execute("SELECT count(*) FROM lookup WHERE code_id = 2 AND outcome = 1").fetchone()[0]
     out = dump(dyntrace, place, "2 Right Right Enter")
     assert "> ledger step" in out.splitlines()[0] and out.splitlines()[0].endswith(f"1/{rows}")
 
 
-def test_calls_lead_to_their_frames(dyntrace, place):
+def test_enter_on_calls_lists_their_frames(dyntrace, place):
     frames = sqlite3.connect(place / "t.db").execute("SELECT count(*) FROM frame WHERE code_id = 2").fetchone()[0]
     for keys in ("2 Right Enter", "2 Enter g j Enter"):
         out = dump(dyntrace, place, keys, "200x60").splitlines()
@@ -102,14 +101,14 @@ def test_calls_lead_to_their_frames(dyntrace, place):
         assert re.search(r"^> *\d+ .* step ", out[2])
 
 
-def test_what_was_recorded_beside_a_prediction_leads_to_the_calls(dyntrace, place):
+def test_the_recorded_figure_beside_a_prediction_leads_to_calls(dyntrace, place):
     rows = sqlite3.connect(place / "t.db").execute("SELECT count(*) FROM lookup WHERE code_id = 2").fetchone()[0]
     for way, place_of_step in ((":what-if Space recompile_limit=2 Enter", "n"), ("3 Enter j Enter w", "n")):
         first = dump(dyntrace, place, f"{way} /recorded Enter {place_of_step} Enter", "200x60").splitlines()[0]
         assert "> ledger" in first and first.endswith(f"/{rows}")
 
 
-def test_one_number_for_one_question(dyntrace, place):
+def test_all_views_show_the_same_number(dyntrace, place):
     """The first screen, the lists that it leads to, and SQL on the trace's views."""
     def sql(query):
         return subprocess.run([dyntrace, "sql", "t.db", query], cwd=place, capture_output=True, text=True, check=True).stdout.splitlines()[-1].split()
@@ -127,8 +126,8 @@ def test_one_number_for_one_question(dyntrace, place):
     assert f"{hit:.1f} % hit" in first and f"{eager:.1f} % ran eagerly" in first
 
 
-def test_from_the_first_screen_to_the_cause_in_one_key(dyntrace, record, tmp_path):
-    """A new user: dyntrace run, dyntrace tui, Enter."""
+def test_one_key_leads_from_the_first_screen_to_the_cause(dyntrace, record, tmp_path):
+    """For a new user: dyntrace run, dyntrace tui, Enter."""
     shapes = Path(__file__).resolve().parent.parent / "examples" / "shapes.py"
     trace = record([shapes])
     out = dump(dyntrace, tmp_path, "Enter j Enter", trace=str(trace.path), size="100x30")
@@ -144,13 +143,13 @@ def test_a_click_chooses_a_lane(dyntrace, place):
     assert dump(dyntrace, place, "7 Click:20,20") == dump(dyntrace, place, "7 g" + " l" * 20)
 
 
-def test_sql_is_read_only_and_said_so(dyntrace, place):
+def test_sql_is_read_only_and_says_so(dyntrace, place):
     assert "only" in dump(dyntrace, place, ":sql Space DELETE Space FROM Space lookup Enter")
     assert "only" in dump(dyntrace, place, ":sql Space ATTACH Space 'x' Space AS Space y Enter")
     assert "stdev_of_nothing" in dump(dyntrace, place, "5 f stdev_of_nothing(1)>2 Enter", "200x60")
 
 
-def test_export_writes_what_is_shown(dyntrace, place):
+def test_export_writes_the_shown_rows(dyntrace, place):
     for name in ("ledger.csv", "one.csv", "half.csv", "text.txt"):
         (place / name).unlink(missing_ok=True)
     assert "50 rows written" in dump(dyntrace, place, "5 f limit Enter e Enter", trace="plain.db")
@@ -174,13 +173,13 @@ def test_commands_that_begin_with_a_dot(dyntrace, place):
     assert "process-tree" in dump(dyntrace, place, ":sql Space .queries Enter")
 
 
-def test_the_sql_of_a_list_finds_its_rows(dyntrace, place):
+def test_the_sql_of_a_list_returns_its_rows(dyntrace, place):
     out = dump(dyntrace, place, "3 y", "1000x24")
     sql = out.splitlines()[-1]
     assert sql.startswith("copied: SELECT * FROM (WITH decided")
 
 
-def test_source_that_is_missing_or_changed_is_told(dyntrace, place, tmp_path):
+def test_missing_or_changed_source_is_reported(dyntrace, place, tmp_path):
     shutil.copy(place / "t.db", tmp_path / "t.db")
     assert "cannot be read here: No such file" in dump(dyntrace, tmp_path, "2 Enter G")
     (tmp_path / "model.py").write_text(SOURCE)
@@ -192,7 +191,7 @@ def test_source_that_is_missing_or_changed_is_told(dyntrace, place, tmp_path):
     assert "not a regular file" in dump(dyntrace, tmp_path, "2 Enter G")
 
 
-def test_ascii_where_the_locale_or_the_user_wants_it(dyntrace, place):
+def test_the_tui_uses_ascii_if_locale_or_user_ask(dyntrace, place):
     for out in (dump(dyntrace, place, "8", env=environment(LC_ALL="C")),
                 run(dyntrace, place, "t.db", "--dump", "--ascii", "--keys", "2 Enter").stdout):
         assert out.isascii()
@@ -250,7 +249,7 @@ def test_the_terminal_shows_what_the_dump_shows(dyntrace, place, size):
 
 
 @needs_tmux
-def test_wide_and_combining_characters_stand_where_they_should(dyntrace, place):
+def test_wide_and_combining_characters_are_aligned(dyntrace, place):
     with Terminal(place, 100, 30, f"{dyntrace} tui t.db") as terminal:
         terminal.wait(lambda screen: "t.db > overview" in screen)
         terminal.type("2")
@@ -259,7 +258,7 @@ def test_wide_and_combining_characters_stand_where_they_should(dyntrace, place):
 
 
 @needs_tmux
-def test_the_terminal_is_as_it_was_after_the_end(dyntrace, place):
+def test_the_terminal_is_restored_at_the_end(dyntrace, place):
     crash = [] if b"__asan_init" in Path(dyntrace).read_bytes() else [signal.SIGSEGV]  # a sanitizer takes that one itself
     editor = place / "slow_editor.sh"
     editor.write_text("#!/bin/sh\nsleep 0.5\n")
@@ -302,7 +301,7 @@ def test_a_stopped_screen_is_drawn_anew(dyntrace, place):
 
 
 @needs_tmux
-def test_keys_wait_for_the_rows_that_they_are_about(dyntrace, place):
+def test_keys_wait_for_their_rows(dyntrace, place):
     count = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 2000000) SELECT MAX(i) - 2000000 + {} AS code_id FROM n"
     with Terminal(place, 80, 24, f"{dyntrace} tui plain.db", EDITOR=str(place / "slow_editor.sh")) as terminal:
         terminal.wait(lambda screen: "plain.db > overview" in screen)
@@ -339,7 +338,7 @@ def test_a_resized_screen_is_drawn_anew(dyntrace, place):
 
 
 @needs_tmux
-def test_terminals_that_will_not_do(dyntrace, place):
+def test_unsuitable_terminals_are_refused(dyntrace, place):
     for term, words in (("no-such-terminal", "is not known here"), ("dumb", "cannot move its cursor")):
         with Terminal(place, 80, 24, f"TERM={term} {dyntrace} tui plain.db; echo status $?") as terminal:
             screen = terminal.wait(lambda screen: re.search(r"^status \d", screen, re.M))
@@ -347,7 +346,7 @@ def test_terminals_that_will_not_do(dyntrace, place):
 
 
 @needs_tmux
-def test_colours_only_where_they_are_wanted(dyntrace, place):
+def test_colours_are_used_only_if_wanted(dyntrace, place):
     for env, coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "vt100"}, False)):
         with Terminal(place, 80, 24, f"{dyntrace} tui plain.db", **env) as terminal:
             terminal.wait(lambda screen: "plain.db > overview" in screen and "hit  " in screen)
@@ -363,7 +362,7 @@ def test_keys_come_from_the_terminal_when_stdin_is_a_pipe(dyntrace, place):
 
 
 @needs_tmux
-def test_a_trace_that_is_deleted_or_replaced_under_it(dyntrace, place, tmp_path):
+def test_a_trace_deleted_or_replaced_while_it_is_shown(dyntrace, place, tmp_path):
     for change, words in ((lambda path: path.unlink(), "was deleted"), (lambda path: shutil.copy(place / "t.db", path.with_suffix(".new")) and
                                                                         os.replace(path.with_suffix(".new"), path), "was replaced")):
         shutil.copy(place / "plain.db", tmp_path / "p.db")
@@ -380,7 +379,7 @@ def test_a_trace_that_is_deleted_or_replaced_under_it(dyntrace, place, tmp_path)
 
 
 @needs_tmux
-def test_looking_again_waits_for_what_is_asked_of_the_trace_as_it_was(dyntrace, place, tmp_path):
+def test_a_reload_waits_for_running_queries(dyntrace, place, tmp_path):
     shutil.copy(place / "plain.db", tmp_path / "p.db")
     slow = ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 2000000)"
             " SELECT 7 + MAX(qualname LIKE '%evil%') AS seven, MAX(i) - 2000000 AS zero FROM code, (SELECT MAX(i) AS i FROM n)")
@@ -453,7 +452,7 @@ def calls_of_work(tmp_path):
 
 
 @needs_tmux
-def test_the_screen_goes_on_when_the_collector_is_killed(dyntrace, python, tmp_path):
+def test_the_screen_survives_a_killed_collector(dyntrace, python, tmp_path):
     (tmp_path / "slow.py").write_text(SLOW)
     with Terminal(tmp_path, 80, 24, f"{dyntrace} run --live --python {python} slow.py; echo status $?") as terminal:
         terminal.wait(lambda screen: "slow.db (live) > overview" in screen and re.search(r"^O: step \d", screen, re.M))

@@ -1,4 +1,5 @@
-"""dyntrace tui: one call, and all calls of a function, on real recordings; what SQL says of the same frames is what is shown."""
+"""dyntrace tui: one call, and all calls of a function, on real recordings. The screen is compared with SQL on the same
+frames."""
 import random
 import re
 import sqlite3
@@ -84,8 +85,8 @@ def call(ask, name, order="f.frame_id"):
 
 @pytest.mark.parametrize("name, order", [("wide", "duration_ns DESC"), ("wide", "f.frame_id"), ("wide", "f.frame_id DESC"), ("fib", "duration_ns DESC"),
                                          ("main", "f.frame_id"), ("<module>", "filename NOT GLOB '*p.py'"), ("leaf", "f.frame_id")])
-def test_what_ran_inside_a_call(dyntrace, folder, ask, name, order):
-    """Callees, with all that they called passed over, among the frames of another thread."""
+def test_a_call_lists_its_callees(dyntrace, folder, ask, name, order):
+    """Callees without their own callees, among frames of another thread."""
     frame = call(ask, name, order)
     wanted = {(function, str(calls)) for function, calls in
               ask("SELECT c.qualname, COUNT(*) FROM frame f JOIN code c USING(code_id) WHERE f.parent_id = ? GROUP BY 1", frame)}
@@ -99,8 +100,8 @@ def test_what_ran_inside_a_call(dyntrace, folder, ask, name, order):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_callees_that_called_many_are_passed_over_whatever_they_called(dyntrace, tmp_path, seed):
-    """Subtrees of all sizes, of like ones and of others, between those of another thread."""
+def test_the_list_of_callees_skips_their_subtrees(dyntrace, tmp_path, seed):
+    """Subtrees of all sizes, equal and different, between those of another thread."""
     choose = random.Random(seed)
     make_trace(tmp_path / "t.db", lookups=8, hostile=False)
     rows, stacks, wanted, clock = [], [[], []], 0, 10
@@ -133,7 +134,7 @@ def test_callees_that_called_many_are_passed_over_whatever_they_called(dyntrace,
     assert [re.match(r".{14} +(\S+) x (\S+) ", line).groups() for line in part(screen, "Inside: ")] == [(str(wanted), "step")]
 
 
-def test_a_callee_leads_to_its_calls_from_there(dyntrace, folder, ask):
+def test_a_callee_leads_to_its_calls_by_this_caller(dyntrace, folder, ask):
     frame = call(ask, "wide", "duration_ns DESC")
     callees, = ask("SELECT COUNT(*) FROM frame f JOIN code c USING(code_id) WHERE f.parent_id = ? AND c.qualname = 'leaf'", frame)[0]
     screen = lines(dyntrace, folder, f":call Space {frame} Enter /x_leaf Enter".replace("_", " Space "))
@@ -141,7 +142,7 @@ def test_a_callee_leads_to_its_calls_from_there(dyntrace, folder, ask):
     assert lines(dyntrace, folder, f":call Space {frame} Enter /leaf Enter Enter")[0].endswith(f"1/{callees}"), screen
 
 
-def test_callers_lead_on_to_their_calls(dyntrace, folder, ask):
+def test_a_caller_leads_to_its_calls(dyntrace, folder, ask):
     frame, caller = ask("SELECT f.frame_id, f.parent_id FROM frames f WHERE qualname = 'slow' LIMIT 1")[0]
     screen = lines(dyntrace, folder, f":call Space {frame} Enter")
     callers = [line.split()[0] for line in part(screen, "Called by")]
@@ -149,7 +150,7 @@ def test_callers_lead_on_to_their_calls(dyntrace, folder, ask):
     assert f"> call main #{caller}" in lines(dyntrace, folder, f":call Space {frame} Enter /main Space Space Enter Enter")[0]
 
 
-def test_a_slower_and_a_faster_call_of_the_same_function(dyntrace, folder, ask):
+def test_keys_lead_to_the_next_slower_and_faster_call(dyntrace, folder, ask):
     ids = [frame for frame, in ask("SELECT frame_id FROM frames WHERE qualname = 'slow' ORDER BY duration_ns DESC, frame_id")]
     for at, frame in enumerate(ids):
         screen = lines(dyntrace, folder, f":call Space {frame} Enter")
@@ -160,7 +161,7 @@ def test_a_slower_and_a_faster_call_of_the_same_function(dyntrace, folder, ask):
 
 
 def test_from_a_call_to_its_caller(dyntrace, folder, ask):
-    """Wherever a line is about a call; Esc comes back."""
+    """From every line about a call; Esc leads back."""
     frame, caller = ask("SELECT f.frame_id, f.parent_id FROM frames f WHERE qualname = 'slow' LIMIT 1")[0]
     top, = ask("SELECT parent_id FROM frame WHERE frame_id = ?", caller)[0]
     assert f"> call main #{caller}" in lines(dyntrace, folder, f":call Space {frame} Enter u")[0]
@@ -172,7 +173,7 @@ def test_from_a_call_to_its_caller(dyntrace, folder, ask):
     assert lines(dyntrace, folder, "2 u")[-1] == "this line is not about one call"
 
 
-def test_how_a_call_began_and_ended(dyntrace, folder, ask):
+def test_a_call_shows_how_it_began_and_ended(dyntrace, folder, ask):
     frame = call(ask, "fails")
     assert "ended by an exception" in lines(dyntrace, folder, f":call Space {frame} Enter")[3]
     first, second, *rest = [frame for frame, in ask("SELECT frame_id FROM frames WHERE qualname = 'steps' ORDER BY frame_id")]
@@ -184,7 +185,7 @@ def test_how_a_call_began_and_ended(dyntrace, folder, ask):
     assert " helper of process " in lines(dyntrace, folder, f":call Space {helped} Enter")[2]
 
 
-def test_a_function_s_durations_callers_and_callees(dyntrace, folder, ask):
+def test_a_function_shows_durations_callers_and_callees(dyntrace, folder, ask):
     """Each line leads on."""
     durations = [ns for ns, in ask("SELECT duration_ns FROM frames WHERE qualname = 'leaf' ORDER BY 1")]
     keys = "2 f function='leaf' Enter Enter"
@@ -207,8 +208,8 @@ def test_a_function_s_durations_callers_and_callees(dyntrace, folder, ask):
     assert callers == {name: str(calls) for name, calls in wanted}
 
 
-def test_what_recursion_took_is_counted_once(dyntrace, folder, ask):
-    """As in the function's own total: of calls within calls from the same place the outermost."""
+def test_time_of_recursive_calls_is_counted_once(dyntrace, folder, ask):
+    """As in the function's total: of nested calls from the same place the outermost counts."""
     screen = lines(dyntrace, folder, "2 f function='fib' Enter Enter")
     rows = "\n".join(part(screen, "Called from"))
     outermost, = ask("SELECT SUM(f.end_ns - f.start_ns) FROM frame f JOIN frame p ON p.frame_id = f.parent_id JOIN frame o ON o.frame_id = p.parent_id"
@@ -230,12 +231,12 @@ def test_callees_stand_beside_callers_where_there_is_room(dyntrace, folder, size
 
 
 @pytest.mark.parametrize("keys", [":frames Enter", "8 j", ":frames Space function='slow' Enter Enter t"])
-def test_every_row_of_a_call_opens_it(dyntrace, folder, keys):
+def test_every_row_of_a_call_opens_the_call(dyntrace, folder, keys):
     assert "> call " in lines(dyntrace, folder, f"{keys} Enter")[0]
 
 
-def test_a_call_that_was_decided_says_how(dyntrace, place):
-    """By its lookup and by its frame: the same page."""
+def test_a_call_shows_its_decision(dyntrace, place):
+    """The page is the same for its lookup and for its frame."""
     frame, lookup = sqlite3.connect(place / "plain.db").execute("SELECT frame_id, lookup_id FROM lookup WHERE outcome = 2 LIMIT 1").fetchone()
     by_lookup = dump(dyntrace, place, f"5 f lookup_id={lookup} Enter Enter", "100x60", trace="plain.db").splitlines()
     by_frame = dump(dyntrace, place, f":call Space {frame} Enter", "100x60", trace="plain.db").splitlines()

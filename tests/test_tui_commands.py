@@ -1,4 +1,4 @@
-"""dyntrace tui: what the other commands say of the trace, in it, with lines that lead on; exports; another trace."""
+"""dyntrace tui: the output of the other commands on the trace, with lines that lead on; exports; another trace."""
 import json
 import re
 import shutil
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.one_python
 
 @pytest.fixture(scope="module")
 def folder(dyntrace, tmp_path_factory):
-    """a.db and b.db: a program with a compiler, and the same with one size more."""
+    """a.db and b.db: a program with a compiler, and the same program with one more size."""
     path = tmp_path_factory.mktemp("commands")
     program = (ROOT / "examples/shapes.py").read_text()
     for name, text in (("a.db", program), ("b.db", program.replace("(16, 18, 20, 20, 16)", "(16, 18, 20, 22, 16)"))):
@@ -29,14 +29,14 @@ def screen(dyntrace, folder, keys, trace="a.db", size="150x30"):
     return dump(dyntrace, folder, keys, size, trace=trace)
 
 
-def test_the_rows_that_offend_lead_to_their_compiles(dyntrace, folder):
+def test_rows_that_exceed_a_limit_lead_to_their_compiles(dyntrace, folder):
     out = screen(dyntrace, folder, ":check Space --max-recompiles Space 0 Enter")
     assert "exit status 1" in out and len(re.findall(r"^.max-recompiles +0 +2 ", out, re.M)) == 2
     assert "> compile total 0/1" in screen(dyntrace, folder, ":check Space --max-recompiles Space 0 Enter j Enter").splitlines()[0]
     assert "recompiles" in screen(dyntrace, folder, ":check Space --max-recompiles Space 9 Enter")
 
 
-def test_two_traces_side_by_side(dyntrace, folder):
+def test_two_traces_are_compared_side_by_side(dyntrace, folder):
     out = screen(dyntrace, folder, ":diff Space b.db Enter")
     assert re.search(r"^.kind +function +where +what +a +b$", out, re.M) and re.search(r"^.outcome +total +p.py:7 +compiled +3 +4$", out, re.M)
     assert re.search(r"^.outcome +total +p.py:7 +compiled +3 +4$", screen(dyntrace, folder, ":diff Space b.db Enter", size="96x30"), re.M)
@@ -48,11 +48,11 @@ def test_two_traces_side_by_side(dyntrace, folder):
 
 @pytest.mark.parametrize("command, words", [("fsck", "rules hold"), ("verify", "5 lookups decided again"), ("report", "steady since"), ("why Space total", "recompile"),
                                             ("show Space total", "total"), ("dyntrace Space export Space --format Space folded", "_find_and_l")])
-def test_what_others_say(dyntrace, folder, command, words):
+def test_the_tui_shows_the_output_of_other_commands(dyntrace, folder, command, words):
     assert words in screen(dyntrace, folder, f":{command} Enter")
 
 
-def test_no_command_is_a_report(dyntrace, folder):
+def test_an_empty_command_opens_the_report(dyntrace, folder):
     out = screen(dyntrace, folder, ":check Enter i C-u Space Enter")
     assert "steady since" in out
     assert re.search(r"^ calls +total +self", out, re.M)  # each table in columns of its own
@@ -66,7 +66,7 @@ def test_another_trace_is_opened(dyntrace, folder):
     assert "> ledger" in screen(dyntrace, folder, ":open Space b.db Enter 5 :open Space a.db Enter 5")
 
 
-def test_the_stretch_that_is_shown_is_exported(dyntrace, folder):
+def test_the_shown_time_range_is_exported(dyntrace, folder):
     for name in ("whole it.json", "part.json", "flame.json", "one.json"):
         (folder / name).unlink(missing_ok=True)
     first, last = sqlite3.connect(folder / "a.db").execute("SELECT MIN(start_ns), MAX(start_ns) FROM frames WHERE qualname = 'total'").fetchone()
@@ -84,7 +84,7 @@ def test_the_stretch_that_is_shown_is_exported(dyntrace, folder):
 
 
 def test_names_with_quotes_are_one_word_of_a_command(dyntrace, folder):
-    """What a trace holds, and what is typed, is no option of the command."""
+    """Texts of a trace, and typed texts, are never taken for options of a command."""
     name = "it's ' -o stolen \"--help"
     for trace in "quoted.db", "other.db":
         (folder / trace).unlink(missing_ok=True)
@@ -98,7 +98,7 @@ def test_names_with_quotes_are_one_word_of_a_command(dyntrace, folder):
     assert "3 recompiles" in screen(dyntrace, folder, ":diff Space other.db Enter /stolen Enter Right Enter", "quoted.db")
 
 
-def test_what_a_command_says_is_escaped(dyntrace, place):
+def test_output_of_a_command_is_escaped(dyntrace, place):
     out = screen(dyntrace, place, ":report Enter", "t.db")
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\x80-\x9f\u200b-\u200f\u202a-\u202e]", out)
 

@@ -1,4 +1,5 @@
-"""dyntrace run --live: what the program reads, how it is ended from the screen, what it does per second, and programs with a screen of their own."""
+"""dyntrace run --live: the program's input, ending it from the screen, its events per second, and programs with their own
+screen."""
 import re
 import time
 
@@ -51,14 +52,14 @@ def test_the_program_keeps_a_standard_input_that_is_a_pipe(dyntrace, tmp_path):
         terminal.wait(lambda screen: re.search("^status 0", screen, re.M))
 
 
-def test_a_program_that_ends_at_once(dyntrace, tmp_path):
+def test_a_program_that_ends_at_once_is_shown(dyntrace, tmp_path):
     """The trace is put in place while the screen opens it."""
     with Terminal(tmp_path, 110, 24, f"{dyntrace} run --live -o t.db true") as terminal:
         terminal.wait(lambda screen: "the program has ended, exit 0" in screen)
         terminal.type("Q")
 
 
-def test_long_lines_of_the_program_go_on_below(dyntrace, tmp_path):
+def test_long_output_lines_are_wrapped(dyntrace, tmp_path):
     with live(dyntrace, tmp_path, "print('begin' + ' %03d' % 7 * 60 + ' end')\nprint('x' * 110)\nprint('last')\n") as terminal:
         terminal.wait(lambda screen: "the program has ended" in screen)
         terminal.type("O")
@@ -67,7 +68,7 @@ def test_long_lines_of_the_program_go_on_below(dyntrace, tmp_path):
         terminal.type("Q")
 
 
-def test_a_line_is_typed_to_the_program(dyntrace, tmp_path):
+def test_a_typed_line_reaches_the_program(dyntrace, tmp_path):
     with live(dyntrace, tmp_path, "import sys\nprint('got', input())\nprint('then', sys.stdin.read())\n") as terminal:
         terminal.wait(lambda screen: "(live) > overview" in screen)
         terminal.type("O", "i")
@@ -80,7 +81,7 @@ def test_a_line_is_typed_to_the_program(dyntrace, tmp_path):
         terminal.wait(lambda screen: re.search("^status 0", screen, re.M))
 
 
-def test_once_the_screen_is_left_the_terminal_is_the_program_s(dyntrace, tmp_path):
+def test_the_program_gets_the_terminal_after_the_screen(dyntrace, tmp_path):
     with live(dyntrace, tmp_path, "print('got', input())\n") as terminal:
         terminal.wait(lambda screen: "(live) > overview" in screen)
         terminal.type("Q")
@@ -125,7 +126,7 @@ def test_no_single_key_ends_the_program(dyntrace, tmp_path, key, question):
         terminal.type("Q")
 
 
-def test_what_it_does_per_second_is_shown_with_its_memory(dyntrace, tmp_path):
+def test_events_per_second_and_memory_are_shown(dyntrace, tmp_path):
     with live(dyntrace, tmp_path, BUSY) as terminal:
         line = terminal.wait(lambda screen: re.search(r"^calls [\d.]+( [kM])?/s [·▁-█]{3,} .*hits 0/s .*compiles 0/s .*recompiles 0/s .*memory \d+ MB$", screen, re.M))
         assert line
@@ -140,7 +141,7 @@ def test_what_it_does_per_second_is_shown_with_its_memory(dyntrace, tmp_path):
 
 @pytest.mark.parametrize("columns, line", [(200, r"^calls .*/s [·▁-█]{15,} .*hits .*/s [·▁-█]{15,} .*memory \d+ MB$"),
                                            (80, r"^calls .*/s [·▁-█]{5,} .*hits 0/s  compiles .*memory \d+ MB$")])
-def test_there_is_as_much_history_as_there_is_room_for(dyntrace, tmp_path, columns, line):
+def test_the_history_fills_the_width(dyntrace, tmp_path, columns, line):
     with live(dyntrace, tmp_path, BUSY, size=(columns, 24)) as terminal:
         terminal.wait(lambda screen: re.search(line, screen, re.M))
         terminal.type("K", "y", "Enter")

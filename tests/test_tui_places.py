@@ -43,11 +43,11 @@ def screen(dyntrace, place, keys, size="100x30", trace="plain.db"):
 
 
 def way(lines):
-    """The views of the uppermost line."""
+    """Return the views in the top line."""
     return re.findall(r" > (\S+)", lines[0])
 
 
-def test_a_number_s_view_is_one_with_its_filter_order_and_line(dyntrace, place):
+def test_a_number_key_restores_filter_order_and_line(dyntrace, place):
     before = screen(dyntrace, place, "2 f Net Enter")
     assert screen(dyntrace, place, "2 f Net Enter 3 2") == before
     assert screen(dyntrace, place, "2 f Net Enter Enter 4 2") == before
@@ -56,20 +56,20 @@ def test_a_number_s_view_is_one_with_its_filter_order_and_line(dyntrace, place):
     assert "the first view" in screen(dyntrace, place, "2 1 2 1 2 Esc Esc")[-1]
 
 
-def test_the_number_again_begins_anew(dyntrace, place):
+def test_the_same_number_key_resets_the_view(dyntrace, place):
     assert screen(dyntrace, place, "2 f Net Enter 2") == screen(dyntrace, place, "2")
     assert screen(dyntrace, place, "5 j j j 5") == screen(dyntrace, place, "5")
 
 
-def test_what_was_left_on_the_way_is_parked_not_lost(dyntrace, place):
-    """3, with its filter, is cut off from the way by what was opened instead."""
+def test_views_cut_off_the_path_are_kept(dyntrace, place):
+    """View 3, with its filter, is no longer on the path after another view was opened."""
     kept = screen(dyntrace, place, "2 3 f L['x'] Enter")
     assert screen(dyntrace, place, "2 3 f L['x'] Enter 2 Enter 3")[1:] == kept[1:]
     assert way(screen(dyntrace, place, "2 3 f L['x'] Enter 2 Enter 3")) == ["overview", "recompiles"]
     assert way(screen(dyntrace, place, "2 3 f L['x'] Enter 2 Enter 3 Esc")) == ["overview", "functions", "function"]
 
 
-def test_back_is_to_the_view_as_it_was_left(dyntrace, place):
+def test_back_restores_the_view(dyntrace, place):
     assert way(screen(dyntrace, place, "2 Enter Enter j j")) == ["overview", "functions", "function", "ledger"]
     assert screen(dyntrace, place, "2 Enter Enter j j Esc") == screen(dyntrace, place, "2 Enter")
     assert screen(dyntrace, place, "2 j Enter Esc") == screen(dyntrace, place, "2 j")
@@ -77,7 +77,7 @@ def test_back_is_to_the_view_as_it_was_left(dyntrace, place):
     assert "this is the first view" in screen(dyntrace, place, "Esc")[-1]
 
 
-def test_the_way_can_be_clicked(dyntrace, place):
+def test_the_path_of_views_can_be_clicked(dyntrace, place):
     first = screen(dyntrace, place, "2 Enter Enter")[0]
     at = first.index("functions")
     assert screen(dyntrace, place, f"2 Enter Enter Click:{at},0") == screen(dyntrace, place, "2")
@@ -128,20 +128,20 @@ def test_a_split_screen_follows_the_cursor(dyntrace, place, size):
     assert screen(dyntrace, place, "2 v Enter v", size) == screen(dyntrace, place, "2 Enter", size)
 
 
-def test_a_view_beside_asks_for_nothing(dyntrace, place):
-    """sql, which asks for a query as it opens."""
+def test_a_view_in_the_other_half_opens_no_prompt(dyntrace, place):
+    """The view sql asks for a query when it is opened by itself."""
     for steps in range(1, 6):
         out = screen(dyntrace, place, "? v /sql Enter" + " n" * steps, "120x40")
         assert "SQL: " not in out[-1]
         assert screen(dyntrace, place, "? v /sql Enter" + " n" * steps + " x Enter", "120x40")
 
 
-def test_a_click_on_the_half_beside_opens_it(dyntrace, place):
+def test_a_click_on_the_other_half_opens_it(dyntrace, place):
     assert way(screen(dyntrace, place, "2 v Click:90,20", "120x40")) == ["overview", "functions", "function"]
     assert screen(dyntrace, place, "2 v Click:5,5", "120x40") == screen(dyntrace, place, "2 v j j j", "120x40")
 
 
-def test_the_last_line_and_the_help_are_about_the_view(dyntrace, place):
+def test_the_last_line_and_the_help_describe_the_view(dyntrace, place):
     for keys, word in (("", "Tab next part"), ("2", "s sort"), ("7", "n N compile"), ("8", "M threads as one"), ("9", "} { breakpoint"), (":frames Enter Enter", "p slower")):
         assert word in screen(dyntrace, place, keys, "140x24")[-1]
         helped = screen(dyntrace, place, f"{keys} ?", "140x40")
@@ -154,7 +154,7 @@ def rows(place, sql, *values):
 
 
 @pytest.mark.parametrize("typed, ns", [(":0.7", 700_000_000), (":@0.7", 700_000_000), (":700ms", 700_000_000), ("@ 0.7", 700_000_000), ("@ 1", 1_000_000_000),])
-def test_all_views_go_to_a_moment(dyntrace, place, typed, ns):
+def test_all_views_can_go_to_a_moment(dyntrace, place, typed, ns):
     lookup, = rows(place, "SELECT lookup_id FROM lookup WHERE start_ns <= ? ORDER BY start_ns DESC LIMIT 1", ns)[0]
     frame, = rows(place, "SELECT frame_id FROM frame WHERE start_ns <= ? ORDER BY start_ns DESC, frame_id DESC LIMIT 1", ns)[0]
     chosen = [line for line in screen(dyntrace, place, f"5 {typed} Enter") if line.startswith(">")]
@@ -167,7 +167,7 @@ def test_all_views_go_to_a_moment(dyntrace, place, typed, ns):
     assert way(out)[-1] == "timeline" and out[-2].startswith(f"{ns / 1e9:.6f} s")
 
 
-def test_the_moment_goes_along_from_view_to_view(dyntrace, place):
+def test_the_moment_stays_when_the_view_changes(dyntrace, place):
     at = screen(dyntrace, place, "5 :0.7 Enter 7")[-2].split()[0]
     lookup, start = rows(place, "SELECT lookup_id, start_ns FROM lookup WHERE start_ns <= 700000000 ORDER BY start_ns DESC LIMIT 1")[0]
     assert at == f"{start / 1e9:.6f}"
@@ -182,7 +182,7 @@ def test_the_moment_goes_along_from_view_to_view(dyntrace, place):
     assert screen(dyntrace, place, "5 j j 7 l l l Esc")[1:-1] == screen(dyntrace, place, "5 j j")[1:-1]
 
 
-def test_what_is_no_moment_is_said(dyntrace, place):
+def test_an_invalid_moment_is_reported(dyntrace, place):
     assert "not a moment such as" in screen(dyntrace, place, "@ x Enter")[-1]
     assert "no such command" in screen(dyntrace, place, ":0.x Enter")[-1]
     assert screen(dyntrace, place, "5 :3 Enter")[4].startswith(">") and screen(dyntrace, place, "5 :999999999999 Enter") == screen(dyntrace, place, "5 G")
@@ -209,14 +209,14 @@ def test_lanes_are_searched_and_filtered_and_idle_ones_are_hidden(dyntrace, thre
     assert "of 10 lanes" in out[0] and not any("early-0" in line for line in out)
 
 
-def test_threads_are_one_in_the_flame_graph(dyntrace, threads):
+def test_the_flame_graph_joins_threads(dyntrace, threads):
     calls = "\n".join(screen(dyntrace, threads, "8 M /early Enter", "100x40", "t.db"))
     assert "all threads" in calls and re.search(r"^>.* 6 +. early$", calls, re.M)
     assert screen(dyntrace, threads, "8 M M", "100x40", "t.db") == screen(dyntrace, threads, "8", "100x40", "t.db")
 
 
-def test_the_call_tree_stays_on_its_node(dyntrace, threads):
-    """When it is read again, as it is after a first look."""
+def test_the_call_tree_keeps_its_node_after_a_reload(dyntrace, threads):
+    """The tree is read again after a first part was shown."""
     for keys in ("8 /late Enter", "8 /late Enter Tab", "8 M /early Enter", "8 /run Enter Space j", "8 /run Enter +", "8 Space j"):
         there = screen(dyntrace, threads, keys, "100x40", "t.db")
         assert screen(dyntrace, threads, f"{keys} R", "100x40", "t.db") == there

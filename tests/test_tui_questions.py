@@ -1,5 +1,5 @@
-"""dyntrace tui: what one asks of a trace, answered by the TUI alone in at most three keys (what is typed into a line, and the Enter that
-ends it, is one), on a program with a compiler and on a plain one that dies."""
+"""dyntrace tui: questions about a trace are answered in at most three keys (a typed line with its Enter is one), for a
+program with a compiler and for a plain one that dies."""
 import sqlite3
 
 import pytest
@@ -57,7 +57,7 @@ def plain(dyntrace, tmp_path_factory):
     ("the stack it died in", "Enter", r"Open when it ended: .*\n.*work  worker.py:3"),
     ("what a change would have made of it", "w", r"recorded .*\n.*predicted"),
 ])
-def test_a_program_with_a_compiler(dyntrace, place, question, keys, pattern):
+def test_questions_about_a_compiled_program_need_three_keys(dyntrace, place, question, keys, pattern):
     answered(dyntrace, place, "plain.db", keys, pattern)
 
 
@@ -70,6 +70,6 @@ def test_a_program_with_a_compiler(dyntrace, place, question, keys, pattern):
     ("which process died, where", "", r"1 of 2 processes died by a signal.*signal 9 \(SIGKILL\).* in die .*p.py:12"),
     ("the stack it died in", "Enter", r"Open when it ended.*\n.die .*\n.<module>".replace(r"\n.", r"\n. +")),
 ])
-def test_a_plain_program(dyntrace, plain, question, keys, pattern):
+def test_questions_about_a_plain_program_need_three_keys(dyntrace, plain, question, keys, pattern):
     start, end = sqlite3.connect(plain / "t.db").execute("SELECT start_ns, end_ns FROM frames WHERE qualname = 'work' ORDER BY duration_ns DESC LIMIT 1").fetchone()
     answered(dyntrace, plain, "t.db", keys.replace("MOMENT", f"{(start + end) // 2}ns"), pattern)

@@ -1,4 +1,4 @@
-"""dyntrace tui: what it shows is right, on real recordings: the order of all rows, how processes died, what is damaged."""
+"""dyntrace tui shows the truth about real recordings: the order of all rows, how processes died, what is damaged."""
 import re
 import shutil
 import sqlite3
@@ -72,7 +72,7 @@ def test_the_slowest_call_is_first_of_all_calls(dyntrace, folder):
     assert "call↓" in out[1] and "1/101 k" in out[0] and "+" not in out[0]
 
 
-def test_a_query_of_one_s_own_is_sorted_and_filtered_as_a_whole(dyntrace, folder):
+def test_a_users_query_is_sorted_and_filtered_as_a_whole(dyntrace, folder):
     place = folder("calls.db", CALLS)
     query = ":sql Space SELECT Space frame_id,'f'||frame_id Space AS Space name,duration_ns Space FROM Space frames Space WHERE Space qualname='work' Enter"
     db = sqlite3.connect(place / "calls.db")
@@ -91,7 +91,7 @@ def test_after_a_first_look_all_frames_are_shown(dyntrace, folder):
 
 
 def test_calls_with_large_ids_are_listed(dyntrace, place, tmp_path):
-    """As in a merged trace: ids are kept in few bytes."""
+    """As in a merged trace. The TUI keeps ids in few bytes."""
     shutil.copy(place / "plain.db", tmp_path / "large.db")
     with sqlite3.connect(tmp_path / "large.db") as db:
         db.execute("UPDATE frame SET frame_id = frame_id + 5000000000, parent_id = parent_id + 5000000000")
@@ -161,7 +161,7 @@ def damaged(path, table):
 
 
 @pytest.mark.parametrize("table", ["lookup", "code_total", "guard_check"])
-def test_damage_is_told_on_the_first_screen(dyntrace, tmp_path, table):
+def test_damage_is_reported_on_the_first_screen(dyntrace, tmp_path, table):
     damaged(tmp_path / "t.db", table)
     for keys in ("", "j j"):
         out = lines(dyntrace, tmp_path, keys, "t.db", "100x40", status=2)
@@ -169,8 +169,8 @@ def test_damage_is_told_on_the_first_screen(dyntrace, tmp_path, table):
         assert "  ..." not in [line.rstrip()[1:] for line in out]
 
 
-def test_a_list_without_rows_says_whose_rows_it_has_not(dyntrace, place):
-    """Of a guard that never failed: there were checks, which Enter shows."""
+def test_an_empty_list_says_what_it_is_about(dyntrace, place):
+    """For a guard that never failed there are checks, which Enter shows."""
     out = lines(dyntrace, place, "6 /fc Enter Enter", "plain.db")
     assert "> checks" in out[0] and re.search(r" 1/\d{3}$", out[0])
     out = lines(dyntrace, place, "6 /fc Enter Right Right Right Right Enter", "plain.db")
@@ -212,7 +212,7 @@ def test_the_page_of_a_function_counts_older_entries_once(dyntrace, plant):
     assert "x size[0]: expected 16 (0/0), actual 22, +2 entries, same guard" in page, out
 
 
-def test_a_guard_that_failed_has_run(dyntrace, twice_failed):
+def test_failed_guards_count_as_run(dyntrace, twice_failed):
     out = dump(dyntrace, twice_failed, ":entry Space 1 Enter", "120x50")
     rows = re.findall(r"^. +\d+ +(\d+) +(\d+)  .*(?:MATCH|STATE)", out, re.M)
     assert len(rows) == 4 and all(int(ran) >= int(failed) for ran, failed in rows) and any(int(failed) for _, failed in rows)
@@ -237,14 +237,14 @@ def moment(screen):
     return screen.splitlines()[-2].split()[0]
 
 
-def test_zooming_stays_at_the_cursor(dyntrace, place):
+def test_zoom_keeps_the_cursor_in_place(dyntrace, place):
     for start in ("7 Right Right", "7 Right Right Right Right", "7 G Left Left"):
         before = moment(dump(dyntrace, place, start, trace="plain.db"))
         for zoom in ("+", "+ + +", "+ + + - - -", "-"):
             assert moment(dump(dyntrace, place, f"{start} {zoom}", trace="plain.db")) == before, (start, zoom)
 
 
-def test_it_is_told_how_many_calls_are_below_the_rows(dyntrace, folder):
+def test_the_number_of_calls_below_the_rows_is_shown(dyntrace, folder):
     place = folder("deep.db", "import time\ndef down(n):\n    return down(n - 1) if n else time.sleep(0.1)\ndown(30)\n")
     with sqlite3.connect(place / "deep.db") as db:
         at, = db.execute("SELECT MAX(start_ns) + 50000000 FROM frames WHERE qualname = 'down'").fetchone()
@@ -255,7 +255,7 @@ def test_it_is_told_how_many_calls_are_below_the_rows(dyntrace, folder):
         assert f"+{32 - shown} deeper: v" in "".join(out) and 0 < shown < 32
 
 
-def test_a_stack_that_is_deeper_than_is_drawn_is_counted_whole(dyntrace, folder):
+def test_stacks_deeper_than_drawn_are_counted_whole(dyntrace, folder):
     place = folder("deeper.db", "import time\ndef down(n):\n    return down(n - 1) if n else time.sleep(0.1)\ndown(200)\n")
     with sqlite3.connect(place / "deeper.db") as db:
         at, = db.execute("SELECT MAX(start_ns) + 50000000 FROM frames WHERE qualname = 'down'").fetchone()
@@ -265,8 +265,8 @@ def test_a_stack_that_is_deeper_than_is_drawn_is_counted_whole(dyntrace, folder)
     assert shown > 10 and f"+{202 - shown} deeper: v" in "".join(out)
 
 
-def test_names_in_a_deep_call_tree_are_in_sight(dyntrace, folder):
-    """Near the top, and around the cursor however deep that is."""
+def test_names_in_a_deep_call_tree_are_visible(dyntrace, folder):
+    """Near the top, and around the cursor at any depth."""
     place = folder("sinks.db", "import time\ndef sink(n):\n    return sink(n - 1) if n else time.sleep(0.1)\nsink(200)\n")
     for size in ("120x24", "80x24", "40x12"):
         for keys in ("8", "8 /sink Enter" + " N" * 3 + " k k", "8 G"):
@@ -281,7 +281,7 @@ def test_callers_do_not_begin_with_the_call_itself(dyntrace, place):
     assert "lines are where functions begin" in out[at] and out[at + 1].split()[0] == "<module>" and "step" in out[0]
 
 
-def test_filters_have_units_and_columns(dyntrace, place):
+def test_filters_accept_units_and_columns(dyntrace, place):
     plain = dump(dyntrace, place, "2 f total>10000000 Space AND Space calls>40 Enter", trace="plain.db").splitlines()
     units = dump(dyntrace, place, "2 f total>10ms Space AND Space calls>0.04k Enter", trace="plain.db").splitlines()
     assert plain[2:] == units[2:] and "step" in units[2] and "where: total>10ms" in units[0]
@@ -298,14 +298,14 @@ def test_filters_have_units_and_columns(dyntrace, place):
     assert "nothing fits" in dump(dyntrace, place, f":sql Space SELECT Space '{long}a' Enter f {long}b Enter", "80x24", "plain.db")
 
 
-def test_one_call_is_one_call(dyntrace, place):
+def test_one_call_is_printed_in_singular(dyntrace, place):
     assert "<module>  1 call  model.py:1" in dump(dyntrace, place, "", "100x40", trace="plain.db")
 
 
 @pytest.mark.parametrize("keys, line", [
     ("/size[0] Enter o", 5), ("/step:7 Enter o", 7), ("9 o", None), ("6 o", 5), (":checks Enter o", 5), (":entries Enter o", 5), ("7 n o", None),
     ("3 Enter w o", 5), (":what-if Space recompile_limit=2 Enter /recorded Enter n o", 5), (":sql Space SELECT Space 1,compile_id Space FROM Space compile Enter Right o", 5), ("5 Enter /<module> Enter o", 1), ("3 Enter Enter o", 5)])
-def test_the_source_opens_wherever_there_is_one(dyntrace, place, keys, line):
+def test_the_source_opens_from_every_line_that_has_one(dyntrace, place, keys, line):
     told = dump(dyntrace, place, keys, trace="plain.db").splitlines()[-1].strip()
     assert re.fullmatch(rf"vi \+{line or r'[0-9]+'} (./)?model.py", told), told
 
@@ -317,8 +317,8 @@ def test_a_plain_program_has_no_lines_about_compiles(dyntrace, folder):
     assert len([line for line in first[at + 1:] if " call" in line]) > 4
 
 
-def test_columns_in_which_there_is_nothing_leave_their_room_to_others(dyntrace, folder, place):
-    """Of a program without a compiler times are in sight at 80 columns."""
+def test_empty_columns_are_hidden(dyntrace, folder, place):
+    """For a program without a compiler the times are visible at 80 columns."""
     plain = folder("calls.db", CALLS)
     assert lines(dyntrace, plain, "2", "calls.db", "80x24")[1].split()[:6] == ["function", "calls", "self", "total", "per", "call"]
     assert "by self ↓" in lines(dyntrace, plain, "2 Right Right s", "calls.db", "80x24")[0]
@@ -333,7 +333,7 @@ def test_a_named_query_is_chosen_by_arrows(dyntrace, place):
     assert lines(dyntrace, place, "! Esc G", "plain.db", "80x12")[-2].startswith(">")
 
 
-def test_values_begin_where_they_differ(dyntrace, tmp_path):
+def test_values_are_shown_from_the_first_difference(dyntrace, tmp_path):
     db = sqlite3.connect(make_trace(tmp_path / "t.db"))
     same = "a_long_module_name." * 6
     db.execute("UPDATE recompile_cause SET expected = ? || 'wanted', actual = ? || 'seen'", (same, same))
@@ -343,7 +343,7 @@ def test_values_begin_where_they_differ(dyntrace, tmp_path):
     assert "wanted" in row and "seen" in row and "at (s)" in lines(dyntrace, tmp_path, "3 Enter", "t.db", "120x24")[1]
 
 
-def test_long_lines_of_the_replay_go_on_in_the_next(dyntrace, tmp_path):
+def test_long_lines_of_the_replay_are_wrapped(dyntrace, tmp_path):
     db = sqlite3.connect(make_trace(tmp_path / "t.db"))
     inputs = ", ".join(f"input_{i}: str 'value_{i}'" for i in range(30))
     db.execute("UPDATE signature SET text = ?", [inputs])
@@ -354,7 +354,7 @@ def test_long_lines_of_the_replay_go_on_in_the_next(dyntrace, tmp_path):
     assert f"inputs: {inputs}"[:110] in shown and "\\x01" not in shown
 
 
-def test_a_function_without_a_name_is_seen(dyntrace, tmp_path):
+def test_a_function_without_a_name_is_visible(dyntrace, tmp_path):
     db = sqlite3.connect(make_trace(tmp_path / "t.db"))
     db.execute("UPDATE code SET qualname = '' WHERE code_id = 2")
     db.commit()
@@ -368,7 +368,7 @@ def test_a_function_without_a_name_is_seen(dyntrace, tmp_path):
     assert lines(dyntrace, tmp_path, ":function Space 2 Enter", "t.db")[1].strip(" >").startswith("''")
 
 
-def test_a_url_is_seen_whole_where_a_line_has_room_for_it(dyntrace, tmp_path):
+def test_a_url_is_printed_whole_if_it_fits(dyntrace, tmp_path):
     url = "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0059.html"
     make_trace(tmp_path / "t.db")
     with sqlite3.connect(tmp_path / "t.db") as db:
@@ -399,7 +399,7 @@ def test_the_first_screen_has_as_many_functions_as_there_is_room_for(dyntrace, f
         assert shown[-2] == "   all functions" and len(out) - len(shown) <= 1  # where the next one wraps
 
 
-def test_causes_that_are_alike_are_one_line_of_the_function(dyntrace, place):
+def test_equal_causes_are_one_line(dyntrace, place):
     out = lines(dyntrace, place, "2 Enter", "plain.db")
     at = next(i for i, line in enumerate(out) if line == " Recompiles")
     assert "x size[0]: expected 16 (0/0), actual 20, +1 entry, same guard" in out[at + 3]

@@ -82,7 +82,7 @@ def test_every_key_in_every_view(dyntrace, place, table, name):
         assert dump(dyntrace, place, f"{start} {close} {end} Resize:80x30").count("\n") == 24, f"{end} ended nothing"
 
 
-def test_the_views_are_all_that_there_are(dyntrace, place):
+def test_the_tour_has_all_views(dyntrace, place):
     listed = dump(dyntrace, place, "?", "200x200").split("Views, by name")[1].split("What is typed")[0]
     reached = {re.findall(r" > ([a-z-]+)", dump(dyntrace, place, keys, "200x60").splitlines()[0])[-1] for keys in VIEWS.values()}
     assert reached == set(re.findall(r"^[ >]  (\S+) ", listed, re.M))
@@ -95,7 +95,7 @@ MOUSE = {"Click": (0, 1), "WheelUp": (64, 1), "WheelDown": (65, 1)}  # button, h
 
 @needs_tmux
 @pytest.mark.parametrize("name", [name for name in VIEWS if WHOLE or name in SHELL])
-def test_to_the_shell_and_to_the_editor_from_every_view(dyntrace, place, name):
+def test_shell_and_editor_open_from_every_view(dyntrace, place, name):
     start, end = VIEWS[name], "Escape" if name == "prompt" else "C-l"
     wanted = [rows_of(dump(dyntrace, place, f"{start} {key}", trace="plain.db")) for key in ("", "C-z", "C-z o")]
     editor = place / "editor.sh"
@@ -121,7 +121,7 @@ def test_to_the_shell_and_to_the_editor_from_every_view(dyntrace, place, name):
 
 @pytest.mark.slow
 @needs_tmux
-def test_every_key_as_a_terminal_sends_it(dyntrace, place, table):
+def test_every_key_works_as_a_terminal_sends_it(dyntrace, place, table):
     """Each does in a terminal what it does in a script."""
     with Terminal(place, 80, 24, f"{dyntrace} tui plain.db") as terminal:
         terminal.wait(lambda screen: "plain.db > overview" in screen)

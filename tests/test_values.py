@@ -1,8 +1,6 @@
-"""--values and --no-argv: what of a program's values is in its trace.
-
-tests/programs/values_work.py makes every kind of guard of secrets and lets each fail. With `types` and `off` no byte of
-them may be in any file that the recording leaves or has while it goes on; with `all` they are, so that this test can fail.
-"""
+"""--values and --no-argv: which of a program's values are in its trace. tests/programs/values_work.py makes every kind of
+guard on secrets and lets each fail. With `types` and `off` no byte of them may be in any file of the recording, during or
+after it. With `all` they are there, so that this test can fail."""
 import json
 import os
 import signal
@@ -25,7 +23,7 @@ def environment(words):
 
 @pytest.fixture(scope="module")
 def recorded(dyntrace, python, tmp_path_factory):
-    """(trace, secrets) by what was kept."""
+    """(trace, secrets) for each setting of --values."""
     folder = tmp_path_factory.mktemp("values")
     return {kept: recording(dyntrace, python, folder / f"{kept}.db", kept) for kept in ["all", *KEPT]}
 
@@ -39,7 +37,7 @@ def recording(dyntrace, python, trace, kept):
 
 
 def test_values_all_keeps_every_value(recorded):
-    """The search finds what is there: each secret, word and number."""
+    """The search finds every secret, word and number."""
     trace, words = recorded["all"]
     assert {form for _, form in leaks([trace], words)} >= {word.encode() for word in words}
 
@@ -51,7 +49,7 @@ def test_no_secret_is_in_the_file(recorded, kept):
 
 
 @pytest.mark.parametrize("kept", KEPT)
-def test_the_rest_is_there(recorded, kept):
+def test_without_values_all_other_rows_are_recorded(recorded, kept):
     """The same lookups, entries, guards, causes and compiles, with their kinds, as when all is kept."""
     whole, less = recorded["all"][0], recorded[kept][0]
     for sql in ("SELECT outcome, COUNT(*) FROM lookup GROUP BY 1", "SELECT kind, COUNT(*) FROM guard GROUP BY 1 ORDER BY 1",
@@ -77,7 +75,7 @@ def test_types_has_types_and_shapes(recorded):
 
 
 def test_values_off_records_no_types_and_no_values(recorded):
-    """Only what a cause is about."""
+    """Only the subject of a cause is recorded."""
     trace = recorded["off"][0]
     assert rows(trace, "SELECT COUNT(*) FROM signature") == [(0,)]
     causes = rows(trace, "SELECT DISTINCT expected, actual FROM recompile_cause WHERE kind = 'TENSOR_MATCH'")
@@ -89,7 +87,7 @@ def test_values_off_records_no_types_and_no_values(recorded):
 
 @pytest.mark.parametrize("kept", KEPT)
 def test_answers_say_that_values_were_not_kept(dyntrace, recorded, kept):
-    """report, why and what-if: what is not there is said, and what cannot be decided is a guess."""
+    """report, why and what-if say that values are missing, and mark undecidable answers as guesses."""
     trace = recorded[kept][0]
 
     def said(*command):
@@ -104,7 +102,7 @@ def test_answers_say_that_values_were_not_kept(dyntrace, recorded, kept):
 
 
 def test_what_if_guesses_where_values_decide(dyntrace, python, tmp_path):
-    """Would code that takes any number have taken this call? With its value unknown that is a guess."""
+    """Would an entry for any number have fitted this call? If its value is unknown, the answer is a guess."""
     program = tmp_path / "two.py"
     program.write_text("from shim_help import *\nfrom dyntrace import guards\n"
                        "def f(n):\n    return n\n"
@@ -125,8 +123,8 @@ def test_what_if_guesses_where_values_decide(dyntrace, python, tmp_path):
 
 
 @pytest.mark.parametrize("kept", KEPT)
-def test_while_it_runs_and_after_a_crash(dyntrace, python, tmp_path, kept):
-    """No file of the session, none beside the trace, has a secret at any moment, nor the trace that fsck --recover makes."""
+def test_no_secret_is_in_a_file_during_a_recording_or_after_a_crash(dyntrace, python, tmp_path, kept):
+    """No file of the session or beside the trace has a secret at any moment, nor has the trace that fsck --recover makes."""
     words, trace, wait = secrets(), tmp_path / "killed.db", tmp_path / "wait"
     run = subprocess.Popen([dyntrace, "run", "-o", trace, "--python", python, "--values", kept, PROGRAM, wait],
                            env=environment(words), stdout=subprocess.PIPE, text=True)
@@ -155,7 +153,7 @@ def test_while_it_runs_and_after_a_crash(dyntrace, python, tmp_path, kept):
 
 
 def test_no_argv_keeps_no_command_line(record, dyntrace, python):
-    """Neither what was typed nor the command line of a child is in the trace; the interpreter is."""
+    """Neither the typed command nor the command line of a child is in the trace. The interpreter is."""
     word = secrets()[0]
     trace = record(["-c", "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1], sys.argv[1]])",
                     f"'{word}'"], "--no-argv", python=python)
@@ -171,7 +169,7 @@ def test_no_argv_keeps_no_command_line(record, dyntrace, python):
 
 
 @pytest.mark.one_python
-def test_record_inside_a_program(dyntrace, python, tmp_path):
+def test_record_takes_values_and_argv(dyntrace, python, tmp_path):
     """dyntrace.record(values=, argv=) is the same."""
     words, trace = secrets(), tmp_path / "inside.db"
     code = ("import dyntrace, sys, runpy\ndel sys.argv[1:]\n"

@@ -1,7 +1,5 @@
-"""The commands that read a trace: sql, report, fsck; and the schema they read.
-
-The traces here are made by Python's sqlite3 from schemas/*.sql, so that these tests need no recorder and can
-make traces that no recorder would."""
+"""The commands that read a trace: sql, report, fsck; and the schema they read. Python's sqlite3 makes the traces from
+schemas/*.sql, so these tests need no recorder, and can make traces that no recorder would make."""
 import fcntl
 import json
 import os
@@ -33,7 +31,7 @@ def test_frame_table_is_as_its_page_writer_expects(trace):
 
 
 def test_every_column_is_explained():
-    """Each line of a table that names a column ends in a comment, or the name says it all."""
+    """In schemas/trace.sql each line of a column ends in a comment, unless the name is enough."""
     for line in (ROOT / "schemas/trace.sql").read_text().splitlines():
         if line.startswith("    ") and not line.lstrip().startswith(("(", "--", "PRIMARY")):
             name = line.split()[0]
@@ -139,7 +137,7 @@ def test_every_named_query_runs(run, trace):
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_named_queries_are_explained(run, trace, name):
-    """What it answers, why one would ask, and every column, in order."""
+    """Each has its question, its purpose, and every column, in order."""
     comment = []
     for line in (ROOT / f"schemas/queries/{name}.sql").read_text().splitlines():
         if not line.startswith("--"):
@@ -154,11 +152,11 @@ def test_named_queries_are_explained(run, trace, name):
     assert named == run("sql", trace, name).stdout.splitlines()[0].split("\t")
 
 
-def test_there_are_queries_enough():
+def test_there_are_enough_named_queries():
     assert len(QUERIES) >= 20
 
 
-def test_what_named_queries_find(run, trace):
+def test_named_queries_find_planted_rows(run, trace):
     def rows(name):
         return json.loads(run("sql", trace, name, "--json").stdout)
     assert rows("deepest-stacks")[0]["depth"] == 3 and rows("deepest-stacks")[0]["frame_id"] == 4
@@ -210,7 +208,7 @@ def test_the_default_is_the_newest_trace_here(run, tmp_path):
     assert "\ntrace\tnew.db\n" in run("report").stdout
 
 
-def test_names_that_a_uri_could_take_amiss(run, tmp_path):
+def test_file_names_with_uri_characters_are_opened(run, tmp_path):
     for name in ("a?mode=rwc&x.db", "b#c.db", "d%20e.db", "ü .db"):
         make_trace(tmp_path / name)
         done = run("sql", name, "SELECT 1 AS a")
@@ -223,7 +221,7 @@ def test_names_that_a_uri_could_take_amiss(run, tmp_path):
     ("text.db", b"hello " * 1000, "not an SQLite database"),
     ("empty.db", b"", "not a dyntrace trace"),
 ])
-def test_files_that_are_no_trace(run, tmp_path, name, content, why):
+def test_files_that_are_no_trace_are_refused(run, tmp_path, name, content, why):
     if content is not None:
         (tmp_path / name).write_bytes(content)
     for command in (["sql", name, "SELECT 1"], ["report", name], ["fsck", name]):
@@ -232,7 +230,7 @@ def test_files_that_are_no_trace(run, tmp_path, name, content, why):
         assert why in one_line(done.stderr) and name in done.stderr
 
 
-def test_a_folder_a_fifo_and_another_database(run, tmp_path):
+def test_a_folder_a_fifo_and_another_database_are_refused(run, tmp_path):
     (tmp_path / "folder.db").mkdir()
     os.mkfifo(tmp_path / "fifo.db")
     sqlite3.connect(tmp_path / "other.db").executescript("CREATE TABLE meta(a, b); CREATE TABLE t(a);")
@@ -254,7 +252,7 @@ def test_a_folder_without_a_trace_is_an_error(run):
     ("DROP TABLE guard_check", "has no table guard_check"),
 ])
 def test_another_schema_is_refused_politely(run, tmp_path, change, words):
-    """There is one schema that is read, and it is read whole."""
+    """Only one schema is read, and as a whole."""
     path = make_trace(tmp_path / "new.db", *change.split("; "))
     for command in ("sql", "report", "fsck", "check --max-compiles 1", "why f", "show f", "export --format csv", "replay --verify"):
         name, *more = command.split()
@@ -312,7 +310,7 @@ def test_a_hostile_schema_is_not_trusted(run, tmp_path):
     assert run("report", path).returncode == 0  # asks no view
 
 
-def test_needed_tables_that_are_something_else(run, tmp_path):
+def test_a_view_in_place_of_a_table_is_refused(run, tmp_path):
     for how in ("CREATE VIEW loss AS WITH RECURSIVE r(a) AS (SELECT 1 UNION ALL SELECT a FROM r) SELECT * FROM r",
                 "CREATE VIRTUAL TABLE loss USING fts5(a)"):
         path = make_trace(tmp_path / "x.db", "DROP VIEW losses", "DROP TABLE loss", how)
@@ -321,7 +319,7 @@ def test_needed_tables_that_are_something_else(run, tmp_path):
         path.unlink()
 
 
-def test_damage_is_told_in_one_line(run, trace):
+def test_damage_is_reported_in_one_line(run, trace):
     data = bytearray(trace.read_bytes())
     with sqlite3.connect(trace) as db:
         page_size, = db.execute("PRAGMA page_size").fetchone()
@@ -336,7 +334,7 @@ def test_damage_is_told_in_one_line(run, trace):
     assert done.returncode == 1 and "broken" in done.stdout
 
 
-def test_a_trace_cut_short(run, trace):
+def test_a_truncated_trace_is_reported(run, trace):
     data = trace.read_bytes()
     for length in (50, 100, 1000, 4096, 10000, len(data) // 2, len(data) - 4096):
         trace.write_bytes(data[:length])
@@ -437,7 +435,7 @@ def test_the_sql_prompt_answers_and_goes_on_after_an_error(dyntrace, tmp_path, t
 
 
 def test_the_prompt_reads_by_keys_once_it_is_seen(dyntrace, trace, tmp_path):
-    """Else a Ctrl-D that is typed at once is lost: a terminal that reads by lines keeps it for itself."""
+    """Otherwise a Ctrl-D that is typed at once would be lost: a terminal in line mode keeps it for itself."""
     for _ in range(20):
         screen = Screen([dyntrace, "sql", trace], NO_COLOR="1", XDG_STATE_HOME=str(tmp_path))
         screen.wait("dyntrace> ")
@@ -448,7 +446,7 @@ def test_the_prompt_reads_by_keys_once_it_is_seen(dyntrace, trace, tmp_path):
 
 # ---- report ----------------------------------------------------------------
 
-def test_report_in_a_pipe(run, trace):
+def test_report_in_a_pipe_has_no_colours(run, trace):
     done = run("report", trace, env={**os.environ, "TZ": "UTC"})
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"""\
@@ -502,7 +500,7 @@ def test_report_prints_losses_in_red(run, dyntrace, tmp_path):
         ("collector gone", 12, 2), ("no ring", None, 1), ("stall: waited 2 ms", 0, 1)]
 
 
-def test_report_json(run, trace):
+def test_report_json_is_valid(run, trace):
     found = json.loads(run("report", trace, "--json").stdout)
     assert found["meta"]["schema_version"] == 2 and found["meta"]["command"] == ["python", "app.py", "--fast"]
     assert (found["frames"], found["open_frames"], found["process_count"], found["thread_count"]) == (6, 1, 2, 2)
@@ -520,7 +518,7 @@ def test_report_limit_cuts_its_lists(run, trace):
     assert run("report", trace, "--limit", "0").stdout == run("report", trace).stdout
 
 
-def test_report_of_a_hostile_trace(run, dyntrace, tmp_path):
+def test_report_escapes_a_hostile_trace(run, dyntrace, tmp_path):
     evil = "\x1b]0;owned\x07\x9b2J\u202e\n\t"
     path = make_trace(tmp_path / "e.db")
     with sqlite3.connect(path) as db:
@@ -538,14 +536,14 @@ def test_report_of_a_hostile_trace(run, dyntrace, tmp_path):
     assert json.loads(run("report", path, "--json").stdout)["processes"][0]["argv"] == [evil]
 
 
-def test_report_of_processes_in_a_ring(run, tmp_path):
-    """Nobody is the root: fsck's business; report must end."""
+def test_report_ends_if_parents_form_a_ring(run, tmp_path):
+    """No process is the root. Reporting that is fsck's task; report must end."""
     path = make_trace(tmp_path / "r.db", "UPDATE process SET parent_process_id = 3 - process_id")
     assert run("report", path).returncode == 0
 
 
 def test_report_never_reads_frames_of_a_large_trace(run, tmp_path):
-    """A trace that claims many frames has their count taken from meta, whatever the table holds."""
+    """If a trace claims many frames, their count is taken from meta, whatever the table holds."""
     path = make_trace(tmp_path / "m.db", "UPDATE meta SET value = 40000000 WHERE key = 'frame_count'",
                       "DELETE FROM meta WHERE key = 'open_frame_count'")
     found = json.loads(run("report", path, "--json").stdout)
@@ -554,7 +552,7 @@ def test_report_never_reads_frames_of_a_large_trace(run, tmp_path):
 
 # ---- fsck ------------------------------------------------------------------
 
-def test_fsck_of_a_sound_trace(run, trace):
+def test_fsck_accepts_a_sound_trace(run, trace):
     done = run("fsck", trace)
     assert (done.returncode, done.stderr) == (0, "")
     assert ": ok: " in done.stdout and "frames 6, open frames 1" in done.stdout
@@ -587,7 +585,7 @@ def test_fsck_of_a_sound_trace(run, trace):
     ("UPDATE process SET end_ns = 0 WHERE process_id = 2", "process ends no earlier", "2"),
     ("INSERT INTO loss VALUES (7, NULL, 0, 1, 'x')", "a loss has a cause", "1"),
 ])
-def test_fsck_finds(run, tmp_path, change, rule, row):
+def test_fsck_finds_each_broken_rule(run, tmp_path, change, rule, row):
     path = make_trace(tmp_path / "b.db", change)
     done = run("fsck", path)
     assert done.returncode == 1 and done.stdout.startswith("broken: ")
@@ -603,8 +601,8 @@ def test_fsck_quotes_the_first_rows_of_many(run, tmp_path):
     assert "a frame's code exists: 6 rows: 1, 2, 3, 4, 129, ...\n" in run("fsck", path).stdout
 
 
-def test_fsck_finds_parents_that_left_its_memory(run, tmp_path):
-    """A parent far behind is fetched again, and one that does not enclose its child is still found."""
+def test_fsck_finds_parents_far_behind(run, tmp_path):
+    """A parent that is no longer in memory is read again, and a parent that does not enclose its child is still reported."""
     count = 200000
     path = make_trace(tmp_path / "far.db", "DELETE FROM frame",
                       f"UPDATE meta SET value = {count} WHERE key = 'frame_count'",
@@ -634,8 +632,8 @@ def test_fsck_finds_a_schema_that_is_not_ours(run, tmp_path, change, names):
     assert run("fsck", path).returncode == 0
 
 
-def test_fsck_tells_a_dead_recording(run, tmp_path):
-    """Its session is left or gone; on another machine nobody can know."""
+def test_fsck_recognises_a_dead_recording(run, tmp_path):
+    """Its session is left or gone. On another machine this cannot be known."""
     session, host = tmp_path / "dyntrace-0-abcdef", os.uname().nodename
     path = make_trace(tmp_path / "r.db", "UPDATE meta SET value = 'recording' WHERE key = 'state'", f"INSERT INTO meta VALUES ('session', '{session}')",
                       f"UPDATE meta SET value = '{host}' WHERE key = 'host'")

@@ -1,4 +1,5 @@
-"""Waiting or computing: processor time is sampled from outside, and what is said of a function or a call is certain."""
+"""Waiting or computing: processor time is sampled from outside, and the reported times of a function or a call are
+certain."""
 import os
 import shutil
 import sqlite3
@@ -46,8 +47,9 @@ print(facts)
 SUMS = """SELECT c.qualname, SUM(s.end_ns - s.start_ns), SUM(s.ran_ns), SUM(s.waited_ns) FROM stretch s JOIN code c USING (code_id) GROUP BY 1"""
 
 
-def test_what_is_said_is_certain(record, python):
-    """Beside the program's own clocks: never more than it ran, never more than it waited; and most of what is long."""
+def test_reported_waiting_times_are_certain(record, python):
+    """Compared with the program's own clocks: never more than it ran, never more than it waited; and most of the long
+    waits."""
     trace = record(["-c", PROGRAM], python=python)
     facts = eval(trace.out)
     sums = {name: row for name, *row in query(trace.path, SUMS)}
@@ -60,7 +62,7 @@ def test_what_is_said_is_certain(record, python):
     assert sums["polls"][2] >= 0.4 * facts["polls"][0]
 
 
-def test_pages_say_it(run, record):
+def test_pages_print_waiting_times(run, record):
     trace = record(["-c", PROGRAM]).path
     assert "waited at least" in run("why", "sleeps", trace).stdout and "waited at least" in run("tree", "sleeps", trace, "--slowest").stdout
     report = run("report", trace).stdout
@@ -83,13 +85,13 @@ def test_samples_are_at_most_a_hundred_a_second(record):
     assert least >= 10 * MS
 
 
-def test_killed_in_its_sleep(record):
+def test_a_program_killed_in_its_sleep_has_waiting_times(record):
     trace = record(["-c", "import os, threading, time, signal\nthreading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()\ndef hangs(): time.sleep(60)\nhangs()"], status=137).path
     (ns, waited), = query(trace, "SELECT end_ns - start_ns, waited_ns FROM stretch JOIN code USING (code_id) WHERE qualname = 'hangs'")
     assert 400 * MS < waited <= ns < 5000 * MS
 
 
-def test_children_have_their_own(record, python):
+def test_children_have_their_own_samples(record, python):
     trace = record(["-c", "import os, time\ndef child(): time.sleep(0.6)\nif os.fork() == 0:\n    child()\n    os._exit(0)\nos.wait()"], python=python).path
     rows = query(trace, "SELECT p.parent_process_id IS NOT NULL, SUM(waited_ns) FROM stretch s JOIN thread t USING (thread_id) JOIN process p USING (process_id) GROUP BY 1")
     assert [forked for forked, _ in rows] == [0, 1] and all(waited > 300 * MS for _, waited in rows), rows
@@ -104,14 +106,14 @@ def test_greenlets_have_the_time_of_their_thread(record, python):
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root and unshare")
-def test_not_measured_is_said_as_null(run, record, python):
+def test_unmeasured_times_are_null(run, record, python):
     """In a pid namespace of its own the recorder does not see the thread's ids."""
     trace = record([shutil.which("unshare"), "-pf", python, "-c", "import time\ndef sleeps(): time.sleep(0.1)\nsleeps()"], python=None).path
     assert query(trace, "SELECT ran_ns, waited_ns FROM stretch JOIN code USING (code_id) WHERE qualname = 'sleeps'") == [(None, None)]
     assert "waited" not in run("why", "sleeps", trace).stdout
 
 
-def test_a_trace_from_before(run, record):
+def test_an_older_trace_has_no_waiting_times(run, record):
     trace = record(["-c", PROGRAM]).path
     with sqlite3.connect(trace) as db:
         db.executescript("DROP TABLE thread_cpu; DROP TABLE stretch")
@@ -122,7 +124,7 @@ def test_a_trace_from_before(run, record):
         assert done.returncode == 0 and "wait" not in done.stdout.replace("waits_for_lock", ""), done
 
 
-def test_merged(run, record, tmp_path):
+def test_merged_traces_keep_waiting_times(run, record, tmp_path):
     traces = [record(["-c", PROGRAM]).path for _ in range(2)]
     assert run("merge", *traces, "-o", tmp_path / "both.db").returncode == 0
     for sql in "SELECT COUNT(*), SUM(cpu_ns) FROM thread_cpu", "SELECT COUNT(*), SUM(waited_ns) FROM stretch":

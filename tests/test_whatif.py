@@ -1,4 +1,4 @@
-"""`dyntrace replay --what-if`: what it predicts, beside what then is recorded."""
+"""`dyntrace replay --what-if`: predictions are compared with recordings under the changed settings."""
 import functools
 import random
 import re
@@ -28,7 +28,7 @@ def recorded(path):
 
 
 def predicted(dyntrace, path, settings):
-    """The same as predicted: pairs of an outcome and whether it is a guess."""
+    """Return the same as predicted: pairs of an outcome and whether it is a guess."""
     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
         process_of = dict(db.execute("SELECT lookup_id, process_id FROM call_ledger"))
     calls = {}
@@ -39,7 +39,8 @@ def predicted(dyntrace, path, settings):
 
 
 def outside(found, calls):
-    """Those functions that did, of what is counted, less or more than their range in FOUND, a prediction, allows; CALLS as of recorded()."""
+    """Return the functions with a count outside the range that the prediction FOUND gives. CALLS is a result of
+    recorded()."""
     wrong = []
     for key, outcomes in RANGES.items():
         real = {name: sum(outcome in outcomes for (one, _), several in calls.items() if one == name for outcome in several) for name, _ in calls}
@@ -54,7 +55,8 @@ def outside(found, calls):
 
 
 def raises_limit(under, settings):
-    """Is there a higher limit in SETTINGS than in UNDER, or one for each backend? Whether what compiles then gives code, no trace tells."""
+    """Do SETTINGS have a higher limit than UNDER, or a limit for each backend? No trace tells whether the compiles that
+    this allows give code."""
     if under and "backend_shared=no" in settings:
         return True
     before = dict(word.split("=", 1) for word in under.split(",") if "limit" in word)
@@ -62,7 +64,7 @@ def raises_limit(under, settings):
 
 
 def compare(told, truth):
-    """The number of calls that were decided. Those that were must be right."""
+    """Check all decided calls, and return their number."""
     decided = 0
     assert set(told) >= set(truth), (told, truth)
     for function, calls in told.items():
@@ -156,7 +158,7 @@ def of(pairs):
 
 
 @of(GUESSES)
-def test_what_a_trace_does_not_show_is_a_guess(ran, dyntrace, case, under, settings):
+def test_facts_missing_in_the_trace_make_a_guess(ran, dyntrace, case, under, settings):
     under = as_program(under)
     a = ran(case, *words(under))
     b = ran(case, *words({**under, **as_program(settings)}))
@@ -185,10 +187,9 @@ def test_predictions_come_true(ran, dyntrace, case, under, settings):
     pytest.param([*range(8, 24)], marks=pytest.mark.slow),
 ], ids=["some", "more"])
 def test_predictions_of_random_programs_come_true(dyntrace, seeds):
-    """Some of `make whatif-pairs`: no prediction is wrong but where it says that it may be, and
-    none is out of its range. Of the last six three have guards that are not asked again after a
-    miss, and 0.0 beside -0.0; two fork, and what dies in one process does not in another; in one
-    an object dies that an entry names which was not recorded."""
+    """Some of `make whatif-pairs`: a certain prediction is right, and every count is within its range. Of the last six,
+    three have guards that are not re-evaluated after a miss, and 0.0 beside -0.0; two fork, and an entry dies in only one
+    of the processes; in one an object dies that an unrecorded entry names."""
     words = [PYTHONS[0], ROOT / "tests/fuzz/whatif_pairs.py", "--dyntrace", dyntrace]
     done = subprocess.run([*words, *map(str, seeds)], capture_output=True, text=True)
     assert done.returncode == 0 and " 0 wrong; " in done.stdout, done.stdout + done.stderr
@@ -199,8 +200,9 @@ KINDS = re.findall(r'^    "([A-Z_]+)": Kind', (ROOT / "python/dyntrace/_guard_wo
 
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("kind", KINDS)
-def test_drop_guard_of_each_kind(ran, dyntrace, kind):
-    """It does what a compiler without that guard does, call by call; the number of checks, too, where nothing is a guess."""
+def test_drop_guard_works_for_each_kind(ran, dyntrace, kind):
+    """The prediction equals a run with a compiler that does not make this guard, call by call. The number of checks is
+    equal, too, unless it is marked as a guess."""
     a, b = ran("kinds", f"kind={kind}"), ran("kinds", f"kind={kind}", f"drop={kind}")
     told, truth = predicted(dyntrace, a, f"drop_guard={kind}"), recorded(b)
     found = predict(dyntrace, a, f"drop_guard={kind}")
@@ -212,15 +214,15 @@ def test_drop_guard_of_each_kind(ran, dyntrace, kind):
 
 
 @pytest.mark.parametrize("under, settings, guesses", [("recompile_limit=2", "recompile_limit=8", 9), ("", "recompile_limit=2", 0)])
-def test_classes_of_one_name_are_several(ran, dyntrace, under, settings, guesses):
+def test_classes_of_one_name_are_told_apart(ran, dyntrace, under, settings, guesses):
     a = ran("one_qualname", *words(as_program(under)))
     b = ran("one_qualname", *words({**as_program(under), **as_program(settings)}))
     told, truth = predicted(dyntrace, a, settings), recorded(b)
     assert compare(told, truth) == sum(map(len, truth.values())) - guesses, (told, truth)
 
 
-def test_best_is_no_guess(ran, dyntrace):
-    """Only what is proven wins. What may help more is named apart, with the command that measures it."""
+def test_best_chooses_only_proven_settings(ran, dyntrace):
+    """Only proven settings are chosen. Settings that may help more are listed apart, with the command that measures them."""
     path = ran("functions_as_guards", "recompile_limit=1")
     found = predict(dyntrace, path, "best")
     assert found["settings"] == "" and found["exact"] and found["unproven"] == "recompile_limit=4"
@@ -228,8 +230,9 @@ def test_best_is_no_guess(ran, dyntrace):
     assert "none is proven to have fewer" in page and f"To measure it: dyntrace try {path} limit=4\n" in page
 
 
-def test_a_range_in_all_texts(ran, dyntrace):
-    """What the trace does not decide is "at least, at most", in words and in JSON; how to measure it stands below."""
+def test_a_range_is_printed_in_text_and_json(ran, dyntrace):
+    """Undecided numbers are printed as "at least" and "at most", in text and in JSON, and the command that measures them
+    stands below."""
     path = ran("functions_as_guards", "recompile_limit=1")
     found, = [one for one in predict(dyntrace, path, "recompile_limit=8")["functions"] if one["qualname"] == "g"]
     assert (found["compiles_low"], found["compiles_high"], found["exact"]) == (1, 5, False)
@@ -241,7 +244,7 @@ def test_a_range_in_all_texts(ran, dyntrace):
     assert predict(dyntrace, path, "backend_shared=no")["try"] is None
 
 
-def test_a_guard_by_its_id_is_those_like_it(dyntrace, sizes):
+def test_a_guard_id_means_all_guards_like_it(dyntrace, sizes):
     with sqlite3.connect(f"file:{sizes}?mode=ro", uri=True) as db:
         guard, = db.execute("SELECT guard_id FROM guard WHERE kind = 'EQUALS_MATCH' LIMIT 1").fetchone()
     by_id, by_kind = predict(dyntrace, sizes, f"drop_guard={guard}"), predict(dyntrace, sizes, "drop_guard=EQUALS_MATCH")
@@ -259,7 +262,7 @@ def test_best_is_the_setting_with_the_fewest_compiles(dyntrace, sizes):
     assert found["predicted"]["compiles"] < found["recorded"]["compiles"]
 
 
-def test_only_for_one_function(dyntrace, ran):
+def test_a_what_if_can_be_limited_to_one_function(dyntrace, ran):
     path = ran("two_functions")
     for function, other in (("f", "g"), ("g", "f")):
         found = {f["qualname"]: f for f in predict(dyntrace, path, "drop_guard=TENSOR_MATCH,drop_guard=EQUALS_MATCH", "--function", function)["functions"]}
@@ -268,14 +271,14 @@ def test_only_for_one_function(dyntrace, ran):
         assert whole[other]["predicted"]["compiles"] == 1
 
 
-def test_what_is_a_guess_is_told(dyntrace, ran):
-    """Guards that are Python functions, of which nothing is known but what they said."""
+def test_guesses_are_marked(dyntrace, ran):
+    """The guards are Python functions, so only their recorded results are known."""
     path = ran("functions_as_guards", "recompile_limit=1")
     found = predict(dyntrace, path, "recompile_limit=8")
     assert found["undecided"] > 0 and any("functions of the program" in note for note in found["assumptions"])
 
 
-def test_backends_of_one_name(dyntrace, ran):
+def test_backends_of_one_name_are_told_apart(dyntrace, ran):
     path = ran("namesakes")
     assert predict(dyntrace, path, "isolate=no")["undecided"] == 0
     found = predict(dyntrace, path, "backend_shared=no")
@@ -289,7 +292,7 @@ def test_backends_of_one_name(dyntrace, ran):
     ("recompile_limit=99999999999999999999", "not a number"), ("order=fifo", "no such setting"), ("isolate=yes", "isolate=region"), ("backend_shared=maybe", "yes or no"),
     ("dynamic=", "of what"), ("dynamic=y[0]", "no guard looks at that; most recompiles come of L['x']"), ("drop_guard=", "which"), ("drop_guard=NO_SUCH", "no guard"),
     ("drop_guard=123456", "no guard"), ("best,isolate=no", "KEY=VALUE"), ("recompile_limit=3,recompile_limit=5", "it is set already"), ("\x1b[31m=1", "no such setting")])
-def test_a_setting_that_cannot_be_is_refused(dyntrace, sizes, settings, why):
+def test_an_impossible_setting_is_refused(dyntrace, sizes, settings, why):
     done = subprocess.run([dyntrace, "replay", sizes, "--what-if", settings], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith("dyntrace: ") and done.stderr.count("\n") == 1
     assert why in done.stderr and "\x1b" not in done.stderr
@@ -305,7 +308,7 @@ def test_bad_usage_is_exit_2_in_one_line(dyntrace, sizes):
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("seed", range(8))
 def test_nonsense_in_a_trace_crashes_no_prediction(dyntrace, sizes, tmp_path, seed):
-    """Any value anywhere: an answer or one line, never a crash."""
+    """With any value in any column, the command answers or prints one line, and never crashes."""
     path, choose = tmp_path / "t.db", random.Random(seed)
     shutil.copy(sizes, path)
     db = sqlite3.connect(path)
@@ -330,7 +333,7 @@ def test_an_empty_trace_has_nothing_to_predict(dyntrace, tmp_path):
     assert (done.returncode, done.stdout) == (2, "") and "no lookups are recorded" in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_time_that_was_not_measured_is_not_told(dyntrace, sizes, tmp_path):
+def test_unmeasured_time_is_not_printed(dyntrace, sizes, tmp_path):
     """As in observe mode."""
     path = tmp_path / "t.db"
     path.write_bytes(sizes.read_bytes())

@@ -1,8 +1,6 @@
-"""`pip install`: a wheel is built, installed in an environment of its own and used from there, without the checkout.
-
-Builds need no network. DYNTRACE_WHEELS=all (`make wheel-test`): wheels as they are released, for every interpreter, the source
-distribution, and what auditwheel says of them.
-"""
+"""`pip install`: a wheel is built, installed in its own environment and used from there, without the checkout. Builds
+need no network. DYNTRACE_WHEELS=all (`make wheel-test`): released wheels for every interpreter, the source distribution,
+and auditwheel."""
 import csv
 import io
 import os
@@ -26,7 +24,7 @@ SHAPES = (ROOT / "examples/shapes.py").read_text()
 
 
 def clean(**changes):
-    """An environment in which nothing leads to the checkout."""
+    """An environment in which no variable leads to the checkout."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DYNTRACE", "PYTEST", "VIRTUAL_ENV", "MAKE"))}
     return {**kept, "PATH": "/usr/local/bin:/usr/bin:/bin", "PIP_NO_INDEX": "1", "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1",
             "TERM": "xterm", "COLUMNS": "200", **changes}
@@ -82,7 +80,7 @@ def bare(interpreter, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def wheel(bare, dyntrace):
-    """A wheel, made by pip; of what was built for the tests unless all is."""
+    """A wheel, made by pip from the build of the tests; or, with DYNTRACE_WHEELS=all, from all builds."""
     tree = [] if ALL else [f"--config-settings=build={Path(dyntrace).resolve().parent}"]
     bare.pip("wheel", "--no-deps", "-w", bare.here / "dist", *tree, ROOT)
     made, = (bare.here / "dist").iterdir()
@@ -98,7 +96,7 @@ def there(bare, wheel):
 
 @pytest.fixture
 def half(there, tmp_path):
-    """half(PATH): it is gone until the test is over."""
+    """half(PATH): remove PATH until the test is over."""
     moved = []
 
     def gone(path):
@@ -111,7 +109,7 @@ def half(there, tmp_path):
 
 # ---- the wheel -------------------------------------------------------------------------------------------------------
 
-def test_what_is_in_it(wheel):
+def test_the_wheel_has_its_files_and_metadata(wheel):
     with zipfile.ZipFile(wheel) as files:
         names = files.namelist()
         about = next(name for name in names if name.endswith(".dist-info/RECORD")).rpartition("/")[0]
@@ -125,7 +123,7 @@ def test_what_is_in_it(wheel):
     assert program[:4] == b"\x7fELF"  # no Python that starts it
 
 
-def test_the_libc_that_it_needs(wheel, tmp_path):
+def test_the_tag_names_the_libc_that_the_wheel_needs(wheel, tmp_path):
     """The tag says what the files need, and they need nothing but the C library."""
     if not shutil.which("objdump"):
         pytest.skip("no objdump (apt install binutils)")
@@ -142,7 +140,7 @@ def test_the_libc_that_it_needs(wheel, tmp_path):
 
 
 def test_the_source_distribution_has_what_git_has(interpreter, tmp_path):
-    """It has what git has, and says what it is."""
+    """It has the files that git has, and the right metadata."""
     done = subprocess.run([interpreter, ROOT / "packaging/backend.py", "sdist", tmp_path], capture_output=True, text=True, check=True)
     with tarfile.open(next(tmp_path.iterdir())) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
@@ -180,7 +178,7 @@ def test_python_m_dyntrace_works(there):
 
 
 def test_the_package_imports_without_pythonpath(there):
-    """No PYTHONPATH, recorded or not."""
+    """Without PYTHONPATH, recorded or not."""
     there.write("own.py", "import dyntrace, dyntrace.eval_frame\ndef f(): pass\n"
                           f"with dyntrace.record('own.db', force=True): f()\nprint(dyntrace.config.recompile_limit, {LOADED}, dyntrace.__file__)")
     limit, extension, package = there.run(there.python, "own.py").stdout.split()
@@ -191,7 +189,8 @@ def test_the_package_imports_without_pythonpath(there):
 
 
 def test_the_environments_python_is_recorded(there, tmp_path):
-    """That of the environment, not of PATH; but that of PATH for a link from elsewhere, as pipx makes."""
+    """The environment's Python is recorded, not the one on PATH. For a link from elsewhere, as pipx makes, it is the one
+    on PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()
     script(folder / "python3", f'#!/bin/sh\nexec {there.python} "$@"\n', 0o755)
@@ -249,7 +248,7 @@ def test_the_pytest_plugin_is_found_after_pip_install(suite, there):
 
 # ---- what goes wrong -------------------------------------------------------------------------------------------------
 
-def test_a_wheel_for_another_python(there, wheel, tmp_path):
+def test_a_wheel_for_another_python_is_refused(there, wheel, tmp_path):
     other = shutil.copy(wheel, tmp_path / re.sub(r"cp3\d+-cp3\d+", "cp310-cp310", wheel.name))
     said = there.pip("install", "--force-reinstall", other, status=1).stderr
     assert said.count("\n") == 1 and "is not a supported wheel on this platform" in said
@@ -261,14 +260,15 @@ def answers(path, version, file="python3"):
     return script(path / file, f"#!/bin/sh\necho cpython 3 {version} .cpython-3{version}-none.so\n", 0o755)
 
 
-def test_another_python(there, tmp_path):
+def test_a_python_without_extension_is_refused(there, tmp_path):
     other = answers(tmp_path / "other", 13)
     said = one_line(there.run(there.program, "run", "--python", other, "-c", "pass", status=2).stderr)
     assert said.startswith(f"dyntrace: {other}: no extension for this CPython 3.13 is built ({there.package}/") and f"`{other} -m pip`" in said
 
 
 def test_two_installations_do_not_mix(there, dyntrace, tmp_path):
-    """The one that is run is whole in itself; what it lacks and the other may have is said."""
+    """Only files of the started installation are used. If one is missing there but present in the other installation, a
+    message says so."""
     done = there.run(dyntrace, "run", "-o", "two.db", "--python", there.python, "-c", f"import dyntrace.eval_frame; print({LOADED})",
                      PATH=f"{there.path}/bin:/usr/bin:/bin")
     assert Path(done.stdout.strip()).parent == Path(dyntrace).resolve().parent / "lib" and done.stderr == ""
@@ -284,8 +284,8 @@ def test_two_installations_do_not_mix(there, dyntrace, tmp_path):
 AGE = "import os; file = os.open(session + '/session', os.O_WRONLY); os.pwrite(file, b'\\x63', 8); os.close(file)"
 
 
-def test_the_program_of_another_version(there, half, dyntrace, tmp_path):
-    """The package has lost its own program and finds another's on PATH."""
+def test_a_program_of_another_version_is_reported(there, half, dyntrace, tmp_path):
+    """The package has lost its own program and finds another version on PATH."""
     half(there.program)
     (tmp_path / "bin").mkdir()
     script(tmp_path / "bin/dyntrace", f"""
@@ -303,15 +303,15 @@ def test_the_program_of_another_version(there, half, dyntrace, tmp_path):
                                      f"reinstall it with `{there.python} -m pip`")
 
 
-def test_the_extension_of_another_version(there):
-    """It cannot join the recording. The program runs as it would, and the last line says what was not recorded."""
+def test_an_extension_of_another_version_is_reported(there):
+    """It cannot join the recording. The program runs as usual, and the last line names what was not recorded."""
     there.write("age.py", f"import os\nsession = os.environ['DYNTRACE_SESSION']\n{AGE}\n")
     said = there.run(there.program, "run", "-o", "aged.db", "/bin/sh", "-c", f"{sys.executable} -ISE age.py; {there.python} -c pass").stderr
     assert re.fullmatch(rf"dyntrace: cpython 3\.\d+ at {there.python} was not recorded: there is no extension of dyntrace [\d.]+ for it: "
                         rf"install dyntrace, or reinstall it, with `{there.python} -m pip`\n", one_line(said))
 
 
-def test_an_extension_that_cannot_be_loaded(there, half):
+def test_an_extension_that_cannot_be_loaded_is_reported(there, half):
     extension, = there.package.glob("_dyntrace.*.so")
     half(extension)
     extension.write_bytes(b"cut off")
@@ -321,7 +321,7 @@ def test_an_extension_that_cannot_be_loaded(there, half):
     extension.unlink()
 
 
-def test_the_extension_is_gone(there, half, suite):
+def test_a_missing_extension_is_reported(there, half, suite):
     extension, = there.package.glob("_dyntrace.*.so")
     half(extension)
     said = one_line(there.run(there.program, "run", "-c", "pass", status=2).stderr)
@@ -333,7 +333,7 @@ def test_the_extension_is_gone(there, half, suite):
     assert "dyntrace: dyntrace has no extension for this Python" in suite("-m", "dyntrace", status=1)
 
 
-def test_the_program_is_gone(there, half, suite):
+def test_a_missing_program_is_reported(there, half, suite):
     half(there.program)
     said = one_line(there.run(there.python, "-m", "dyntrace", "why", status=1).stderr)
     assert "neither beside this package nor on PATH: reinstall it" in said
@@ -343,7 +343,7 @@ def test_the_program_is_gone(there, half, suite):
     assert "dyntrace: the program `dyntrace` is neither beside" in suite("-m", "dyntrace", status=1)
 
 
-def test_the_package_is_gone(there, half):
+def test_a_missing_package_is_reported(there, half):
     half(there.package)
     assert "not there: run `make`, or reinstall dyntrace" in one_line(there.run(there.program, "run", "-c", "pass", status=2).stderr)
 
@@ -358,8 +358,8 @@ def rightless():
     return start
 
 
-def test_nothing_may_be_written(there, wheel, tmp_path):
-    """An environment of somebody else's: it records, installs nothing, and nothing is left in it."""
+def test_a_read_only_environment_can_record(there, wheel, tmp_path):
+    """An environment of another user can be used for a recording. Nothing is installed or left in it."""
     start = rightless()
     before = there.listing()
     folders = [path for path in [there.path, *there.path.rglob("*")] if path.is_dir() and not path.is_symlink()]
@@ -382,16 +382,17 @@ def test_nothing_may_be_written(there, wheel, tmp_path):
 
 # ---- and gone again --------------------------------------------------------------------------------------------------
 
-def test_an_open_umask_opens_no_folder(there):
-    """Nobody else may write to the folders from which every recorded Python reads: they are there before a program's umask counts."""
+def test_an_open_umask_makes_no_folder_writable(there):
+    """No other user may write to the folders that every recorded Python reads. They exist before a program sets its
+    umask."""
     there.run("/bin/sh", "-c", f"umask 0; exec {there.program} run -o umask.db -c 'import dyntrace.guards'")
     for folder in (there.package, there.package / "inject"):
         for path in (folder, folder / "__pycache__"):
             assert not path.stat().st_mode & 0o022, path
 
 
-def test_uninstalling_leaves_nothing(there):
-    """After use by this Python, also with -O, and by one that there is no extension for."""
+def test_uninstalling_leaves_no_file(there):
+    """After use by this Python, also with -O, and by a Python without an extension."""
     there.run(there.program, "run", "-o", "o.db", there.python, "-O", "-c", "pass")
     for other in [python for python in PYTHONS if version_of(python) != version_of(there.python)][:1]:
         there.run(there.program, "run", "-o", "other.db", "/bin/sh", "-c", f"{other} -c pass")
@@ -423,7 +424,7 @@ def editable(interpreter, tmp_path, dyntrace):
 
 
 def test_an_editable_install_follows_the_sources(editable):
-    """The program, the extension, changed sources, a recording, `make` afterwards; then it goes."""
+    """The program, the extension, changed sources, a recording, `make` afterwards, and the uninstall."""
     python, sources = editable.python, editable.sources
     assert not editable.package.exists()
     look = "import dyntrace; print(dyntrace.__file__, dyntrace.__version__, dyntrace.reset.__doc__)"
@@ -448,7 +449,7 @@ def test_an_editable_install_follows_the_sources(editable):
 
 
 @pytest.mark.skipif(not ALL, reason="make wheel-test")
-def test_from_the_source_distribution(interpreter, tmp_path):
+def test_the_source_distribution_builds_and_records(interpreter, tmp_path):
     environment = Environment(interpreter, tmp_path)
     subprocess.run([interpreter, ROOT / "packaging/backend.py", "sdist", tmp_path], check=True)
     environment.pip("install", next(tmp_path.glob("*.tar.gz")))
@@ -458,7 +459,7 @@ def test_from_the_source_distribution(interpreter, tmp_path):
 
 @pytest.mark.skipif(not ALL, reason="make wheel-test")
 def test_auditwheel_agrees_with_the_wheels_tag(wheel, tmp_path):
-    """It finds the tag that we found, and nothing to be copied into the wheel."""
+    """auditwheel finds our tag, and no library that must be copied into the wheel."""
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "audit"], check=True)
     if subprocess.run([tmp_path / "audit/bin/pip", "install", "-q", "auditwheel"]).returncode:
         pytest.skip("no auditwheel can be had here")

@@ -1,7 +1,5 @@
-"""`dyntrace why` and `dyntrace show`, on traces with planted causes.
-
-The traces are made by Python's sqlite3 from schemas/*.sql. Whole pages are compared with tests/golden/*.txt;
-DYNTRACE_RENEW=1 writes them anew, then read the diff."""
+"""`dyntrace why` and `dyntrace show`, on traces with planted causes. Python's sqlite3 makes the traces from
+schemas/*.sql. Whole pages are compared with tests/golden/*.txt; DYNTRACE_RENEW=1 writes them anew, then read the diff."""
 import json
 import os
 import sqlite3
@@ -221,7 +219,7 @@ def test_why_names_the_planted_cause(run, plant, cause, name, words):
     assert len(shown["compiles"]) == len(found["compiles"]) == shown["compile_count"]
 
 
-def test_every_outcome_is_told_with_its_first_moment(run, plant):
+def test_every_outcome_is_printed_with_its_first_moment(run, plant):
     p = plant()
     entry = p.compile()
     for outcome in OUTCOMES[3:]:
@@ -235,7 +233,7 @@ def test_every_outcome_is_told_with_its_first_moment(run, plant):
     assert all(outcome in page for outcome in OUTCOMES[1:])
 
 
-def test_calls_without_a_lookup_are_told_from_their_frames(run, plant):
+def test_calls_without_a_lookup_are_counted_from_frames(run, plant):
     p = plant()
     p.compile(outcome="declined", reason="first call")
     for i, outcome in enumerate([6, 4, 4, 0, 7]):  # the first is the one with a lookup
@@ -251,7 +249,7 @@ def test_calls_without_a_lookup_are_told_from_their_frames(run, plant):
 # ---- whole pages -----------------------------------------------------------
 
 def rich(plant):
-    """A bit of everything that `show` shows."""
+    """A trace with something of everything that `show` prints."""
     p = plant("Net.forward", "/src/app/net.py", 12)
     old, new = ((("TYPE_MATCH", "L['self']", "type(L['self']) is Net"), ("TENSOR_MATCH", "L['x']", tensor_words("L['x']", size)),
                  ("FALSE_MATCH" if size == 16 else "TRUE_MATCH", "L['flag']", f"L['flag'] is {size != 16}")) for size in (16, 18))
@@ -305,7 +303,7 @@ def test_the_sql_that_why_prints_gives_its_answers(run, plant):
     assert sorted(row[3] for row in checks if row[1] == "fail") == sorted(row["times"] for row in found["failed_guards"])
 
 
-def test_show_of_one_compile(run, plant):
+def test_show_prints_one_compile_by_its_label(run, plant):
     path = rich(plant)
     text = run("show", "0/0", path).stdout
     assert "compile 0/0" in text and "compile 0/1" not in text
@@ -335,12 +333,12 @@ def crowd(tmp_path, plant):
     ("/src/app/net.py:12", "Net.forward"), ("app/net.py:45", "Other.forward"), ("Oth*", "Other.forward"), ("*inner", "make.<locals>.inner"),
     ("0/0", "Net.forward"), ("main", "main"),
 ])
-def test_names_that_are_one_function(run, crowd, name, found):
+def test_names_and_patterns_find_one_function(run, crowd, name, found):
     assert json.loads(run("why", name, crowd, "--json").stdout)["function"]["qualname"] == found
     assert json.loads(run("show", crowd, name, "--json").stdout)["function"]["qualname"] == found
 
 
-def test_a_name_of_several_lists_them(run, crowd):
+def test_an_ambiguous_name_lists_the_functions(run, crowd):
     for command in ("why", "show"):
         done = run(command, "*forward", crowd)
         assert (done.returncode, done.stderr) == (1, "")
@@ -352,7 +350,7 @@ def test_a_name_of_several_lists_them(run, crowd):
         assert [row["function"] for row in found["matches"]] == ["Net.forward", "Other.forward", "forward"]
 
 
-def test_a_name_of_none_suggests(run, crowd):
+def test_an_unknown_name_gets_suggestions(run, crowd):
     for name, near in (("Net.forwrad", "Net.forward"), ("iner", "make.<locals>.inner"), ("FORWARD", "forward")):
         done = run("why", name, crowd)
         assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
@@ -420,7 +418,7 @@ def remedy(found, key):
     return next(one for one in found["remedies"] if (one["what_if"] or "").startswith(key))
 
 
-def test_what_if_of_remedies(run, plant):
+def test_remedies_have_what_if_figures(run, plant):
     p = plant()
     size_changes(p)
     path = p.done()
@@ -438,8 +436,8 @@ def test_what_if_of_remedies(run, plant):
         assert (one["predicted_compiles"], one["predicted_eager"]) == (asked["predicted"]["compiles"], asked["predicted"]["eager"])
 
 
-def test_what_if_is_of_that_function_only(run, plant):
-    """Another function has the same source, and no figure of it is told."""
+def test_what_if_figures_are_for_one_function(run, plant):
+    """Another function has the same source; its figures must not be printed."""
     p = plant()
     size_changes(p)
     p.insert("code", code_id=3, process_id=1, filename="/src/app.py", qualname="g", first_line=50, kind="function")
@@ -451,7 +449,7 @@ def test_what_if_is_of_that_function_only(run, plant):
     assert (remedy(found, "dynamic")["compiles"], remedy(found, "dynamic")["predicted_compiles"]) == (4, 1)
 
 
-def test_what_if_of_a_guard(run, plant):
+def test_a_guard_has_a_what_if_figure(run, plant):
     p = plant()
     p.sequence("TENSOR_MATCH", "L['x'].dtype", ["torch.float32", "torch.float64", "torch.int8"])
     path = p.done()
@@ -460,8 +458,8 @@ def test_what_if_of_a_guard(run, plant):
     assert remedy(found, "drop_guard")["predicted_compiles"] == 1
 
 
-def test_a_remedy_that_is_not_its_what_if_has_no_figure(run, plant):
-    """To hoist a value is not to drop the guard on it."""
+def test_a_remedy_with_another_effect_has_no_what_if_figure(run, plant):
+    """Hoisting a value has another effect than dropping the guard on it."""
     p = plant()
     p.sequence("EQUALS_MATCH", "L['n']", ["'a'", "'b'", "'c'"], signatures="n: str %s")
     path = p.done()
@@ -471,7 +469,7 @@ def test_a_remedy_that_is_not_its_what_if_has_no_figure(run, plant):
     assert "     not measured: it needs an edit of the program\n" in page and "no gain" not in page
 
 
-def test_calls_that_cannot_be_decided_are_said(run, plant):
+def test_undecided_calls_are_printed(run, plant):
     p = plant()
     p.sequence("EQUALS_MATCH", "L['n']", [1, 2]) # nothing is known of the inputs
     for i in range(3):
@@ -483,7 +481,7 @@ def test_calls_that_cannot_be_decided_are_said(run, plant):
     assert "no gain" not in page and " instead of " not in page
 
 
-def test_a_long_trace_is_left_to_replay(run, plant):
+def test_a_long_trace_gets_no_what_if_figures(run, plant):
     p = plant()
     size_changes(p)
     p.db.execute("UPDATE lookup SET lookup_id = lookup_id + 300000")
@@ -532,7 +530,7 @@ def follows(run, path):
 
 
 @pytest.mark.parametrize("frames", [True, False])
-def test_a_recompile_that_follows_from_another(run, plant, frames):
+def test_a_recompile_that_follows_from_another_names_it(run, plant, frames):
     page, told = follows(run, cascade(plant(), frames).done())
     assert told[0] is None
     assert told[2] == {"compile_id": 3, "function": "f", "label": "0/2", "source": "L['x'] size[0]", "expected": "18", "actual": "20"}
@@ -540,7 +538,7 @@ def test_a_recompile_that_follows_from_another(run, plant, frames):
 
 
 @pytest.mark.parametrize("frames", [True, False])
-def test_another_change_is_no_parent(run, plant, frames):
+def test_a_recompile_for_another_change_is_no_parent(run, plant, frames):
     assert follows(run, cascade(plant(), frames, same=False).done())[1] == [None] * 3
 
 
@@ -578,8 +576,8 @@ def test_slow_guards_are_named_with_their_cost(run, plant):
     assert one["name"] == "fewer guards" and one["text"].startswith("Guards take 25 % of the calls of f: ")
 
 
-def test_the_share_is_that_of_calls_that_hit(run, plant):
-    """The first call took long, as first calls do; the others tell what guards take of one."""
+def test_the_guard_share_is_measured_on_hits(run, plant):
+    """The first call took long, as first calls do. The other calls show the guards' share."""
     path = guarded(plant(), call_ns=10 ** 9)
     with sqlite3.connect(path) as db:
         db.execute("INSERT INTO frame(frame_id, thread_id, code_id, kind, outcome, start_ns, end_ns)"
@@ -590,21 +588,21 @@ def test_the_share_is_that_of_calls_that_hit(run, plant):
 
 
 @pytest.mark.parametrize("less", [{"calls": 5}, {"check_ns": 900, "call_ns": 2000}, {"call_ns": 60000}])
-def test_guards_that_are_not_slow(run, plant, less):
+def test_guards_that_are_not_slow_are_not_listed(run, plant, less):
     path = guarded(plant(), **less)
     found = json.loads(run("why", "f", path, "--json").stdout)
     assert found["guards"]["slow"] is False and found["remedies"] == [] and found["guard_costs"] == []
     assert "\nGuards\n" in run("why", "f", path).stdout
 
 
-def test_a_function_that_was_never_called(run, plant):
+def test_a_function_that_was_never_called_is_explained(run, plant):
     path = plant().done()
     page, found = run("why", "f", path).stdout, json.loads(run("why", "f", path, "--json").stdout)
     assert page.splitlines()[1] == "0 calls: it is known, but was never called while this was recorded"
     assert (found["call_count"], found["calls"], found["remedies"]) == (0, [], [])
 
 
-def test_losses_are_said_first(run, plant):
+def test_losses_are_printed_first(run, plant):
     p = plant()
     p.insert("loss", process_id=1, at_ns=1, events=5, cause="ring full")
     assert "LOSS" in run("why", "f", p.done()).stdout.splitlines()[2]
@@ -621,7 +619,7 @@ def test_bad_usage_is_exit_2_in_one_line(run, plant):
         assert run(command, "--help").stdout.startswith(f"usage: dyntrace {command}")
 
 
-def test_a_trace_without_the_tables(run, plant):
+def test_a_trace_without_a_needed_table_is_refused(run, plant):
     for change in ("DROP TABLE lookup", "DROP TABLE recompile_cause; CREATE VIEW recompile_cause AS SELECT 1"):
         p = plant()
         p.db.executescript("".join(f"DROP VIEW {name[0]};" for name in p.db.execute("SELECT name FROM sqlite_master WHERE type = 'view'")))
@@ -659,7 +657,7 @@ def test_named_queries_answer_about_decisions(run, plant):
 
 
 def test_shares_are_those_of_every_command(run, plant):
-    """why counts as the views do: plain calls are in no share, calls and recompiles are their process's."""
+    """why counts like the views: plain calls are in no share, and calls and recompiles belong to their process."""
     p = plant()
     size_changes(p)
     p.db.execute("UPDATE lookup SET outcome = 0 WHERE lookup_id = (SELECT MAX(lookup_id) FROM lookup)")
@@ -674,7 +672,7 @@ def test_shares_are_those_of_every_command(run, plant):
 
 
 def test_without_a_function_why_says_what_to_look_at_first(run, plant, tmp_path):
-    """What to look at first, with the numbers of `why FUNC` and of `report`."""
+    """It prints the functions to look at first, with the numbers of `why FUNC` and of `report`."""
     from planted import make_trace
     p = plant()
     size_changes(p)
@@ -704,7 +702,7 @@ def test_without_a_function_why_says_what_to_look_at_first(run, plant, tmp_path)
     assert "no such function" in run("why", "not-there.db", cwd=tmp_path).stderr
 
 
-def test_a_label_that_is_not_there(run, plant):
+def test_an_unknown_label_is_an_error(run, plant):
     p = plant()
     size_changes(p)
     path = p.done()

@@ -1,4 +1,4 @@
-"""`dyntrace why FUNC` of a function that no compiler had to do with: how long its calls took, the slowest, who called it."""
+"""`dyntrace why FUNC` for a function that no compiler handled: the durations of its calls, the slowest, and the callers."""
 import json
 import re
 import sqlite3
@@ -22,7 +22,7 @@ INSERT INTO code(code_id, process_id, filename, qualname, first_line, kind) VALU
 
 @pytest.fixture
 def path(tmp_path):
-    """main() calls work() 99 times for 1 to 99 us; the call on the other thread takes 400 ms, most of that in Rates.get."""
+    """main() calls work() 99 times for 1 to 99 us. The call on the other thread takes 400 ms, mostly in Rates.get."""
     path = make_trace(tmp_path / "t.db", rows=META)
     with sqlite3.connect(path) as db:
         db.execute("INSERT INTO frame VALUES (1, 1, NULL, 1, 0, 0, 0, ?, NULL, 0)", (900 * MS,))
@@ -33,7 +33,7 @@ def path(tmp_path):
     return path
 
 
-def test_page(run, path):
+def test_the_page_prints_durations_slowest_calls_and_callers(run, path):
     done = run("why", "work", path)
     assert done.returncode == 0 and not done.stderr
     lines = done.stdout.splitlines()
@@ -49,7 +49,7 @@ def test_page(run, path):
     assert all(line == line.rstrip() for line in lines)
 
 
-def test_json(run, path):
+def test_the_json_has_durations_slowest_calls_and_callers(run, path):
     found = json.loads(run("why", "work", path, "--json").stdout)
     assert (found["call_count"], found["self_ns"], found["raised"]) == (100, 6950000, 1)
     durations = found["durations"]
@@ -59,7 +59,7 @@ def test_json(run, path):
     assert durations["callers"] == [{"code_id": None, "calls": 1, "total_ns": 400 * MS}, {"code_id": 1, "calls": 99, "total_ns": 4950000}]
 
 
-def test_the_call_that_it_names_is_one_of_tree(run, path):
+def test_the_named_slowest_call_works_in_tree(run, path):
     call = re.search(r"call (\d+)$", run("why", "work", path).stdout, re.M)[1]
     assert json.loads(run("tree", "work", path, "--call", call, "--json").stdout)["nodes"][0]["total_ns"] == 400 * MS
 
@@ -77,7 +77,7 @@ def test_without_stored_frames_totals_are_printed(run, record):
     assert done.returncode == 2 and "no such function" in one_line(done.stderr)
 
 
-def test_stretches_of_a_generator_are_said(run, record):
+def test_a_generator_has_durations_between_yields(run, record):
     path = record(["-c", "def g():\n  for i in range(3): yield i\nlist(g())"]).path
     text = run("why", "g", path).stdout
     assert re.search(r"^[45] stored parts between yields: p50", text, re.M)  # 3.11 makes a generator by a frame of its own
@@ -138,7 +138,7 @@ def test_an_older_trace_has_no_longest_call(run, path):
 
 
 def test_of_calls_within_calls_the_outermost_are_the_slowest(record, run):
-    """A recursive function's time is told once, and its slowest calls are not parts of one another."""
+    """A recursive function's time is counted once, and its slowest calls do not contain one another."""
     trace = record(["-c", "import time\ndef f(n):\n    time.sleep(.01)\n    if n: f(n - 1)\nfor n in range(3): f(n)\n"])
     found = json.loads(run("why", "f", trace.path, "--json").stdout)["durations"]
     outermost = trace.rows("SELECT f.frame_id, f.duration_ns FROM frames f JOIN frame p ON p.frame_id = f.parent_id JOIN code c ON c.code_id = p.code_id"
