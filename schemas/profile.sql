@@ -26,6 +26,7 @@ FROM json_each(?2, '$.histogram') WHERE ?2 ->> 'calls' > 1;
 --#
 --# {!b}Slowest calls{!n}: dyntrace tree {function:shell} {file:shell} --call ID
 --|   {ns:duration>9}  at {at:seconds}[, {thread:60}][ of process {pid:integer}], call {frame_id:integer}[, {?open}still open at the end][, {?exit=raise}ended by an exception]
+--| [            {called}([{arguments:300}])][ = {result:200}]
 --|             [{path:2000}, ]{own:duration} of its own[; waited at least {waited:duration}]
 --| [            in span {span:100}[ {attributes:200}], {span_ns:duration}]
 SELECT s.value ->> 'frame_id' AS frame_id, s.value ->> 'duration_ns' AS ns, s.value ->> 'start_ns' AS at, ?4 AS function, ?5 AS file, f.thread,
@@ -37,9 +38,10 @@ SELECT s.value ->> 'frame_id' AS frame_id, s.value ->> 'duration_ns' AS ns, s.va
        MAX(COALESCE(s.value ->> '$.path[#-1].self_ns', s.value ->> 'self_ns'), 0) AS own,
        (SELECT NULLIF(SUM(waited_ns), 0) FROM stretch w WHERE w.thread_id = f.thread_id AND w.start_ns >= f.start_ns
         AND w.start_ns < f.start_ns + f.duration_ns) AS waited,
-       n.name AS span, n.attributes, n.duration_ns AS span_ns
+       n.name AS span, n.attributes, n.duration_ns AS span_ns, iif(a.frame_id IS NOT NULL, ?4, NULL) AS called, a.arguments, a.result
 FROM json_each(?2, '$.slowest') s CROSS JOIN frames f ON f.frame_id = s.value ->> 'frame_id'
-LEFT JOIN spans n ON n.span_id = span_of(f.frame_id) ORDER BY s.key;
+LEFT JOIN spans n ON n.span_id = span_of(f.frame_id)
+LEFT JOIN call_values a ON a.frame_id = f.frame_id ORDER BY s.key;
 
 -- name: callers
 -- The time of calls within calls is in the outermost; a caller of no others has no time.

@@ -432,6 +432,15 @@ CREATE INDEX span_thread ON span(thread_id, start_ns);
 CREATE INDEX span_frame ON span(frame_id);
 
 
+-- Arguments and return values of calls, of the functions that `run --args` named. No code of the program ran for these texts: values of
+-- exact builtin types are written, two containers deep; of arrays and tensors type, format and shape; of others the type.
+CREATE TABLE call_args(
+    frame_id  INTEGER PRIMARY KEY, -- the call
+    arguments TEXT, -- a JSON object by name; "...": 3 counts those that had no room; NULL: none, or --values off
+    result    TEXT  -- what it returned, JSON; NULL: it raised, did not end, or is a later part of a generator or coroutine
+);
+
+
 -- Something that happened and was not recorded, or that the recording did to the program.
 CREATE TABLE loss(
     process_id INTEGER, -- where

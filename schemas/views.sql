@@ -256,6 +256,17 @@ FROM timed GROUP BY name, kind
 ORDER BY total_ns DESC, name, kind;
 
 
+-- call_values: arguments and results of calls (run --args) as a person writes them: x=3, name="a".
+CREATE VIEW call_values AS
+SELECT frame_id,
+       (SELECT group_concat(key || '=' || value, ', ') FROM (
+            SELECT j.key, CASE j.type WHEN 'true' THEN 'True' WHEN 'false' THEN 'False' WHEN 'null' THEN 'None' WHEN 'text' THEN json_quote(j.value)
+                          ELSE j.value END AS value
+            FROM json_each(iif(json_valid(a.arguments), a.arguments, '{}')) j ORDER BY j.id)) AS arguments,
+       CASE result WHEN 'true' THEN 'True' WHEN 'false' THEN 'False' WHEN 'null' THEN 'None' ELSE result END AS result
+FROM call_args a;
+
+
 -- hot_functions: where the time went, most own time first. A function that ran in several processes is one row.
 -- waited_ns, queued_ns, ran_ns, longest_wait_ns: as in `waited`; NULL: it had no stretch that was measured.
 -- Reads the live totals, so it is quick and includes frames that were too short to be stored.

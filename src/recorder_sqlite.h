@@ -84,6 +84,8 @@ struct sqlite3;
     X(SPAN, span, PART | ONCE, \
       "span_id parent_span_id thread_id frame_id name start_ns attributes? kind") \
     X(SPAN_END, span, PART | ONCE, "span_id end_ns") \
+    X(CALL_ARGUMENTS, call_args, PART | ONCE, "frame_id arguments") \
+    X(CALL_RESULT, call_args, PART | ONCE, "frame_id result") \
     X(GRAPH, graph, WHOLE, "graph_id compile_id name node_count") \
     X(GRAPH_NODE, graph_node, WHOLE, "graph_id ordinal opcode name target args kwargs") \
     X(BREAK, graph_break, WHOLE, \

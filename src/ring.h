@@ -65,7 +65,7 @@
 enum {
     /* Increment this number with each change of a shared struct, of FACTS, of RECORDER_PUTS or of a
      * table. A build does not continue a session of another format. */
-    RING_FORMAT = 13,
+    RING_FORMAT = 14,
     RING_MAX = 2048,        /* most rings of a process, that is threads alive at once */
     RING_MARGIN = 192,      /* words kept free, so that control words always fit */
     RING_SPAN_BYTES = 1280, /* most bytes of a span's name and attributes */
@@ -128,7 +128,13 @@ enum ring_control {
      * (bytes + 7) / 8 words. Payload: kind 8 (enum span_kind) | id 32. */
     CONTROL_SPAN,
     CONTROL_SPAN_END, /* +1 word: the clock; payload: id. Perhaps on another thread */
+    /* Values of the innermost open frame. +1 word: bytes of a text, which follows in
+     * (bytes + 7) / 8 words. Payload: enum call_values */
+    CONTROL_ARGS,
 };
+
+/* What a CONTROL_ARGS has. */
+enum call_values { CALL_ARGUMENTS, CALL_RESULT };
 
 /* What made a span; span_words of vocabulary.h. */
 enum span_kind { SPAN_OWN, SPAN_RECORD_FUNCTION, SPAN_NVTX, SPAN_KINDS };
@@ -280,9 +286,10 @@ struct session_file {
     uint32_t settings;     /* strings in text[] after the globs: settings of `run --set` */
     uint32_t keep_secrets; /* 1: `run --no-redact`: values of secret names are recorded */
     uint32_t secrets;      /* strings in text[] after the settings: patterns of `run --redact` */
+    uint32_t arguments;    /* strings in text[] after these: globs of `run --args` */
     /* Strings: the second directory for rings, of the same name as the first, or ""; the path of
-     * the database; globs, "+GLOB" or "-GLOB"; settings, "SETTING"; patterns of secret names. Each
-     * ends with a NUL. */
+     * the database; globs, "+GLOB" or "-GLOB"; settings, "SETTING"; patterns of secret names;
+     * globs of --args. Each ends with a NUL. */
     char text[];
 };
 

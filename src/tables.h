@@ -218,6 +218,10 @@
     TIME(end_ns) \
     TEXT(attributes) \
     TEXT(kind)
+#define COLUMNS_call_args(KEY, ID, TIME, NUMBER, TEXT) \
+    KEY(frame_id, FRAME) \
+    TEXT(arguments) \
+    TEXT(result)
 #define COLUMNS_loss(KEY, ID, TIME, NUMBER, TEXT) \
     ID(process_id, PROCESS) \
     ID(thread_id, THREAD) \
@@ -265,7 +269,7 @@
     X(process) X(thread) X(code) X(frame) X(code_total) X(thread_cpu) X(stretch) X(signature) \
     X(lookup) X(guard_check) X(cache_entry) X(guard) X(guard_order) X(compile) X(compile_phase) \
     X(code_mark) X(recompile_cause) X(graph_break) X(graph) X(graph_node) X(listing) X(span) \
-    X(loss) X(trial) X(trial_function)
+    X(call_args) X(loss) X(trial) X(trial_function)
 /* clang-format on */
 
 enum row_table {

@@ -13,6 +13,7 @@
  *
  * There is one hook function for each combination of options, so that the common one does no extra
  * work. */
+#include "tracer/arguments.h"
 #include "tracer/hooks.h"
 #include "tracer/record.h"
 
@@ -38,6 +39,30 @@ static __attribute__((noinline)) PyObject *detour(PyThreadState *ts, compat_fram
     return tracer_process.evaluate(ts, frame, throwflag);
 }
 
+/* Record a frame of code with CODE_ARGS, whose MARK has that bit no more: with its arguments and
+ * its return value. Those of a generator that goes on are not recorded. */
+static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThreadState *ts,
+                                                        compat_frame *frame, int throwflag,
+                                                        uintptr_t mark, const bool sub)
+{
+    const enum session_clock clock = tracer_process.clock;
+    const bool resumed = compat_is_resumed(frame);
+    enum secret level = SECRET_NO;
+    struct open_frame open;
+    PyObject *result;
+
+    if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, clock,
+                     tracer_process.max_depth != 0))
+        return evaluate(t, ts, frame, throwflag, sub);
+    if (!resumed)
+        level = arguments_write(t, frame);
+    result = evaluate(t, ts, frame, throwflag, sub);
+    if (!resumed)
+        result_write(t, result, level);
+    record_exit(t, &open, ts, frame, result, resumed, clock);
+    return result;
+}
+
 static inline __attribute__((always_inline)) PyObject *
 record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const enum session_clock clock,
              const bool limit_depth, const bool sub)
@@ -59,8 +84,11 @@ record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const enum s
     mark = sub && compat_is_shared(compat_code(frame)) ? tracer_mark_code(compat_code(frame))
                                                        : record_mark(frame);
     resumed = compat_is_resumed(frame);
-    if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, clock, limit_depth))
+    if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, clock, limit_depth)) {
+        if (unlikely(mark & CODE_ARGS))
+            return record_noted(t, ts, frame, throwflag, mark & ~(uintptr_t)CODE_ARGS, sub);
         return evaluate(t, ts, frame, throwflag, sub);
+    }
     result = evaluate(t, ts, frame, throwflag, sub);
     record_exit(t, &open, ts, frame, result, resumed, clock);
     return result;

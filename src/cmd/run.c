@@ -33,9 +33,10 @@ static struct {
     bool force, live, quiet;
     int64_t pid; /* --pid of `collect` */
     struct session_options session;
-    LIST(const char *) globs;    /* each owned until the process ends */
-    LIST(const char *) settings; /* each borrowed */
-    LIST(const char *) secrets;  /* each borrowed */
+    LIST(const char *) globs;     /* each owned until the process ends */
+    LIST(const char *) settings;  /* each borrowed */
+    LIST(const char *) secrets;   /* each borrowed */
+    LIST(const char *) arguments; /* each borrowed */
 } given = {.session.max_stall_ns = SESSION_MAX_STALL_NS};
 
 #define MAX_STALL_MOST_NS \
@@ -77,6 +78,18 @@ static const char *setting_read(const struct option *option, const char *value)
     *list_add(&given.settings) = value;
     given.session.settings = given.settings.at;
     given.session.setting_count = (uint32_t)given.settings.count;
+    return NULL;
+}
+
+/* Read the value of --args. */
+static const char *arguments_read(const struct option *option, const char *value)
+{
+    (void)option;
+    if (!*value)
+        return option_empty;
+    *list_add(&given.arguments) = value;
+    given.session.arguments = given.arguments.at;
+    given.session.argument_count = (uint32_t)given.arguments.count;
     return NULL;
 }
 
@@ -130,6 +143,10 @@ static const struct option run_options[] = {
              "enough"},
     {"exclude", .value = "GLOB", .read = glob_read, .many = true,
      .help = "do not record code that matches; may be repeated, wins over --include"},
+    {"args", .value = "GLOB", .read = arguments_read, .many = true,
+     .help = "record arguments and return values of functions whose file or qualified name "
+             "matches; may be repeated. Numbers, strings and containers of them are kept in short, "
+             "of arrays type and shape, of other values the type; see --values and --redact"},
     {"torch", .value = "MODE", .read = option_choice, .to = &given.session.torch,
      .words = SESSION_TORCH_WORDS,
      .help = "how torch.compile is watched\n"

@@ -556,17 +556,34 @@ static void span(struct decoder *d, const uint64_t *words)
         traced_span(d->owner, d, &made);
 }
 
+/* Values of the innermost frame: the words of a CONTROL_ARGS. */
+static void arguments(struct decoder *d, const uint64_t *words)
+{
+    const struct fact_text text = {(const char *)(words + 2), (int64_t)(words[1] & 0xffff)};
+    struct decode_frame *frame = innermost(d);
+
+    if (!frame)
+        return;
+    frame->looked_up = true; /* a row of call_args names its frame, too */
+    traced_call_args(d->owner, frame->frame_id, RING_WORD_LOW(words[0]) == CALL_RESULT, text);
+}
+
 /* Does the CONTROL record whose COUNT words are at WORDS say the length that it has: LENGTH, with
- * the texts of a CONTROL_SPAN? LENGTH is 0 if there are no such records. */
+ * the texts of a CONTROL_SPAN or a CONTROL_ARGS? LENGTH is 0 if there are no such records. */
 static bool is_control_length(const uint64_t *words, size_t count, uint32_t length)
 {
     uint32_t said = RING_WORD_COUNT(words[0]);
     uint32_t texts = 0;
 
-    if (RING_WORD_WHAT(words[0]) != CONTROL_SPAN || said < length)
+    unsigned what = RING_WORD_WHAT(words[0]);
+    bool has_texts = what == CONTROL_SPAN || what == CONTROL_ARGS;
+
+    if (!has_texts || said < length)
         return length && said == length;
-    if (count >= length)
+    if (count >= length && what == CONTROL_SPAN)
         texts = span_text_words(words[2]);
+    else if (count >= length)
+        texts = (uint32_t)(((words[1] & 0xffff) + 7) / 8);
     else
         texts = said - length; /* the sizes are cut off, and not known yet */
     return said == length + texts && texts <= (RING_SPAN_BYTES + 7) / 8;
@@ -581,6 +598,7 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
         [CONTROL_EPOCH] = 2,    [CONTROL_THREAD] = 2,  [CONTROL_ENTER] = 2, [CONTROL_STALL] = 3,
         [CONTROL_GAP] = 4,      [CONTROL_SWITCH] = 3,  [CONTROL_CHECK] = 2, [CONTROL_COMPILED] = 2,
         [CONTROL_DECISION] = 3, [CONTROL_OUTCOME] = 1, [CONTROL_SPAN] = 3,  [CONTROL_SPAN_END] = 2,
+        [CONTROL_ARGS] = 2,
     };
     unsigned what = RING_WORD_WHAT(word);
     bool is_span = what == CONTROL_SPAN || what == CONTROL_SPAN_END;
@@ -644,6 +662,9 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
     case CONTROL_SPAN_END:
         traced_span_end(d->owner, (uint32_t)RING_WORD_LOW(word),
                         decode_ns(d->session, d->now.clock));
+        break;
+    case CONTROL_ARGS:
+        arguments(d, words);
         break;
     case CONTROL_OUTCOME:
         if (RING_WORD_LOW(word) < OUTCOMES)

@@ -160,6 +160,8 @@ struct decode_span {
     struct fact_text name, attributes;
 };
 void traced_span(struct traced *t, const struct decoder *d, const struct decode_span *span);
+/* The arguments of frame FRAME_ID as JSON, or, if RETURNED, its return value. */
+void traced_call_args(struct traced *t, uint64_t frame_id, bool returned, struct fact_text text);
 void traced_span_end(struct traced *t, uint32_t local, uint64_t end_ns);
 /* What was said of words is in the trace from here on: the words are about to be forgotten. */
 void traced_settle(struct traced *t);

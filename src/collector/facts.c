@@ -788,6 +788,16 @@ void traced_span_end(struct traced *t, uint32_t local, uint64_t end_ns)
                  {.span_id = span_row(t, local), .end_ns = (int64_t)end_ns});
 }
 
+void traced_call_args(struct traced *t, uint64_t frame_id, bool returned, struct fact_text text)
+{
+    struct recorder *r = t->collector->recorder;
+
+    if (returned)
+        recorder_put(r, CALL_RESULT, {.frame_id = frame_id, .result = text});
+    else
+        recorder_put(r, CALL_ARGUMENTS, {.frame_id = frame_id, .arguments = text});
+}
+
 void traced_settle(struct traced *t)
 {
     recorder_commit_unrepeatable(t->collector->recorder);

@@ -226,6 +226,7 @@ static int file_make(struct session *s, const struct session_options *o)
                                 .settings = o->setting_count,
                                 .keep_secrets = o->keep_secrets,
                                 .secrets = o->secret_count,
+                                .arguments = o->argument_count,
                                 .ring_bytes = RING_BYTES,
                                 .budget_bytes = BUDGET_BYTES};
     int fd = session_open_file(s->place[SESSION_MAIN], "session", O_RDWR | O_CREAT | O_EXCL);
@@ -245,6 +246,8 @@ static int file_make(struct session *s, const struct session_options *o)
         fprintf(out, "%s%c", o->settings[i], 0);
     for (uint32_t i = 0; i < o->secret_count; i++)
         fprintf(out, "%s%c", o->secrets[i], 0);
+    for (uint32_t i = 0; i < o->argument_count; i++)
+        fprintf(out, "%s%c", o->arguments[i], 0);
     file.bytes = (uint32_t)ftell(out);
     rewind(out);
     fwrite(&file, offsetof(struct session_file, text), 1, out);

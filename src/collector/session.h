@@ -34,6 +34,8 @@ struct session_options {
     bool keep_secrets;           /* --no-redact */
     const char *const *secrets;  /* patterns of --redact; borrowed */
     uint32_t secret_count;
+    const char *const *arguments; /* globs of --args; borrowed */
+    uint32_t argument_count;
 };
 
 /* How to run the command again, for `meta`: texts that `dyntrace try` needs besides the command.

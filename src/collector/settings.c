@@ -52,8 +52,8 @@ void secrets_begin(struct collector *c)
 {
     const struct session_file *file = c->session->file;
     const char *first = texts_skip(file, settings_first(file), file->settings);
-    const char *end = (const char *)file + file->bytes;
-    char *made = json_array(first, file->secrets && first < end ? (size_t)(end - first) : 0);
+    const char *end = texts_skip(file, first, file->secrets);
+    char *made = json_array(first, (size_t)(end - first));
 
     recorder_meta(c->recorder, "redact", file->keep_secrets ? "off" : made, 0);
     if (c->session->again.redacted)

@@ -6,6 +6,7 @@
  * The code object's extra slot keeps the result as a "mark":
  *
  *     id << CODE_SHIFT | CODE_SEEN  [| CODE_SKIP [| CODE_LEFT [| CODE_NAMED]]] [| CODE_INIT]
+ *     [| CODE_ARGS]
  *
  * so that --frames, --include and --exclude are applied only once per code object. */
 #include "tracer/hooks.h"
@@ -67,6 +68,25 @@ static bool is_chosen(const char *file, const char *name)
         }
     }
     return included || !any_include;
+}
+
+/* Does --args name the function NAME of FILE? */
+static bool has_arguments(const char *file, const char *name)
+{
+    const struct session_file *session = P.session;
+    const char *glob = session->text;
+
+    if (!session->arguments)
+        return false;
+    for (uint32_t n = 0; n < 2 + session->globs + session->settings + session->secrets; n++)
+        glob += strlen(glob) + 1;
+    for (uint32_t n = 0; n < session->arguments; n++) {
+        bool match = !fnmatch(glob, file, 0) || !fnmatch(glob, name, 0);
+        if (match)
+            return true;
+        glob += strlen(glob) + 1;
+    }
+    return false;
 }
 
 /* Return CODE_SKIP with the bit for the reason, or 0 if the function's frames are recorded. */
@@ -303,6 +323,8 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
     if (!(mark & CODE_SKIP))
         mark |=
             give_id(code, (struct fact_text){name, bytes[0]}, (struct fact_text){file, bytes[1]});
+    if (code->co_flags & CO_OPTIMIZED && has_arguments(file, name))
+        mark |= mark & CODE_SKIP ? 0 : CODE_ARGS;
     if (mark & (CODE_LEFT | CODE_EXCLUDED) && !(tracer_thread && tracer_thread->quiet))
         tracer_left_out(LEFT_CODES);
     if (COMPAT_INIT_BYPASSES_HOOK && code->co_argcount >= 1 &&

@@ -14,21 +14,18 @@
  * around what the caller does: see is_around(). */
 #include "tracer/span.h"
 
+#include "tracer/attributes.h"
 #include "tracer/redact.h"
 
-#include <math.h>
 #include <structmember.h>
 
 #define P tracer_process
 
 enum {
     NAME_BYTES = 200,   /* most bytes of a span's name */
-    KEY_BYTES = 100,    /* most bytes of an attribute's name */
-    VALUE_BYTES = 200,  /* most bytes of a string that is an attribute's value */
-    ATTRIBUTES = 1000,  /* most bytes of a span's attributes */
     FRAMES_MOST = 4096, /* how many frames are searched for a generator's */
 };
-_Static_assert(NAME_BYTES + ATTRIBUTES <= RING_SPAN_BYTES, "a span fits into its words");
+_Static_assert(NAME_BYTES + ATTRIBUTES_BYTES <= RING_SPAN_BYTES, "a span fits into its words");
 _Static_assert(4 + RING_SPAN_BYTES / 8 + 16 <= RING_MARGIN, "a span fits into the margin");
 
 /* ---- open spans ---- */
@@ -156,169 +153,6 @@ static const compat_frame *running_generator(void)
     return flags & kinds && !(flags & CO_ITERABLE_COROUTINE) ? frame : NULL;
 }
 
-/* ---- attributes ---- */
-
-/* JSON that is being written, cut between attributes. */
-struct attributes {
-    char text[ATTRIBUTES];
-    size_t used;
-    bool full;
-};
-
-/* Append BYTES of TEXT, if there is room. */
-static void put(struct attributes *to, const char *text, size_t bytes)
-{
-    if (to->full || bytes > sizeof to->text - to->used) {
-        to->full = true;
-        return;
-    }
-    memcpy(to->text + to->used, text, bytes);
-    to->used += bytes;
-}
-
-static void put_words(struct attributes *to, const char *text)
-{
-    put(to, text, strlen(text));
-}
-
-/* Append TEXT as a JSON string. */
-static void put_string(struct attributes *to, const char *text, size_t bytes)
-{
-    char escaped[8];
-
-    put_words(to, "\"");
-    for (size_t i = 0; i < bytes; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c == '"' || c == '\\')
-            put_words(to, "\\");
-        if (c >= 0x20 && c != 0x7f) {
-            put(to, text + i, 1);
-        } else {
-            snprintf(escaped, sizeof escaped, "\\u%04x", c);
-            put_words(to, escaped);
-        }
-    }
-    put_words(to, "\"");
-}
-
-/* Append the str VALUE, at most MOST bytes, without secrets in it if REDACTS. */
-static void put_unicode(struct attributes *to, PyObject *value, size_t most, bool redacts)
-{
-    OWNED PyObject *keep = NULL;
-    size_t bytes;
-    const char *utf8 = values_utf8(value, most, &bytes, &keep);
-    struct fact_text text = {utf8, (int64_t)bytes};
-    struct secret_text made = {0};
-
-    if (redacts)
-        made = redact_text(&text);
-    put_string(to, text.text, (size_t)text.bytes);
-    free(made.text);
-}
-
-/* Append what is known of VALUE without running code of the program: its type, and a container's
- * length. */
-static void put_type(struct attributes *to, PyObject *value)
-{
-    char words[NAME_BYTES];
-
-    if (PyTuple_CheckExact(value) || PyList_CheckExact(value))
-        snprintf(words, sizeof words, "%s[%zd]", Py_TYPE(value)->tp_name, Py_SIZE(value));
-    else if (PyDict_CheckExact(value))
-        snprintf(words, sizeof words, "dict[%zd]", PyDict_GET_SIZE(value));
-    else
-        snprintf(words, sizeof words, "%.150s", Py_TYPE(value)->tp_name);
-    put_string(to, words, strlen(words));
-}
-
-/* Append the int or float VALUE. Numbers that JSON lacks become strings. */
-static void put_number(struct attributes *to, PyObject *value)
-{
-    char words[64];
-    int overflow = 0;
-    long long number;
-    char *text;
-
-    if (PyLong_CheckExact(value)) {
-        number = PyLong_AsLongLongAndOverflow(value, &overflow);
-        snprintf(words, sizeof words, "%lld", number);
-        put_words(to, overflow ? "\"an int of more than 64 bits\"" : words);
-        return;
-    }
-    if (!isfinite(PyFloat_AS_DOUBLE(value))) {
-        snprintf(words, sizeof words, "\"%f\"", PyFloat_AS_DOUBLE(value));
-        put_words(to, words);
-        return;
-    }
-    text = PyOS_double_to_string(PyFloat_AS_DOUBLE(value), 'r', 0, Py_DTSF_ADD_DOT_0, NULL);
-    put_words(to, text ? text : "null");
-    PyMem_Free(text);
-    PyErr_Clear();
-}
-
-/* Append VALUE, of an attribute whose name is secret by LEVEL. */
-static void put_value(struct attributes *to, PyObject *value, enum secret level)
-{
-    const bool whole = values_kept() == SESSION_VALUES_ALL;
-    const bool is_number = PyLong_CheckExact(value) || PyFloat_CheckExact(value);
-    const bool is_string = PyUnicode_CheckExact(value);
-    const bool is_hidden = (is_string && level) || (is_number && level == SECRET_ALL);
-
-    if (value == Py_None)
-        put_words(to, whole ? "null" : "\"NoneType\"");
-    else if (PyBool_Check(value) && whole)
-        put_words(to, value == Py_True ? "true" : "false");
-    else if (whole && is_hidden)
-        put_words(to, "\"" SECRET_WORD "\"");
-    else if (whole && is_string)
-        put_unicode(to, value, VALUE_BYTES, true);
-    else if (whole && is_number)
-        put_number(to, value);
-    else
-        put_type(to, value);
-}
-
-/* Append the attribute KEY with VALUE. Returns false if there is no room for it. */
-static bool put_attribute(struct attributes *to, PyObject *key, PyObject *value)
-{
-    OWNED PyObject *keep = NULL;
-    const size_t before = to->used;
-    size_t bytes;
-    const char *name = values_utf8(key, KEY_BYTES, &bytes, &keep);
-
-    put_words(to, before > 1 ? ", " : "");
-    put_string(to, name, bytes);
-    put_words(to, ": ");
-    put_value(to, value, redact_name(name, bytes));
-    if (to->full || to->used + sizeof ", \"...\": 1234}" > sizeof to->text) {
-        to->used = before;
-        to->full = false;
-        return false;
-    }
-    return true;
-}
-
-/* Write the attributes KEYS with their VALUES as a JSON object to TO. */
-static void put_attributes(struct attributes *to, PyObject *keys, PyObject *const *values)
-{
-    const Py_ssize_t count = keys ? PyTuple_GET_SIZE(keys) : 0;
-    Py_ssize_t i = 0;
-    char words[32];
-
-    to->used = 0;
-    to->full = false;
-    if (!count || values_kept() == SESSION_VALUES_OFF)
-        return;
-    put_words(to, "{");
-    while (i < count && put_attribute(to, PyTuple_GET_ITEM(keys, i), values[i]))
-        i++;
-    if (i < count) {
-        snprintf(words, sizeof words, "%s\"...\": %d", i ? ", " : "", (int)(count - i));
-        put_words(to, words);
-    }
-    put_words(to, "}");
-}
-
 /* ---- writing ---- */
 
 /* Make room for the words of a span. Returns the time, or 0 if nothing must be written. */
@@ -408,7 +242,7 @@ PyObject *span_begin(enum span_kind kind, PyObject *name, PyObject *keys, PyObje
     made = redact_text(&text);
     if (text.bytes > NAME_BYTES)
         text.bytes = NAME_BYTES;
-    put_attributes(&with, keys, values);
+    attributes_put(&with, keys, values, 0);
     if (!span_write(t, open, kind, text, &with)) {
         free(made.text);
         Py_DECREF((PyObject *)open);

@@ -351,7 +351,8 @@ enum {
     CODE_EXCLUDED = 8, /* --include or --exclude leaves out frames and decisions of this code */
     CODE_NAMED = 16,   /* with CODE_LEFT: a decision was recorded, so the code has an id */
     CODE_INIT = 32,    /* the code is an __init__ */
-    CODE_SHIFT = 6
+    CODE_ARGS = 64,    /* --args: arguments and return values of this code's frames are recorded */
+    CODE_SHIFT = 7
 };
 /* Does the trace have an id for the code with MARK? */
 static inline bool tracer_has_id(uintptr_t mark)
@@ -389,6 +390,9 @@ bool tracer_is_users(PyCodeObject *code);
 const char *values_utf8(PyObject *text, size_t most, size_t *bytes, PyObject **keep);
 /* Return a new string: the qualified name of a function, or the name of OBJECT's type. */
 PyObject *values_name(PyObject *object);
+/* Write format and shape of an array, " f[2, 3]", to TEXT of ROOM bytes. Writes "" for other
+ * values, and for those whose buffer a method of the program would make. */
+void values_shape(PyObject *value, char *text, size_t room);
 /* Which of the program's values may be recorded; python/dyntrace/_guard_words.py applies this. */
 static inline enum session_values values_kept(void)
 {

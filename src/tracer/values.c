@@ -38,3 +38,34 @@ PyObject *values_name(PyObject *object)
         Py_SETREF(text, PyUnicode_Substring(text, 8, PyUnicode_GET_LENGTH(text) - 2));
     return text;
 }
+
+/* Does VALUE's buffer come from a method of the program? */
+static bool makes_buffer(PyObject *value)
+{
+    OWNED PyObject *name =
+        COMPAT_HAS_BUFFER_METHOD ? PyUnicode_InternFromString("__buffer__") : NULL;
+    PyObject *method = name ? _PyType_Lookup(Py_TYPE(value), name) : NULL;
+
+    return method && !Py_IS_TYPE(method, &PyWrapperDescr_Type);
+}
+
+void values_shape(PyObject *value, char *text, size_t room)
+{
+    Py_buffer view;
+    size_t used = 0;
+
+    text[0] = 0;
+    if (!PyObject_CheckBuffer(value) || PyBytes_Check(value) || makes_buffer(value))
+        return;
+    if (PyObject_GetBuffer(value, &view, PyBUF_FULL_RO)) {
+        PyErr_Clear();
+        return;
+    }
+    used += (size_t)snprintf(text, room, "%s%s[", view.format ? " " : "",
+                             view.format ? view.format : "");
+    for (int i = 0; view.shape && i < view.ndim && used < room; i++)
+        used += (size_t)snprintf(text + used, room - used, i ? ", %zd" : "%zd", view.shape[i]);
+    if (used < room)
+        snprintf(text + used, room - used, "]");
+    PyBuffer_Release(&view);
+}

@@ -107,6 +107,10 @@ static char *options_json(const struct session_options *options, const char *pyt
         bytes_add(&words, depth);
         free(depth);
     }
+    for (uint32_t i = 0; i < options->argument_count; i++) {
+        bytes_add(&words, "--args");
+        bytes_add(&words, options->arguments[i]);
+    }
     if (options->keep_secrets)
         bytes_add(&words, "--no-redact");
     for (uint32_t i = 0; i < options->secret_count; i++) {

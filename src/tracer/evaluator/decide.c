@@ -19,6 +19,7 @@
  * stays None, and the exception is the call's result. Frames that have started, or are evaluated
  * with throwflag, run as they are. So do frames of trace functions, audit hooks and the like,
  * except for torch versions that decide them (shim_decides). */
+#include "tracer/arguments.h"
 #include "tracer/evaluator/cache.h"
 #include "tracer/hooks.h"
 #include "tracer/record.h"
@@ -812,6 +813,9 @@ static bool is_too_deep(const struct tracer *t)
 
 /* Record a frame while the thread has no callback. Most frames that come here do so, since a
  * compiler has no callback while it compiles. */
+static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThreadState *ts,
+                                                        compat_frame *frame, int throwflag);
+
 static inline __attribute__((always_inline)) PyObject *
 record_unasked(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag)
 {
@@ -820,11 +824,37 @@ record_unasked(struct tracer *t, PyThreadState *ts, compat_frame *frame, int thr
     struct open_frame open;
     PyObject *result;
 
-    if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, SESSION_TSC, false))
+    if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, SESSION_TSC, false)) {
+        if (unlikely(mark & CODE_ARGS))
+            return record_noted(t, ts, frame, throwflag);
         return record_evaluate(t, ts, frame, throwflag);
+    }
     if (unlikely(has_entries(compat_code(frame))))
         decision_outcome(t, OUTCOME_DISABLED);
     result = record_evaluate(t, ts, frame, throwflag);
+    record_exit(t, &open, ts, frame, result, resumed, SESSION_TSC);
+    return result;
+}
+
+/* The same for a frame of code with CODE_ARGS: with its arguments and its return value. */
+static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThreadState *ts,
+                                                        compat_frame *frame, int throwflag)
+{
+    const bool resumed = compat_is_resumed(frame);
+    const uintptr_t mark = record_mark(frame) & ~(uintptr_t)CODE_ARGS;
+    enum secret level = SECRET_NO;
+    struct open_frame open;
+    PyObject *result;
+
+    if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, SESSION_TSC, false))
+        return record_evaluate(t, ts, frame, throwflag);
+    if (has_entries(compat_code(frame)))
+        decision_outcome(t, OUTCOME_DISABLED);
+    if (!resumed)
+        level = arguments_write(t, frame);
+    result = record_evaluate(t, ts, frame, throwflag);
+    if (!resumed)
+        result_write(t, result, level);
     record_exit(t, &open, ts, frame, result, resumed, SESSION_TSC);
     return result;
 }
@@ -845,8 +875,10 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     struct open_frame open;
     const enum session_clock clock = tracer_process.clock;
     bool resumed, asks;
-    bool partly;  /* frames of this code are recorded only if they are decided */
-    bool decides; /* this frame is decided */
+    bool partly;        /* frames of this code are recorded only if they are decided */
+    bool decides;       /* this frame is decided */
+    bool noted = false; /* its arguments and its return value are recorded */
+    enum secret level = SECRET_NO;
     uint64_t entered = 0;
     uintptr_t mark = 0;
 
@@ -881,8 +913,11 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
         if (decides && mark & CODE_SKIP)
             mark = tracer_mark_decided(compat_code(frame));
         if (decides || !tracer_process.decided_only)
-            entered = record_call(t, &open, ts, frame, mark, throwflag, resumed, clock,
-                                  tracer_process.max_depth != 0);
+            entered = record_call(t, &open, ts, frame, mark & ~(uintptr_t)CODE_ARGS, throwflag,
+                                  resumed, clock, tracer_process.max_depth != 0);
+        noted = entered && mark & CODE_ARGS && !resumed;
+        if (unlikely(noted))
+            level = arguments_write(t, frame);
         if (unlikely(!entered && asks) && leaves_decision(t, compat_code(frame), mark))
             tracer_left_out(LEFT_DECISIONS);
     }
@@ -896,6 +931,8 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
         result = decide(t, ts, frame, callback, entered);
         Py_DECREF(callback);
     }
+    if (unlikely(noted))
+        result_write(t, result, level);
     if (entered)
         record_exit(t, &open, ts, frame, result, resumed, clock);
     return result;

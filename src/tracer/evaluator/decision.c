@@ -78,16 +78,6 @@ static struct fact_text text_all(const struct text *t)
     return (struct fact_text){t->bytes, t->used};
 }
 
-/* Does VALUE's buffer come from a method of the program? */
-static bool makes_buffer(PyObject *value)
-{
-    OWNED PyObject *name =
-        COMPAT_HAS_BUFFER_METHOD ? PyUnicode_InternFromString("__buffer__") : NULL;
-    PyObject *method = name ? _PyType_Lookup(Py_TYPE(value), name) : NULL;
-
-    return method && !Py_IS_TYPE(method, &PyWrapperDescr_Type);
-}
-
 /* Append a description of VALUE to T: its type, and its length or shape. The value itself is added
  * only for builtin types, whose repr runs no code of the program, and only if --values allows
  * it. */
@@ -95,7 +85,6 @@ static void text_value(struct text *t, PyObject *value)
 {
     const bool whole = values_kept() == SESSION_VALUES_ALL;
     OWNED PyObject *words = tracer_hooks.describe ? tracer_hooks.describe(value) : NULL;
-    Py_buffer view;
 
     PyErr_Clear();
     if (words) {
@@ -112,13 +101,10 @@ static void text_value(struct text *t, PyObject *value)
     } else if (PyTuple_CheckExact(value) || PyList_CheckExact(value) || PyDict_CheckExact(value) ||
                (whole && PyUnicode_CheckExact(value))) {
         text_print(t, "[%zd]", PyObject_Size(value));
-    } else if (PyObject_CheckBuffer(value) && !PyBytes_Check(value) && !makes_buffer(value) &&
-               PyObject_GetBuffer(value, &view, PyBUF_FULL_RO) == 0) {
-        text_print(t, "%s%s[", view.format ? " " : "", view.format ? view.format : "");
-        for (int i = 0; view.shape && i < view.ndim; i++)
-            text_print(t, i ? ", %zd" : "%zd", view.shape[i]);
-        text_print(t, "]");
-        PyBuffer_Release(&view);
+    } else {
+        char shape[200];
+        values_shape(value, shape, sizeof shape);
+        text_print(t, "%s", shape);
     }
     PyErr_Clear();
 }

@@ -21,6 +21,7 @@
  *     nothing, and an exception    a guard or the callback raised
  *
  * Nobody sees which entries failed before a hit, and at which guard: the trace has NULL there. */
+#include "tracer/arguments.h"
 #include "tracer/hooks.h"
 #include "tracer/record.h"
 #include "tracer/torch/torch.h"
@@ -457,7 +458,7 @@ static HOT __attribute__((noinline)) PyObject *run_passed(struct tracer *t, PyTh
                                                           compat_frame *frame)
 {
     const enum session_clock clock = P.clock;
-    const uintptr_t mark = record_mark(frame);
+    const uintptr_t mark = record_mark(frame) & ~(uintptr_t)CODE_ARGS;
     struct open_frame open;
     PyObject *result;
 
@@ -542,6 +543,8 @@ static HOT __attribute__((noinline)) PyObject *run_decided(struct tracer *t, PyT
     const enum session_clock clock = P.clock;
     uintptr_t mark = record_mark(frame);
     struct open_frame open;
+    enum secret level = SECRET_NO;
+    bool noted;
     struct pending p;
     PyObject *result;
 
@@ -549,9 +552,13 @@ static HOT __attribute__((noinline)) PyObject *run_decided(struct tracer *t, PyT
         mark = tracer_mark_decided(compat_code(frame));
     p.left = is_left_out(t, mark);
     p.open = p.left ? t->open : &open;
-    p.entered = record_call(t, &open, ts, frame, mark, 0, false, clock, P.max_depth != 0);
+    p.entered = record_call(t, &open, ts, frame, mark & ~(uintptr_t)CODE_ARGS, 0, false, clock,
+                            P.max_depth != 0);
     if (!p.entered && !p.left)
         return torch_evaluate(ts, frame, 0);
+    noted = p.entered && mark & CODE_ARGS;
+    if (unlikely(noted))
+        level = arguments_write(t, frame);
     p.outer = t->pending;
     p.frame = frame;
     p.decision.outcome = OUTCOME_PLAIN;
@@ -569,6 +576,8 @@ static HOT __attribute__((noinline)) PyObject *run_decided(struct tracer *t, PyT
         finish_pending(t, &p, result);
     if (t->observed_at == &p)
         t->observed_at = NULL;
+    if (unlikely(noted))
+        result_write(t, result, level);
     if (likely(!p.left))
         record_exit(t, &open, ts, frame, result, false, clock);
     return result;

@@ -1,0 +1,261 @@
+/* tracer/attributes.c -- values of the program as JSON. See tracer/attributes.h.
+ *
+ * Runs in: the traced process, under the GIL. */
+#include "tracer/attributes.h"
+
+#include <math.h>
+
+#include "tracer/hooks.h"
+#include "tracer/redact.h"
+
+enum {
+    KEY_BYTES = 100,   /* most bytes of a name */
+    VALUE_BYTES = 200, /* most bytes of a string */
+    ITEMS = 6,         /* most items of a container */
+};
+
+/* Append BYTES of TEXT, if there is room. */
+static void put(struct attributes *to, const char *text, size_t bytes)
+{
+    if (to->full || bytes > sizeof to->text - to->used) {
+        to->full = true;
+        return;
+    }
+    memcpy(to->text + to->used, text, bytes);
+    to->used += bytes;
+}
+
+static void put_words(struct attributes *to, const char *text)
+{
+    put(to, text, strlen(text));
+}
+
+/* Append TEXT as a JSON string. */
+static void put_string(struct attributes *to, const char *text, size_t bytes)
+{
+    char escaped[8];
+
+    put_words(to, "\"");
+    for (size_t i = 0; i < bytes; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c == '"' || c == '\\')
+            put_words(to, "\\");
+        if (c >= 0x20 && c != 0x7f) {
+            put(to, text + i, 1);
+        } else {
+            snprintf(escaped, sizeof escaped, "\\u%04x", c);
+            put_words(to, escaped);
+        }
+    }
+    put_words(to, "\"");
+}
+
+/* Append the str VALUE, at most MOST bytes, without secrets in it if REDACTS. */
+static void put_unicode(struct attributes *to, PyObject *value, size_t most, bool redacts)
+{
+    OWNED PyObject *keep = NULL;
+    size_t bytes;
+    const char *utf8 = values_utf8(value, most, &bytes, &keep);
+    struct fact_text text = {utf8, (int64_t)bytes};
+    struct secret_text made = {0};
+
+    if (redacts)
+        made = redact_text(&text);
+    put_string(to, text.text, (size_t)text.bytes);
+    free(made.text);
+}
+
+/* Append what is known of VALUE without running code of the program: its type, a
+ * container's length, and an array's shape. */
+static void put_type(struct attributes *to, PyObject *value)
+{
+    char shape[100];
+    char words[300];
+
+    values_shape(value, shape, sizeof shape);
+    if (PyTuple_CheckExact(value) || PyList_CheckExact(value))
+        snprintf(words, sizeof words, "%s[%zd]", Py_TYPE(value)->tp_name, Py_SIZE(value));
+    else if (PyDict_CheckExact(value))
+        snprintf(words, sizeof words, "dict[%zd]", PyDict_GET_SIZE(value));
+    else
+        snprintf(words, sizeof words, "%.150s%s", Py_TYPE(value)->tp_name, shape);
+    put_string(to, words, strlen(words));
+}
+
+/* Append the int or float VALUE. Numbers that JSON lacks become strings. */
+static void put_number(struct attributes *to, PyObject *value)
+{
+    char words[64];
+    int overflow = 0;
+    long long number;
+    char *text;
+
+    if (PyLong_CheckExact(value)) {
+        number = PyLong_AsLongLongAndOverflow(value, &overflow);
+        snprintf(words, sizeof words, "%lld", number);
+        put_words(to, overflow ? "\"an int of more than 64 bits\"" : words);
+        return;
+    }
+    if (!isfinite(PyFloat_AS_DOUBLE(value))) {
+        snprintf(words, sizeof words, "\"%f\"", PyFloat_AS_DOUBLE(value));
+        put_words(to, words);
+        return;
+    }
+    text = PyOS_double_to_string(PyFloat_AS_DOUBLE(value), 'r', 0, Py_DTSF_ADD_DOT_0, NULL);
+    put_words(to, text ? text : "null");
+    PyMem_Free(text);
+    PyErr_Clear();
+}
+
+static void put_value(struct attributes *to, PyObject *value, enum secret level, int depth);
+
+/* Append KEY and VALUE, which lies in a value of a name that is secret by LEVEL. */
+static void put_key(struct attributes *to, PyObject *key, PyObject *value, enum secret level,
+                    int depth)
+{
+    OWNED PyObject *keep = NULL;
+    size_t bytes;
+    const char *name = values_utf8(key, KEY_BYTES, &bytes, &keep);
+    const enum secret own = redact_name(name, bytes);
+
+    put_string(to, name, bytes);
+    put_words(to, ": ");
+    put_value(to, value, own > level ? own : level, depth);
+}
+
+/* Append the items of the list or tuple VALUE. They are of a name that is secret by LEVEL. */
+static void put_items(struct attributes *to, PyObject *value, enum secret level, int depth)
+{
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+
+    put_words(to, "[");
+    for (Py_ssize_t i = 0; i < count && i < ITEMS; i++) {
+        put_words(to, i ? ", " : "");
+        put_value(to, PySequence_Fast_GET_ITEM(value, i), level, depth - 1);
+    }
+    put_words(to, count > ITEMS ? ", \"...\"]" : "]");
+}
+
+/* Append the items of the dict VALUE whose keys are str. */
+static void put_dict(struct attributes *to, PyObject *value, enum secret level, int depth)
+{
+    PyObject *key, *item;
+    Py_ssize_t at = 0;
+    int count = 0;
+
+    put_words(to, "{");
+    while (count < ITEMS && PyDict_Next(value, &at, &key, &item)) {
+        if (!PyUnicode_CheckExact(key))
+            break;
+        put_words(to, count ? ", " : "");
+        put_key(to, key, item, level, depth - 1);
+        count++;
+    }
+    if (count < PyDict_GET_SIZE(value))
+        put_words(to, count ? ", \"...\": true" : "\"...\": true");
+    put_words(to, "}");
+}
+
+/* Append a tensor's description. Returns false if VALUE is none. */
+static bool put_tensor(struct attributes *to, PyObject *value)
+{
+    OWNED PyObject *words =
+        PyObject_CheckBuffer(value) || !tracer_hooks.describe ? NULL : tracer_hooks.describe(value);
+
+    PyErr_Clear();
+    if (words && PyUnicode_Check(words))
+        put_unicode(to, words, VALUE_BYTES, false);
+    return words != NULL;
+}
+
+/* Append VALUE, a plain one of an exact builtin type. Returns false if it is another. */
+static bool put_plain(struct attributes *to, PyObject *value, enum secret level)
+{
+    const bool is_number = PyLong_CheckExact(value) || PyFloat_CheckExact(value);
+    const bool is_string = PyUnicode_CheckExact(value);
+    const bool is_hidden = (is_string && level) || (is_number && level == SECRET_ALL);
+
+    if (value == Py_None)
+        put_words(to, "null");
+    else if (PyBool_Check(value))
+        put_words(to, value == Py_True ? "true" : "false");
+    else if (is_hidden)
+        put_words(to, "\"" SECRET_WORD "\"");
+    else if (is_string)
+        put_unicode(to, value, VALUE_BYTES, true);
+    else if (is_number)
+        put_number(to, value);
+    else
+        return false;
+    return true;
+}
+
+/* Append VALUE, of a name that is secret by LEVEL. */
+static void put_value(struct attributes *to, PyObject *value, enum secret level, int depth)
+{
+    const bool is_list = PyTuple_CheckExact(value) || PyList_CheckExact(value);
+
+    if (values_kept() == SESSION_VALUES_ALL) {
+        if (put_plain(to, value, level))
+            return;
+        if (depth > 0 && is_list) {
+            put_items(to, value, level, depth);
+            return;
+        }
+        if (depth > 0 && PyDict_CheckExact(value)) {
+            put_dict(to, value, level, depth);
+            return;
+        }
+    }
+    if (!depth || !put_tensor(to, value))
+        put_type(to, value);
+}
+
+/* Append the attribute KEY with VALUE. Returns false if there is no room for it. */
+static bool put_attribute(struct attributes *to, PyObject *key, PyObject *value, int depth)
+{
+    const size_t before = to->used;
+
+    put_words(to, before > 1 ? ", " : "");
+    put_key(to, key, value, SECRET_NO, depth);
+    if (to->full || to->used + sizeof ", \"...\": 1234}" > sizeof to->text) {
+        to->used = before;
+        to->full = false;
+        return false;
+    }
+    return true;
+}
+
+void attributes_put(struct attributes *to, PyObject *keys, PyObject *const *values, int depth)
+{
+    const Py_ssize_t count = keys ? PyTuple_GET_SIZE(keys) : 0;
+    Py_ssize_t i = 0;
+    char words[32];
+
+    to->used = 0;
+    to->full = false;
+    if (!count || values_kept() == SESSION_VALUES_OFF)
+        return;
+    put_words(to, "{");
+    while (i < count && put_attribute(to, PyTuple_GET_ITEM(keys, i), values[i], depth))
+        i++;
+    if (i < count) {
+        snprintf(words, sizeof words, "%s\"...\": %d", i ? ", " : "", (int)(count - i));
+        put_words(to, words);
+    }
+    put_words(to, "}");
+}
+
+void attributes_put_value(struct attributes *to, PyObject *value, enum secret level, int depth)
+{
+    to->used = 0;
+    to->full = false;
+    if (values_kept() == SESSION_VALUES_OFF)
+        return;
+    put_value(to, value, level, depth);
+    if (!to->full)
+        return;
+    to->used = 0;
+    to->full = false;
+    put_type(to, value);
+}

@@ -1,0 +1,192 @@
+"""run --args: arguments and return values of chosen functions, without running code of the program."""
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from shared import CONTRACT, leaks, secrets
+
+pytestmark = pytest.mark.newest_too
+
+PROGRAM = """
+import asyncio, sys
+class Mine:
+    def __init__(self, n): self.n = n
+    def __repr__(self): print("foreign code"); return ""
+    __str__ = __hash__ = __len__ = __bool__ = __iter__ = __repr__
+    def method(self, x): return self
+class Text(str):
+    def __repr__(self): print("foreign code"); return ""
+    __str__ = encode = __repr__
+def f(a, b=2, *rest, key, **more):
+    g = lambda: a
+    return [a, b]
+def plain(*values): return values[-1] if values else None
+def raises(x): raise KeyError(x)
+def generator(n):
+    yield n
+    return "end"
+async def coroutine(n):
+    await asyncio.sleep(0)
+    return n
+def left_out(x): return x
+def recursive(n): return recursive(n - 1) + [n] if n else []
+print(f(1, "two", 3.5, None, key=True, other=[1, [2, [3]]]))
+plain({"a": 1, "b": (1, 2), "c": {"d": {"e": 1}}}, list(range(10)), b"12", bytearray(b"123"), {1: 2}, {1, 2}, 1 << 80, float("nan"), Mine, "x" * 1000)
+plain(Mine(3), Text("abc"), sys)
+plain()
+Mine(4).method(5)
+try: raises("why")
+except KeyError: pass
+list(generator(7))
+print(asyncio.run(coroutine(8)))
+left_out(9)
+recursive(3)
+deep = plain
+for _ in range(3): deep(memoryview(b"12"))
+"""
+
+
+@pytest.fixture
+def called(record, python):
+    """called(code, *options) -> (trace, [(function, arguments, result)])"""
+
+    def run(code, *options, **more):
+        trace = record(["-c", textwrap.dedent(code)], *options, python=python, **more)
+        rows = trace.rows("SELECT f.qualname, a.arguments, a.result FROM call_args a LEFT JOIN frames f USING (frame_id) ORDER BY frame_id")
+        return trace, [(name, arguments and json.loads(arguments), result and json.loads(result)) for name, arguments, result in rows]
+
+    return run
+
+
+def test_arguments_and_results(called):
+    globs = ["f", "plain", "raises", "generator", "coroutine", "Mine.*", "recursive"]
+    trace, rows = called(PROGRAM, *(word for glob in globs for word in ("--args", glob)))
+    expected, none = called(PROGRAM)
+    assert trace.out == expected.out and "foreign code" not in trace.out and none == []
+    found = {}
+    for name, *values in rows:
+        found.setdefault(name, []).append(tuple(values))
+    assert found["f"] == [({"a": 1, "b": "two", "key": True, "rest": [3.5, None], "more": {"other": [1, "list[2]"]}}, [1, "two"])]
+    (big, last), (odd, module), (nothing, none), *views = found["plain"]
+    assert big["values"][:6] == [{"a": 1, "b": "tuple[2]", "c": "dict[1]"}, [0, 1, 2, 3, 4, 5, "..."], "bytes", "bytearray B[3]", {"...": True}, "set"]
+    assert last == "x" * 200
+    assert odd == {"values": ["Mine", "Text", "module"]} and module == "module"
+    assert nothing == {"values": []} and none is None
+    assert views == [({"values": ["memoryview B[2]"]}, "memoryview B[2]")] * 3
+    assert found["Mine.method"] == [({"self": "Mine", "x": 5}, "Mine")]
+    assert found["raises"] == [({"x": "why"}, None)]
+    assert found["generator"] == [({"n": 7}, "generator")] and found["coroutine"][-1] == ({"n": 8}, "coroutine")
+    assert found["recursive"] == [({"n": 3}, [1, 2, 3]), ({"n": 2}, [1, 2]), ({"n": 1}, [1]), ({"n": 0}, [])]
+    assert "left_out" not in found
+    if CONTRACT.exists():
+        done = subprocess.run([sys.executable, CONTRACT, trace.path], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.one_python
+def test_globs_are_files_and_names(called, tmp_path):
+    assert {name for name, *_ in called(PROGRAM, "--args", "*.method", "--args", "left*")[1]} == {"Mine.method", "left_out"}
+    assert {name for name, *_ in called(PROGRAM, "--args", "<string>")[1]} >= {"f", "plain", "left_out", "Mine.__init__"}
+    trace, rows = called(PROGRAM, "--args", "f", "--args", "left_out", "--exclude", "left_out")
+    assert {name for name, *_ in rows} == {"f"}
+    assert json.loads(trace.rows("SELECT value FROM meta WHERE key = 'options'")[0][0])[:6] == ["--exclude", "left_out", "--args", "f", "--args", "left_out"]
+
+
+@pytest.mark.one_python
+@pytest.mark.parametrize("kept, expected", [
+    ("types", [("f", {"a": "int", "b": "str", "key": "bool", "rest": "tuple[2]", "more": "dict[1]"}, "list[2]")]), ("off", [])])
+def test_values_are_left_out(called, kept, expected):
+    assert called(PROGRAM, "--args", "f", "--values", kept)[1] == expected
+
+
+def test_secrets_are_left_out(called, dyntrace):
+    words = secrets()
+    trace, rows = called(
+        f"""
+        import os
+        words = os.environ["WORDS"].split()
+        def login(user, password, token, tokens, settings): return "in"
+        def read_secret(n): return words[0]
+        def get_token(): return words[1]
+        login("me", words[0], words[1], 5, {{"api_key": words[0], "parts": [{{"password": words[1]}}], "passwords": [words[0], words[1]]}})
+        read_secret(1), get_token()
+        """, "--args", "login", "--args", "read_secret", "--args", "get_token", env=dict(os.environ, WORDS=" ".join(words[:2])))
+    assert leaks([trace.path], words[:2]) == []
+    found = {name: values for name, *values in rows}
+    assert found["login"][0]["user"] == "me" and found["login"][0]["tokens"] == 5 and found["login"][0]["password"] == "<redacted>"
+    assert found["read_secret"] == [{"n": 1}, "<redacted>"] and found["get_token"][1] == "<redacted>"
+
+
+def test_many_calls_of_threads(called):
+    """More than a ring holds; each row is of its call."""
+    trace, rows = called(
+        """
+        import threading
+        def f(i, text): return g(i)
+        def g(i): return i + 1
+        threads = [threading.Thread(target=lambda: [f(i, "t" * (i % 300)) for i in range(10000)]) for _ in range(3)]
+        for t in threads: t.start()
+        for t in threads: t.join()
+        """, "--args", "[fg]")
+    assert len(rows) == 60000
+    assert all(result == arguments["i"] + 1 and (name == "g" or len(arguments["text"]) == min(arguments["i"] % 300, 200)) for name, arguments, result in rows)
+    assert trace.rows("SELECT COUNT(*) FROM loss WHERE events > 0") == [(0,)]
+
+
+@pytest.mark.one_python
+@pytest.mark.parametrize("option", [["--min-duration", "10s"], ["--clock", "coarse"], ["--max-depth", "50"], ["--frames", "user"]])
+def test_with_other_options(called, option):
+    _, rows = called("def f(x): return x\nf(3)", "--args", "f", *option)
+    assert rows == [("f", {"x": 3}, 3)]
+
+
+def test_under_a_callback(called, dyntrace):
+    """Calls that a compiler decides have theirs, too."""
+    _, rows = called(
+        """
+        from dyntrace.eval_frame import set_eval_frame
+        from dyntrace.types import GuardedCode
+        def f(x): return h(x)
+        def h(x): return x * 2
+        def answer(frame, entry, state):
+            return GuardedCode(frame.f_code, lambda f_locals: True) if frame.f_code.co_name in "fh" else None
+        set_eval_frame(answer)
+        f(1), f(2)
+        set_eval_frame(None)
+        f(3)
+        """, "--args", "[fh]")
+    assert rows == [(name, {"x": x}, 2 * x) for x in (1, 2, 3) for name in "fh"]
+
+
+def test_why_and_tree_show_them(called, run):
+    trace, _ = called(
+        """
+        import time
+        def handle(n, name, ok): time.sleep(n / 100); return {"done": n}
+        for n in (1, 5, 2): handle(n, "a", True)
+        """, "--args", "handle")
+    assert 'handle(n=5, name="a", ok=True) = {"done": 5}' in run("why", "handle", trace.path).stdout
+    assert 'handle(n=5, name="a", ok=True) = {"done": 5}' in run("tree", "handle", "--slowest", trace.path).stdout
+
+
+@pytest.mark.one_python
+def test_merged_traces_keep_them(called, run, tmp_path):
+    code = "def f(x): return x\nf(3)"
+    first, second = called(code, "--args", "f")[0], called(code, "--args", "f")[0]
+    assert run("merge", "-o", tmp_path / "m.db", first.path, second.path).returncode == 0
+    from crash_help import rows
+    assert rows(tmp_path / "m.db", "SELECT qualname, arguments FROM call_args JOIN frames USING (frame_id)") == [("f", '{"x": 3}')] * 2
+
+
+@pytest.mark.one_python
+def test_arrays(dyntrace, record):
+    """numpy's arrays by shape, without a call of their methods."""
+    pytest.importorskip("numpy")
+    trace = record(["-c", "import numpy\ndef f(x): return x\nf(numpy.ones((2, 3), 'f'))"], "--args", "f", python=sys.executable)
+    if not trace.rows("SELECT 1 FROM process WHERE python_version IS NOT NULL"):
+        pytest.skip("no extension for the tests' own Python")
+    assert trace.rows("SELECT arguments, result FROM call_args") == [('{"x": "numpy.ndarray f[2, 3]"}', '"numpy.ndarray f[2, 3]"')]
