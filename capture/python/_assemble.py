@@ -21,7 +21,7 @@ from ._framed import line_of
 from ._native import native as _native
 from ._plan import Plan, Unknown
 from .graph import Node, name_nodes
-from .resume import TEMPORARY, _split, _variables
+from .resume import TEMPORARY, _drops, _split, _stores, _variables
 from .types import GuardedCode
 
 _MOST_LEAVES = 64
@@ -204,9 +204,11 @@ class _Assembly:
             self.put("JUMP_FORWARD", 0, self.begun + 1)
 
     def put_leave(self, split):
-        for slot in reversed(range(len(split.stack))):
-            self.put("STORE_FAST", self.where[slot])
+        for op, argument in _stores(split):
+            self.put(op, self.where[argument] if op == "STORE_FAST" else argument)
         self.put_call(split._leave)
+        for op, argument in _drops(split):
+            self.put(op, argument)
         self.put("RETURN_VALUE")
 
     def assembled(self):

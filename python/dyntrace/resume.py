@@ -1,7 +1,8 @@
 """Splits a function in two at an instruction: a prefix, and a resume function for the rest.
 
     prefix    the original up to the offset; there it stores the stack in variables and calls
-              leave() (src/tracer/resume/links.c)
+              leave() (src/tracer/resume/links.c). A newer CPython's iteration indexes stay on
+              the stack: f_locals would take an index in a variable for a pointer
     resume    a prologue, then the original. The prologue puts the stack back in its place, calls
               enter() and jumps to the offset. Cells are handed over as free variables, and enter()
               puts them into the original's variables, too, because CPython's error for an unbound
@@ -56,7 +57,7 @@ class Split:
         Where the original is split, in bytes.
     """
 
-    __slots__ = "prefix", "resume", "stack", "locals", "offset", "_origin", "_leave"
+    __slots__ = "prefix", "resume", "stack", "locals", "offset", "_origin", "_leave", "_indexes"
 
     if TYPE_CHECKING:
         prefix: types.CodeType
@@ -108,9 +109,7 @@ def split(code: types.CodeType, offset: int) -> Split:
         raise ValueError("%s() cannot be split at offset %d: %s" % (code.co_qualname, offset, why))
     made = program.split(offset)
     if not made.prefix:
-        object.__setattr__(
-            made, "prefix", program.prefix(program.step(offset), made.stack, made._leave)
-        )
+        object.__setattr__(made, "prefix", program.prefix(program.step(offset), made))
     return made
 
 
@@ -139,11 +138,11 @@ def call_resume(split: Split) -> list[tuple[str, Any]]:
     -------
     list
         (name, argument) of each instruction. The argument of STORE_FAST is the name of a variable
-        to be added, that of LOAD_CONST the constant.
+        to be added, that of LOAD_CONST the constant. Others have their number, or none.
     """
     if not isinstance(split, Split):
         raise TypeError("expected what split() returns, got %s" % type(split).__name__)
-    return _hand_over(split.stack, split._leave)
+    return _hand_over(split)
 
 
 def _split(code, offset):
@@ -153,9 +152,49 @@ def _split(code, offset):
     return None if program.why_not(offset) else program.split(offset)
 
 
-def _hand_over(stack, leave):
-    stores = [("STORE_FAST", TEMPORARY % slot) for slot in reversed(range(len(stack)))]
-    return stores + _call(leave) + [("RETURN_VALUE", None)]
+def _hand_over(split):
+    stores = [
+        (name, TEMPORARY % argument if name == "STORE_FAST" else argument)
+        for name, argument in _stores(split)
+    ]
+    return stores + _call(split._leave) + _drops(split) + [("RETURN_VALUE", None)]
+
+
+def _stores(split):
+    """Return the instructions that store the stack in variables, except for the indexes. The
+    argument of STORE_FAST is the slot."""
+    made, above = [], 0
+    for slot in reversed(range(len(split.stack))):
+        if slot in split._indexes:
+            above += 1
+        else:
+            if above:
+                made.append(("SWAP", above + 1))
+            made.append(("STORE_FAST", slot))
+    return made
+
+
+def _drops(split):
+    """Return the instructions that remove the indexes from below the result."""
+    return [("SWAP", 2), ("POP_TOP", 0)] * len(split._indexes)
+
+
+def _places(slots):
+    """SLOTS are the kinds of the stack's slots. Return, for each slot that _stores() stores, where
+    the index of its iteration then is: the distance from the bottom of the stack, or -1."""
+    indexes = []
+    for slot in reversed(range(len(slots))):
+        if slots[slot] & _native.SLOT_INDEX:
+            indexes.insert(0, slot)
+        elif indexes:  # SWAP moves the topmost index to the place of the value
+            indexes.insert(0, indexes.pop())
+    # in the end of a loop a result may lie where the iterable was, below its index
+    iterated = [bool(slot & _native.SLOT_ITERATED) for slot in slots]
+    return tuple(
+        indexes.index(slot + 1) if iterated[slot] and slot + 1 in indexes else -1
+        for slot in range(len(slots))
+        if _word(slots[slot]) != "NULL"
+    )
 
 
 def _word(slot):
@@ -269,6 +308,8 @@ class _Program:
         variables, stack = set(slots[: self.count]), set(slots[self.count :])
         if any(slot & _native.SLOT_HANDLER for slot in stack):
             return "it is inside an except handler, where CPython keeps the exception on the stack"
+        if any(slot & _native.SLOT_INDEX and slot != _native.SLOT_INDEX for slot in stack):
+            return "CPython's compiler makes no such stack"
         if any(slot & _native.SLOT_CELL and slot != _native.SLOT_CELL for slot in variables):
             return "a comprehension's variable is being set up there, or not"
         return why or (_SHADOWED if self.is_shadowed(self.steps[step]) else None)
@@ -287,9 +328,7 @@ class _Program:
         """Return a split of a resume function. Everything except the prefix is that of the
         original."""
         other = _Program(self.origin).split(self.steps[step][0])
-        return Split(
-            None, other.resume, other.stack, other.locals, other.offset, other._origin, other._leave
-        )
+        return Split(None, *(getattr(other, name) for name in Split.__slots__[1:]))
 
     def first_split(self, step):
         """Split code that is no resume function. The variables of the new resume function are, in
@@ -309,12 +348,15 @@ class _Program:
         others, in_cells = [at for at in rest if names[at] not in cells], [
             at for at in rest if names[at] in cells
         ]
-        stack = tuple(map(_word, slots[self.count :]))
+        stack, places = tuple(map(_word, slots[self.count :])), _places(slots[self.count :])
+        indexes = tuple(
+            slot for slot, kind in enumerate(slots[self.count :]) if kind & _native.SLOT_INDEX
+        )
         handed = [TEMPORARY % slot for slot, word in enumerate(stack) if word != "NULL"]
         locals_ = tuple(names[at] for at in known)
         arguments, closure = len(known) + len(handed), code.co_cellvars + code.co_freevars
         bare = not code.co_argcount and takes_super
-        places = (
+        moves = (
             known
             + [None] * len(handed)
             + others
@@ -322,10 +364,10 @@ class _Program:
             + [None] * len(code.co_cellvars)
             + list(range(free, len(names)))
         )
-        moved = {old: new for new, old in enumerate(places)}  # each cell is a free variable, too
+        moved = {old: new for new, old in enumerate(moves)}  # each cell is a free variable, too
 
         filled = bytes(word == "value" for word in stack)
-        enter = _native._enter(origin, step, len(known), len(stack), filled, itself)
+        enter = _native._enter(origin, step, len(known), len(stack), filled, places, itself)
         steps = [("COPY_FREE_VARS", len(closure))] if closure else []
         # CPython takes a variable for a cell variable if its MAKE_CELL has run. Otherwise f_locals
         # would show the cell, and a write would replace the cell. enter() replaces the cells that
@@ -354,15 +396,15 @@ class _Program:
             co_flags=code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS),
         )
         itself.append(weakref.ref(made))
-        return Split(None, made, stack, locals_, begin, origin, _native._leave(made))
+        return Split(None, made, stack, locals_, begin, origin, _native._leave(made), indexes)
 
-    def prefix(self, step, stack, leave):
-        """Make the prefix. A resume function that is split at its own split point starts there, and
-        leaves when a loop reaches that point again."""
+    def prefix(self, step, split):
+        """Make the prefix of SPLIT. A resume function that is split at its own split point starts
+        there, and leaves when a loop reaches that point again."""
         code = self.code
         names = code.co_varnames + tuple(
             name
-            for name in map(TEMPORARY.__mod__, range(len(stack)))
+            for name in map(TEMPORARY.__mod__, range(len(split.stack)))
             if name not in code.co_varnames
         )
         more = len(names) - code.co_nlocals
@@ -372,7 +414,7 @@ class _Program:
             code,
             self.prologue + len(self.places),
             self.prologue + step,
-            _hand_over(stack, leave),
+            _hand_over(split),
             names,
             moved,
             past,

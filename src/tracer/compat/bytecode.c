@@ -146,6 +146,11 @@ bool compat_run(int op, uint32_t arg, unsigned char *variables, unsigned char *s
             return false;
         stack[depth - 1 - is->below] = is->top;
     }
+    if (is->top == SLOT_INDEX) {
+        if (!before)
+            return false;
+        stack[before - 1] = SLOT_VALUE | SLOT_ITERATED;
+    }
     if (op == COPY || op == SWAP) {
         if (!arg || arg > (uint32_t)before)
             return false;

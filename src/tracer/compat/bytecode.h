@@ -20,6 +20,9 @@ enum compat_slot {
     SLOT_CELL = 8,
     /* the index of a running iteration over the list or tuple in the slot below, or NULL */
     SLOT_INDEX = 16,
+    /* such a list or tuple, or an iterator: as long as it lies below its index, the two belong
+     * together */
+    SLOT_ITERATED = 32,
 };
 
 /* The properties of an instruction. */
@@ -58,16 +61,20 @@ bool compat_run(int op, uint32_t arg, unsigned char *variables, unsigned char *s
 #else
     #define COMPAT_CALLABLE_FIRST 0
 #endif
-/* Return the iteration index (SLOT_INDEX) in local number I, which then has no value. Returns -1 if
- * the local holds no index. */
-static inline Py_ssize_t compat_take_index(compat_frame *frame, int i)
+/* Return the iteration index (SLOT_INDEX) that FRAME, which calls a builtin, has on its stack at
+ * PLACE from the bottom. Returns -1 if there is no index. The index stays where it is. */
+static inline Py_ssize_t compat_index(compat_frame *frame, Py_ssize_t place)
 {
 #if PY_VERSION_HEX >= 0x030f0000
-    _PyStackRef old = frame->localsplus[i];
-    if (!PyStackRef_IsTaggedInt(old))
+    const int variables = compat_code(frame)->co_nlocalsplus;
+    _PyStackRef *slot = frame->localsplus + variables + place;
+    const bool is_on_stack = frame->stackpointer && slot < frame->stackpointer;
+
+    if (!is_on_stack)
         return -1;
-    frame->localsplus[i] = PyStackRef_NULL;
-    return PyStackRef_UntagInt(old);
+    if (!PyStackRef_IsTaggedInt(*slot))
+        return -1;
+    return PyStackRef_UntagInt(*slot);
 #else
     return -1;
 #endif

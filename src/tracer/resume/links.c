@@ -35,27 +35,6 @@ static int find_variable(PyCodeObject *code, PyObject *name, bool cell)
     return -1;
 }
 
-/* Return VALUE, which was in the stack slot NAME, or an iterator over VALUE. A newer CPython
- * iterates over a list or tuple without an iterator, and the stack slot above VALUE holds the index
- * (SLOT_INDEX). Steals VALUE; returns a new reference. */
-static PyObject *with_position(compat_frame *frame, PyObject *name, PyObject *value)
-{
-    const char *text = PyUnicode_AsUTF8(name);
-    OWNED PyObject *above =
-        text ? PyUnicode_FromFormat(TEMPORARY "%ld", strtol(text + strlen(TEMPORARY), NULL, 10) + 1)
-             : NULL;
-    OWNED PyObject *iterator = NULL, *set = NULL;
-    int at = above ? find_variable(compat_code(frame), above, false) : -1;
-    Py_ssize_t index = at < 0 ? -1 : compat_take_index(frame, at);
-
-    if (index < 0)
-        return value;
-    iterator = PyObject_GetIter(value);
-    Py_DECREF(value);
-    set = iterator ? PyObject_CallMethod(iterator, "__setstate__", "n", index) : NULL;
-    return set ? Py_NewRef(iterator) : NULL;
-}
-
 static bool is_free(PyCodeObject *code, int variable)
 {
     return _PyLocals_GetKind(code->co_localspluskinds, variable) & CO_FAST_FREE;
@@ -66,10 +45,9 @@ static bool is_cell(PyCodeObject *code, int variable)
     return _PyLocals_GetKind(code->co_localspluskinds, variable) & CO_FAST_CELL;
 }
 
-/* Take from FRAME the value for variable I of RESUME; for a free variable take the cell. RESUME's
- * variables from number STACK on stand for slots of the stack. Returns a new reference, UNBOUND if
- * there is no value; or NULL with an exception. */
-static PyObject *take_variable(compat_frame *frame, PyCodeObject *resume, int i, int stack)
+/* Take from FRAME the value for variable I of RESUME; for a free variable take the cell. Returns a
+ * new reference, UNBOUND if there is no value; or NULL with an exception. */
+static PyObject *take_variable(compat_frame *frame, PyCodeObject *resume, int i)
 {
     PyObject *name = PyTuple_GET_ITEM(resume->co_localsplusnames, i);
     PyObject *value;
@@ -96,19 +74,19 @@ static PyObject *take_variable(compat_frame *frame, PyCodeObject *resume, int i,
             PyErr_Clear();
         compat_give_local(frame, at, empty);
     }
-    return !value ? Py_NewRef(UNBOUND) : i < stack ? value : with_position(frame, name, value);
+    return value ? value : Py_NewRef(UNBOUND);
 }
 
 /* Take the values for COUNT of RESUME's variables from number FIRST on. Returns a new tuple, which
  * ends with UNBOUND if MARKED. The variables that stand for the stack come first, because stack
  * slots may borrow from variables. */
 static PyObject *variables_take(compat_frame *frame, PyCodeObject *resume, int first, int count,
-                                int stack, bool marked)
+                                bool marked)
 {
     PyObject *taken = PyTuple_New(count + marked);
 
     for (int i = count - 1; i >= 0 && taken; i--) {
-        PyObject *value = take_variable(frame, resume, first + i, stack);
+        PyObject *value = take_variable(frame, resume, first + i);
         if (value)
             PyTuple_SET_ITEM(taken, i, value);
         else
@@ -117,6 +95,40 @@ static PyObject *variables_take(compat_frame *frame, PyCodeObject *resume, int f
     if (taken && marked)
         PyTuple_SET_ITEM(taken, count, Py_NewRef(UNBOUND));
     return taken;
+}
+
+/* Return an iterator over VALUE, which has reached INDEX: a new reference. */
+static PyObject *iterator_at(PyObject *value, Py_ssize_t index)
+{
+    OWNED PyObject *iterator = PyObject_GetIter(value);
+    OWNED PyObject *set =
+        iterator ? PyObject_CallMethod(iterator, "__setstate__", "n", index) : NULL;
+
+    return set ? Py_NewRef(iterator) : NULL;
+}
+
+/* A newer CPython iterates a list or tuple without an iterator: it keeps the index on the stack.
+ * Replace each such list or tuple in HANDED, the arguments for the code with LINK, by an iterator.
+ * Returns -1 with an exception. */
+static int positions_add(compat_frame *frame, PyObject *link, PyObject *handed)
+{
+    PyObject *places = PyTuple_GET_ITEM(link, LINK_PLACES);
+    const Py_ssize_t locals = link_number(link, LINK_LOCALS);
+    const Py_ssize_t count = Py_MIN(PyTuple_GET_SIZE(places), PyTuple_GET_SIZE(handed) - locals);
+
+    for (Py_ssize_t i = 0; i < count; i++) {
+        const Py_ssize_t place = PyLong_AsSsize_t(PyTuple_GET_ITEM(places, i));
+        const Py_ssize_t index = place < 0 ? -1 : compat_index(frame, place);
+        PyObject *value = PyTuple_GET_ITEM(handed, locals + i);
+        if (index < 0 || value == UNBOUND)
+            continue;
+        PyObject *iterator = iterator_at(value, index);
+        if (!iterator)
+            return -1;
+        PyTuple_SET_ITEM(handed, locals + i, iterator);
+        Py_DECREF(value);
+    }
+    return 0;
 }
 
 /* Return CODE's constant that is the built-in FUNCTION with `self` SELF, or with any `self` if SELF
@@ -153,7 +165,6 @@ static PyObject *leave(PyObject *object, PyObject *ignored)
     const int named = resume->co_kwonlyargcount;
     const int arguments = resume->co_argcount + named;
     const int cell_count = resume->co_nfreevars;
-    int locals;
     OWNED PyObject *cells = NULL, *handed = NULL, *made = NULL, *keys = NULL;
     PyFunctionObject *function;
     vectorcallfunc call;
@@ -161,11 +172,10 @@ static PyObject *leave(PyObject *object, PyObject *ignored)
 
     if (!frame || !link || !find_constant(compat_code(frame), leave, object))
         return PyErr_Format(PyExc_RuntimeError, "only the first part of a function may call this");
-    locals = (int)link_number(link, LINK_LOCALS);
     if (!(cells = variables_take(frame, resume, resume->co_nlocalsplus - cell_count, cell_count,
-                                 INT_MAX, false)) ||
-        !(handed = variables_take(frame, resume, 0, arguments, locals, true)) ||
-        !(made = PyFunction_New(object, frame->f_globals)) ||
+                                 false)) ||
+        !(handed = variables_take(frame, resume, 0, arguments, true)) ||
+        positions_add(frame, link, handed) || !(made = PyFunction_New(object, frame->f_globals)) ||
         (named && !(keys = PyTuple_GetSlice(resume->co_localsplusnames, 0, named))))
         return NULL;
     function = (PyFunctionObject *)made;

@@ -106,11 +106,11 @@ static PyObject *make_leave(PyObject *module, PyObject *code)
 static PyObject *make_enter(PyObject *module, PyObject *link)
 {
     PyObject *origin, *itself;
-    PyObject *filled;
+    PyObject *filled, *places;
     int first, locals, depth;
 
-    if (!PyArg_ParseTuple(link, "O!iiiO!O:_enter", &_PyWeakref_RefType, &origin, &first, &locals,
-                          &depth, &PyBytes_Type, &filled, &itself))
+    if (!PyArg_ParseTuple(link, "O!iiiO!O!O:_enter", &_PyWeakref_RefType, &origin, &first, &locals,
+                          &depth, &PyBytes_Type, &filled, &PyTuple_Type, &places, &itself))
         return NULL;
     if (PyBytes_GET_SIZE(filled) != depth)
         return PyErr_Format(PyExc_ValueError, "expected a byte for each slot of the stack");
@@ -161,7 +161,8 @@ PyMethodDef resume_methods[] = {
     {"_leave", make_leave, METH_O,
      "_leave($module, code, /)\n--\n\nWhat a prefix calls, of its resume function's code."},
     {"_enter", make_enter, METH_VARARGS,
-     "_enter($module, origin, first, locals, depth, filled, itself, /)\n--\n\nWhat a resume "
+     "_enter($module, origin, first, locals, depth, filled, places, itself, /)\n--\n\nWhat a "
+     "resume "
      "function calls: enum "
      "link."},
     {NULL, NULL, 0, NULL},
@@ -176,6 +177,8 @@ int resume_types_ready(PyObject *module)
                    PyModule_AddIntMacro(module, SLOT_NULL) ||
                    PyModule_AddIntMacro(module, SLOT_CELL) ||
                    PyModule_AddIntMacro(module, SLOT_HANDLER) ||
+                   PyModule_AddIntMacro(module, SLOT_INDEX) ||
+                   PyModule_AddIntMacro(module, SLOT_ITERATED) ||
                    PyModule_AddIntConstant(module, "FREE_MAY_BE_NULL", COMPAT_FREE_MAY_BE_NULL) ||
                    PyModule_AddType(module, &resume_unbound) ||
                    PyModule_AddFunctions(module, resume_methods)

@@ -26,6 +26,9 @@ enum link {
     LINK_LOCALS,
     LINK_DEPTH,  /* depth of the stack */
     LINK_FILLED, /* bytes: 1 for each stack slot that must have a value */
+    /* a tuple: for each argument that is a stack slot, the place of its iteration index
+     * (SLOT_INDEX) on the first part's stack, counted from the bottom, or -1 */
+    LINK_PLACES,
     /* a list with a weak reference to the resume function's code; a copy of this code has the same
      * link, but is another object */
     LINK_ITSELF,
