@@ -315,13 +315,18 @@ def play(seeds, without, only, control):
             return None
         return GuardedCode(frame.f_code.replace(), lambda f_locals: foreign(0.2) or chance(0.7))
 
+    def read(frame):
+        # since 3.13 f_locals alone reads nothing; 3.13.0 crashes when a generator has been closed: gh-125723
+        if not frame.f_code.co_flags & inspect.CO_GENERATOR:
+            dict(frame.f_locals)
+
     def trace(frame, event, argument):
         if chance(0.02):
             foreign(0.5)
         if chance(0.05):
             frame.f_trace_opcodes = True
         if chance(0.1):
-            frame.f_locals
+            read(frame)
         return trace
 
     def jumping(frame, event, argument):
@@ -373,7 +378,7 @@ def play(seeds, without, only, control):
     def act_callback(): set_callback(chooser.choice([None, False, cut, whole]))
     def act_settrace(): sys.settrace(chooser.choice([None, trace]))
     def act_jump(): state.jumps = JUMPS; sys.settrace(jumping)
-    def act_setprofile(): sys.setprofile(chooser.choice([None, lambda *args: None, lambda frame, *args: frame.f_locals and None]))
+    def act_setprofile(): sys.setprofile(chooser.choice([None, lambda *args: None, lambda frame, *args: read(frame)]))
     def act_deep(): quiet(deep, chooser.choice([50, 150, 400]))
     def act_signal(): signal.raise_signal(signal.SIGUSR1)
     def act_inspect(): inspect.stack(0), sys._current_frames()
@@ -399,7 +404,7 @@ def play(seeds, without, only, control):
         frame = sys._getframe(chooser.randrange(1, 5))
         kept.append(frame)
         del kept[:-30]
-        frame.f_locals, frame.f_lineno, frame.f_back
+        read(frame), frame.f_lineno, frame.f_back
         traceback.extract_stack(frame)
         frame.clear()
 
