@@ -115,6 +115,15 @@ def dyntrace():
     return path
 
 
+@pytest.fixture(scope="session")
+def base_python(python):
+    """PYTHON itself, or the interpreter from which its virtual environment was made: a virtual
+    environment has no user site-packages.
+    """
+    words = [python, "-c", "import sys; print(sys._base_executable)"]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+
+
 @pytest.fixture(scope="session", params=PYTHONS, ids=version_of)
 def python(request):
     """Path of an interpreter that an extension was built for."""

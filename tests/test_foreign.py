@@ -90,13 +90,6 @@ def foreign(python, tmp_path_factory):
     return base, where
 
 
-@pytest.fixture(scope="module")
-def base_python(python):
-    """PYTHON, or the one whose virtual environment it is of: in that nobody has a user base."""
-    return subprocess.run([python, "-c", "import sys; print(sys._base_executable)"], capture_output=True, text=True,
-                          check=True).stdout.strip()
-
-
 WORK = """
 import foreign
 def leaf(): pass

@@ -138,13 +138,13 @@ def test_the_programs_sitecustomize_runs_as_without_us(both, tmp_path, what):
         assert done.stdout.startswith("customised\n")
 
 
-def test_the_programs_usercustomize_runs_as_without_us(both, python, tmp_path):
-    site = tmp_path / "user" / "lib" / f"python{version_of(python)}" / "site-packages"
+def test_the_programs_usercustomize_runs_as_without_us(both, base_python, tmp_path):
+    site = tmp_path / "user" / "lib" / f"python{version_of(base_python)}" / "site-packages"
     site.mkdir(parents=True)
     (site / "usercustomize.py").write_text("import sys; sys.customised = 'by the user'; print(sorted(set(sys.modules) - {'_dyntrace'}))")
     (site / "sitecustomize.py").write_text("print('sitecustomize', __file__)")
     (site / "dotted.pth").write_text("import sys; print('pth', sys.argv)\n/nowhere\n")  # sys.path still has our entry here
-    done = both([STATE], python, env=environment(PYTHONUSERBASE=tmp_path / "user", PYTHONNOUSERSITE=None))
+    done = both([STATE], base_python, env=environment(PYTHONUSERBASE=tmp_path / "user", PYTHONNOUSERSITE=None))
     assert "by the user" in done.stdout
 
 

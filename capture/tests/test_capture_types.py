@@ -1,4 +1,5 @@
 """What dyntrace.compile is made of, with an array type of the program's own: no numpy, no torch. test_capture.py has those."""
+import os
 import subprocess
 from pathlib import Path
 
@@ -496,5 +497,5 @@ def test_programs(dyntrace, python, name, tmp_path):
     program, said = PROGRAMS[name]
     (tmp_path / "program.py").write_text(COMMON + program)
     done = subprocess.run([python, "-X", "faulthandler", tmp_path / "program.py"], capture_output=True, text=True, timeout=300,
-                          env={"PYTHONPATH": str(Path(dyntrace).parent / "lib" / "python")})
+                          env=dict(os.environ, PYTHONPATH=str(Path(dyntrace).parent / "lib" / "python")))
     assert (done.returncode, done.stderr, done.stdout.splitlines()) == (0, "", said)
