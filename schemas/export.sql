@@ -70,6 +70,27 @@ LEFT JOIN track k ON k.thread_id = f.thread_id
 LEFT JOIN code c ON c.code_id = f.code_id
 ORDER BY f.frame_id;
 
+-- name: frame_code
+-- What events of frames of code ?1 have in common (src/cmd/export/frames.c); ?1 is the smallest integer for NULL.
+SELECT 'frame' AS cat, COALESCE(c.qualname, '?') AS name, c.filename AS file, c.first_line AS line
+FROM (SELECT ?1 AS code_id) i LEFT JOIN code c ON c.code_id = i.code_id;
+
+-- name: frame_thread
+-- What those of thread ?1 have in common, and when its frames without an end ended.
+SELECT COALESCE(k.pid, 0) AS pid, COALESCE(k.tid, 0) AS tid, iif(k.thread_id IS NULL, NULL, e.end_ns) AS end_ns
+FROM (SELECT ?1 AS thread_id) i LEFT JOIN tracks k ON k.thread_id = i.thread_id LEFT JOIN thread_ends e ON e.thread_id = i.thread_id;
+
+-- name: frame_code_cells
+-- The columns of the view `frames` about code ?1.
+SELECT NULLIF(i.code_id, -9223372036854775807 - 1), c.qualname, c.filename, c.first_line, c.kind
+FROM (SELECT ?1 AS code_id) i LEFT JOIN code c ON c.code_id = i.code_id;
+
+-- name: frame_thread_cells
+-- The columns of the view `frames` about thread ?1, and when its frames without an end ended.
+SELECT t.process_id, p.pid, NULLIF(i.thread_id, -9223372036854775807 - 1), t.name, e.end_ns
+FROM (SELECT ?1 AS thread_id) i LEFT JOIN thread t ON t.thread_id = i.thread_id LEFT JOIN process p ON p.process_id = t.process_id
+LEFT JOIN thread_ends e ON e.thread_id = i.thread_id;
+
 -- name: track_lookups
 WITH track AS MATERIALIZED (SELECT thread_id, pid, tid FROM tracks WHERE thread_id IS NOT NULL)
 SELECT 'i' AS ph, COALESCE(k.pid, 0) AS pid, COALESCE(k.tid, 0) AS tid, l.start_ns AS ts, 't' AS s, 'lookup' AS cat, COALESCE(o.name, '?') AS name,

@@ -209,6 +209,44 @@ def test_unknown_processes_have_a_group_if_it_has_rows(run, tmp_path):
     assert group in exported(run, make_trace(tmp_path / "v.db", "DELETE FROM process WHERE process_id = 2"), "perfetto")
 
 
+STRANGE = [ # nothing is known of some threads and code objects; numbers that mean nothing; texts that must be quoted
+    "INSERT INTO process(process_id, pid, start_ns) VALUES (7, NULL, 5)",
+    "INSERT INTO thread VALUES (70, 7, NULL, '=1+1,\"x\"'), (71, 999, 4, NULL), (72, NULL, 5, char(13, 10) || 'two')",
+    "INSERT INTO code(code_id, process_id, filename, qualname, first_line, kind) VALUES (50, 1, NULL, '', NULL, NULL), (51, 1, '/a \"b\",c.py', 'f' || char(10) || 'g', -3, '+k')",
+    *(f"INSERT INTO frame VALUES ({1000 + n}, {', '.join(row.split())})" for n, row in enumerate((
+        "70 NULL 50 0 0 10 20 NULL 0", "70 1000 51 1 1 11 19 3 1", "71 NULL 77 2 200 12 NULL NULL NULL", "72 NULL NULL 99 NULL 13 NULL 5 3",
+        "NULL NULL 50 NULL 3 14 15 NULL 77", "88 NULL 51 3 9 NULL 16 NULL 2", "70 NULL 50 0 0 9 3 NULL 0", "70 NULL 50 0 0 -9 -1001 NULL 0")))]
+
+
+@pytest.mark.parametrize("form", ["csv", "safe"])
+def test_csv_is_the_view_byte_for_byte(run, tmp_path, form):
+    """Frames are not read by SQL, so the view that describes them is held beside."""
+    path = make_trace(tmp_path / "t.db", *STRANGE)
+    for name, table in (("fast.csv", []), ("slow.csv", ["--table", "FRAMES"])):  # a table that is named is read by SQL
+        exported(run, path, "csv", "-o", name, *table, *(["--safe-csv"] if form == "safe" else []))
+    found = (tmp_path / "fast.csv").read_bytes()
+    assert found == (tmp_path / "slow.csv").read_bytes() and found.count(b"\r\n") == 1 + 6 + 8 + 1  # names, rows, and one within a name
+
+
+def test_events_of_frames_are_what_the_trace_has(run, tmp_path):
+    path = make_trace(tmp_path / "t.db", *STRANGE)
+    events = [e for e in json.loads(exported(run, path, "perfetto"))["traceEvents"] if e["ph"] == "X"]
+    with sqlite3.connect(path) as db:
+        rows = db.execute("""
+            SELECT f.frame_id, COALESCE(k.pid, 0), COALESCE(k.tid, 0), f.start_ns, COALESCE(f.end_ns, iif(k.thread_id IS NULL, NULL, e.end_ns), 5000000000),
+                   COALESCE(c.qualname, '?'), c.filename, c.first_line, v.kind, v.outcome, v.exit, f.end_ns IS NULL
+            FROM frame f JOIN frames v USING (frame_id) LEFT JOIN tracks k ON k.thread_id = f.thread_id LEFT JOIN thread_ends e ON e.thread_id = f.thread_id
+            LEFT JOIN code c ON c.code_id = f.code_id ORDER BY f.frame_id""").fetchall()
+    db.close()
+    assert [e["args"]["frame"] for e in events] == [row[0] for row in rows] and len(rows) == 14
+    for event, (_, pid, tid, start, end, name, file, line, kind, outcome, exit, is_open) in zip(events, rows):
+        assert (event["pid"], event["tid"], event["name"], event["cat"]) == (pid, tid, name, "frame")
+        assert event["ts"] == pytest.approx((start or 0) / 1000) and event["dur"] == pytest.approx(max(end - (start or 0), 0) / 1000)
+        wanted = {"file": file, "line": line, "kind": None if kind == "call" else kind, "outcome": None if outcome == "plain" else outcome,
+                  "exit": None if exit == "return" else exit, "open": True if is_open else None}
+        assert {k: v for k, v in event["args"].items() if k != "frame"} == {k: v for k, v in wanted.items() if v is not None}, event
+
+
 def test_safe_csv_has_no_formulas(run, trace):
     """Texts, and names of columns, that a spreadsheet would run as a formula are changed; numbers stay numbers."""
     texts = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "a=1", "", '="a,b"', "'=1"]

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "cmd/export/frames.h"
 #include "cmd/parquet.h"
 #include "command.h"
 #include "lib/json.h"
@@ -116,6 +117,26 @@ static void size_say(const struct export *export, int64_t bytes, bool at_least)
                   db_path(export->db), at_least ? "at least " : "", bytes / MB);
 }
 
+/* ---- all frames ---------------------------------------------------------- */
+
+static bool frames_tick(void *context, int64_t frame_id)
+{
+    struct export *export = context;
+
+    return export_tick(export, frame_id, export->last_frame);
+}
+
+static struct frames_to frames_to(struct export *export)
+{
+    return (struct frames_to){
+        .db = export->db,
+        .out = export->out->file,
+        .end_ns = export->end_ns,
+        .tick = frames_tick,
+        .context = export,
+    };
+}
+
 /* ---- csv, jsonl ---------------------------------------------------------- */
 
 /* Write the rows of the table or view NAME in FORMAT. In JSON lines each row names its table.
@@ -158,8 +179,13 @@ static void rows_put(struct export *export, enum table_format format, const char
 
 static void csv_put(struct export *export)
 {
-    rows_put(export, given.safe_csv ? TABLE_SAFE_CSV : TABLE_CSV,
-             given.table ? given.table : "frames");
+    const struct frames_to to = frames_to(export);
+    enum table_format format = given.safe_csv ? TABLE_SAFE_CSV : TABLE_CSV;
+    bool is_all = !range_asked() && !given.table;
+
+    export->progress.what = "exporting frames";
+    if (!is_all || !frames_write_csv(&to, format))
+        rows_put(export, format, given.table ? given.table : "frames");
 }
 
 static void jsonl_put(struct export *export)
@@ -253,15 +279,22 @@ static void events_put(struct export *export, struct json *json, const char *sta
 static void chrome_put(struct export *export)
 {
     struct json *json = &(struct json){.out = export->out->file, .compact = true};
+    const struct frames_to to = frames_to(export);
 
     json_object(json, NULL);
     json_list(json, "traceEvents");
     json_lines(json);
     events_put(export, json, "export/track_names", "exporting", 0);
-    events_put(export, json, "export/track_frames", "exporting frames",
-               db_meta_integer(export->db, "frame_count", 0));
-    events_put(export, json, "export/track_lookups", "exporting lookups", 0);
-    events_put(export, json, "export/track_compiles", "exporting compiles", 0);
+    export->progress.what = "exporting frames";
+    if (range_asked())
+        events_put(export, json, "export/track_frames", "exporting frames",
+                   db_meta_integer(export->db, "frame_count", 0));
+    else
+        frames_write_events(&to, json);
+    events_put(export, json, "export/track_lookups", "exporting lookups",
+               db_integer(export->db, 0, "SELECT MAX(lookup_id) FROM lookup"));
+    events_put(export, json, "export/track_compiles", "exporting compiles",
+               2 * db_integer(export->db, 0, "SELECT COUNT(*) FROM compile"));
     events_put(export, json, "export/track_deaths", "exporting compiles", 0);
     events_put(export, json, "export/track_spans", "exporting spans", 0);
     json_end(json);
@@ -285,13 +318,6 @@ static void chrome_put(struct export *export)
  *     speedscope  an evented profile for each thread. The events of a thread must be together, so a
  *                 walk over the frames writes them to a temporary file for each thread. A walk does
  *                 so for FILES threads at a time. */
-static bool frames_tick(void *context, int64_t frame_id)
-{
-    struct export *export = context;
-
-    return export_tick(export, frame_id, export->last_frame);
-}
-
 /* The name of code or thread ID, read by QUERY, as a part of a line: without ';', which separates
  * parts, and without line ends. Columns are joined by ';'. The caller frees it. */
 static char *folded_name(struct query *query, int64_t id)

@@ -1,0 +1,395 @@
+/* cmd/export/frames.c -- all frames as trace events or as CSV. See cmd/export/frames.h.
+ *
+ * Runs in: the viewer. */
+#include "cmd/export/frames.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/json.h"
+#include "lib/list.h"
+#include "lib/times.h"
+#include "schema.h"
+#include "trace/db.h"
+#include "trace/result.h"
+#include "trace/scan.h"
+#include "vocabulary.h"
+
+enum {
+    TICK = 1 << 14, /* frames between two calls of `tick` */
+    WORDS = 16,     /* words of a vocabulary that are looked up by number */
+    DIGITS = 24,    /* room for a number */
+};
+#define NO_ID INT64_MIN /* stands for NULL among ids */
+
+/* A text that is written often. */
+struct piece {
+    char *text; /* owned */
+    size_t bytes;
+};
+
+/* What is written about a thread or a code object. In an event `after` stands behind the frame's
+ * id. */
+struct pieces {
+    struct piece before, after;
+    int64_t end_ns; /* of a thread; has_end: whether it is known */
+    bool has_end;
+};
+
+struct writer {
+    const struct frames_to *to;
+    enum table_format format; /* of CSV */
+    struct json *json;        /* of events */
+    int64_t frames;
+    LIST(struct pieces) all;
+    struct map codes, threads; /* id to index + 1 in `all` */
+    const char *kinds[WORDS], *outcomes[WORDS], *exits[WORDS];
+    struct arena arena; /* the words */
+    struct query *code, *thread;
+};
+
+/* ---- writing ------------------------------------------------------------- */
+
+/* Write NUMBER to AT and return the end. */
+static char *number_put(char *at, int64_t number)
+{
+    uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    char digits[DIGITS];
+    int count = 0;
+
+    if (number < 0)
+        *at++ = '-';
+    do {
+        digits[count] = (char)('0' + left % 10);
+        count++;
+        left /= 10;
+    } while (left);
+    while (count) {
+        count--;
+        *at = digits[count];
+        at++;
+    }
+    return at;
+}
+
+static void number_write(FILE *out, int64_t number)
+{
+    char digits[DIGITS];
+    char *end = number_put(digits, number);
+
+    fwrite_unlocked(digits, 1, (size_t)(end - digits), out);
+}
+
+/* Write NS as microseconds with three decimals. */
+static void microseconds_write(FILE *out, int64_t ns)
+{
+    uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
+    unsigned rest = (unsigned)(size % 1000);
+    char digits[DIGITS + 4];
+    char *at = digits;
+
+    if (ns < 0)
+        *at++ = '-';
+    at = number_put(at, (int64_t)(size / 1000));
+    *at++ = '.';
+    *at++ = (char)('0' + rest / 100);
+    *at++ = (char)('0' + rest / 10 % 10);
+    *at++ = (char)('0' + rest % 10);
+    fwrite_unlocked(digits, 1, (size_t)(at - digits), out);
+}
+
+static void piece_write(FILE *out, const struct piece *piece)
+{
+    fwrite_unlocked(piece->text, 1, piece->bytes, out);
+}
+
+/* ---- pieces -------------------------------------------------------------- */
+
+/* Return the members of the first COLUMNS columns of QUERY as JSON without braces. */
+static struct piece members_make(struct query *query, int from, int columns)
+{
+    struct piece piece = {0};
+    char *text = NULL;
+    size_t bytes;
+    struct json json = {.out = open_memstream(&text, &bytes), .compact = true};
+
+    json_object(&json, NULL);
+    for (int i = from; i < from + columns; i++) {
+        if (query_type(query, i) == QUERY_TEXT)
+            json_string(&json, query_name(query, i), query_text(query, i, NULL));
+        else if (query_type(query, i) != QUERY_NULL)
+            result_member(&json, query_name(query, i), query, i);
+    }
+    fclose(json.out);
+    piece.bytes = bytes - 1; /* without the brace at the beginning */
+    piece.text = memmove(text, text + 1, piece.bytes);
+    return piece;
+}
+
+/* Return the first COLUMNS columns of QUERY as cells of CSV. */
+static struct piece cells_make(const struct writer *w, struct query *query, int columns)
+{
+    const char *names[columns + 1];
+    struct piece piece = {0};
+    char *text = NULL;
+    size_t bytes, head;
+    FILE *out = open_memstream(&text, &bytes);
+    struct table *table;
+
+    for (int i = 0; i < columns; i++)
+        names[i] = "name";
+    table = table_open(out, w->format, columns, names);
+    for (int i = 0; i < columns; i++)
+        result_cell(table, query, i);
+    table_close(table);
+    fclose(out);
+    head = (size_t)(strstr(text, "\r\n") + 2 - text);
+    piece.bytes = bytes - head - 2;
+    piece.text = memmove(text, text + head, piece.bytes);
+    return piece;
+}
+
+/* Read the thread of the current row: columns for the pieces, then its end. */
+static struct pieces thread_read(const struct writer *w, struct query *query, int columns)
+{
+    struct pieces made = {
+        .has_end = query_type(query, columns) != QUERY_NULL,
+        .end_ns = query_integer(query, columns),
+    };
+
+    made.before = w->format ? cells_make(w, query, columns) : members_make(query, 0, columns);
+    return made;
+}
+
+/* Read the code object of the current row. */
+static struct pieces code_read(const struct writer *w, struct query *query)
+{
+    enum { NAMED = 2, PLACED = 2, CELLS = 5 };
+    struct pieces made = {0};
+
+    if (w->format) {
+        made.before = cells_make(w, query, CELLS);
+    } else {
+        made.before = members_make(query, 0, NAMED);
+        made.after = members_make(query, NAMED, PLACED);
+    }
+    return made;
+}
+
+/* Return the pieces of ID, which QUERY reads the first time. Borrowed until the next call. */
+static const struct pieces *pieces_of(struct writer *w, struct map *ids, struct query *query,
+                                      int64_t id)
+{
+    enum { THREAD_MEMBERS = 2, THREAD_CELLS = 4 };
+    int64_t *index = map_put(ids, id);
+
+    if (!*index) {
+        struct pieces *made = list_add(&w->all);
+        query_reset(query);
+        query_bind_integer(query, 1, id);
+        query_step(query);
+        if (query == w->code)
+            *made = code_read(w, query);
+        else
+            *made = thread_read(w, query, w->format ? THREAD_CELLS : THREAD_MEMBERS);
+        *index = (int64_t)w->all.count;
+    }
+    return &w->all.at[*index - 1];
+}
+
+/* Read the words of the vocabulary KIND. */
+static void words_read(struct writer *w, const char *kind, const char *words[WORDS])
+{
+    struct query *query =
+        db_query(w->to->db, "SELECT value, name FROM enum WHERE kind = ?1 AND name NOTNULL");
+
+    query_bind_text(query, 1, kind);
+    while (query_step(query)) {
+        int64_t value = query_integer(query, 0);
+        if (value >= 0 && value < WORDS)
+            words[value] = arena_print(&w->arena, "%s", query_text(query, 1, NULL));
+    }
+    query_close(query);
+}
+
+static const char *word_of(const char *const words[WORDS], bool is_null, int64_t value)
+{
+    bool is_known = !is_null && value >= 0 && value < WORDS;
+
+    return is_known ? words[value] : NULL;
+}
+
+static struct writer writer_open(const struct frames_to *to, enum table_format format)
+{
+    bool is_csv = format;
+    const char *code = is_csv ? "export/frame_code_cells" : "export/frame_code";
+    const char *thread = is_csv ? "export/frame_thread_cells" : "export/frame_thread";
+    struct writer w = {.to = to, .format = format};
+
+    words_read(&w, "frame.kind", w.kinds);
+    words_read(&w, "outcome", w.outcomes);
+    words_read(&w, "frame.exit", w.exits);
+    w.code = db_query(to->db, schema_statement(code));
+    w.thread = db_query(to->db, schema_statement(thread));
+    return w;
+}
+
+static void writer_close(struct writer *w)
+{
+    query_close(w->code);
+    query_close(w->thread);
+    list_each(pieces, &w->all) {
+        free(pieces->before.text);
+        free(pieces->after.text);
+    }
+    list_free(&w->all);
+    map_free(&w->codes);
+    map_free(&w->threads);
+    arena_free(&w->arena);
+}
+
+static int64_t id_of(bool is_null, uint64_t id)
+{
+    return is_null ? NO_ID : (int64_t)id;
+}
+
+/* Count a frame. Returns false if writing has to stop. */
+static bool frame_counted(struct writer *w, int64_t frame_id)
+{
+    w->frames++;
+    return w->frames % TICK || w->to->tick(w->to->context, frame_id);
+}
+
+/* ---- trace events -------------------------------------------------------- */
+
+static void word_write(FILE *out, const char *key, const char *word)
+{
+    if (!word)
+        return;
+    fputs_unlocked(key, out);
+    json_escape(out, word, strlen(word), ESCAPE_STRING);
+    putc_unlocked('"', out);
+}
+
+static bool event_write(void *context, const int64_t *values, unsigned nulls)
+{
+    struct writer *w = context;
+    const struct row_frame *frame = (const struct row_frame *)values;
+    FILE *out = w->to->out;
+    bool is_open = row_null(nulls, frame, end_ns);
+    int64_t thread_id = id_of(row_null(nulls, frame, thread_id), frame->thread_id);
+    int64_t code_id = id_of(row_null(nulls, frame, code_id), frame->code_id);
+    /* `code` first: reading it may move `thread` */
+    size_t code_at = (size_t)(pieces_of(w, &w->codes, w->code, code_id) - w->all.at);
+    const struct pieces *thread = pieces_of(w, &w->threads, w->thread, thread_id);
+    const struct pieces *code = &w->all.at[code_at];
+    int64_t end_ns = frame->end_ns;
+
+    if (is_open)
+        end_ns = thread->has_end ? thread->end_ns : w->to->end_ns;
+    json_key(w->json, NULL);
+    fputs_unlocked("{\"ph\":\"X\",", out);
+    piece_write(out, &thread->before);
+    fputs_unlocked(",\"ts\":", out);
+    microseconds_write(out, frame->start_ns);
+    fputs_unlocked(",\"dur\":", out);
+    microseconds_write(out, times_span(frame->start_ns, end_ns));
+    putc_unlocked(',', out);
+    piece_write(out, &code->before);
+    fputs_unlocked(",\"args\":{\"frame\":", out);
+    number_write(out, frame->frame_id);
+    if (code->after.bytes)
+        putc_unlocked(',', out);
+    piece_write(out, &code->after);
+    if (frame->kind != FRAME_CALL)
+        word_write(out, ",\"kind\":\"",
+                   word_of(w->kinds, row_null(nulls, frame, kind), frame->kind));
+    if (frame->outcome != OUTCOME_PLAIN)
+        word_write(out, ",\"outcome\":\"",
+                   word_of(w->outcomes, row_null(nulls, frame, outcome), frame->outcome));
+    if (frame->exit != EXIT_RETURN)
+        word_write(out, ",\"exit\":\"",
+                   word_of(w->exits, row_null(nulls, frame, exit), frame->exit));
+    fputs_unlocked(is_open ? ",\"open\":true}}" : "}}", out);
+    return frame_counted(w, frame->frame_id);
+}
+
+void frames_write_events(const struct frames_to *to, struct json *json)
+{
+    struct writer w = writer_open(to, 0);
+
+    w.json = json;
+    scan_rows(to->db, TABLE_frame, event_write, &w);
+    writer_close(&w);
+}
+
+/* ---- CSV ----------------------------------------------------------------- */
+
+static void cell_write(FILE *out, bool is_null, int64_t number)
+{
+    if (!is_null)
+        number_write(out, number);
+    putc_unlocked(',', out);
+}
+
+static void word_cell_write(FILE *out, const char *word)
+{
+    if (word)
+        fputs_unlocked(word, out);
+    putc_unlocked(',', out);
+}
+
+static bool line_write(void *context, const int64_t *values, unsigned nulls)
+{
+    struct writer *w = context;
+    const struct row_frame *frame = (const struct row_frame *)values;
+    FILE *out = w->to->out;
+    bool is_open = row_null(nulls, frame, end_ns);
+    int64_t thread_id = id_of(row_null(nulls, frame, thread_id), frame->thread_id);
+    int64_t code_id = id_of(row_null(nulls, frame, code_id), frame->code_id);
+    size_t code_at = (size_t)(pieces_of(w, &w->codes, w->code, code_id) - w->all.at);
+    const struct pieces *thread = pieces_of(w, &w->threads, w->thread, thread_id);
+    int64_t end_ns = is_open ? thread->end_ns : frame->end_ns;
+    bool has_end = !is_open || thread->has_end;
+    bool is_timed = has_end && !row_null(nulls, frame, start_ns);
+
+    cell_write(out, false, frame->frame_id);
+    cell_write(out, row_null(nulls, frame, parent_id), frame->parent_id);
+    piece_write(out, &thread->before);
+    putc_unlocked(',', out);
+    piece_write(out, &w->all.at[code_at].before);
+    putc_unlocked(',', out);
+    word_cell_write(out, word_of(w->kinds, row_null(nulls, frame, kind), frame->kind));
+    word_cell_write(out, word_of(w->outcomes, row_null(nulls, frame, outcome), frame->outcome));
+    word_cell_write(out, word_of(w->exits, row_null(nulls, frame, exit), frame->exit));
+    cell_write(out, row_null(nulls, frame, start_ns), frame->start_ns);
+    cell_write(out, is_open, frame->end_ns);
+    cell_write(out, !is_timed, (int64_t)((uint64_t)end_ns - (uint64_t)frame->start_ns));
+    if (!row_null(nulls, frame, cache_entry_id))
+        number_write(out, frame->cache_entry_id);
+    fputs_unlocked("\r\n", out);
+    return frame_counted(w, frame->frame_id);
+}
+
+bool frames_write_csv(const struct frames_to *to, enum table_format format)
+{
+    static const char known[] =
+        "frame_id,parent_id,process_id,pid,thread_id,thread,code_id,qualname,filename,first_line,"
+        "code_kind,kind,outcome,exit,start_ns,end_ns,duration_ns,cache_entry_id";
+    struct query *query = db_query(to->db, "SELECT * FROM frames LIMIT 0");
+    struct writer w;
+    char names[sizeof known + 1] = "";
+    size_t used = 0;
+
+    for (int i = 0; i < query_columns(query) && used < sizeof known; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? "," : "",
+                                 query_name(query, i));
+    query_close(query);
+    if (strcmp(names, known) != 0 || isatty(fileno(to->out)))
+        return false;
+    fprintf(to->out, "%s\r\n", known);
+    w = writer_open(to, format);
+    scan_rows(to->db, TABLE_frame, line_write, &w);
+    writer_close(&w);
+    return true;
+}
