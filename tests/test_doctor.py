@@ -66,6 +66,17 @@ def test_doctor_reports_a_torch_that_does_not_load(run, tmp_path):
     assert said(done)[2:] == ["    torch cannot be imported: RuntimeError: no libraries"]
 
 
+def test_torch_is_imported_until_it_is_attached_to(run, tmp_path):
+    """The rest of torch's compiler takes as long to import as torch itself."""
+    (tmp_path / "torch/_dynamo").mkdir(parents=True)
+    (tmp_path / "torch/__init__.py").write_text("__version__ = '9.9.9'\n")
+    (tmp_path / "torch/_dynamo/__init__.py").write_text(f"open({str(tmp_path / 'begun')!r}, 'w')\nfrom . import rest\n")
+    (tmp_path / "torch/_dynamo/rest.py").write_text(f"open({str(tmp_path / 'rest')!r}, 'w')\n")
+    done = run("doctor", PYTHONS[0], env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 0 and (tmp_path / "begun").exists() and not (tmp_path / "rest").exists()
+    assert "cannot be imported" not in done.stdout
+
+
 @pytest.mark.parametrize("passes_on", [True, False])
 def test_doctor_names_another_evaluator(run, python, tmp_path, passes_on):
     """CinderX sets the evaluator when it is imported. The module of this test has its name; it passes calls on, or does

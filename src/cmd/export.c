@@ -12,6 +12,7 @@
 #include "command.h"
 #include "lib/json.h"
 #include "lib/list.h"
+#include "lib/near.h"
 #include "lib/option.h"
 #include "lib/out_file.h"
 #include "lib/say.h"
@@ -139,6 +140,21 @@ static struct frames_to frames_to(struct export *export)
 
 /* ---- csv, jsonl ---------------------------------------------------------- */
 
+/* Report that there is no table NAME, or none of which a part can be taken. */
+static void table_missing_say(const struct export *export, const char *name)
+{
+    bool is_part = db_integer(export->db, 0, "SELECT EXISTS (SELECT 1 FROM asked)");
+    struct near near = near_begin(name);
+
+    db_rows(row, export->db, schema_statement("sql/tables-of"))
+    {
+        near_offer(&near, query_text(row, 0, NULL));
+    }
+    say_error("%s: has no table %s%s%s", db_path(export->db), name,
+              is_part ? " whose rows have a time or are of a process, thread or function" : "",
+              near_question(&near, ""));
+}
+
 /* Write the rows of the table or view NAME in FORMAT. In JSON lines each row names its table.
  *
  * CSV follows RFC 4180 and has a line of names; NULL is an empty cell, an empty text is "". A CSV
@@ -159,10 +175,7 @@ static void rows_put(struct export *export, enum table_format format, const char
     if (query_step(found))
         query = db_query(export->db, query_whole(found, 0, NULL));
     else if (!query_failed(found))
-        say_error("%s: has no table %s%s", db_path(export->db), name,
-                  db_integer(export->db, 0, "SELECT EXISTS (SELECT 1 FROM asked)")
-                      ? " whose rows have a time or are of a process, thread or function"
-                      : "");
+        table_missing_say(export, name);
     query_close(found);
     export->failed = export->failed || !query;
     table = result_open(export->out->file, format, query, extra);

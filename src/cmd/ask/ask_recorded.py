@@ -1,5 +1,6 @@
 # Run by `dyntrace run`. Prints, with tabs between: nanoseconds of a recorded call; who has the slot when torch and CinderX
 # have been imported, as far as they are here; and which of them cannot be, and why, or that the name dyntrace is another's.
+# Of torch._dynamo only the first line is run: dyntrace has attached to torch by then, and the rest takes as long as torch itself.
 import sys, time
 def call(): pass
 def calls():
@@ -8,9 +9,18 @@ def calls():
     return (time.perf_counter_ns() - begin) / 200000
 ns, why = min(calls() for _ in range(6)), ''
 import importlib.util
+class Enough(BaseException): pass
+class Stop:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith('torch._dynamo.'): raise Enough
 for name, needed in ('torch', 'torch._dynamo'), ('cinderx', 'cinderx'):
     try:
-        importlib.util.find_spec(name) and __import__(needed)
+        if importlib.util.find_spec(name):
+            __import__(name)
+            sys.meta_path.insert(0, Stop())
+            __import__(needed)
+    except Enough:
+        pass
     except BaseException as error:
         why = why or '%s cannot be imported: %s: %s' % (name, type(error).__name__, str(error).partition('\n')[0])
 try:
