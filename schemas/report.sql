@@ -528,6 +528,7 @@ GROUP BY o.function_id ORDER BY o.ns DESC, o.frame_id LIMIT 20;
 -- name: spans
 -- What the program itself says that its time was spent on.
 --title Spans
+--link spans
 --cell {total_ns:duration}  total
 --cell {spans:count}  spans
 --cell {p50_ns:duration}  p50
@@ -545,6 +546,21 @@ GROUP BY o.function_id ORDER BY o.ns DESC, o.frame_id LIMIT 20;
 SELECT name, kind, spans, total_ns, p50_ns, max_ns, open, NULLIF(open, 0) AS _open, NULLIF(kind, 'span') AS _kind
 FROM span_names
 ORDER BY total_ns DESC, name;
+
+-- name: longest_spans
+-- For a page: single spans, the longest first, with their attributes.
+--title Longest spans
+--page {name:200}  name
+--page? {!c}{attributes:400}  attributes
+--page {took_ns:duration}  took
+--page {start_ns:duration}  at (since the recording began)
+--page? {parent}  within
+--page {thread}  thread
+--page? {!c}{function}  in (the innermost function in which it began)
+--page? {frame_id}  call (its number, for dyntrace tree FUNC --call)
+SELECT s.name, s.attributes, s.duration_ns AS took_ns, s.start_ns, s.parent, COALESCE(s.thread, '?') AS thread, c.qualname AS function, f.frame_id
+FROM spans s LEFT JOIN frame f ON f.frame_id = s.frame_id LEFT JOIN code c ON c.code_id = f.code_id
+ORDER BY s.duration_ns DESC, s.span_id LIMIT 50;
 
 -- name: waiting
 -- Functions that were off the processor for a hundredth of all own time or more.
@@ -682,7 +698,8 @@ SELECT * FROM (
 --page {!c}{word}  word
 --page {meaning}  meaning
 WITH here AS (SELECT EXISTS (SELECT 1 FROM compile) OR EXISTS (SELECT 1 FROM lookup) AS compiler, EXISTS (SELECT 1 FROM graph_break) AS breaks,
-                     EXISTS (SELECT 1 FROM code_total) AS frames, EXISTS (SELECT 1 FROM trials) AS trials, EXISTS (SELECT 1 FROM losses) AS losses),
+                     EXISTS (SELECT 1 FROM code_total) AS frames, EXISTS (SELECT 1 FROM trials) AS trials, EXISTS (SELECT 1 FROM losses) AS losses,
+                     EXISTS (SELECT 1 FROM spans) AS spans),
 words(place, needs, word, meaning) AS (VALUES
     (1, 'frames', 'total, self', 'time from the begin of a call to its end, with and without the functions that it called'),
     (2, 'frames', 'functions of the program', 'by their file: not the standard library''s, not an installed package''s, not generated code'),
@@ -700,9 +717,10 @@ words(place, needs, word, meaning) AS (VALUES
     (14, 'breaks', 'resume function', 'the rest of a function after a graph break'),
     (15, 'compiler', 'measured, exact', 'a remedy was tried by running the command again; or its effect was computed from the recorded calls'),
     (16, 'trials', 'trial', 'a run of the recorded command by dyntrace try, unchanged or under a setting'),
-    (17, 'losses', 'loss', 'something that happened and was not recorded, with its cause'))
+    (17, 'spans', 'span', 'a stretch of time that the program named: dyntrace.span, torch''s record_function, NVTX'),
+    (18, 'losses', 'loss', 'something that happened and was not recorded, with its cause'))
 SELECT word, meaning FROM words, here
-WHERE CASE needs WHEN 'frames' THEN frames WHEN 'compiler' THEN compiler WHEN 'breaks' THEN breaks WHEN 'trials' THEN trials ELSE losses END
+WHERE CASE needs WHEN 'frames' THEN frames WHEN 'compiler' THEN compiler WHEN 'breaks' THEN breaks WHEN 'trials' THEN trials WHEN 'spans' THEN spans ELSE losses END
 ORDER BY place;
 
 -- name: picture_compiles

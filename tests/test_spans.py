@@ -474,3 +474,47 @@ def test_older_traces_have_no_spans(served, run):
         db.executescript("DROP VIEW span_names; DROP VIEW spans; DROP TABLE span")
     assert json.loads(run("sql", served.path, "spans", "--json").stdout) == []
     assert run("report", served.path).returncode == 0 and run("why", "handle", served.path).returncode == 0
+
+
+# ---- on the page for a browser, and on the screen ----
+
+REQUESTS = """
+import dyntrace, time
+def handle(i):
+    with dyntrace.span("request <b>", id=i):
+        parse(i)
+def parse(i):
+    time.sleep(0.02 if i == 7 else 0)
+for i in range(12):
+    handle(i)
+"""
+
+
+def test_spans_are_on_the_page_and_the_screen(spans, run, dyntrace):
+    from terminal import dump
+
+    trace, _ = spans(REQUESTS)
+    path = Path(trace.path)
+    page = run("report", path, "--html", "-").stdout
+    section = page.split('<section id="longest_spans">')[1].split("</section>")[0]
+    assert section.split("<tbody>")[1].split("</tr>")[0].count("request &lt;b&gt;") == 1 and '{&quot;id&quot;: 7}' in section.split("<tbody>")[1].split("</tr>")[0]
+    assert 'href="#spans">spans</a>' in page and ">span</td>" in page.split('<section id="glossary">')[1]
+    first = dump(dyntrace, path.parent, "", "100x30", trace=path.name)
+    assert " Spans: 12\n" in first and "request <b>  12 spans, p50 " in first
+    rows = dump(dyntrace, path.parent, ":spans Enter", "100x30", trace=path.name).splitlines()
+    assert rows[1].split()[:6] == ["span_id↑", "at", "(s)", "took", "name", "attributes"] and '{"id": 0}' in rows[2] and rows[0].endswith("1/12")
+    call = dump(dyntrace, path.parent, ":frames Space function Space = Space 'parse' Enter Enter", "100x30", trace=path.name)
+    assert '\n in span    request <b>, ' in call and '{"id": 0}' in call
+    assert "> call handle #" in dump(dyntrace, path.parent, ":spans Enter Enter", "100x30", trace=path.name)
+
+
+def test_without_spans_neither_has_a_word_of_them(spans, run, dyntrace):
+    from terminal import dump
+
+    trace, _ = spans("def f(): pass\nf()")
+    path = Path(trace.path)
+    page = run("report", path, "--html", "-").stdout
+    assert 'id="spans"' not in page and 'id="longest_spans"' not in page and "#spans" not in page
+    assert "Spans" not in dump(dyntrace, path.parent, "", "100x30", trace=path.name)
+    assert 'no spans: dyntrace.span("name") in the program makes them' in dump(dyntrace, path.parent, ":spans Enter", "100x30", trace=path.name)
+    assert "in span" not in dump(dyntrace, path.parent, ":frames Enter Enter", "100x30", trace=path.name)

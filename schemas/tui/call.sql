@@ -29,6 +29,11 @@ SELECT ?1 AS call_id, (SELECT name FROM enum WHERE kind = 'outcome' AND value = 
 FROM lookup l LEFT JOIN cache_entry e ON e.cache_entry_id = l.cache_entry_id
 WHERE l.lookup_id = -?1;
 
+--slow
+--| in span    {!b}{name:80}{!n}, {took:duration}[  {!d}{attributes:200}{!n}]  => spans WHERE span_id = {span_id} | {name}
+SELECT n.span_id, n.name, n.attributes, n.duration_ns AS took FROM spans n
+WHERE n.span_id = span_of(iif(?1 > 0, ?1, (SELECT frame_id FROM lookup WHERE lookup_id = -?1)));
+
 --slow by time    ...
 --call rank
 ;

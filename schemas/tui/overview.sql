@@ -102,6 +102,12 @@ SELECT SUM(NOT baseline) AS n, SUM(gain) AS gains, iif(SUM(gain) > 0, 'g', 'n') 
 SELECT iif(baseline, 'unchanged', note) AS note, setting, compiles, eager, iif(gain, 'g', iif(works, 'n', 'r')) AS style
 FROM trials ORDER BY batch DESC, trial_id LIMIT 8;
 
+--# Spans: {n:count}  => spans
+SELECT COUNT(*) AS n FROM spans HAVING COUNT(*) > 0;
+
+--|   {total:duration>9}  {!b}{name:60}{!n}  {n:count~span}, p50 {p50:duration}, longest {longest:duration}  => spans WHERE name = {name} | {name}
+SELECT name, spans AS n, total_ns AS total, p50_ns AS p50, max_ns AS longest FROM span_names LIMIT 4;
+
 --# {!style}{n:count~graph break}  => breaks
 SELECT COUNT(*) AS n, iif(COUNT(*), 'w', 'g') AS style FROM graph_break HAVING EXISTS (SELECT 1 FROM compile UNION ALL SELECT 1 FROM lookup);
 

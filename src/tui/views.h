@@ -26,6 +26,7 @@
     X(BREAKS, LIST, "breaks", "graph breaks, by reason and place")                                 \
     X(BREAK, PAGE, "break", BREAKS, "one graph break, with its stack and source")                  \
     X(TRIALS, LIST, "trials", "what dyntrace try measured: the command under each setting")        \
+    X(SPANS, LIST, "spans", "named stretches of time, as the program or torch names them")         \
     X(LEDGER, LIST, "ledger", "every call of watched code and how it was decided")                 \
     X(FRAMES, LIST, "frames", "every call that was recorded, of any function")                     \
     X(CALL, OWN, "call", view_call)                                                                \

@@ -135,9 +135,10 @@ static void part_of_page(struct page_text *page, const char *block)
 static void sections_put(struct page_text *page)
 {
     static const char *const compared[] = {"ranks/ranks", "ranks/differs", "ranks/storms"};
-    static const char *const tables[] = {
-        "trials",        "causes",  "recompiles", "breaks",   "eager",     "compiles",    "limits",
-        "own_functions", "longest", "waiting",    "packages", "functions", "guard_costs", "guards"};
+    static const char *const tables[] = {"trials",     "spans",         "longest_spans", "causes",
+                                         "recompiles", "breaks",        "eager",         "compiles",
+                                         "limits",     "own_functions", "longest",       "waiting",
+                                         "packages",   "functions",     "guard_costs",   "guards"};
     struct report *report = now.report;
     struct db *ranks = ranks_of(report);
 
