@@ -13,7 +13,8 @@ FROM (SELECT name, (
         ('frame_id', 'frame_id IN (SELECT frame_id FROM part_frame)'),
         ('start_ns', '(SELECT start_ns >= from_ns AND start_ns < to_ns FROM part_window)'),
         ('at_ns', '(SELECT at_ns >= from_ns AND at_ns < to_ns FROM part_window)' ||
-            iif('thread_id' IN own, ' AND COALESCE(thread_id IN (SELECT thread_id FROM part_thread), process_id IN part_process, 1)', '')),
+            iif('thread_id' IN own, ' AND COALESCE(thread_id IN (SELECT thread_id FROM part_thread), ' ||
+                                    iif('process_id' IN own, 'process_id IN part_process, ', '') || '1)', '')),
         ('thread_id', 'thread_id IN (SELECT thread_id FROM part_thread)'),
         ('process_id', 'process_id IN part_process'))
     SELECT group_concat(rule) FROM rule CROSS JOIN own USING (own)
