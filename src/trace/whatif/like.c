@@ -497,11 +497,11 @@ static bool is_shadowed(const struct asked *a, const struct guard *g)
     const struct guards *guards = guards_of(a->w, a->made);
     size_t bytes = variable_bytes(g->source);
 
-    if (!bytes)
+    if (!bytes || !a->w->drops.count)
         return false;
     list_each(h, guards) {
-        bool around = is_around(h->source, g->source, bytes);
-        if (around && is_guard_dropped(a->w, a->code, h))
+        bool gone = is_guard_dropped(a->w, a->code, h);
+        if (gone && is_around(h->source, g->source, bytes))
             return true;
     }
     return false;
