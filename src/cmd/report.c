@@ -224,6 +224,9 @@ static bool report_make(struct report *report)
 
     /* one snapshot, so that the parts agree while the recording continues */
     db_run(report->db, "BEGIN");
+    db_keep_view(report->db, "functions");
+    db_keep_view(report->db, "hot_functions");
+    db_keep_view(report->db, "findings");
     report->state = db_meta(report->db, "state");
     if (report->state && !strcmp(report->state, "recording")) {
         directory = db_meta(report->db, "session");

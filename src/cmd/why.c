@@ -46,6 +46,7 @@ static void worst_functions_print(struct db *db, const char *file)
 {
     struct json *json = &(struct json){.out = stdout};
 
+    db_keep_view(db, "functions");
     if (!given.json) {
         findings_print(db, stdout, page_text_way(stdout, false), file);
         return;

@@ -699,6 +699,39 @@ bool db_run(struct db *db, const char *sql)
     return !db->error;
 }
 
+/* Replace the view NAME in `temp` by a table of its rows. */
+static void view_replace(struct db *db, const char *name)
+{
+    struct query *view = db_query(
+        db, "SELECT 'DROP VIEW temp.' || name || '; CREATE TEMP TABLE ' || substr(sql, 13) FROM "
+            "temp.sqlite_schema WHERE type = 'view' AND name = ?1");
+    char *sql = NULL;
+
+    query_bind_text(view, 1, name);
+    if (query_step(view))
+        sql = strdup(query_whole(view, 0, NULL));
+    query_close(view);
+    if (sql)
+        db_run(db, sql);
+    free(sql);
+}
+
+void db_keep_view(struct db *db, const char *name)
+{
+    enum { FEW = 2000 };
+    bool is_large = db_integer(db, 0, "SELECT MAX(code_id) FROM code") > FEW;
+    bool is_whole = db_integer(db, 0, "SELECT value <> 'recording' FROM meta WHERE key = 'state'");
+
+    if (!is_large || !is_whole)
+        return;
+    /* only our own statements run until this is undone */
+    sqlite3_set_authorizer(db->handle, NULL, NULL);
+    db_run(db, "PRAGMA query_only = OFF");
+    view_replace(db, name);
+    db_run(db, "PRAGMA query_only = ON");
+    sqlite3_set_authorizer(db->handle, authorize, NULL);
+}
+
 int query_columns(struct query *query)
 {
     return query ? sqlite3_column_count(query->statement) : 0;

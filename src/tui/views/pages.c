@@ -39,13 +39,16 @@ void part_doubts(struct doc *doc, struct db *db, struct query *unused)
 /* Add the findings that `dyntrace report` prints. Each finding leads to its function. */
 void part_findings(struct doc *doc, struct db *db, struct query *unused)
 {
-    struct query *query = db_query(db, "SELECT code_id, qualname FROM findings");
+    struct query *query;
     char *text = NULL;
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
     char *rest;
     char *line;
 
+    db_keep_view(db, "functions");
+    db_keep_view(db, "findings");
+    query = db_query(db, "SELECT code_id, qualname FROM findings");
     findings_print(db, out, TEMPLATE_MARKED, NULL);
     fclose(out);
     rest = text;
