@@ -26,7 +26,12 @@ FROM tally c LEFT JOIN meta m ON m.key = iif(c.number = 10, 'frame_count', 'open
 WHERE c.number IN (10, 11) AND m.value IS NOT c.count;
 
 -- name: rule-totals
--- code_total is what the frames add up to, with those that were too short to be stored
+-- code_total is what the frames add up to, with those that were too short to be stored and those that were counted
+WITH counted AS (SELECT code_id, SUM(calls) AS calls, SUM(total_ns) AS total_ns, SUM(self_ns) - SUM(inner_ns) AS self_ns, SUM(raised) AS raised
+                 FROM frame_count GROUP BY code_id),
+seen AS (SELECT e.code_id, e.calls + COALESCE(f.calls, 0) AS calls, e.total_ns + COALESCE(f.total_ns, 0) AS total_ns,
+                e.self_ns + COALESCE(f.self_ns, 0) AS self_ns, e.raised + COALESCE(f.raised, 0) AS raised, e.loose
+         FROM temp.seen e LEFT JOIN counted f ON f.code_id = e.code_id)
 SELECT s.code_id
 FROM seen s LEFT JOIN code_total n ON n.code_id = s.code_id
 JOIN (SELECT EXISTS (SELECT 1 FROM meta WHERE key = 'min_duration_ns' AND value > 0) AS some,

@@ -46,11 +46,13 @@ FROM number;
 
 -- name: counted
 -- Frames that are not here count.
-SELECT 'frame_count', SUM(frames) FROM number UNION ALL SELECT 'open_frame_count', SUM(open_frames) FROM number;
+SELECT 'frame_count', SUM(frames) FROM number UNION ALL SELECT 'open_frame_count', SUM(open_frames) FROM number
+UNION ALL SELECT 'counted_frame_count', SUM(frames) FROM frame_count HAVING SUM(frames) > 0;
 
 -- name: frames
 -- Of the merged trace.
-SELECT 'frame_count', COUNT(*) FROM frame UNION ALL SELECT 'open_frame_count', COUNT(*) FROM frame WHERE end_ns IS NULL;
+SELECT 'frame_count', COUNT(*) FROM frame UNION ALL SELECT 'open_frame_count', COUNT(*) FROM frame WHERE end_ns IS NULL
+UNION ALL SELECT 'counted_frame_count', SUM(frames) FROM frame_count HAVING SUM(frames) > 0;
 
 -- name: only-decided
 -- What follows the columns of `frame` where only frames come along whose calls no lookup tells of.

@@ -39,7 +39,7 @@ DELETE FROM trace.code_total WHERE NOT EXISTS (SELECT 1 FROM trace.meta WHERE ke
 -- name: frames
 -- In the order in which they began: kind 0 is a call, exit 2 an exception.
 SELECT frame_id, thread_id, parent_id, code_id, kind = $FRAME_CALL,
-       MAX(COALESCE(end_ns, (SELECT e.end_ns FROM trace.thread_ends e WHERE e.thread_id = frame.thread_id)) - start_ns, 0), exit = $EXIT_RAISE
+       MAX(COALESCE(end_ns, (SELECT e.end_ns FROM trace.thread_ends e WHERE e.thread_id = frame.thread_id)) - start_ns, 0), exit = $EXIT_RAISE, outcome
 FROM trace.frame ORDER BY frame_id;
 
 -- name: orphan
@@ -47,7 +47,17 @@ FROM trace.frame ORDER BY frame_id;
 UPDATE trace.frame SET parent_id = NULL WHERE frame_id = ?1;
 
 -- name: total
-INSERT OR IGNORE INTO trace.code_total(code_id, calls, total_ns, self_ns, raised, max_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6);
+INSERT OR IGNORE INTO trace.code_total(code_id, calls, total_ns, self_ns, raised, max_ns, skipped) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7);
+
+-- name: counted
+-- Those frames have no rows: what the frames with rows add up to lacks theirs, and has their time as their callers' own.
+INSERT INTO trace.code_total(code_id, calls, total_ns, self_ns, raised, max_ns, skipped)
+SELECT code_id, SUM(calls), SUM(total_ns), SUM(self_ns) - SUM(inner_ns), SUM(raised), MAX(max_ns), SUM(calls * (outcome = $SKIP)) FROM trace.frame_count
+WHERE NOT EXISTS (SELECT 1 FROM trace.meta WHERE key = 'min_duration_ns' AND value > 0)
+GROUP BY code_id
+ON CONFLICT(code_id) DO UPDATE SET calls = calls + excluded.calls, total_ns = total_ns + excluded.total_ns,
+    self_ns = MAX(self_ns + excluded.self_ns, 0), raised = raised + excluded.raised, max_ns = MAX(max_ns, COALESCE(excluded.max_ns, 0)),
+    skipped = skipped + excluded.skipped;
 
 -- name: end
 -- Of every trace. An entry for another backend: which it was for, and for which the new one is; the same name, another object.

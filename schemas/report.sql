@@ -53,7 +53,7 @@ SELECT COUNT(*) FROM (SELECT end_ns FROM frame LIMIT 2000000) WHERE end_ns IS NU
 
 -- name: sums
 -- Members of --json: ?1 is the number of frames, ?2 of those that are open.
-SELECT ?1 AS frames, ?2 AS open_frames, (SELECT COUNT(*) FROM process) AS process_count, (SELECT COUNT(*) FROM thread) AS thread_count,
+SELECT ?1 AS frames, ?2 AS open_frames, (SELECT COALESCE(SUM(frames), 0) FROM frame_count) AS counted_frames, (SELECT COUNT(*) FROM process) AS process_count, (SELECT COUNT(*) FROM thread) AS thread_count,
        (SELECT COALESCE(SUM(events), 0) FROM loss) AS lost_events,
        (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'recorder_cpu_ns') AS recorder_cpu_ns;
 

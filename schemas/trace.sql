@@ -46,6 +46,7 @@ PRAGMA user_version = 2;            -- the same number as meta.schema_version
 --                     the sum, where all say it
 --   frame_count       rows in `frame`; kept here because counting them is slow
 --   open_frame_count  those of them without an end
+--   counted_frame_count  frames in `frame_count`, which have no rows; only where there are any
 --   min_duration_ns   shorter frames were not stored (code_total still counts them)
 --   merged_from       of a trace that `dyntrace merge` made: a JSON array of {file, host, command, started_unix_ns, rank,
 --                     decided: 1 where a compiler decided anything}; what the traces differ in is 'several', and ids are
@@ -99,6 +100,16 @@ INSERT INTO enum VALUES
                                         --   where that begins. A frame open at the end has exit NULL
 
 
+-- phase: in which part of torch's work frames were counted (frame_count.phase); all but 'import' are torch's names
+INSERT INTO enum VALUES
+    ('phase', 1, 'import'),            -- below the body of one of torch's modules
+    ('phase', 2, 'compile'),           -- in a compile, and in none of the others
+    ('phase', 3, 'bytecode_tracing'),
+    ('phase', 4, 'backend_compile'),
+    ('phase', 5, 'build_guards'),
+    ('phase', 6, 'entire_backward_compile'); -- of a backward graph, when it is first needed
+
+
 -- A Python process that was followed. Identity is (host, pid, start_ns): pids come back.
 CREATE TABLE process(
     process_id        INTEGER PRIMARY KEY,
@@ -111,7 +122,8 @@ CREATE TABLE process(
     executable        TEXT,    -- path of the interpreter
     python_version    TEXT,    -- "3.12.1"
     torch_version     TEXT,    -- NULL when torch's compiler was not loaded
-    mode              TEXT,    -- what was recorded: 'all', 'user', 'decided' or 'none' of the frames
+    mode              TEXT,    -- what was recorded: 'all', 'user', 'decided' or 'none' of the frames; 'folded': all, but some of
+                               --   them are counted and have no rows (frame_count)
     torch_mode        TEXT,    -- 'shim': torch ran on dyntrace's evaluator, every guard check was seen; 'observe': on its own,
                                --   and what could not be seen is NULL; 'import': this is what torch logged itself
                                --   (TORCH_TRACE), which is compiles without calls; 'off'; NULL without torch's compiler
@@ -186,7 +198,8 @@ CREATE TABLE code_total(
     total_ns INTEGER, -- time inside, callees included; of recursive calls only the outermost counts
     self_ns  INTEGER, -- time inside, callees excluded
     raised   INTEGER, -- frames left by an exception
-    max_ns   INTEGER  -- the longest of its frames; NULL: not known
+    max_ns   INTEGER, -- the longest of its frames; NULL: not known
+    skipped  INTEGER  -- calls that have ended, with the outcome 'skip'; NULL: not known
 );
 
 
@@ -210,13 +223,33 @@ CREATE TABLE stretch(
     thread_id INTEGER, -- on which
     start_ns  INTEGER, -- the event before it
     end_ns    INTEGER, -- the event after it
-    frame_id  INTEGER, -- the frame that was innermost
-    code_id   INTEGER, -- and its code
+    frame_id  INTEGER, -- the frame that was innermost; of one that was counted (frame_count) the innermost with a row
+    code_id   INTEGER, -- the code of that frame, counted or not
     ran_ns    INTEGER, -- on a processor at least so long; NULL: not measured, or not yet
     waited_ns INTEGER, -- off the processor at least so long; NULL likewise
     queued_ns INTEGER, -- part of waited_ns: at least so long ready to run, without a free processor; NULL likewise
     PRIMARY KEY(thread_id, start_ns)
 ) WITHOUT ROWID;
+
+
+-- Frames that were counted while recording and have no rows in `frame`: with --frames folded those of libraries (not of the
+-- program itself) inside torch's compiles and imports. code_total contains them. The view counted_frames spells a row out.
+CREATE TABLE frame_count(
+    code_id  INTEGER, -- what they ran
+    phase    INTEGER, -- enum 'phase': the part of torch's work in which they ran
+    outcome  INTEGER, -- enum 'outcome', as of a frame
+    frames   INTEGER, -- how many there were. 0: the row is of the caller of some, for inner_ns
+    calls    INTEGER, -- those of them that were not resumptions
+    total_ns INTEGER, -- time inside, callees included; of recursive calls only the outermost counts
+    self_ns  INTEGER, -- time inside, callees excluded
+    raised   INTEGER, -- frames left by an exception
+    max_ns   INTEGER, -- the longest of them
+    first_ns INTEGER, -- when the first of them began
+    last_ns  INTEGER, -- when the last of them began
+    inner_ns INTEGER  -- time of counted frames of this phase that stored frames of this code called, without the time of stored
+                      --   frames in these: by the rows of `frame` it is the caller's own, which it is not
+);
+CREATE INDEX frame_count_code ON frame_count(code_id);
 
 
 -- The compiler's cache was asked for compiled code to run a call with.

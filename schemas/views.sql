@@ -90,10 +90,13 @@ WHERE cache_entry_id IS NULL AND code_id IS NOT NULL
 
 
 -- skipped_calls: those later calls. What the program (disable, skip_code) or the compiler's own rules exclude is not
--- here. They are known where their frames were stored. Reads `frame` if any function was given up.
+-- here. They are known where their frames were stored. Reads `frame` if a function that was given up was called again.
 CREATE VIEW skipped_calls AS
 SELECT f.frame_id, f.thread_id, f.code_id, f.start_ns
-FROM (SELECT 1 FROM given_up LIMIT 1) CROSS JOIN frame f -- in this order: without any, no frame is read
+FROM (SELECT 1 FROM given_up g
+      JOIN (SELECT NULL AS skipped) older -- of a trace without the column: the name is then this one's
+      WHERE COALESCE((SELECT skipped FROM code_total x WHERE x.code_id = g.code_id), 1) > 0 LIMIT 1)
+     CROSS JOIN frame f -- in this order: without any, no frame is read
 WHERE f.outcome = $SKIP AND f.kind = $FRAME_CALL AND f.code_id IN (SELECT code_id FROM given_up);
 
 
@@ -265,6 +268,16 @@ SELECT frame_id,
             FROM json_each(iif(json_valid(a.arguments), a.arguments, '{}')) j ORDER BY j.id)) AS arguments,
        CASE result WHEN 'true' THEN 'True' WHEN 'false' THEN 'False' WHEN 'null' THEN 'None' ELSE result END AS result
 FROM call_args a;
+
+
+-- counted_frames: frames that were counted and have no rows (--frames folded), by function, phase of torch's work and outcome.
+CREATE VIEW counted_frames AS
+SELECT n.code_id, c.qualname, c.filename, c.first_line, (SELECT name FROM enum WHERE kind = 'phase' AND value = n.phase) AS phase,
+       (SELECT name FROM enum WHERE kind = 'outcome' AND value = n.outcome) AS outcome, n.frames, n.calls, n.total_ns, n.self_ns, n.raised,
+       n.max_ns, n.first_ns, n.last_ns
+FROM frame_count n
+LEFT JOIN code c ON c.code_id = n.code_id
+WHERE n.frames > 0;
 
 
 -- hot_functions: where the time went, most own time first. A function that ran in several processes is one row.

@@ -21,7 +21,7 @@
 /* X(number, NAME, how many numbers, how many texts) */
 /* clang-format off */
 #define FACTS(X) \
-    X(1, ARGV, 0, 1) X(2, EXECUTABLE, 0, 1) X(3, PYTHON, 0, 1) X(4, CODE, 4, 2) X(5, THREAD, 2, 1) \
+    X(1, ARGV, 0, 1) X(2, EXECUTABLE, 0, 1) X(3, PYTHON, 0, 1) X(4, CODE, 5, 2) X(5, THREAD, 2, 1) \
     X(6, LOSS, 2, 1) X(7, RANK, 2, 0) X(8, ENTRY, 5, 2) X(9, GUARD, 2, 4) X(10, ASKED, 3, 0) \
     X(11, COMPILE, 4, 3) X(12, COMPILED, 2, 0) X(13, CAUSE, 5, 6) X(14, ORDER, 2, 1) \
     X(15, DEATH, 2, 1) X(16, SIGNATURE, 1, 1) X(17, TORCH, 0, 3) X(18, NOTE, 2, 3) \
@@ -49,8 +49,13 @@ struct fact_EXECUTABLE {
 struct fact_PYTHON {
     struct fact_text version; /* the first word of sys.version */
 };
+/* What the program's own frames are told from (fact_CODE.place), as bits. */
+enum code_place {
+    CODE_OF_LIBRARY = 1, /* of the standard library, an installed package, or generated */
+    CODE_OF_IMPORT = 2   /* a module of torch, whose body runs when it is imported */
+};
 struct fact_CODE {
-    int64_t code, first_line, flags, fingerprint;
+    int64_t code, first_line, flags, fingerprint, place /* enum code_place */;
     struct fact_text qualname, filename;
 };
 struct fact_THREAD {

@@ -53,10 +53,14 @@ struct sqlite3;
     X(THREAD, thread, WHOLE, "thread_id process_id os_tid name?") \
     X(CODE, code, PART, "code_id process_id filename qualname first_line kind= fingerprint") \
     X(ORIGIN, code, PART, "code_id origin_code_id kind") \
-    X(TOTAL, code_total, STATEMENT, "code_id calls total_ns self_ns raised max_ns") \
+    X(TOTAL, code_total, STATEMENT, \
+      "code_id calls total_ns self_ns raised max_ns skipped") \
     X(THREAD_CPU, thread_cpu, WHOLE, "thread_id at_ns cpu_ns queued_ns") \
     X(STRETCH, stretch, WHOLE, \
       "thread_id start_ns end_ns frame_id code_id ran_ns waited_ns queued_ns") \
+    X(COUNTED, frame_count, WHOLE, \
+      "rowid code_id phase outcome frames calls total_ns self_ns raised max_ns first_ns last_ns " \
+      "inner_ns") \
     X(LOSS, loss, WHOLE | ONCE, "rowid process_id thread_id at_ns events cause") \
     X(ENTRY, cache_entry, PART, \
       "cache_entry_id code_id= label= backend= region_id= guard_count= born_ns=") \

@@ -131,6 +131,11 @@ enum ring_control {
     /* Values of the innermost open frame. +1 word: bytes of a text, which follows in
      * (bytes + 7) / 8 words. Payload: enum call_values */
     CONTROL_ARGS,
+
+    /* +0 words; payload: the phase (enum compile_phase) of torch's work that the stack of frames is
+     * in from here on; PHASE_NONE ends it. Only with SESSION_FOLDED. */
+    CONTROL_PHASE,
+    CONTROL_KEEP, /* +0 words: the next ENTER is a call that a compiler decides: store its row */
 };
 
 /* What a CONTROL_ARGS has. */
@@ -240,7 +245,15 @@ struct process_file {
     uint64_t ring_off[RING_MAX];
 };
 
-enum session_frames { SESSION_ALL, SESSION_USER, SESSION_NONE, SESSION_DECIDED };
+enum session_frames {
+    SESSION_ALL,
+    SESSION_USER,
+    SESSION_NONE,
+    SESSION_DECIDED,
+    /* like SESSION_ALL, but library frames inside torch's compiles and imports are counted and have
+     * no rows: collector/counts.h */
+    SESSION_FOLDED
+};
 enum session_torch {
     SESSION_TORCH_AUTO,
     SESSION_TORCH_SHIM,

@@ -77,7 +77,8 @@
     NUMBER(total_ns) \
     NUMBER(self_ns) \
     NUMBER(raised) \
-    NUMBER(max_ns)
+    NUMBER(max_ns) \
+    NUMBER(skipped)
 #define COLUMNS_thread_cpu(KEY, ID, TIME, NUMBER, TEXT) \
     ID(thread_id, THREAD) \
     TIME(at_ns) \
@@ -92,6 +93,20 @@
     NUMBER(ran_ns) \
     NUMBER(waited_ns) \
     NUMBER(queued_ns)
+#define COLUMNS_frame_count(KEY, ID, TIME, NUMBER, TEXT) \
+    ID(code_id, CODE) \
+    NUMBER(phase) \
+    NUMBER(outcome) \
+    NUMBER(frames) \
+    NUMBER(calls) \
+    NUMBER(total_ns) \
+    NUMBER(self_ns) \
+    NUMBER(raised) \
+    NUMBER(max_ns) \
+    TIME(first_ns) \
+    TIME(last_ns) \
+    NUMBER(inner_ns) \
+    ID(rowid, ROW)
 #define COLUMNS_signature(KEY, ID, TIME, NUMBER, TEXT) \
     KEY(signature_id, SIGNATURE) \
     TEXT(text)
@@ -266,10 +281,10 @@
 /* All tables except meta and enum. A table comes after the tables whose ids it refers to. */
 /* clang-format off */
 #define TABLES(X) \
-    X(process) X(thread) X(code) X(frame) X(code_total) X(thread_cpu) X(stretch) X(signature) \
-    X(lookup) X(guard_check) X(cache_entry) X(guard) X(guard_order) X(compile) X(compile_phase) \
-    X(code_mark) X(recompile_cause) X(graph_break) X(graph) X(graph_node) X(listing) X(span) \
-    X(call_args) X(loss) X(trial) X(trial_function)
+    X(process) X(thread) X(code) X(frame) X(code_total) X(frame_count) X(thread_cpu) X(stretch) \
+    X(signature) X(lookup) X(guard_check) X(cache_entry) X(guard) X(guard_order) X(compile) \
+    X(compile_phase) X(code_mark) X(recompile_cause) X(graph_break) X(graph) X(graph_node) \
+    X(listing) X(span) X(call_args) X(loss) X(trial) X(trial_function)
 /* clang-format on */
 
 enum row_table {

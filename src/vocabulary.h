@@ -139,6 +139,26 @@ enum frame_exit {
 /* What made a span (span.kind), by enum span_kind of ring.h. */
 static const char *const span_words[] = {"span", "record_function", "nvtx"};
 
+/* In which part of torch's work a frame was counted (frame_count.phase). All but IMPORT have
+ * torch's names (compile_phase.name). */
+/* clang-format off */
+#define PHASE_ROWS(X) \
+    X(1, IMPORT, "import") /* below the body of one of torch's modules */ \
+    X(2, COMPILE, "compile") /* in a compile, and in none of the other phases */ \
+    X(3, TRACING, "bytecode_tracing") \
+    X(4, BACKEND, "backend_compile") \
+    X(5, GUARDS, "build_guards") \
+    X(6, BACKWARD, "entire_backward_compile") /* of a backward graph, when it is first needed */
+/* clang-format on */
+
+enum compile_phase {
+    PHASE_NONE,
+#define X(number, NAME, word) PHASE_##NAME = number,
+    PHASE_ROWS(X)
+#undef X
+        PHASES
+};
+
 /* The beginnings of some values of loss.cause; free text follows them. */
 #define LOSS_STALL "stall: " /* the program waited for the recorder; nothing is missing */
 #define LOSS_INTERPRETER "interpreter: " /* a Python for which there is no extension */

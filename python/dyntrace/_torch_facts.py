@@ -66,6 +66,17 @@ _GUARDS_MAX = 20000  # the most lines of a guard tree's listing
 # the most open phases on a thread; more would mean that torch does not report ends
 _EVENTS_MAX = 1000
 
+# The phases of torch's work by which frames are counted: enum compile_phase in src/vocabulary.h.
+# A compile may be in another one, or in none of them.
+_COMPILE = 2
+_PHASES = {
+    "bytecode_tracing": 3,
+    "backend_compile": 4,
+    "build_guards": 5,
+    "entire_backward_compile": 6,
+    "backward._backward_impl": 6,  # of torch 2.6
+}
+
 # Filled by prepare(), because torch is still being imported when this module is.
 _torch = _dynamo_utils = _resume_cache = _node_class = None
 _losses = 0
@@ -79,6 +90,7 @@ class _Thread(threading.local):
         self.compiles = []  # innermost last: a compile may run code that is compiled, too
         self.events = []  # (name, start_ns) of phases that have begun
         self.names = None  # node -> its name in a graph that is shown without values
+        self.phase = 0  # the number in _PHASES that was written last
 
 
 _thread = _Thread()
@@ -172,6 +184,7 @@ def begin(compile, code):
     """Start the compile of CODE with our id COMPILE. Returns a token for end()."""
     token = _Compile(compile, code, len(_thread.events))
     _thread.compiles.append(token)
+    _thread.phase = _COMPILE  # as the evaluator has written
     return token
 
 
@@ -184,6 +197,8 @@ def end(token, result, error):
     while state.compiles and state.compiles.pop() is not token:
         pass
     del state.events[token.event_depth :]
+    state.phase = -1  # the evaluator has written another one
+    _write_phase(state)
     outcome = _try("outcome", _note_outcome, token, result, error)
     made = _made_code(result)
     # Do little for frames that torch skipped without looking at them: there may be thousands.
@@ -406,6 +421,18 @@ def _hook_events():
     )
 
 
+def _write_phase(state):
+    """Write which phase the thread is in, if it is another one than before."""
+    number = _COMPILE if state.compiles else 0
+    for name, _ in reversed(state.events):
+        if name in _PHASES:
+            number = _PHASES[name]
+            break
+    if number != state.phase:
+        native._phase(number)
+        state.phase = number
+
+
 def _event(event):
     """Record the beginning or the end of something that torch times. Times are in microseconds, as
     a float, which is exact to a quarter of a microsecond."""
@@ -422,6 +449,8 @@ def _event(event):
         if len(state.events) >= _EVENTS_MAX:
             state.events.clear()
         state.events.append((name, start))
+        if name in _PHASES:
+            _write_phase(state)
     elif event["ph"] == "E":
         for position in range(len(state.events) - 1, -1, -1):
             if state.events[position][0] == name:
@@ -430,6 +459,8 @@ def _event(event):
             return  # began before our hook was set
         start = state.events[position][1]
         del state.events[position:]
+        if name in _PHASES:
+            _write_phase(state)
         label = _label(event)
         token = state.compiles[-1] if state.compiles else None
         # A backward that is compiled when it is first needed has the label of its forward, and no

@@ -651,6 +651,8 @@ static int export_main(int count, char **operands)
         progress_end(&export.progress);
         ok = !export.failed && !db_failed(db) && out_commit(&out);
     }
+    if (ok && !format->tables)
+        doubts_say_counted(db, "their time is their callers' own time in the result");
     if (ok)
         doubts_say(db, "single frames are stored at the end", "they are not in the result");
     out_close(&out);

@@ -37,7 +37,7 @@ static struct {
     LIST(const char *) settings;  /* each borrowed */
     LIST(const char *) secrets;   /* each borrowed */
     LIST(const char *) arguments; /* each borrowed */
-} given = {.session.max_stall_ns = SESSION_MAX_STALL_NS};
+} given = {.session.frames = SESSION_FOLDED, .session.max_stall_ns = SESSION_MAX_STALL_NS};
 
 #define MAX_STALL_MOST_NS \
     (60 * UINT64_C(1000000000)) /* how long the program stops at most if the recorder is killed */
@@ -133,7 +133,9 @@ static const struct option run_options[] = {
              "environment or python3 on PATH"},
     {"frames", .value = "WHICH", .read = option_choice, .to = &given.session.frames,
      .words = SESSION_FRAMES_WORDS,
-     .help = "all (default): every frame\n"
+     .help = "folded (default): every frame, but library frames inside torch's compiles and "
+             "imports are counted by function and not stored one by one\n"
+             "all: every frame\n"
              "user: not the standard library, not site-packages, but for what a compiler decided\n"
              "decided: only calls that a compiler decided, at the least cost: outside of them no "
              "hook is installed\n"

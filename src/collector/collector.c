@@ -218,8 +218,38 @@ static void say_totals(struct collector *c)
                          .self_ns = (int64_t)total->self_ns,
                          .raised = (int64_t)total->raised,
                          .max_ns = (int64_t)total->max_ns,
+                         .skipped = (int64_t)total->skipped,
                      });
         *total = (struct decode_total){0}; /* the row has these totals now */
+    }
+}
+
+/* Write the cells of frames that were counted since the last time. A cell's row has its number. */
+static void say_counts(struct collector *c)
+{
+    for (uint32_t i = 0; i < c->counts.cells; i++) {
+        const struct count_cell *cell = counts_at(&c->counts, i);
+        const bool has_frames = cell->frames > 0;
+        bool *changed = &c->counts.changed.at[i];
+        if (!*changed)
+            continue;
+        *changed = false;
+        recorder_put(c->recorder, COUNTED,
+                     {
+                         .rowid = i + 1,
+                         .code_id = cell->code_id,
+                         .phase = cell->phase,
+                         .outcome = cell->outcome,
+                         .frames = cell->frames,
+                         .calls = cell->calls,
+                         .total_ns = cell->total_ns,
+                         .self_ns = cell->self_ns,
+                         .raised = cell->raised,
+                         .max_ns = has_frames ? cell->max_ns : ROW_NONE,
+                         .first_ns = has_frames ? cell->first_ns : ROW_NONE,
+                         .last_ns = has_frames ? cell->last_ns : ROW_NONE,
+                         .inner_ns = cell->inner_ns,
+                     });
     }
 }
 
@@ -271,6 +301,7 @@ static void commit_sometimes(struct run *run, bool now)
         return;
     watch_statuses(c);
     say_totals(c);
+    say_counts(c);
     recorder_meta(c->recorder, "span_ns", NULL, (int64_t)c->decode.last_ns);
     note_cpu(run);
     if (recorder_commit(c->recorder))
@@ -537,6 +568,8 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
     result->undecided = undecided_bytes(c, (uint64_t)frames);
     recorder_meta(c->recorder, "frame_count", NULL, frames);
     recorder_meta(c->recorder, "open_frame_count", NULL, (int64_t)c->decode.open_frames);
+    if (counts_frames(&c->counts))
+        recorder_meta(c->recorder, "counted_frame_count", NULL, counts_frames(&c->counts));
     settings_end(c, result);
     recorder_run(c->recorder, "recorder/stretches");
     commit_sometimes(run, true);
@@ -670,6 +703,9 @@ static bool collector_open(struct run *run, struct session *session, bool resume
     c->decode.min_duration_ns = session->file->min_duration_ns;
     c->decode.next = c->state.file->header.next;
     c->decode.last_ns = c->state.file->header.last_ns;
+    counts_open(&c->counts, session, c->resumed && !c->salvaged);
+    if (session->file->frames == SESSION_FOLDED)
+        c->decode.counts = &c->counts;
     return true;
 }
 

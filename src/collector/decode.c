@@ -23,9 +23,42 @@ uint64_t decode_ns(const struct decode_session *session, uint64_t clock)
 
 /* ---- committing ---- */
 
+/* Write the open counted frames that have changed since copy WHICH was written. */
+static void write_counted(struct decoder *d, uint32_t which)
+{
+    const uint32_t from = MIN(d->changed_from, d->changed_before);
+    uint32_t at = d->stack.count;
+
+    for (uint32_t i = d->now.counted; i > from; i--) {
+        const struct decode_frame *frame;
+        struct count_open *left;
+        do {
+            at--;
+            frame = &d->stack.at[at];
+        } while (!frame->counted);
+        left = &d->counts->open[which][i - 1];
+        left->parent_id = frame->frame_id;
+        left->start_ns = frame->start_ns;
+        left->child_ns = frame->child_ns;
+        left->code_id = frame->code_id;
+        left->ordinal = frame->ordinal;
+        left->cell = frame->cell;
+        left->begun = frame->begun;
+        left->phase = frame->counted;
+        left->inside = frame->inside;
+        left->outcome = frame->outcome;
+        left->is_call = frame->is_call;
+    }
+    d->changed_before = d->changed_from;
+    d->changed_from = d->now.counted;
+}
+
 static void commit(struct decoder *d)
 {
     uint32_t next = d->place->which ^ 1;
+
+    if (d->counts)
+        write_counted(d, next);
 
     if (d->session->next) {
         traced_settle(d->owner);
@@ -47,6 +80,29 @@ static void close_page(struct decoder *d)
     }
     d->now.page = DECODE_NO_PAGE;
     d->now.rows = d->now.used = 0;
+}
+
+/* Add the journal's changes to their cells. */
+static void settle_counts(struct decoder *d)
+{
+    if (!d->counts || !d->now.changes)
+        return;
+    commit(d); /* the journal, as it is applied */
+    counts_apply(d->session->counts, d->counts, d->now.changes);
+    d->now.changes = 0;
+    commit(d);
+    counts_applied(d->counts);
+}
+
+/* Finish what a killed collector may have begun with the journal. */
+static void resume_counts(struct decoder *d)
+{
+    bool is_begun = d->counts->applied || d->counts->undoing;
+
+    if (!d->now.changes)
+        counts_applied(d->counts);
+    else if (is_begun)
+        settle_counts(d);
 }
 
 /* The row of frame ID in the page that is being filled; NULL: it is stored. */
@@ -73,7 +129,7 @@ static inline uint64_t innermost_id(struct decoder *d)
 }
 
 /* Without memory for its total, a code object shares that of others. */
-static struct decode_total *total_of(struct decoder *d, uint32_t code_id)
+static inline struct decode_total *total_of(struct decoder *d, uint32_t code_id)
 {
     static struct decode_total nowhere;
     struct decode_total *total = list_reach(&d->session->totals, code_id);
@@ -81,7 +137,7 @@ static struct decode_total *total_of(struct decoder *d, uint32_t code_id)
     return total ? total : &nowhere;
 }
 
-static uint32_t *active_of(struct decoder *d, uint32_t code_id)
+static inline uint32_t *active_of(struct decoder *d, uint32_t code_id)
 {
     static uint32_t nowhere;
     uint32_t *active = list_reach(&d->active, code_id);
@@ -107,6 +163,8 @@ inline struct decode_frame *decode_push(struct decoder *d, uint32_t code_id, boo
 
     total->changed = true;
     total->calls += frame && call;
+    if (frame)
+        frame->is_call = call;
     return frame;
 }
 
@@ -123,6 +181,7 @@ inline void decode_pop(struct decoder *d)
     if (frame->duration_ns > frame->child_ns)
         total->self_ns += frame->duration_ns - frame->child_ns;
     total->raised += frame->raised;
+    total->skipped += frame->is_call && frame->outcome == OUTCOME_SKIP;
     if (frame->duration_ns > total->max_ns)
         total->max_ns = frame->duration_ns;
     if (*active && !--*active)
@@ -155,6 +214,67 @@ static bool read_row(struct decoder *d, uint64_t id, struct frame_row *row)
     return frame_pages_read(d->session->pages, id, row);
 }
 
+/* In what are the callees of the innermost frame, of CODE_ID, if their stack is in no phase? */
+static uint8_t phase_inside(struct decoder *d, const struct decode_frame *caller, uint32_t code_id)
+{
+    if (caller && caller->inside)
+        return caller->inside;
+    return d->session->counts && counts_is_import(d->session->counts, code_id) ? PHASE_IMPORT
+                                                                               : PHASE_NONE;
+}
+
+/* After a restart: push the open counted frames from number FROM on whose parent is PARENT_ID.
+ * Returns how many there are up to the last of them. */
+static uint32_t rebuild_counted(struct decoder *d, uint32_t from, uint64_t parent_id)
+{
+    const struct count_open *open = d->counts->open[d->place->which & 1];
+
+    for (; from < d->now.counted && open[from].parent_id == parent_id; from++) {
+        const struct count_open *left = &open[from];
+        struct decode_frame *frame = push(d, left->code_id);
+        if (!frame)
+            break;
+        frame->frame_id = parent_id;
+        frame->start_ns = left->start_ns;
+        frame->child_ns = left->child_ns;
+        frame->ordinal = left->ordinal;
+        frame->cell = left->cell;
+        frame->begun = left->begun;
+        frame->counted = left->phase;
+        frame->inside = left->inside;
+        frame->outcome = left->outcome;
+        frame->is_call = left->is_call;
+    }
+    return from;
+}
+
+/* After a restart: put the open counted frames between those that have rows. Fill in what follows
+ * from the frames around each. */
+static void rebuild_between(struct decoder *d)
+{
+    struct decode_stack rows = {0};
+    uint32_t done = 0;
+
+    memcpy(&rows.frames, &d->stack, sizeof rows.frames);
+    memset(&d->stack, 0, sizeof d->stack);
+    if (d->counts)
+        done = rebuild_counted(d, 0, 0);
+    list_each(row, &rows.frames) {
+        struct decode_frame *caller = d->stack.count ? &d->stack.at[d->stack.count - 1] : NULL;
+        uint8_t inside = phase_inside(d, caller, row->code_id);
+        struct decode_frame *frame = list_add(&d->stack);
+        if (!frame)
+            break;
+        *frame = *row;
+        frame->inside = inside;
+        if (d->counts)
+            done = rebuild_counted(d, done, frame->frame_id);
+    }
+    list_free(&rows.frames);
+    d->now.counted = done;
+    d->changed_from = d->changed_before = 0;
+}
+
 /* After a restart: the open frames are the chain of parents from ID. */
 static void rebuild_stack(struct decoder *d, uint64_t id)
 {
@@ -171,11 +291,13 @@ static void rebuild_stack(struct decoder *d, uint64_t id)
         frame->start_ns = row.start_ns;
         frame->ordinal = DECODE_ANY_ORDINAL;
         frame->outcome = row.outcome;
+        frame->is_call = row.kind == FRAME_CALL;
         frame->looked_up = row.outcome != 0;
         previous = id;
         id = row.parent_id;
     }
     reverse_stack(d);
+    rebuild_between(d);
 }
 
 /* ---- events ---- */
@@ -225,44 +347,92 @@ static inline bool page_has_room(const struct decode_at *now, unsigned bytes)
     return now->rows < FRAME_PAGE_ROWS && now->used + bytes + 2 <= FRAME_PAGE_ROOM;
 }
 
-static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_t clock)
+/* In which phase of torch's work is a call that the innermost frame makes? */
+static inline uint8_t phase_of_call(struct decoder *d)
+{
+    const struct decode_frame *caller = innermost(d);
+
+    if (d->now.phase)
+        return d->now.phase;
+    return caller ? caller->inside : PHASE_NONE;
+}
+
+/* Count the frame that begins, of CODE_ID, in PHASE. False: it needs a row. */
+static __attribute__((noinline)) bool enter_counted(struct decoder *d, uint8_t phase, unsigned kind,
+                                                    uint32_t code_id, uint64_t ns)
+{
+    struct counts *counts = d->session->counts;
+    const struct decode_frame *caller = innermost(d);
+    const uint64_t parent_id = innermost_id(d);
+    const uint8_t inside = caller ? caller->inside : PHASE_NONE;
+    struct decode_frame *frame;
+    uint32_t cell;
+    uint32_t callers = 0; /* the cell of the caller, if that has a row */
+
+    if (!counts_is_library(counts, code_id) || kind == RING_INHERITED)
+        return false;
+    if (!d->counts)
+        d->counts = traced_counts(d->owner, d, true);
+    if (!d->counts || d->now.counted == COUNT_DEPTH)
+        return false;
+    /* made now, so that there is room when the frame ends */
+    cell = counts_cell(counts, code_id, phase, OUTCOME_PLAIN);
+    if (caller && !caller->counted)
+        callers = counts_cell(counts, caller->code_id, phase, OUTCOME_PLAIN);
+    if (cell == COUNT_NONE || callers == COUNT_NONE)
+        return false;
+    frame = decode_push(d, code_id, kind == RING_CALL);
+    if (!frame)
+        return false;
+    frame->frame_id = parent_id;
+    frame->start_ns = ns;
+    frame->ordinal = d->now.entered;
+    frame->counted = phase;
+    frame->inside = inside;
+    frame->cell = cell;
+    frame->begun = d->now.begun;
+    d->now.entered++;
+    d->now.counted++;
+    return true;
+}
+
+/* Make room for the row of a frame that begins, in the page that is being filled or a new one.
+ * Returns the row's id, and sets *BYTES to its size. */
+static inline __attribute__((always_inline)) uint64_t
+row_place(struct decoder *d, unsigned kind, uint32_t code_id, uint64_t ns, unsigned *bytes)
 {
     struct decode_at *now = &d->now;
-    uint64_t ns = decode_ns(d->session, clock);
-    uint32_t code_id = local_code < d->codes->count ? d->codes->at[local_code] : 0;
-    uint64_t id;
-    struct decode_frame *frame;
-    struct frame_row *row;
-    unsigned bytes;
+    uint64_t id = next_id(d);
 
-    if (!code_id)
-        code_id = traced_code_row(d->owner, local_code);
-    id = next_id(d);
-    bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, kind, ns);
-    if (now->page != DECODE_NO_PAGE && !page_has_room(now, bytes)) {
+    *bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, kind, ns);
+    if (now->page != DECODE_NO_PAGE && !page_has_room(now, *bytes)) {
         close_page(d);
         commit(d);
     }
-    if (now->page == DECODE_NO_PAGE) {
-        now->page = frame_pages_take(d->session->pages);
-        /* Else the next collector would take another page for the rows of this one. */
-        commit(d);
-        id = frame_id(now->page, 0);
-        bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, kind, ns);
-    }
-    frame = decode_push(d, code_id, kind == RING_CALL);
-    if (!frame) {
-        broken(
-            d,
-            "ring: its frames nest deeper than 16 million; the rest of this thread was not taken");
-        return;
-    }
+    if (now->page != DECODE_NO_PAGE)
+        return id;
+    now->page = frame_pages_take(d->session->pages);
+    /* Else the next collector would take another page for the rows of this one. */
+    commit(d);
+    id = frame_id(now->page, 0);
+    *bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, kind, ns);
+    return id;
+}
+
+/* Begin the row of FRAME, the innermost, in the place of its ID. It needs BYTES. */
+static inline __attribute__((always_inline)) void row_begin(struct decoder *d,
+                                                            struct decode_frame *frame, uint64_t id,
+                                                            unsigned bytes, unsigned kind,
+                                                            uint64_t ns)
+{
+    struct decode_at *now = &d->now;
     /* Field by field: a struct that is made and then copied waits for its stores. */
-    row = &d->place->rows[now->rows++];
+    struct frame_row *row = &d->place->rows[now->rows++];
+
     row->parent_id = now->current;
     row->start_ns = ns;
     row->end_ns = 0;
-    row->code_id = code_id;
+    row->code_id = frame->code_id;
     row->thread_id = now->thread_id;
     row->kind = (uint8_t)kind;
     row->outcome = row->exit = 0;
@@ -270,16 +440,135 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
     row->open_bytes = row->bytes = (uint8_t)bytes;
     row->entry_bytes = 0;
     row->cache_entry_id = 0;
+    now->begun++;
     now->used += bytes + 2;
     frame->frame_id = id;
     frame->start_ns = ns;
-    frame->ordinal = now->entered;
-    now->entered++;
     now->current = id;
 }
 
-/* The innermost open frame ends. */
-static void leave(struct decoder *d, uint64_t ns, unsigned exit)
+static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_t clock)
+{
+    struct decode_at *now = &d->now;
+    uint64_t ns = decode_ns(d->session, clock);
+    uint32_t code_id = local_code < d->codes->count ? d->codes->at[local_code] : 0;
+    uint64_t id;
+    struct decode_frame *frame;
+    unsigned bytes;
+    uint8_t phase, inside;
+
+    if (!code_id)
+        code_id = traced_code_row(d->owner, local_code);
+    phase = now->keep ? PHASE_NONE : phase_of_call(d);
+    if (phase && enter_counted(d, phase, kind, code_id, ns))
+        return;
+    inside = phase_inside(d, innermost(d), code_id);
+    id = row_place(d, kind, code_id, ns, &bytes);
+    now->keep = false; /* not before a commit, since the record may be decoded again */
+    frame = decode_push(d, code_id, kind == RING_CALL);
+    if (!frame) {
+        broken(
+            d,
+            "ring: its frames nest deeper than 16 million; the rest of this thread was not taken");
+        return;
+    }
+    row_begin(d, frame, id, bytes, kind, ns);
+    frame->ordinal = now->entered;
+    frame->inside = inside;
+    now->entered++;
+}
+
+/* Return a new change at the journal's end. */
+static struct count_change *change_add(struct decoder *d)
+{
+    struct count_change *change;
+
+    if (d->now.changes == COUNT_CHANGES)
+        settle_counts(d);
+    change = &d->counts->journal[d->now.changes++];
+    *change = (struct count_change){.cell = COUNT_NONE, .caller = COUNT_NONE};
+    return change;
+}
+
+/* The innermost frame is counted, and a compiler decided its call: give it a row after all. The
+ * tracer writes a CONTROL_KEEP before such a frame, but does not know of imports. Only if no frame
+ * in it has got a row, since that row would have to lie in this one. */
+static __attribute__((noinline)) void give_row(struct decoder *d)
+{
+    struct decode_frame *frame = innermost(d);
+    const unsigned kind = frame->is_call ? RING_CALL : RING_RESUME;
+    struct count_change *change;
+    unsigned bytes;
+    uint64_t id;
+
+    if (frame->begun != d->now.begun)
+        return;
+    id = row_place(d, kind, frame->code_id, frame->start_ns, &bytes);
+    if (frame->child_ns) { /* of callees that were counted */
+        change = change_add(d);
+        change->caller =
+            counts_cell(d->session->counts, frame->code_id, frame->counted, OUTCOME_PLAIN);
+        change->inner_ns = (int64_t)frame->child_ns;
+    }
+    d->now.counted--;
+    d->changed_from = MIN(d->changed_from, d->now.counted);
+    frame->counted = PHASE_NONE;
+    row_begin(d, frame, id, bytes, kind, frame->start_ns);
+}
+
+/* The innermost open frame has a row and lasted DURATION_NS. If its caller is counted, that time is
+ * inside a frame further out that has a row, and so is this frame's. */
+static __attribute__((noinline)) void row_inside_counted(struct decoder *d, uint64_t duration_ns)
+{
+    uint32_t at = d->stack.count - 1;
+    const struct decode_frame *counted = NULL;
+    struct count_change *change;
+
+    while (at && d->stack.at[at - 1].counted)
+        counted = &d->stack.at[--at];
+    if (!counted || !at)
+        return;
+    change = change_add(d);
+    change->caller = counts_cell(d->session->counts, d->stack.at[at - 1].code_id, counted->counted,
+                                 OUTCOME_PLAIN);
+    change->inner_ns = -(int64_t)duration_ns;
+}
+
+/* The innermost open frame, which is counted, lasted DURATION_NS. */
+static __attribute__((noinline)) void leave_counted(struct decoder *d, uint64_t duration_ns,
+                                                    bool raised)
+{
+    struct counts *counts = d->session->counts;
+    struct decode_frame *frame = innermost(d);
+    const struct decode_frame *caller = d->stack.count > 1 ? frame - 1 : NULL;
+    struct count_change *change;
+    uint32_t cell = frame->cell;
+
+    if (frame->outcome != OUTCOME_PLAIN) /* it is not known when a frame begins */
+        cell = counts_cell(counts, frame->code_id, frame->counted, frame->outcome);
+    change = change_add(d);
+    change->start_ns = frame->start_ns;
+    change->duration_ns = duration_ns;
+    change->self_ns = duration_ns > frame->child_ns ? duration_ns - frame->child_ns : 0;
+    change->cell = cell == COUNT_NONE ? frame->cell : cell;
+    change->is_call = frame->is_call;
+    change->raised = raised;
+    change->outermost = *active_of(d, frame->code_id) == 1;
+    if (caller && !caller->counted) {
+        change->caller = counts_cell(counts, caller->code_id, frame->counted, OUTCOME_PLAIN);
+        change->inner_ns = (int64_t)duration_ns;
+    }
+    frame->duration_ns = duration_ns;
+    frame->raised = raised;
+    decode_pop(d);
+    d->now.counted--;
+    /* the caller's time in callees has changed, too */
+    d->changed_from = MIN(d->changed_from, d->now.counted ? d->now.counted - 1 : 0);
+}
+
+/* The innermost open frame, which has a row, ends. */
+static inline __attribute__((always_inline)) void leave_row(struct decoder *d, uint64_t ns,
+                                                            unsigned exit)
 {
     struct decode_at *now = &d->now;
     struct decode_frame *frame = innermost(d);
@@ -291,10 +580,14 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
     bool is_on_last_page = (id - 1) / FRAME_PAGE_ROWS == d->last_page;
     unsigned outcome = frame->outcome;
 
+    if (now->counted)
+        row_inside_counted(d, ns - frame->start_ns);
     frame->duration_ns = ns - frame->start_ns;
     frame->raised = exit == EXIT_RAISE;
     decode_pop(d);
     now->current = innermost_id(d);
+    if (now->counted) /* the caller's time in callees has changed */
+        d->changed_from = MIN(d->changed_from, now->counted - 1);
 
     if (left_out && is_last) {
         /* Its place will be used again; what was committed must not need it. */
@@ -312,6 +605,18 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
             d->commit_due = true;
         }
     }
+}
+/* The innermost open frame ends. */
+static void leave(struct decoder *d, uint64_t ns, unsigned exit)
+{
+    const struct decode_frame *frame = innermost(d);
+
+    if (frame->counted)
+        leave_counted(d, ns - frame->start_ns, exit == EXIT_RAISE);
+    else
+        leave_row(d, ns, exit);
+    if (!d->stack.count)
+        d->now.phase = PHASE_NONE; /* in case that its end was not seen */
 }
 
 /* May FRAME be the one that the program calls ORDINAL? */
@@ -352,6 +657,12 @@ static void decided(struct decoder *d, unsigned outcome, uint32_t entry_id)
     if (!frame)
         return;
     frame->outcome = (uint8_t)outcome;
+    if (frame->counted && outcome != OUTCOME_DISABLED)
+        give_row(d);
+    if (frame->counted) {
+        d->changed_from = MIN(d->changed_from, now->counted - 1);
+        return;
+    }
     row = row_here(d, frame->frame_id);
     if (row) {
         unsigned bytes = entry_id ? frame_bytes_of(entry_id) : 0;
@@ -382,6 +693,8 @@ static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64
     bool observed = (payload & DECISION_OBSERVED) != 0;
     struct decode_frame *frame = innermost(d);
 
+    if (frame && frame->counted)
+        give_row(d);
     if (frame && outcome < OUTCOMES) {
         frame->looked_up = true;
         traced_lookup(d->owner, d, start_ns, end_ns - start_ns, outcome, observed, entry_id);
@@ -424,12 +737,19 @@ static bool take_stack(struct decoder *d, uint32_t thread_id)
         from = &d->parked.at[d->now.thread_id];
         known = to->known;
         from->known = true;
+        from->phase = d->now.phase;
         memcpy(&from->frames, &d->stack, sizeof from->frames);
         memcpy(&d->stack, &to->frames, sizeof to->frames);
         memset(&to->frames, 0, sizeof to->frames);
+        d->now.phase = to->phase;
     } else {
         d->stack.count = 0; /* without memory they stay open */
+        d->now.phase = PHASE_NONE;
     }
+    d->now.counted = 0;
+    d->changed_from = 0;
+    list_each(frame, &d->stack)
+        d->now.counted += frame->counted != PHASE_NONE;
     for (size_t i = 0; i < d->stack.count; i++)
         ++*active_of(d, d->stack.at[i].code_id);
     d->now.thread_id = thread_id;
@@ -471,12 +791,20 @@ static void change_stack(struct decoder *d, uint32_t local, uint64_t left)
 static void leave_open(struct decoder *d)
 {
     for (uint32_t id = 0; id <= d->parked.count; id++) {
-        d->session->open_frames += d->stack.count;
-        for (; d->stack.count; decode_pop(d)) {
+        d->session->open_frames += d->stack.count - d->now.counted;
+        while (d->stack.count) {
             struct decode_frame *frame = innermost(d);
+            uint64_t until_ns = MAX(d->session->last_ns, frame->start_ns);
+            if (frame->counted) {
+                leave_counted(d, until_ns - frame->start_ns, false);
+                continue;
+            }
             traced_left_open(d->owner, frame->frame_id);
-            if (d->session->last_ns > frame->start_ns)
-                frame->duration_ns = d->session->last_ns - frame->start_ns;
+            if (d->now.counted)
+                row_inside_counted(d, until_ns - frame->start_ns);
+            frame->duration_ns = until_ns - frame->start_ns;
+            decode_pop(d);
+            d->now.current = innermost_id(d); /* there may be a commit before the others */
         }
         if (id < d->parked.count && d->parked.at[id].frames.count)
             take_stack(d, id);
@@ -499,6 +827,7 @@ static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
     d->now.clock = clock;
     d->now.entered = 0;
     d->now.current = 0;
+    d->now.phase = PHASE_NONE;
     d->now.thread_id = traced_thread_row(d->owner, local);
     d->commit_due = true;
 }
@@ -520,6 +849,7 @@ static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t sin
     while (d->stack.count > at)
         leave(d, ns, EXIT_ABANDONED);
     d->now.check_count = d->now.compile = d->now.signature = 0;
+    d->now.phase = PHASE_NONE; /* its end may be in the gap */
     snprintf(cause, sizeof cause,
              "collector: it took nothing, so the program went on after --max-stall; frames of the "
              "next %.3f s were not recorded",
@@ -598,7 +928,7 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
         [CONTROL_EPOCH] = 2,    [CONTROL_THREAD] = 2,  [CONTROL_ENTER] = 2, [CONTROL_STALL] = 3,
         [CONTROL_GAP] = 4,      [CONTROL_SWITCH] = 3,  [CONTROL_CHECK] = 2, [CONTROL_COMPILED] = 2,
         [CONTROL_DECISION] = 3, [CONTROL_OUTCOME] = 1, [CONTROL_SPAN] = 3,  [CONTROL_SPAN_END] = 2,
-        [CONTROL_ARGS] = 2,
+        [CONTROL_ARGS] = 2,     [CONTROL_PHASE] = 1,   [CONTROL_KEEP] = 1,
     };
     unsigned what = RING_WORD_WHAT(word);
     bool is_span = what == CONTROL_SPAN || what == CONTROL_SPAN_END;
@@ -670,6 +1000,13 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
         if (RING_WORD_LOW(word) < OUTCOMES)
             decided(d, (unsigned)RING_WORD_LOW(word), 0);
         break;
+    case CONTROL_PHASE:
+        if (d->session->counts && RING_WORD_LOW(word) < PHASES)
+            d->now.phase = (uint8_t)RING_WORD_LOW(word);
+        break;
+    case CONTROL_KEEP:
+        d->now.keep = true;
+        break;
     }
     return length;
 }
@@ -687,10 +1024,19 @@ void decode_open(struct decoder *d, struct decode_session *session, struct trace
     d->now = place->at[place->which & 1];
     if (d->now.check_count > DECODE_CHECKS_MAX)
         d->now.check_count = 0;
-    if (!d->now.thread_id && !d->now.tail)
+    if (!d->now.thread_id && !d->now.tail) {
         d->now.page = DECODE_NO_PAGE;
-    else
-        rebuild_stack(d, d->now.current);
+        return;
+    }
+    session->last_ns = MAX(session->last_ns, decode_ns(session, d->now.clock));
+    d->counts = session->counts ? traced_counts(owner, d, false) : NULL;
+    if (!d->counts)
+        d->now.counted = d->now.changes = 0;
+    d->now.counted = MIN(d->now.counted, COUNT_DEPTH);
+    d->now.changes = MIN(d->now.changes, COUNT_CHANGES);
+    rebuild_stack(d, d->now.current);
+    if (d->counts)
+        resume_counts(d);
 }
 
 size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
@@ -717,6 +1063,8 @@ size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
             break;
         p += taken;
         d->now.tail += taken; /* whatever commits before this line decodes the record again */
+        if (d->now.changes > COUNT_CHANGES / 2)
+            settle_counts(d);
         if (d->commit_due) {
             commit(d);
             d->commit_due = false;
@@ -760,6 +1108,7 @@ void decode_close(struct decoder *d)
            "order: frames ended after the frame around them; they end with it");
     report(d, &d->now.backwards,
            "clock: it went backwards on this thread; the time before was kept");
+    settle_counts(d);
     commit(d);
     list_free(&d->stack);
     list_free(&d->active);

@@ -13,6 +13,7 @@
 #ifndef DYNTRACE_DECODE_H
 #define DYNTRACE_DECODE_H
 
+#include "collector/counts.h"
 #include "collector/frame_pages.h"
 #include "facts.h"
 
@@ -30,6 +31,11 @@ struct decode_at {
     uint32_t page, rows;                      /* the page being filled, or DECODE_NO_PAGE */
     uint32_t used;                            /* bytes of that page its rows need */
     uint32_t check_count, compile, signature; /* of the lookup whose end has not come yet */
+    /* of the frames that are counted: how many are open, and changes in the journal */
+    uint32_t counted, changes;
+    uint8_t phase;  /* enum compile_phase of the stack that runs; by itself, without imports */
+    bool keep;      /* the next frame gets a row in any phase */
+    uint32_t begun; /* rows that this thread has begun, modulo 2^32 */
     uint64_t unmatched, overtaken, backwards; /* reported at the end */
     /* ids: rows that have these or larger ones come from words not yet taken */
     uint64_t next[IDS_OF_WORDS];
@@ -53,7 +59,7 @@ struct decode_place {
 
 /* Totals of one code object, over all threads. */
 struct decode_total {
-    uint64_t calls, total_ns, self_ns, raised, max_ns;
+    uint64_t calls, total_ns, self_ns, raised, max_ns, skipped;
     bool changed;
 };
 
@@ -72,6 +78,7 @@ struct decode_session {
     uint64_t open_frames; /* that never ended, of the decoders closed so far */
     /* borrowed: the next ids of what words say; NULL: nobody counts */
     const uint64_t *next;
+    struct counts *counts; /* borrowed; NULL: every frame has a row */
 };
 
 struct decode_frame {
@@ -79,13 +86,20 @@ struct decode_frame {
     uint64_t duration_ns; /* once it has ended */
     uint32_t code_id, ordinal;
     uint8_t outcome;
-    bool looked_up, raised;
+    /* enum compile_phase: in which the frame was counted, PHASE_NONE if it has a row; and what is
+     * in force for its callees if their stack is in none */
+    uint8_t counted, inside;
+    bool looked_up, raised, is_call;
+    /* If counted: its cell, and decode_at.begun when it began. Then frame_id is that of the
+     * innermost frame around it with a row. */
+    uint32_t cell, begun;
 };
 
 /* The open frames of a greenlet that does not run. */
 struct decode_stack {
     LIST(struct decode_frame) frames; /* owned */
     bool known;                       /* it has run since this collector began */
+    uint8_t phase;                    /* decode_at.phase */
 };
 
 struct traced;
@@ -100,6 +114,8 @@ struct traced;
  *     active[code] is how often `code` is in `stack`; the frames of greenlets that do not run, in
  *       `parked`, do not count
  *     now.clock never falls, and no frame ends before it starts
+ *     now.counted frames of `stack` are counted and have no row: their frame_id is the parent's.
+ *       counts->open[which] has them as they were at the commit
  */
 struct decoder {
     struct decode_session *session;  /* borrowed */
@@ -110,9 +126,13 @@ struct decoder {
     LIST(struct decode_frame) stack; /* owned: the open frames */
     /* owned, by thread_id: those of greenlets, while another runs */
     LIST(struct decode_stack) parked;
-    LIST(uint32_t) active; /* owned, by code_id: open activations on this thread */
-    uint32_t last_page;    /* the page stored last, for --min-duration */
-    uint64_t dropped;      /* a stored row to take away after the next commit, or 0 */
+    LIST(uint32_t) active;     /* owned, by code_id: open activations on this thread */
+    struct count_ring *counts; /* borrowed, shared; NULL: this ring has counted nothing */
+    /* Counted frames from these on, outermost first, may differ from what the last commit wrote,
+     * and from what the one before wrote. */
+    uint32_t changed_from, changed_before;
+    uint32_t last_page; /* the page stored last, for --min-duration */
+    uint64_t dropped;   /* a stored row to take away after the next commit, or 0 */
     bool commit_due;
     bool broken; /* the words make no sense: nothing more is taken */
 };
@@ -167,6 +187,8 @@ void traced_span_end(struct traced *t, uint32_t local, uint64_t end_ns);
 void traced_settle(struct traced *t);
 /* A frame whose row could not take its entry any more. */
 void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry_id);
+/* The part of D's ring in the file of counts. It is made with MAKE; NULL: there is none. */
+struct count_ring *traced_counts(struct traced *t, const struct decoder *d, bool make);
 /* A frame that will never end. */
 void traced_left_open(struct traced *t, uint64_t frame_id);
 /* FRAME, of thread row THREAD_ID, was innermost from START_NS to END_NS, without an event. */

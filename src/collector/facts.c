@@ -371,6 +371,7 @@ static void take_code(struct traced *t, const struct fact_CODE *fact, struct fac
     struct state_header *next = &t->collector->state.file->header;
     uint32_t id = new_id(t, &t->codes, fact->code, shared, &next->next_code);
 
+    counts_place(&t->collector->counts, id, fact->place);
     recorder_put(t->collector->recorder, CODE,
                  {
                      .code_id = id,
@@ -874,6 +875,18 @@ static int64_t put_checks(struct traced *t, const struct decoder *d)
         position++;
     }
     return checked;
+}
+
+struct count_ring *traced_counts(struct traced *t, const struct decoder *d, bool make)
+{
+    struct count_ring *ring =
+        counts_ring(&t->collector->counts, d->place->file, d->place->ring, make);
+
+    if (ring && strcmp(t->row.mode, "folded")) {
+        t->row.mode = "folded";
+        traced_say(t);
+    }
+    return ring;
 }
 
 void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,

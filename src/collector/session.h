@@ -108,7 +108,7 @@ enum liveness session_live(const char *directory);
 void session_each(void (*visit)(const char *directory, void *context), void *context);
 
 /* The words for enum session_frames, session_torch and session_values, in their order. */
-#define SESSION_FRAMES_WORDS "all user none decided"
+#define SESSION_FRAMES_WORDS "all user none decided folded"
 #define SESSION_TORCH_WORDS "auto shim observe off"
 #define SESSION_VALUES_WORDS "all types off"
 #define SESSION_READING_WORDS "exact coarse"

@@ -152,7 +152,7 @@ bool recorder_window(const char *frames, bool fresh, struct frame_window *window
  * bottom of a stack. */
 static bool totals_mend(sqlite3 *db)
 {
-    enum { FRAME, THREAD, PARENT, CODE, CALL, DURATION, RAISED };
+    enum { FRAME, THREAD, PARENT, CODE, CALL, DURATION, RAISED, OUTCOME };
     struct decode_session session = {0};
     LIST(struct decoder) threads = {0};
     sqlite3_stmt *rows = NULL;
@@ -184,6 +184,7 @@ static bool totals_mend(sqlite3 *db)
         /* 0 for a frame that is still open */
         frame->duration_ns = (uint64_t)sqlite3_column_int64(rows, DURATION);
         frame->raised = sqlite3_column_int(rows, RAISED);
+        frame->outcome = (uint8_t)sqlite3_column_int(rows, OUTCOME);
     }
     for (size_t i = 0; i < threads.count; i++) {
         while (threads.at[i].stack.count)
@@ -201,6 +202,7 @@ static bool totals_mend(sqlite3 *db)
         sqlite3_bind_int64(insert, 4, (sqlite3_int64)total->self_ns);
         sqlite3_bind_int64(insert, 5, (sqlite3_int64)total->raised);
         sqlite3_bind_int64(insert, 6, (sqlite3_int64)total->max_ns);
+        sqlite3_bind_int64(insert, 7, (sqlite3_int64)total->skipped);
         step = sqlite3_step(insert);
         sqlite3_reset(insert);
     }
@@ -278,7 +280,8 @@ bool recorder_join(struct recorder *r, const char *live, const char *frames, uns
                   (!(how & JOIN_SALVAGED) || run(db, schema_statement("recover/salvage"))) &&
                   (!recovered || run(db, schema_statement("recover/mend"))) &&
                   (!(how & (JOIN_RECOVERED | JOIN_TOTALS)) ||
-                   (run(db, schema_statement("recover/totals")) && totals_mend(db))) &&
+                   (run(db, schema_statement("recover/totals")) && totals_mend(db) &&
+                    run(db, schema_statement("recover/counted")))) &&
                   (how & JOIN_INDEXED || run(db, schema_statement("recover/index"))) &&
                   run(db, schema_statement("recover/end"));
 

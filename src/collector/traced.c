@@ -432,7 +432,8 @@ static struct traced *find_parent(const struct traced *t)
 /* Fill in the first columns of the row of T, whose file is called FILE. */
 static void make_row(struct traced *t, const char *file)
 {
-    static const char *const modes[] = {"all", "user", "none", "decided"};
+    /* "folded" only once frames were counted (traced_counts) */
+    static const char *const modes[] = {"all", "user", "none", "decided", "all"};
     struct collector *c = t->collector;
     unsigned mode = t->file->mode;
 

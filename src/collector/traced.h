@@ -19,6 +19,7 @@ struct collector {
     struct frame_pages pages;
     struct lookup_pages lookups;
     struct decode_session decode;
+    struct counts counts;
     struct recorder *recorder;
     struct traced *traced;  /* every process seen, newest first */
     struct traced *command; /* the command itself while no interpreter claimed its row */

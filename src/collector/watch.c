@@ -29,7 +29,8 @@ static struct collector *guarded_collector;
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
     if (guarded && gettid() == getpid() && !recorder_in_sqlite &&
-        !collector_state_holds(&guarded_collector->state, info->si_addr))
+        !collector_state_holds(&guarded_collector->state, info->si_addr) &&
+        !counts_hold(&guarded_collector->counts, info->si_addr))
         siglongjmp(guard, 1);
     _exit(125);
 }

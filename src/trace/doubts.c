@@ -28,6 +28,39 @@ struct doubts doubts_say(struct db *db, const char *so_far, const char *missing)
     return doubts;
 }
 
+static int64_t counted(struct db *db)
+{
+    return db_integer(db, 0, "SELECT SUM(frames) FROM frame_count");
+}
+
+void doubts_say_counted(struct db *db, const char *meaning)
+{
+    int64_t frames = counted(db);
+    char human[TABLE_HUMAN];
+
+    if (frames > 0)
+        say_error("%s: %s frames of libraries inside torch's compiles and imports were counted, "
+                  "not stored (--frames all stores them): %s",
+                  db_path(db), table_count(human, frames), meaning);
+}
+
+/* Describe the frames that were counted and have no rows. Borrowed until the next call; NULL: there
+ * are none. */
+static const char *counted_words(struct db *db)
+{
+    static _Thread_local char words[160];
+    int64_t frames = counted(db);
+    char human[TABLE_HUMAN];
+
+    if (frames <= 0)
+        return NULL;
+    snprintf(words, sizeof words,
+             "all but %s of libraries inside torch's compiles and imports, which were counted "
+             "(--frames all stores them)",
+             table_count(human, frames));
+    return words;
+}
+
 const char *doubts_frames(struct db *db)
 {
     if (db_integer(db, 0, "SELECT EXISTS (SELECT 1 FROM process WHERE mode = 'decided')"))
@@ -35,7 +68,7 @@ const char *doubts_frames(struct db *db)
     if (db_integer(db, 0, "SELECT EXISTS (SELECT 1 FROM process WHERE mode = 'user')"))
         return "not the standard library's, not site-packages', but for what a compiler decided "
                "(--frames user)";
-    return NULL;
+    return counted_words(db);
 }
 
 /* Describe the current row of statement doubts/left_out. The caller frees the text. */

@@ -21,6 +21,10 @@ struct doubts doubts_say(struct db *db, const char *so_far, const char *missing)
 /* Return a text about which frames DB has, or NULL if it has all of them. */
 const char *doubts_frames(struct db *db);
 
+/* Print on stderr how many frames were counted and have no rows, if any, and what that means for
+ * the answer: MEANING. */
+void doubts_say_counted(struct db *db, const char *meaning);
+
 /* Return a text about the frames that options left out of DB: "14.5 k functions (2.26 M frames) by
  * --frames user, ...". Returns NULL if none was left out, or if this is not known. The caller frees
  * the text. */

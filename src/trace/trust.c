@@ -53,7 +53,9 @@ static const char schema_placed[] = "SELECT group_concat(words, char(10)) FROM (
                                     "quote(sql) AS words FROM main.sqlite_schema ORDER BY rowid)";
 /* Tables of ours that an older trace may lack, as a list for SQL. Readers get empty ones
  * instead. */
-#define YOUNGER "('trial', 'trial_function', 'thread_cpu', 'stretch', 'span', 'call_args')"
+#define YOUNGER                                                                  \
+    "('trial', 'trial_function', 'thread_cpu', 'stretch', 'span', 'call_args', " \
+    "'frame_count')"
 
 /* The schema that schemas/ defines. It is computed once, because this takes longer than the rest of
  * opening a trace. */

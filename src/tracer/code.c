@@ -30,6 +30,50 @@ static bool is_library(const char *file)
            !strncmp(file, "<frozen ", 8);
 }
 
+/* Did the program come with -c, so that its own code is "<string>"? */
+static bool is_from_command_line(void)
+{
+    PyObject *argv = PySys_GetObject("orig_argv"); /* borrowed */
+    Py_ssize_t count = 0;
+
+    if (argv && PyList_Check(argv))
+        count = PyList_GET_SIZE(argv);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *word = PyList_GET_ITEM(argv, i);
+        if (!PyUnicode_Check(word))
+            continue;
+        if (PyUnicode_CompareWithASCIIString(word, "-c") == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Does torch make code of this name with exec? The view `functions` has the same list (is_own). */
+static bool is_generated(const char *file)
+{
+    static const char *const names[] = {
+        "<eval_with_key>",
+        "<guard>",
+        "<ptable>",
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t bytes = strlen(names[i]);
+        if (!strncmp(file, names[i], bytes))
+            return true;
+    }
+    return !strcmp(file, "<string>") && !is_from_command_line();
+}
+
+static bool ends_in(const char *name, size_t bytes, const char *end);
+
+/* Is FILE a module of torch, whose body is NAME? */
+static bool is_torch_module(const char *file, struct fact_text name)
+{
+    return ends_in(name.text, (size_t)name.bytes, "<module>") && strstr(file, "/torch/") &&
+           is_library(file);
+}
+
 /* Is FILE code of dyntrace that runs while the program is recorded? */
 static bool is_ours(const char *file)
 {
@@ -287,11 +331,17 @@ static bool ends_in(const char *name, size_t bytes, const char *end)
 static uintptr_t give_id(PyCodeObject *code, struct fact_text name, struct fact_text file)
 {
     uint32_t id = __atomic_fetch_add(&P.codes, 1, __ATOMIC_RELAXED);
+    int64_t place = 0;
     PyCodeObject *origin = NULL;
     uintptr_t from;
 
+    if (is_library(file.text) || is_generated(file.text))
+        place |= CODE_OF_LIBRARY;
+    if (is_torch_module(file.text, name))
+        place |= CODE_OF_IMPORT;
     tracer_fact(CODE, .code = id, .first_line = code->co_firstlineno, .flags = code->co_flags,
-                .fingerprint = (int64_t)fingerprint(code), .qualname = name, .filename = file);
+                .fingerprint = (int64_t)fingerprint(code), .place = place, .qualname = name,
+                .filename = file);
     if (!tracer_hooks.is_resume || !tracer_hooks.is_resume(code, &origin))
         return (uintptr_t)id << CODE_SHIFT;
     from = origin ? tracer_name_code(origin) : CODE_SKIP;

@@ -99,6 +99,7 @@ struct asking {
     const void *stack;
     PyCodeObject *code; /* owned */
     uint32_t compile;   /* compile id + 1; 0 if the compile is not recorded */
+    bool torch;         /* torch's compiler runs */
     bool ended;         /* the compile has ended while a later one still runs on another stack */
 };
 
@@ -141,6 +142,7 @@ struct tracer {
     uint32_t rings;          /* how many rings the thread has used so far */
     bool greenlets;          /* the thread has had more than one stack */
     bool gone;               /* no ring, or nobody reads it: count losses, write nothing */
+    bool folding;            /* the last CONTROL_PHASE was not PHASE_NONE */
     /* the frame whose generator has just finished; see tracer/compat/mend.c */
     compat_frame *finished_under;
     uint32_t finished_at; /* the value of `entered` when that generator finished */

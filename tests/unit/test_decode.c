@@ -52,6 +52,11 @@ struct recording {
     struct decode_session session;
     struct decode_place *place; /* shared */
     struct decoder decoder;
+    struct counts counts;
+    struct session_dir {
+        char path[64];
+        struct session session;
+    } dir;
     decode_ids codes;
     struct loss {
         uint64_t events;
@@ -93,6 +98,26 @@ void traced_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t 
     }
 }
 
+struct count_ring *traced_counts(struct traced *t, const struct decoder *d, bool make)
+{
+    struct recording *r = (struct recording *)t;
+
+    host_called();
+    return counts_ring(&r->counts, d->place->file, d->place->ring, make);
+}
+
+/* Library frames inside torch's work are counted, in the recordings that are made from here on. Even code ids are the
+ * library's, every tenth is a module of torch. */
+static bool counting;
+
+static void counts_begin(struct recording *r, bool resume)
+{
+    counts_open(&r->counts, &r->dir.session, resume);
+    for (uint32_t id = 2; id < 400; id += 2)
+        counts_place(&r->counts, id, CODE_OF_LIBRARY | (id % 10 ? 0 : CODE_OF_IMPORT));
+    r->session.counts = &r->counts;
+}
+
 static struct decode_session session_of(struct recording *r, uint64_t min_duration_ns)
 {
     return (struct decode_session){.pages = &r->db.pages, .ns_per_tick_32 = UINT64_C(1) << 32,
@@ -110,6 +135,14 @@ static struct recording *recording_open(uint64_t min_duration_ns)
 
     frames_db_open(&r->db);
     r->session = session_of(r, min_duration_ns);
+    if (counting) {
+        strcpy(r->dir.path, "/dev/shm/unit-counts-XXXXXX");
+        if (!mkdtemp(r->dir.path))
+            perror(r->dir.path);
+        r->dir.session = SESSION_CLOSED;
+        r->dir.session.place[SESSION_MAIN] = open(r->dir.path, O_RDONLY | O_DIRECTORY);
+        counts_begin(r, false);
+    }
     r->place = mmap(NULL, sizeof *r->place, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     strcpy(r->place->file, "1-1-0.ring");
     decoder_open(r);
@@ -128,6 +161,10 @@ static void recording_resume(struct recording *r)
     if (frame_pages_open(&r->db.pages, dup(r->db.file), r->db.window, true))
         perror("frame_pages_open");
     r->session.pages = &r->db.pages;
+    if (r->session.counts) {
+        counts_close(&r->counts);
+        counts_begin(r, true);
+    }
     decoder_open(r);
 }
 
@@ -154,6 +191,12 @@ static void recording_close(struct recording *r)
     frames_db_close(&r->db);
     list_free(&r->session.totals);
     list_free(&r->codes);
+    if (r->session.counts) {
+        counts_close(&r->counts);
+        unlinkat(r->dir.session.place[SESSION_MAIN], "counts", 0);
+        close(r->dir.session.place[SESSION_MAIN]);
+        rmdir(r->dir.path);
+    }
     munmap(r->place, sizeof *r->place);
     free(r);
 }
@@ -515,7 +558,7 @@ static void test_not_ours(void)
         uint64_t next;
     } cases[] = {
         {RING_WORD(RING_CALL, 1, 1000), "ring: it begins without a thread", 0},
-        {RING_CONTROL_WORD(CONTROL_OUTCOME + 1, 2, 0), "ring: it holds a word", 0},
+        {RING_CONTROL_WORD(CONTROL_KEEP + 1, 2, 0), "ring: it holds a word", 0},
         {RING_CONTROL_WORD(31, 2, 0), "ring: it holds a word", 0},
         {RING_CONTROL_WORD(CONTROL_EPOCH, 1, 0), "ring: it holds a word", 0},
         {RING_CONTROL_WORD(CONTROL_EPOCH, 0, 0), "ring: it holds a word", 0},
@@ -586,7 +629,13 @@ static void story(size_t n, unsigned deepest, bool odd)
             word(RING_CONTROL_WORD(CONTROL_STALL, 3, 0));
             word(now);
             word(20000000);
-        } else if (!random_below(20)) {
+        } else if (counting && !random_below(25)) {
+            word(RING_CONTROL_WORD(CONTROL_PHASE, 1, random_below(PHASES)));
+        } else if (counting && !random_below(60)) {
+            word(RING_CONTROL_WORD(CONTROL_KEEP, 1, 0));
+        } else if (counting && g->depth && !random_below(60)) {
+            word(RING_CONTROL_WORD(CONTROL_OUTCOME, 1, OUTCOME_SKIP));
+        } else if (!counting && !random_below(20)) {
             g = &greenlet[random_below(GREENLETS)];
             if (g != greenlet && !g->thread)
                 g->thread = threads++;
@@ -608,6 +657,26 @@ static void story(size_t n, unsigned deepest, bool odd)
     }
 }
 
+/* Every frame that R counted is in the right cell. A killed decoder makes cells in another order, some for nothing. */
+static void counts_check(const char *what, size_t at, struct recording *whole, struct recording *r)
+{
+    for (uint32_t i = 0; i < whole->counts.cells; i++) {
+        const struct count_cell *a = counts_at(&whole->counts, i);
+        uint32_t cell = counts_cell(&r->counts, a->code_id, a->phase, a->outcome);
+        const struct count_cell *b = counts_at(&r->counts, cell);
+        if (a->frames == b->frames && a->calls == b->calls && a->total_ns == b->total_ns && a->self_ns == b->self_ns &&
+            a->raised == b->raised && a->max_ns == b->max_ns && a->first_ns == b->first_ns && a->last_ns == b->last_ns &&
+            a->inner_ns == b->inner_ns)
+            continue;
+        CHECK(false, "%s %zu: cell of code %u, phase %u: frames %lld self %lld inner %lld, expected %lld %lld %lld", what, at,
+              a->code_id, a->phase, (long long)b->frames, (long long)b->self_ns, (long long)b->inner_ns, (long long)a->frames,
+              (long long)a->self_ns, (long long)a->inner_ns);
+        break;
+    }
+    CHECK(counts_frames(&r->counts) == counts_frames(&whole->counts), "%s %zu: %lld frames counted", what, at,
+          (long long)counts_frames(&r->counts));
+}
+
 static void kill_check(const char *what, size_t at, struct recording *whole, struct recording *r, uint64_t min_ns)
 {
     char why[500];
@@ -617,6 +686,8 @@ static void kill_check(const char *what, size_t at, struct recording *whole, str
     recording_finish(r);
     if (!same_rows(&whole->db, &r->db, min_ns, why, sizeof why))
         CHECK(false, "%s %zu: %s", what, at, why);
+    if (counting)
+        counts_check(what, at, whole, r);
     recording_close(r);
 }
 
@@ -692,6 +763,101 @@ static void test_kills(size_t n, uint64_t min_ns, bool late)
     }
     signal(SIGSEGV, SIG_DFL);
     recording_close(whole);
+}
+
+/* ---- frames that are counted ---- */
+
+/* What a code object's rows and cells add up to. */
+struct sum {
+    int64_t calls, self_ns, raised, frames;
+};
+
+static void sum_rows(struct recording *r, struct sum *sums, size_t codes)
+{
+    for (size_t i = 0; i < r->db.rows; i++) {
+        const struct db_row *row = &r->db.row[i];
+        int64_t end = row->end_ns < 0 ? (int64_t)r->session.last_ns : row->end_ns;
+        if ((size_t)row->code_id >= codes)
+            continue;
+        sums[row->code_id].frames++;
+        sums[row->code_id].calls += row->kind == FRAME_CALL;
+        sums[row->code_id].raised += row->exit == EXIT_RAISE;
+        sums[row->code_id].self_ns += end - row->start_ns;
+        if (row->parent_id >= 0)
+            sums[r->db.row[index_of(&r->db, row->parent_id)].code_id].self_ns -= end - row->start_ns;
+    }
+    for (uint32_t i = 0; i < r->counts.cells; i++) {
+        const struct count_cell *cell = counts_at(&r->counts, i);
+        sums[cell->code_id].frames += cell->frames;
+        sums[cell->code_id].calls += cell->calls;
+        sums[cell->code_id].raised += cell->raised;
+        sums[cell->code_id].self_ns += cell->self_ns - cell->inner_ns;
+    }
+}
+
+/* Counting changes no total, and rows and cells together are all frames. */
+static void test_counted(void)
+{
+    enum { MOST = 400 };
+    static struct sum sums[MOST], plain[MOST];
+    struct recording *all, *r;
+
+    counting = true;
+    story(60000, 40, false);
+    counting = false;
+    all = decoded(0);
+    counting = true;
+    r = decoded(0);
+    sum_rows(all, plain, MOST);
+    sum_rows(r, sums, MOST);
+    CHECK(counts_frames(&r->counts) > 1000 && r->db.rows > 1000 && r->db.rows + (size_t)counts_frames(&r->counts) == all->db.rows,
+          "%lld counted, %zu rows, %zu frames", (long long)counts_frames(&r->counts), r->db.rows, all->db.rows);
+    for (size_t id = 1; id < all->session.totals.count; id++) {
+        const struct decode_total *a = &all->session.totals.at[id], *b = &r->session.totals.at[id];
+        CHECK(a->calls == b->calls && a->total_ns == b->total_ns && a->self_ns == b->self_ns && a->raised == b->raised &&
+                  a->max_ns == b->max_ns, "code %zu has other totals", id);
+        CHECK(id >= MOST || (sums[id].frames == plain[id].frames && sums[id].calls == (int64_t)b->calls &&
+                             sums[id].raised == (int64_t)b->raised && sums[id].self_ns == (int64_t)b->self_ns),
+              "code %zu: rows and cells add up to %lld calls, %lld ns of %lld, %lld", id, (long long)sums[id].calls,
+              (long long)sums[id].self_ns, (long long)b->calls, (long long)b->self_ns);
+    }
+    CHECK(r->losses == 0, "%d losses", r->losses);
+    recording_close(all);
+    recording_close(r);
+    counting = false;
+}
+
+/* A child decodes and is killed at some moment. */
+static void test_counted_kills(int times)
+{
+    struct recording *whole;
+    struct timespec from, to;
+    uint64_t most;
+
+    counting = true;
+    story(60000, 60, false);
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    whole = decoded(0);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    most = (uint64_t)(to.tv_sec - from.tv_sec) * 1000000 + (uint64_t)(to.tv_nsec - from.tv_nsec) / 1000 + 1000;
+    for (int i = 0; i < times; i++) {
+        struct recording *r = recording_open(0);
+        for (int again = 0; again < 3; again++) {
+            pid_t child = fork();
+            if (child == 0) {
+                decode_rest(r, again ? 1000 : SIZE_MAX);
+                decode_close(&r->decoder);
+                _exit(0);
+            }
+            usleep((useconds_t)random_below(most / 2));
+            kill(child, SIGKILL);
+            waitpid(child, NULL, 0);
+            recording_resume(r);
+        }
+        kill_check("counting, killed", (size_t)i, whole, r, 0);
+    }
+    recording_close(whole);
+    counting = false;
 }
 
 /* ---- after any instruction ---- */
@@ -809,6 +975,12 @@ int main(void)
     test_min_duration();
     test_depth();
     test_not_ours();
+    test_counted();
+    counting = true;
+    test_kills(quick ? 600 : 6000, 0, false);
+    test_kills(quick ? 600 : 6000, 0, true);
+    counting = false;
+    test_counted_kills(quick ? 3 : 100);
     test_kills(quick ? 600 : 6000, 0, false);
     test_kills(quick ? 600 : 6000, 0, true);
     test_kills(quick ? 600 : 6000, 20000, false);

@@ -150,7 +150,10 @@ int main(void)
 #define X(number, NAME, word) enum_row(db, "frame.exit", number, word);
     FRAME_EXIT_ROWS(X)
 #undef X
-    check(number(db, "SELECT COUNT(*) FROM enum") == OUTCOMES + FRAME_KINDS + FRAME_EXITS, "enum", "no rows besides");
+#define X(number, NAME, word) enum_row(db, "phase", number, word);
+    PHASE_ROWS(X)
+#undef X
+    check(number(db, "SELECT COUNT(*) FROM enum") == OUTCOMES + FRAME_KINDS + FRAME_EXITS + PHASES - 1, "enum", "no rows besides");
 
 #define X(number, NAME, word, asked, missed, python, ...) outcome_row(db, number, word, asked, missed, python);
     OUTCOME_ROWS(X)

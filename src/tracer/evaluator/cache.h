@@ -361,6 +361,11 @@ bool decision_missed(struct decision *d, bool asks);
  * when the result became ENTRY; ENTRY is NULL if there is no code, and OUTCOME says why. */
 void decision_ask(struct decision *d, const struct code_state *state);
 void decision_asked(struct decision *d, PyObject *result);
+/* Write that this thread's stack of frames is in PHASE of torch's work from here on, if frames
+ * there are only counted (SESSION_FOLDED). */
+void decision_phase(enum compile_phase phase);
+/* Write that T's next ENTER is a call that is decided, so that its frame has a row. */
+void decision_keep(struct tracer *t);
 /* Return (compile id, code) of this thread's innermost open compile, or None if none is
  * recorded. */
 PyObject *decision_compiling(void);

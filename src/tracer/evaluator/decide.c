@@ -912,6 +912,8 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
         decides = asks && partly && is_decided(t, compat_code(frame));
         if (decides && mark & CODE_SKIP)
             mark = tracer_mark_decided(compat_code(frame));
+        if (unlikely(t->folding) && asks)
+            decision_keep(t);
         if (decides || !tracer_process.decided_only)
             entered = record_call(t, &open, ts, frame, mark & ~(uintptr_t)CODE_ARGS, throwflag,
                                   resumed, clock, tracer_process.max_depth != 0);

@@ -505,6 +505,9 @@ static void write_called_as(const struct decision *d)
                 .text = text_all(&text));
 }
 
+static void write_phase(struct tracer *t, enum compile_phase phase);
+static bool is_compiling(const struct tracer *t);
+
 static void write_asked(struct decision *d, int64_t code)
 {
     d->compile = ++P.compiles;
@@ -521,7 +524,8 @@ static void asking_begin(struct decision *d)
         (struct asking){.around = tracer_thread->asking,
                         .stack = tracer_stack_bottom(PyThreadState_Get()),
                         .code = (PyCodeObject *)Py_NewRef((PyObject *)compat_code(d->frame)),
-                        .compile = d->compile};
+                        .compile = d->compile,
+                        .torch = d->front->compile_begins != NULL};
     tracer_thread->asking = d->asking;
 }
 
@@ -545,6 +549,8 @@ void decision_ask(struct decision *d, const struct code_state *state)
     if (d->on)
         write_asked(d, (int64_t)(state->mark >> CODE_SHIFT));
     asking_begin(d);
+    if (d->front->compile_begins)
+        write_phase(tracer_thread, PHASE_COMPILE);
     if (!d->on)
         return;
     if (d->front->compile_begins && values_kept() != SESSION_VALUES_OFF)
@@ -556,6 +562,9 @@ void decision_ask(struct decision *d, const struct code_state *state)
 void decision_asked(struct decision *d, PyObject *result)
 {
     asking_end(d);
+    /* the bridge may know better, and has the last word */
+    if (d->front->compile_begins)
+        write_phase(tracer_thread, is_compiling(tracer_thread) ? PHASE_COMPILE : PHASE_NONE);
     if (d->token)
         d->front->compile_ends(d->token, result);
     d->token = NULL;
@@ -769,6 +778,54 @@ static inline __attribute__((always_inline)) void put_words(struct tracer *t, co
     t->head = head;
     /* Release store A publishes the words; it pairs with the collector's acquire load B. */
     atomic_store_explicit(&t->ring->head, head, memory_order_release);
+}
+
+/* Write which phase of torch's work T's stack is in from here on. The bridge calls this from code
+ * that is not recorded, but the word counts for what follows. */
+static void write_phase(struct tracer *t, enum compile_phase phase)
+{
+    const uint64_t word = RING_CONTROL_WORD(CONTROL_PHASE, 1, phase);
+    const unsigned quiet = t->quiet;
+
+    if (!P.recording)
+        return;
+    if (P.session->frames != SESSION_FOLDED)
+        return;
+    write_begin(t);
+    t->quiet = 0;
+    put_words(t, &word, 1);
+    t->quiet = quiet;
+    if (quiet)
+        t->limit = 0; /* as torch_quiet_begin() left it */
+    t->folding = phase != PHASE_NONE;
+}
+
+/* Is a compile of torch's open on the running stack of frames? */
+static bool is_compiling(const struct tracer *t)
+{
+    const void *here = tracer_stack_bottom(PyThreadState_Get());
+    const struct asking *a;
+
+    for (a = t->asking; a; a = a->around) {
+        const bool is_open = a->torch && !a->ended;
+        if (is_open && a->stack == here)
+            return true;
+    }
+    return false;
+}
+
+void decision_phase(enum compile_phase phase)
+{
+    if (tracer_thread)
+        write_phase(tracer_thread, phase);
+}
+
+void decision_keep(struct tracer *t)
+{
+    const uint64_t word = RING_CONTROL_WORD(CONTROL_KEEP, 1, 0);
+
+    write_begin(t);
+    put_words(t, &word, 1);
 }
 
 static inline uint64_t check_word(uint32_t entry, enum check_result result)

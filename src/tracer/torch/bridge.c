@@ -210,6 +210,16 @@ static PyObject *code_id(PyObject *module, PyObject *code)
     return PyLong_FromLongLong(tracer_has_id(mark) ? (long long)(mark >> CODE_SHIFT) : -1);
 }
 
+static PyObject *phase(PyObject *module, PyObject *number)
+{
+    const long value = PyLong_AsLong(number);
+
+    if (value < PHASE_NONE || value >= PHASES)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "no such phase");
+    decision_phase((enum compile_phase)value);
+    Py_RETURN_NONE;
+}
+
 static PyObject *compiling(PyObject *module, PyObject *none)
 {
     return decision_compiling();
@@ -593,6 +603,9 @@ PyMethodDef bridge_methods[] = {
      "_note_loss($module, text, /)\n--\n\nSomething could not be recorded."},
     {"_code_id", code_id, METH_O,
      "_code_id($module, code, /)\n--\n\nThe trace's id of it + 1; 0: it is not recorded."},
+    {"_phase", phase, METH_O,
+     "_phase($module, number, /)\n--\n\nThis thread is in that phase of torch's work from here on "
+     "(enum compile_phase)."},
     {"_compiling", compiling, METH_NOARGS,
      "_compiling($module, /)\n--\n\n(compile, code): what this thread's callback compiles. None: "
      "nothing, or "

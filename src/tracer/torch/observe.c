@@ -551,6 +551,8 @@ static HOT __attribute__((noinline)) PyObject *run_decided(struct tracer *t, PyT
     if (unlikely(mark & CODE_SKIP))
         mark = tracer_mark_decided(compat_code(frame));
     p.left = is_left_out(t, mark);
+    if (unlikely(t->folding))
+        decision_keep(t);
     p.open = p.left ? t->open : &open;
     p.entered = record_call(t, &open, ts, frame, mark & ~(uintptr_t)CODE_ARGS, 0, false, clock,
                             P.max_depth != 0);

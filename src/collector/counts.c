@@ -1,0 +1,300 @@
+/* collector/counts.c -- frames that are counted and have no rows. See collector/counts.h.
+ *
+ * Runs in: the collector. */
+#include "collector/counts.h"
+
+#include <sys/mman.h>
+#include <sys/param.h>
+#include <sys/stat.h>
+
+/* Keep the compiler from moving stores over this line. A killed process has stored a prefix of what
+ * the program says, in order. */
+static inline void in_order(void)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* ---- the file ---- */
+
+static off_t block_offset(size_t index)
+{
+    return (off_t)(index * COUNT_BLOCK_BYTES);
+}
+
+/* Map the next block of the file, which has it. */
+static struct count_block *block_map(struct counts *c)
+{
+    void *mapped = mmap(NULL, COUNT_BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, c->fd,
+                        block_offset(c->blocks.count));
+    struct count_block **block;
+
+    if (mapped == MAP_FAILED)
+        return NULL;
+    block = list_add(&c->blocks);
+    if (block)
+        *block = mapped;
+    else
+        munmap(mapped, COUNT_BLOCK_BYTES);
+    return block ? mapped : NULL;
+}
+
+/* Make a block of KIND. Returns NULL without room. */
+static struct count_block *block_add(struct counts *c, enum count_block_kind kind)
+{
+    const off_t at = block_offset(c->blocks.count);
+    struct count_block *block = NULL;
+
+    if (c->blocks.count >= COUNT_BLOCKS)
+        c->full = true;
+    if (c->full)
+        return NULL;
+    if (c->fd < 0)
+        c->fd =
+            session_open_file(c->session->place[SESSION_MAIN], "counts", O_RDWR | O_CREAT | O_EXCL);
+    /* reserved before it is used: a small filesystem gives an error, and no SIGBUS */
+    if (c->fd >= 0 && !posix_fallocate(c->fd, at, COUNT_BLOCK_BYTES))
+        block = block_map(c);
+    if (!block)
+        c->full = true;
+    else
+        block->kind = kind;
+    return block;
+}
+
+/* ---- cells ---- */
+
+struct count_cell *counts_at(struct counts *c, uint32_t cell)
+{
+    const uint32_t block = c->cell_blocks.at[cell / COUNT_BLOCK_CELLS];
+
+    return &c->blocks.at[block]->cells[cell % COUNT_BLOCK_CELLS];
+}
+
+/* Let cell number CELL of CODE_ID be found. Returns false without memory. */
+static bool cell_list(struct counts *c, uint32_t cell, uint32_t code_id)
+{
+    uint32_t *first = list_reach(&c->first, code_id);
+    uint32_t *next = list_reach(&c->next, cell);
+    bool *changed = list_reach(&c->changed, cell);
+
+    bool has_room = first && next && changed;
+
+    if (!has_room)
+        return false;
+    *next = *first;
+    *first = cell + 1;
+    *changed = true;
+    return true;
+}
+
+/* Return the block with room for one more cell; NULL without room. */
+static struct count_block *cell_room(struct counts *c)
+{
+    struct count_block *block;
+    uint32_t *index;
+
+    if (c->cells < c->cell_blocks.count * COUNT_BLOCK_CELLS)
+        return c->blocks.at[c->cell_blocks.at[c->cells / COUNT_BLOCK_CELLS]];
+    block = block_add(c, COUNT_CELLS);
+    index = block ? list_add(&c->cell_blocks) : NULL;
+    if (!index)
+        return NULL;
+    *index = (uint32_t)c->blocks.count - 1;
+    return block;
+}
+
+uint32_t counts_cell(struct counts *c, uint32_t code_id, unsigned phase, unsigned outcome)
+{
+    struct count_block *block;
+    struct count_cell *made;
+    uint32_t at = 0;
+
+    if (code_id < c->first.count)
+        at = c->first.at[code_id];
+    while (at) {
+        const struct count_cell *cell = counts_at(c, at - 1);
+        if (cell->phase == phase && cell->outcome == outcome)
+            return at - 1;
+        at = c->next.at[at - 1];
+    }
+    block = cell_room(c);
+    if (!block || !cell_list(c, c->cells, code_id))
+        return COUNT_NONE;
+    made = &block->cells[block->used];
+    *made = (struct count_cell){0};
+    made->code_id = code_id;
+    made->phase = (uint8_t)phase;
+    made->outcome = (uint8_t)outcome;
+    in_order();
+    block->used++;
+    c->cells++;
+    return c->cells - 1;
+}
+
+int64_t counts_frames(struct counts *c)
+{
+    int64_t frames = 0;
+
+    for (uint32_t i = 0; i < c->cells; i++)
+        frames += counts_at(c, i)->frames;
+    return frames;
+}
+
+void counts_place(struct counts *c, uint32_t code_id, int64_t place)
+{
+    uint8_t *at = place ? list_reach(&c->places, code_id) : NULL;
+
+    if (at)
+        *at = (uint8_t)place;
+}
+
+/* ---- rings ---- */
+
+struct count_ring *counts_ring(struct counts *c, const char *file, uint32_t ring, bool make)
+{
+    struct count_block *block;
+
+    list_each(b, &c->blocks) {
+        struct count_ring *r = &(*b)->ring;
+        bool is_ring = (*b)->kind == COUNT_RING && r->ring == ring;
+        if (is_ring && !strncmp(r->file, file, sizeof r->file))
+            return r;
+    }
+    block = make ? block_add(c, COUNT_RING) : NULL;
+    if (!block)
+        return NULL;
+    block->ring.ring = ring;
+    in_order();
+    snprintf(block->ring.file, sizeof block->ring.file, "%s", file);
+    return &block->ring;
+}
+
+/* Add CHANGE to its own cell. */
+static void add_to_own(struct count_cell *cell, const struct count_change *change)
+{
+    const int64_t start_ns = (int64_t)change->start_ns;
+    const int64_t duration_ns = (int64_t)change->duration_ns;
+    const bool is_first = !cell->frames;
+
+    if (is_first || start_ns < cell->first_ns)
+        cell->first_ns = start_ns;
+    if (start_ns > cell->last_ns)
+        cell->last_ns = start_ns;
+    if (duration_ns > cell->max_ns)
+        cell->max_ns = duration_ns;
+    cell->frames++;
+    cell->calls += change->is_call;
+    cell->raised += change->raised;
+    cell->self_ns += (int64_t)change->self_ns;
+    if (change->outermost)
+        cell->total_ns += duration_ns;
+}
+
+static bool is_cell(const struct counts *c, uint32_t cell)
+{
+    return cell < c->cells;
+}
+
+void counts_apply(struct counts *c, struct count_ring *ring, uint32_t count)
+{
+    if (ring->undoing == ring->applied + 1 && ring->applied < COUNT_CHANGES) {
+        /* an earlier collector was killed while it applied this change */
+        const struct count_change *change = &ring->journal[ring->applied];
+        if (is_cell(c, change->cell))
+            *counts_at(c, change->cell) = ring->undo[0];
+        if (is_cell(c, change->caller))
+            *counts_at(c, change->caller) = ring->undo[1];
+    }
+    for (uint32_t i = ring->applied; i < MIN(count, COUNT_CHANGES); i++) {
+        const struct count_change *change = &ring->journal[i];
+        struct count_cell *own = is_cell(c, change->cell) ? counts_at(c, change->cell) : NULL;
+        struct count_cell *caller =
+            is_cell(c, change->caller) ? counts_at(c, change->caller) : NULL;
+        if (own)
+            ring->undo[0] = *own;
+        if (caller)
+            ring->undo[1] = *caller;
+        in_order();
+        ring->undoing = i + 1;
+        in_order();
+        if (own) {
+            add_to_own(own, change);
+            c->changed.at[change->cell] = true;
+        }
+        if (caller) {
+            caller->inner_ns += change->inner_ns;
+            c->changed.at[change->caller] = true;
+        }
+        in_order();
+        ring->applied = i + 1;
+    }
+}
+
+void counts_applied(struct count_ring *ring)
+{
+    in_order();
+    ring->undoing = 0;
+    in_order();
+    ring->applied = 0;
+}
+
+/* ---- the interface ---- */
+
+/* Find the cells that a killed collector has left. Their numbers are as before, since their blocks
+ * are in the order in which they were made. */
+static void cells_find(struct counts *c)
+{
+    for (size_t i = 0; i < c->blocks.count; i++) {
+        const struct count_block *block = c->blocks.at[i];
+        const uint32_t used = MIN(block->used, COUNT_BLOCK_CELLS);
+        uint32_t *index;
+        if (block->kind != COUNT_CELLS || !(index = list_add(&c->cell_blocks)))
+            continue;
+        *index = (uint32_t)i;
+        for (uint32_t k = 0; k < used; k++) {
+            /* the file is in reach of the program: believe no id that needs much memory */
+            const uint32_t code_id = MIN(block->cells[k].code_id, RING_ID_MASK);
+            if (cell_list(c, c->cells, code_id))
+                c->cells++;
+        }
+    }
+}
+
+void counts_open(struct counts *c, const struct session *session, bool resume)
+{
+    struct stat status = {0};
+
+    *c = (struct counts){.session = session, .fd = -1};
+    if (!resume)
+        return;
+    c->fd = session_open_file(session->place[SESSION_MAIN], "counts", O_RDWR);
+    if (c->fd < 0 || fstat(c->fd, &status))
+        return;
+    for (off_t end = COUNT_BLOCK_BYTES; end <= status.st_size; end += COUNT_BLOCK_BYTES)
+        if (!block_map(c))
+            break;
+    cells_find(c);
+}
+
+bool counts_hold(const struct counts *c, const void *address)
+{
+    list_each(block, &c->blocks)
+        if ((uintptr_t)address - (uintptr_t)*block < COUNT_BLOCK_BYTES)
+            return true;
+    return false;
+}
+
+void counts_close(struct counts *c)
+{
+    list_each(block, &c->blocks)
+        munmap(*block, COUNT_BLOCK_BYTES);
+    list_free(&c->blocks);
+    list_free(&c->cell_blocks);
+    list_free(&c->first);
+    list_free(&c->next);
+    list_free(&c->changed);
+    list_free(&c->places);
+    if (c->fd >= 0)
+        close(c->fd);
+    c->fd = -1;
+}
