@@ -45,7 +45,8 @@ INSERT INTO late(frame_id, cache_entry_id) VALUES (?1, ?2) ON CONFLICT(frame_id)
 INSERT INTO late(frame_id, left_open) VALUES (?1, 1) ON CONFLICT(frame_id) DO UPDATE SET left_open = 1;
 
 -- name: stretches
--- Of each stretch, s to e, how long it was certainly on a processor and certainly off it. a, b: the last sample before s and the first
+-- Of each stretch, s to e, how long it was certainly on a processor and certainly off it: the most that any two samples around its ends
+-- say, less the time between them that is not in the stretch. a, b: the last sample before s and the first
 -- after it; c, d: the same of e; z: the sample after d. A sample is at most 10 ms late, and never later than the next one says.
 WITH base AS MATERIALIZED (
     SELECT t.thread_id, COALESCE((SELECT MAX(o.thread_id) FROM thread o WHERE o.process_id = t.process_id AND o.os_tid = t.os_tid
@@ -76,8 +77,10 @@ late AS (
     FROM known
 ),
 divided AS (
-    SELECT *, MIN(ns, MAX(0, COALESCE(c_cpu - b_cpu - b_late, 0), COALESCE(ns - (d - a) + d_cpu - a_cpu - a_late, 0))) AS ran_ns,
-           MIN(ns, MAX(0, COALESCE(c - b - (c_cpu + c_late - b_cpu), 0), COALESCE(ns - (d_cpu + d_late - a_cpu), 0))) AS waited_ns
+    SELECT *, MIN(ns, MAX(0, COALESCE(c_cpu - b_cpu - b_late, 0), COALESCE(d_cpu - b_cpu - b_late - (d - end_ns), 0),
+                          COALESCE(c_cpu - a_cpu - a_late - (start_ns - a), 0), COALESCE(ns - (d - a) + d_cpu - a_cpu - a_late, 0))) AS ran_ns,
+           MIN(ns, MAX(0, COALESCE(c - b - (c_cpu + c_late - b_cpu), 0), COALESCE(end_ns - b - (d_cpu + d_late - b_cpu), 0),
+                       COALESCE(c - start_ns - (c_cpu + c_late - a_cpu), 0), COALESCE(ns - (d_cpu + d_late - a_cpu), 0))) AS waited_ns
     FROM late
 )
 UPDATE stretch SET ran_ns = l.ran_ns, waited_ns = l.waited_ns, queued_ns = MIN(MAX(COALESCE(l.queued, 0), 0), l.waited_ns)

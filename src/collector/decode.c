@@ -892,9 +892,11 @@ static void arguments(struct decoder *d, const uint64_t *words)
     const struct fact_text text = {(const char *)(words + 2), (int64_t)(words[1] & 0xffff)};
     struct decode_frame *frame = innermost(d);
 
-    if (!frame)
+    if (frame && frame->counted)
+        give_row(d); /* a row of call_args names its frame */
+    if (!frame || frame->counted)
         return;
-    frame->looked_up = true; /* a row of call_args names its frame, too */
+    frame->looked_up = true;
     traced_call_args(d->owner, frame->frame_id, RING_WORD_LOW(words[0]) == CALL_RESULT, text);
 }
 
