@@ -719,7 +719,9 @@ static void view_replace(struct db *db, const char *name)
 void db_keep_view(struct db *db, const char *name)
 {
     enum { FEW = 2000 };
-    bool is_large = db_integer(db, 0, "SELECT MAX(code_id) FROM code") > FEW;
+    int64_t codes = db_integer(db, 0, "SELECT MAX(code_id) FROM code");
+    int64_t lookups = db_integer(db, 0, "SELECT MAX(lookup_id) FROM lookup");
+    bool is_large = codes > FEW || lookups / 10 > FEW;
     bool is_whole = db_integer(db, 0, "SELECT value <> 'recording' FROM meta WHERE key = 'state'");
 
     if (!is_large || !is_whole)

@@ -40,8 +40,8 @@ void db_close(struct db *db);
 struct db *db_open_each(const char *path, bool views);
 
 /* Compute the view NAME once, for a command that reads it several times: from here on it is a table
- * with the rows that it has now. Does nothing for a trace with few code objects, where views are
- * quick, nor while the recording goes on. */
+ * with the rows that it has now. Does nothing for a trace with few code objects and few lookups,
+ * where views are quick, nor while the recording goes on. */
 void db_keep_view(struct db *db, const char *name);
 
 /* Does the current directory have a trace that db_open(NULL) would open? */

@@ -17,7 +17,7 @@
 #include "trace/why/why.h"
 
 enum {
-    FUNCTIONS_MOST = 5,
+    FUNCTIONS_MOST = 3,
     LINES_WHOLE = 60,   /* a function with more lines is shown around its marks only */
     LINES_AROUND = 3,   /* lines shown before and after a mark */
     ELSEWHERE_MOST = 60 /* marked lines of other functions that are shown */

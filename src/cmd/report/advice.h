@@ -5,7 +5,7 @@
 struct page_text;
 struct report;
 
-/* Print the section: for each of the first functions of the findings that a compiler had to do with
+/* Print the section: for each of the three functions of the findings that a compiler had to do with
  * its remedies, and its source with the lines that need guards, that broke graphs, and that forced
  * recompiles. Prints nothing if there is no such function. */
 void advice_html(struct report *report, struct page_text *page);
