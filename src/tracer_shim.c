@@ -39,11 +39,10 @@ static __attribute__((noinline)) PyObject *detour(PyThreadState *ts, compat_fram
     return tracer_process.evaluate(ts, frame, throwflag);
 }
 
-/* Record a frame of code with CODE_ARGS, whose MARK has that bit no more: with its arguments and
- * its return value. Those of a generator that goes on are not recorded. */
-static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThreadState *ts,
-                                                        compat_frame *frame, int throwflag,
-                                                        uintptr_t mark, const bool sub)
+/* Record a frame of code with CODE_NOTED, with its arguments and its return value if it has
+ * CODE_ARGS. Those of a generator that goes on are not recorded. MARK has none of these bits. */
+static PyObject *record_values(struct tracer *t, PyThreadState *ts, compat_frame *frame,
+                               int throwflag, uintptr_t mark, const bool sub, bool values)
 {
     const enum session_clock clock = tracer_process.clock;
     const bool resumed = compat_is_resumed(frame);
@@ -54,12 +53,30 @@ static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThre
     if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, clock,
                      tracer_process.max_depth != 0))
         return evaluate(t, ts, frame, throwflag, sub);
-    if (!resumed)
+    values = values && !resumed;
+    if (values)
         level = arguments_write(t, frame);
     result = evaluate(t, ts, frame, throwflag, sub);
-    if (!resumed)
+    if (values)
         result_write(t, result, level);
     record_exit(t, &open, ts, frame, result, resumed, clock);
+    return result;
+}
+
+/* Record a frame of code whose MARK has bits of CODE_NOTED. */
+static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThreadState *ts,
+                                                        compat_frame *frame, int throwflag,
+                                                        uintptr_t mark, const bool sub)
+{
+    const uintptr_t plain = mark & ~(uintptr_t)CODE_NOTED;
+    struct range_call range = {RANGE_NONE, NULL};
+    PyObject *result;
+
+    if (mark & CODE_RANGE && !sub)
+        range = tracer_hooks.range_before(frame);
+    result = record_values(t, ts, frame, throwflag, plain, sub, mark & CODE_ARGS);
+    if (range.act)
+        tracer_hooks.range_after(&range, result);
     return result;
 }
 
@@ -85,8 +102,8 @@ record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const enum s
                                                        : record_mark(frame);
     resumed = compat_is_resumed(frame);
     if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, clock, limit_depth)) {
-        if (unlikely(mark & CODE_ARGS))
-            return record_noted(t, ts, frame, throwflag, mark & ~(uintptr_t)CODE_ARGS, sub);
+        if (unlikely(mark & CODE_NOTED))
+            return record_noted(t, ts, frame, throwflag, mark, sub);
         return evaluate(t, ts, frame, throwflag, sub);
     }
     result = evaluate(t, ts, frame, throwflag, sub);

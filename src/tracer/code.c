@@ -6,7 +6,7 @@
  * The code object's extra slot keeps the result as a "mark":
  *
  *     id << CODE_SHIFT | CODE_SEEN  [| CODE_SKIP [| CODE_LEFT [| CODE_NAMED]]] [| CODE_INIT]
- *     [| CODE_ARGS]
+ *     [| CODE_ARGS] [| CODE_RANGE]
  *
  * so that --frames, --include and --exclude are applied only once per code object. */
 #include "tracer/hooks.h"
@@ -375,6 +375,8 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
             give_id(code, (struct fact_text){name, bytes[0]}, (struct fact_text){file, bytes[1]});
     if (code->co_flags & CO_OPTIMIZED && has_arguments(file, name))
         mark |= mark & CODE_SKIP ? 0 : CODE_ARGS;
+    if (tracer_hooks.is_range && tracer_hooks.is_range(file, name))
+        mark |= CODE_RANGE;
     if (mark & (CODE_LEFT | CODE_EXCLUDED) && !(tracer_thread && tracer_thread->quiet))
         tracer_left_out(LEFT_CODES);
     if (COMPAT_INIT_BYPASSES_HOOK && code->co_argcount >= 1 &&

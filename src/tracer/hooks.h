@@ -17,6 +17,23 @@
 
 #include "tracer/tracer.h"
 
+/* What a function of CODE_RANGE does: tracer/torch/ranges.c. */
+enum range_act {
+    RANGE_NONE,
+    RANGE_ENTER,
+    RANGE_EXIT,
+    RANGE_PUSH,
+    RANGE_POP,
+    RANGE_START,
+    RANGE_END
+};
+
+/* A call of a function that begins a range. */
+struct range_call {
+    enum range_act act;
+    PyObject *subject; /* owned: its first argument; NULL with RANGE_NONE */
+};
+
 struct tracer_hooks {
     /* ---- evaluator/api.c ---- */
 
@@ -59,6 +76,17 @@ struct tracer_hooks {
      * or with an exception. evaluator/decision.c calls it for values that missed. GIL; runs code of
      * ours. */
     PyObject *(*describe)(PyObject *value);
+
+    /* ---- torch/ranges.c ---- */
+
+    /* Does the function NAME of FILE begin or end a range of torch's profiler? tracer_mark_code()
+     * calls it. GIL; runs no code of the program. */
+    bool (*is_range)(const char *file, const char *name);
+    /* Called around the evaluation of FRAME, whose code has CODE_RANGE and which has not started:
+     * before its ENTER and after its EXIT. RESULT is NULL if it raised. GIL; a pending exception
+     * stays pending; runs no code of the program. */
+    struct range_call (*range_before)(compat_frame *frame);
+    void (*range_after)(struct range_call *call, PyObject *result);
 
     /* ---- torch/observe.c ---- */
 

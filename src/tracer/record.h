@@ -101,16 +101,17 @@ record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring
 }
 
 /* Write the ENTER of a frame whose code has MARK. Returns its time, or 0 if the frame is not
- * recorded. Of code with CODE_ARGS nothing is written: the caller takes that bit from MARK first,
- * or calls record_noted(). */
+ * recorded. Of code with a bit of CODE_NOTED nothing is written: the caller takes these bits
+ * from MARK first, or calls record_noted(). */
 static inline __attribute__((always_inline)) uint64_t
 record_call(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame,
             uintptr_t mark, int throwflag, bool resumed, const enum session_clock clock,
             const bool limit_depth)
 {
     tracer_follow(t, ts, frame);
-    if (unlikely(mark & (CODE_SKIP | CODE_ARGS))) {
-        if (mark & (CODE_LEFT | CODE_EXCLUDED) && !t->quiet)
+    if (unlikely(mark & (CODE_SKIP | CODE_NOTED))) {
+        const bool is_left = mark & (CODE_LEFT | CODE_EXCLUDED) && !(mark & CODE_NOTED);
+        if (is_left && !t->quiet)
             tracer_left_out(LEFT_FRAMES);
         return 0;
     }

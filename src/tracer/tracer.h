@@ -354,7 +354,9 @@ enum {
     CODE_NAMED = 16,   /* with CODE_LEFT: a decision was recorded, so the code has an id */
     CODE_INIT = 32,    /* the code is an __init__ */
     CODE_ARGS = 64,    /* --args: arguments and return values of this code's frames are recorded */
-    CODE_SHIFT = 7
+    CODE_RANGE = 128,  /* begins or ends a range of torch's profiler: tracer/torch/ranges.c */
+    CODE_NOTED = CODE_ARGS | CODE_RANGE,
+    CODE_SHIFT = 8
 };
 /* Does the trace have an id for the code with MARK? */
 static inline bool tracer_has_id(uintptr_t mark)

@@ -825,7 +825,7 @@ record_unasked(struct tracer *t, PyThreadState *ts, compat_frame *frame, int thr
     PyObject *result;
 
     if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, SESSION_TSC, false)) {
-        if (unlikely(mark & CODE_ARGS))
+        if (unlikely(mark & CODE_NOTED))
             return record_noted(t, ts, frame, throwflag);
         return record_evaluate(t, ts, frame, throwflag);
     }
@@ -836,12 +836,12 @@ record_unasked(struct tracer *t, PyThreadState *ts, compat_frame *frame, int thr
     return result;
 }
 
-/* The same for a frame of code with CODE_ARGS: with its arguments and its return value. */
-static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThreadState *ts,
-                                                        compat_frame *frame, int throwflag)
+/* Record a frame of code with CODE_NOTED while the thread has no callback, with its arguments and
+ * its return value if VALUES. */
+static PyObject *record_values(struct tracer *t, PyThreadState *ts, compat_frame *frame,
+                               int throwflag, uintptr_t mark, bool values)
 {
     const bool resumed = compat_is_resumed(frame);
-    const uintptr_t mark = record_mark(frame) & ~(uintptr_t)CODE_ARGS;
     enum secret level = SECRET_NO;
     struct open_frame open;
     PyObject *result;
@@ -850,12 +850,30 @@ static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThre
         return record_evaluate(t, ts, frame, throwflag);
     if (has_entries(compat_code(frame)))
         decision_outcome(t, OUTCOME_DISABLED);
-    if (!resumed)
+    values = values && !resumed;
+    if (values)
         level = arguments_write(t, frame);
     result = record_evaluate(t, ts, frame, throwflag);
-    if (!resumed)
+    if (values)
         result_write(t, result, level);
     record_exit(t, &open, ts, frame, result, resumed, SESSION_TSC);
+    return result;
+}
+
+/* Like record_unasked(), for a frame of code with CODE_NOTED. */
+static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThreadState *ts,
+                                                        compat_frame *frame, int throwflag)
+{
+    const uintptr_t mark = record_mark(frame);
+    const uintptr_t plain = mark & ~(uintptr_t)CODE_NOTED;
+    struct range_call range = {RANGE_NONE, NULL};
+    PyObject *result;
+
+    if (mark & CODE_RANGE)
+        range = tracer_hooks.range_before(frame);
+    result = record_values(t, ts, frame, throwflag, plain, mark & CODE_ARGS);
+    if (range.act)
+        tracer_hooks.range_after(&range, result);
     return result;
 }
 
@@ -875,8 +893,9 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     struct open_frame open;
     const enum session_clock clock = tracer_process.clock;
     bool resumed, asks;
-    bool partly;        /* frames of this code are recorded only if they are decided */
-    bool decides;       /* this frame is decided */
+    bool partly;  /* frames of this code are recorded only if they are decided */
+    bool decides; /* this frame is decided */
+    struct range_call range = {RANGE_NONE, NULL};
     bool noted = false; /* its arguments and its return value are recorded */
     enum secret level = SECRET_NO;
     uint64_t entered = 0;
@@ -910,12 +929,14 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
             mark = record_mark(frame);
         partly = tracer_process.decided_only || mark & CODE_SKIP;
         decides = asks && partly && is_decided(t, compat_code(frame));
+        if (unlikely(mark & CODE_RANGE))
+            range = tracer_hooks.range_before(frame);
         if (decides && mark & CODE_SKIP)
             mark = tracer_mark_decided(compat_code(frame));
         if (unlikely(t->folding) && asks)
             decision_keep(t);
         if (decides || !tracer_process.decided_only)
-            entered = record_call(t, &open, ts, frame, mark & ~(uintptr_t)CODE_ARGS, throwflag,
+            entered = record_call(t, &open, ts, frame, mark & ~(uintptr_t)CODE_NOTED, throwflag,
                                   resumed, clock, tracer_process.max_depth != 0);
         noted = entered && mark & CODE_ARGS && !resumed;
         if (unlikely(noted))
@@ -937,5 +958,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
         result_write(t, result, level);
     if (entered)
         record_exit(t, &open, ts, frame, result, resumed, clock);
+    if (unlikely(range.act))
+        tracer_hooks.range_after(&range, result);
     return result;
 }

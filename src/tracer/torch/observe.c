@@ -453,17 +453,48 @@ static inline bool is_passed(const struct tracer *t, const struct code_state *st
            state->actions.written && !state->region_count && t->observed == ACTION_DEFAULT;
 }
 
+/* Run a frame for which is_passed() is true, of code whose MARK has bits of CODE_NOTED. */
+static __attribute__((noinline)) PyObject *run_noted(struct tracer *t, PyThreadState *ts,
+                                                     compat_frame *frame, uintptr_t mark)
+{
+    const uintptr_t plain = mark & ~(uintptr_t)CODE_NOTED;
+    const enum session_clock clock = P.clock;
+    struct range_call range = {RANGE_NONE, NULL};
+    enum secret level = SECRET_NO;
+    struct open_frame open;
+    PyObject *result;
+    bool entered, values;
+
+    if (mark & CODE_RANGE)
+        range = tracer_hooks.range_before(frame);
+    entered = record_call(t, &open, ts, frame, plain, 0, false, clock, P.max_depth != 0);
+    values = entered && mark & CODE_ARGS;
+    if (entered)
+        decision_outcome(t, OUTCOME_SKIP);
+    if (values)
+        level = arguments_write(t, frame);
+    result = record_evaluate(t, ts, frame, 0);
+    if (values)
+        result_write(t, result, level);
+    if (entered)
+        record_exit(t, &open, ts, frame, result, false, clock);
+    if (range.act)
+        tracer_hooks.range_after(&range, result);
+    return result;
+}
+
 /* Run a frame for which is_passed() is true. */
 static HOT __attribute__((noinline)) PyObject *run_passed(struct tracer *t, PyThreadState *ts,
                                                           compat_frame *frame)
 {
     const enum session_clock clock = P.clock;
-    const uintptr_t mark = record_mark(frame) & ~(uintptr_t)CODE_ARGS;
+    const uintptr_t mark = record_mark(frame);
     struct open_frame open;
     PyObject *result;
 
     if (!record_call(t, &open, ts, frame, mark, 0, false, clock, P.max_depth != 0))
-        return record_evaluate(t, ts, frame, 0);
+        return unlikely(mark & CODE_NOTED) ? run_noted(t, ts, frame, mark)
+                                           : record_evaluate(t, ts, frame, 0);
     decision_outcome(t, OUTCOME_SKIP);
     result = record_evaluate(t, ts, frame, 0);
     record_exit(t, &open, ts, frame, result, false, clock);
@@ -543,6 +574,7 @@ static HOT __attribute__((noinline)) PyObject *run_decided(struct tracer *t, PyT
     const enum session_clock clock = P.clock;
     uintptr_t mark = record_mark(frame);
     struct open_frame open;
+    struct range_call range = {RANGE_NONE, NULL};
     enum secret level = SECRET_NO;
     bool noted;
     struct pending p;
@@ -554,10 +586,14 @@ static HOT __attribute__((noinline)) PyObject *run_decided(struct tracer *t, PyT
     if (unlikely(t->folding))
         decision_keep(t);
     p.open = p.left ? t->open : &open;
-    p.entered = record_call(t, &open, ts, frame, mark & ~(uintptr_t)CODE_ARGS, 0, false, clock,
+    if (unlikely(mark & CODE_RANGE))
+        range = tracer_hooks.range_before(frame);
+    p.entered = record_call(t, &open, ts, frame, mark & ~(uintptr_t)CODE_NOTED, 0, false, clock,
                             P.max_depth != 0);
-    if (!p.entered && !p.left)
-        return torch_evaluate(ts, frame, 0);
+    if (!p.entered && !p.left) {
+        result = torch_evaluate(ts, frame, 0);
+        goto done;
+    }
     noted = p.entered && mark & CODE_ARGS;
     if (unlikely(noted))
         level = arguments_write(t, frame);
@@ -582,6 +618,9 @@ static HOT __attribute__((noinline)) PyObject *run_decided(struct tracer *t, PyT
         result_write(t, result, level);
     if (likely(!p.left))
         record_exit(t, &open, ts, frame, result, false, clock);
+done:
+    if (unlikely(range.act))
+        tracer_hooks.range_after(&range, result);
     return result;
 }
 

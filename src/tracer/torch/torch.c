@@ -509,4 +509,5 @@ void torch_register(void)
 {
     bridge_register();
     observe_register();
+    ranges_register();
 }

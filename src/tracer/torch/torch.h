@@ -73,9 +73,10 @@ void torch_attach(bool late);
 
 extern PyMethodDef bridge_methods[], observe_methods[];
 int torch_types_ready(PyObject *module);
-/* Fill in torch's members of tracer/hooks.h. The first function calls the other two. */
+/* Fill in torch's members of tracer/hooks.h. The first function calls the others. */
 void torch_register(void);
 void bridge_register(void);
 void observe_register(void);
+void ranges_register(void);
 
 #endif

@@ -1,0 +1,172 @@
+/* tracer/torch/ranges.c -- record_function and NVTX ranges of torch become spans.
+ *
+ * Runs in: the traced process, under the GIL, while frames are recorded.
+ *
+ * Nothing of torch is replaced: the hook sees the frames of these Python functions, whose code has
+ * CODE_RANGE. A span begins when the function that begins a range has returned, and ends when the
+ * function that ends the range is called:
+ *
+ *     record_function.__enter__(self), .__exit__(self, ...)    torch/autograd/profiler.py
+ *     range_push(msg), range_pop()                             torch/cuda/nvtx.py, by thread
+ *     range_start(msg) -> handle, range_end(handle)            torch/cuda/nvtx.py */
+#include "tracer/hooks.h"
+#include "tracer/span.h"
+#include "tracer/torch/torch.h"
+
+#define P tracer_process
+
+/* Open spans: by the address of a record_function, as a list for each thread, by a handle. */
+static PyObject *opened;
+
+static const struct {
+    const char *file, *name;
+    enum range_act act;
+} functions[] = {
+    {"/torch/autograd/profiler.py", "record_function.__enter__", RANGE_ENTER},
+    {"/torch/autograd/profiler.py", "record_function.__exit__", RANGE_EXIT},
+    {"/torch/cuda/nvtx.py", "range_push", RANGE_PUSH},
+    {"/torch/cuda/nvtx.py", "range_pop", RANGE_POP},
+    {"/torch/cuda/nvtx.py", "range_start", RANGE_START},
+    {"/torch/cuda/nvtx.py", "range_end", RANGE_END},
+};
+
+static bool ends_in(const char *text, const char *end)
+{
+    size_t length = strlen(text);
+    size_t tail = strlen(end);
+
+    return length >= tail && !strcmp(text + length - tail, end);
+}
+
+static enum range_act act_of(const char *file, const char *name)
+{
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (!strcmp(name, functions[i].name) && ends_in(file, functions[i].file))
+            return functions[i].act;
+    return RANGE_NONE;
+}
+
+static bool is_range(const char *file, const char *name)
+{
+    return act_of(file, name) != RANGE_NONE;
+}
+
+/* Return the key in `opened` for the range of ACT and SUBJECT, a new reference, or NULL. */
+static PyObject *key_of(enum range_act act, PyObject *subject)
+{
+    switch (act) {
+    case RANGE_ENTER:
+    case RANGE_EXIT:
+        return Py_BuildValue("(in)", 0, (Py_ssize_t)subject);
+    case RANGE_PUSH:
+    case RANGE_POP:
+        return Py_BuildValue("(in)", 1, (Py_ssize_t)tracer_thread);
+    default:
+        return PyLong_CheckExact(subject) ? Py_BuildValue("(iO)", 2, subject) : NULL;
+    }
+}
+
+/* Put OPEN, whose reference is stolen, under KEY on top of those that are there. */
+static void opened_put(PyObject *key, PyObject *open)
+{
+    OWNED PyObject *held = open;
+    OWNED PyObject *made = NULL;
+    PyObject *list; /* borrowed */
+
+    if (!opened)
+        opened = PyDict_New();
+    list = opened ? PyDict_GetItem(opened, key) : NULL;
+    if (opened && !list) {
+        made = list = PyList_New(0);
+        if (!list || PyDict_SetItem(opened, key, list))
+            list = NULL;
+    }
+    if (list)
+        PyList_Append(list, open);
+    PyErr_Clear();
+}
+
+/* Take the top one under KEY. A new reference, or NULL. */
+static PyObject *opened_take(PyObject *key)
+{
+    PyObject *list = opened ? PyDict_GetItem(opened, key) : NULL; /* borrowed */
+    Py_ssize_t count = list ? PyList_GET_SIZE(list) : 0;
+    PyObject *open = count ? Py_NewRef(PyList_GET_ITEM(list, count - 1)) : NULL;
+
+    if (count > 1)
+        PyList_SetSlice(list, count - 1, count, NULL);
+    else if (list)
+        PyDict_DelItem(opened, key);
+    PyErr_Clear();
+    return open;
+}
+
+/* Return the str attribute NAME of the record_function SELF, a new reference, or NULL. Runs no code
+ * of the program. */
+static PyObject *attribute_of(PyObject *self, const char *name)
+{
+    PyObject *value;
+
+    if (Py_TYPE(self)->tp_getattro != PyObject_GenericGetAttr)
+        return NULL;
+    value = tracer_attribute(self, name);
+    if (value && !PyUnicode_Check(value))
+        Py_CLEAR(value);
+    return value;
+}
+
+static void range_begin(enum range_act act, PyObject *subject, PyObject *result)
+{
+    const bool is_function = act == RANGE_ENTER;
+    OWNED PyObject *name = is_function ? attribute_of(subject, "name") : Py_NewRef(subject);
+    OWNED PyObject *args = is_function ? attribute_of(subject, "args") : NULL;
+    OWNED PyObject *keys = args ? Py_BuildValue("(s)", "args") : NULL;
+    OWNED PyObject *key = key_of(act, act == RANGE_START ? result : subject);
+    PyObject *open = NULL;
+
+    PyErr_Clear();
+    if (key && name && PyUnicode_Check(name))
+        open = span_begin(is_function ? SPAN_RECORD_FUNCTION : SPAN_NVTX, name, keys, &args);
+    if (open)
+        opened_put(key, open);
+}
+
+static struct range_call range_before(compat_frame *frame)
+{
+    KEPT struct tracer_exception pending = tracer_exception_aside();
+    OWNED PyObject *keep_name = NULL, *keep_file = NULL;
+    PyCodeObject *code = compat_code(frame);
+    size_t bytes;
+    const char *name = values_utf8(code->co_qualname, 200, &bytes, &keep_name);
+    const char *file = values_utf8(code->co_filename, 4096, &bytes, &keep_file);
+    struct range_call call = {act_of(file, name), NULL};
+    PyObject *subject = code->co_argcount ? compat_local(frame, 0) : Py_None;
+    bool ends = call.act == RANGE_EXIT || call.act == RANGE_POP || call.act == RANGE_END;
+    OWNED PyObject *key = ends && subject ? key_of(call.act, subject) : NULL;
+    PyObject *open = key ? opened_take(key) : NULL;
+
+    PyErr_Clear();
+    if (open)
+        span_end(open);
+    if (ends || !subject)
+        call.act = RANGE_NONE;
+    else
+        call.subject = Py_NewRef(subject);
+    return call;
+}
+
+static void range_after(struct range_call *call, PyObject *result)
+{
+    KEPT struct tracer_exception pending = tracer_exception_aside();
+    OWNED PyObject *subject = call->subject;
+
+    if (result && call->act != RANGE_NONE)
+        range_begin(call->act, subject, result);
+}
+
+void ranges_register(void)
+{
+    tracer_hooks.is_range = is_range;
+    tracer_hooks.range_before = range_before;
+    tracer_hooks.range_after = range_after;
+}
