@@ -30,6 +30,7 @@ import decisions  # noqa: F401  enters its figure
 import fleet  # noqa: F401  enters its figure
 import replay  # noqa: F401  enters its figure
 import shim  # noqa: F401  enters its figure
+import spans  # noqa: F401  enters its figure
 import tui  # noqa: F401  enters its figure
 import with_torch  # noqa: F401  enters its figure
 from figures import FIGURES
