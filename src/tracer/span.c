@@ -460,9 +460,9 @@ static PyObject *span_repr(PyObject *self)
 }
 
 static PyMethodDef span_methods[] = {
-    {"__enter__", span_enter, METH_NOARGS, "__enter__($self, /)\n--\n\nBegin the span."},
-    {"__exit__", (PyCFunction)(void *)span_exit, METH_FASTCALL,
-     "__exit__($self, kind=None, error=None, traceback=None, /)\n--\n\nEnd the span."},
+    {"_enter", span_enter, METH_NOARGS, "_enter($self, /)\n--\n\nBegin the span."},
+    {"_exit", (PyCFunction)(void *)span_exit, METH_FASTCALL,
+     "_exit($self, kind=None, error=None, traceback=None, /)\n--\n\nEnd the span."},
     {"__call__", span_decorate, METH_O | METH_COEXIST,
      "__call__($self, function, /)\n--\n\nReturn FUNCTION with a span around each call."},
     {NULL, NULL, 0, NULL},
@@ -496,6 +496,179 @@ static PyType_Spec span_spec = {
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
     .slots = span_slots,
 };
+
+/* ---- __enter__ and __exit__ ---- */
+
+/* A `with` makes and frees a bound method for each of the two, which takes longer than all else. So
+ * they are descriptors of our own, whose bound methods come from a free list. */
+enum { BOUND_FREE = 4 /* most bound methods that a thread keeps */ };
+
+/* The descriptor of __enter__ or __exit__. */
+struct half {
+    PyObject_HEAD vectorcallfunc call;
+    PyTypeObject *bound; /* owned */
+    bool ends;
+};
+
+/* __enter__ or __exit__ of a span. */
+struct bound {
+    PyObject_HEAD vectorcallfunc call;
+    PyObject *span; /* owned */
+    bool ends;
+};
+
+static __thread struct bound *bound_free[BOUND_FREE];
+static __thread int bound_free_count;
+
+static PyObject *half_call(bool ends, PyObject *span, PyObject *const *args, Py_ssize_t count)
+{
+    if (ends)
+        return span_exit(span, args, count);
+    if (count)
+        return PyErr_Format(PyExc_TypeError, "__enter__() takes no arguments (%zd given)", count);
+    return span_enter(span, NULL);
+}
+
+static PyObject *bound_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf,
+                                  PyObject *keys)
+{
+    const struct bound *bound = (struct bound *)self;
+
+    if (keys && PyTuple_GET_SIZE(keys))
+        return PyErr_Format(PyExc_TypeError, "a span takes no keyword arguments here");
+    return half_call(bound->ends, bound->span, args, PyVectorcall_NARGS(nargsf));
+}
+
+static PyObject *half_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf,
+                                 PyObject *keys)
+{
+    const struct half *half = (struct half *)self;
+    const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+
+    if (!count || (keys && PyTuple_GET_SIZE(keys)) || Py_TYPE(args[0])->tp_dealloc != span_free)
+        return PyErr_Format(PyExc_TypeError, "expected a span");
+    return half_call(half->ends, args[0], args + 1, count - 1);
+}
+
+static PyObject *half_get(PyObject *self, PyObject *object, PyObject *type)
+{
+    const struct half *half = (struct half *)self;
+    struct bound *bound;
+
+    if (!object || object == Py_None)
+        return Py_NewRef(self);
+    if (likely(bound_free_count)) {
+        bound = bound_free[--bound_free_count];
+        (void)PyObject_Init((PyObject *)bound, half->bound);
+    } else if (!(bound = PyObject_New(struct bound, half->bound))) {
+        return NULL;
+    }
+    bound->call = bound_vectorcall;
+    bound->span = Py_NewRef(object);
+    bound->ends = half->ends;
+    return (PyObject *)bound;
+}
+
+static void bound_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+
+    Py_DECREF(((struct bound *)self)->span);
+    if (bound_free_count < BOUND_FREE)
+        bound_free[bound_free_count++] = (struct bound *)self;
+    else
+        PyObject_Free(self);
+    Py_DECREF((PyObject *)type);
+}
+
+static void half_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+
+    Py_DECREF((PyObject *)((struct half *)self)->bound);
+    PyObject_Free(self);
+    Py_DECREF((PyObject *)type);
+}
+
+static PyObject *half_signature(PyObject *self, void *context)
+{
+    OWNED PyObject *inspect = PyImport_ImportModule("inspect");
+    OWNED PyObject *module = inspect ? PyImport_ImportModule("_dyntrace") : NULL;
+    OWNED PyObject *type = module ? PyObject_GetAttrString(module, "span") : NULL;
+    OWNED PyObject *plain =
+        type ? PyObject_GetAttrString(type, ((struct half *)self)->ends ? "_exit" : "_enter")
+             : NULL;
+
+    return plain ? PyObject_CallMethod(inspect, "signature", "O", plain) : NULL;
+}
+
+static PyObject *half_name(PyObject *self, void *context)
+{
+    return PyUnicode_FromString(((struct half *)self)->ends ? "__exit__" : "__enter__");
+}
+
+static PyMemberDef half_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(struct half, call), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+static PyMemberDef bound_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(struct bound, call), READONLY, NULL},
+    {"__self__", T_OBJECT, offsetof(struct bound, span), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+static PyGetSetDef half_getset[] = {
+    {"__name__", half_name, NULL, NULL, NULL},
+    {"__signature__", half_signature, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+static PyType_Slot half_slots[] = {
+    {Py_tp_dealloc, (void *)half_dealloc},
+    {Py_tp_descr_get, (void *)half_get},
+    {Py_tp_call, (void *)PyVectorcall_Call},
+    {Py_tp_members, half_members},
+    {Py_tp_getset, half_getset},
+    {0, NULL},
+};
+static PyType_Slot bound_slots[] = {
+    {Py_tp_dealloc, (void *)bound_dealloc},
+    {Py_tp_call, (void *)PyVectorcall_Call},
+    {Py_tp_members, bound_members},
+    {0, NULL},
+};
+static PyType_Spec half_spec = {
+    .name = "_dyntrace.span_method",
+    .basicsize = sizeof(struct half),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = half_slots,
+};
+static PyType_Spec bound_spec = {
+    .name = "_dyntrace.bound_span_method",
+    .basicsize = sizeof(struct bound),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = bound_slots,
+};
+
+/* Give the type SPAN its __enter__ and __exit__. Returns 0, or -1 with an exception. */
+static int add_halves(PyTypeObject *span)
+{
+    OWNED PyObject *type = PyType_FromSpec(&half_spec);
+    OWNED PyObject *bound = PyType_FromSpec(&bound_spec);
+    static const char *const names[] = {"__enter__", "__exit__"};
+
+    for (int i = 0; i < 2; i++) {
+        struct half *half = type && bound ? PyObject_New(struct half, (PyTypeObject *)type) : NULL;
+        OWNED PyObject *held = (PyObject *)half;
+        if (!half)
+            return -1;
+        half->call = half_vectorcall;
+        half->bound = (PyTypeObject *)Py_NewRef(bound);
+        half->ends = i;
+        if (PyDict_SetItemString(span->tp_dict, names[i], held))
+            return -1;
+    }
+    PyType_Modified(span);
+    return 0;
+}
 
 /* ---- decorated functions ---- */
 
@@ -643,7 +816,7 @@ int span_types_ready(PyObject *module)
     OWNED PyObject *type = PyType_FromModuleAndSpec(module, &span_spec, NULL);
     OWNED PyObject *spanned = PyType_FromModuleAndSpec(module, &spanned_spec, NULL);
 
-    if (!type || !spanned)
+    if (!type || !spanned || add_halves((PyTypeObject *)type))
         return -1;
     ((PyTypeObject *)type)->tp_vectorcall = span_vectorcall;
     if (PyModule_AddObjectRef(module, "span", type) ||
