@@ -544,8 +544,10 @@ static PyObject *half_vectorcall(PyObject *self, PyObject *const *args, size_t n
 {
     const struct half *half = (struct half *)self;
     const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+    const bool is_of_span = count && Py_TYPE(args[0])->tp_dealloc == span_free;
+    const bool is_named = keys && PyTuple_GET_SIZE(keys);
 
-    if (!count || (keys && PyTuple_GET_SIZE(keys)) || Py_TYPE(args[0])->tp_dealloc != span_free)
+    if (!is_of_span || is_named)
         return PyErr_Format(PyExc_TypeError, "expected a span");
     return half_call(half->ends, args[0], args + 1, count - 1);
 }
@@ -816,7 +818,9 @@ int span_types_ready(PyObject *module)
     OWNED PyObject *type = PyType_FromModuleAndSpec(module, &span_spec, NULL);
     OWNED PyObject *spanned = PyType_FromModuleAndSpec(module, &spanned_spec, NULL);
 
-    if (!type || !spanned || add_halves((PyTypeObject *)type))
+    if (!type || !spanned)
+        return -1;
+    if (add_halves((PyTypeObject *)type))
         return -1;
     ((PyTypeObject *)type)->tp_vectorcall = span_vectorcall;
     if (PyModule_AddObjectRef(module, "span", type) ||

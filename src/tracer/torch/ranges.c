@@ -125,7 +125,9 @@ static void range_begin(enum range_act act, PyObject *subject, PyObject *result)
     PyObject *open = NULL;
 
     PyErr_Clear();
-    if (key && name && PyUnicode_Check(name))
+    if (name && !PyUnicode_Check(name))
+        return;
+    if (key && name)
         open = span_begin(is_function ? SPAN_RECORD_FUNCTION : SPAN_NVTX, name, keys, &args);
     if (open)
         opened_put(key, open);
