@@ -811,11 +811,11 @@ static bool is_too_deep(const struct tracer *t)
     return tracer_process.max_depth && record_is_too_deep(t);
 }
 
-/* Record a frame while the thread has no callback. Most frames that come here do so, since a
- * compiler has no callback while it compiles. */
 static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThreadState *ts,
                                                         compat_frame *frame, int throwflag);
 
+/* Record a frame while the thread has no callback. Most frames that come here do so, since a
+ * compiler has no callback while it compiles. */
 static inline __attribute__((always_inline)) PyObject *
 record_unasked(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag)
 {
