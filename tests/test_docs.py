@@ -77,7 +77,7 @@ def test_every_option_is_in_help_man_page_and_completions(run, dyntrace, command
 
 
 @pytest.mark.parametrize("words, offered", [
-    (["run", "--fr"], {"--frames"}), (["run", "--frames", ""], {"all", "user", "decided", "none"}), (["run", "--frames", "d"], {"decided"}),
+    (["run", "--fr"], {"--frames"}), (["run", "--frames", ""], {"all", "user", "decided", "none", "folded"}), (["run", "--frames", "d"], {"decided"}),
     (["run", "--force", "x.py", "--fr"], set()), (["run", "--frames", "all", "x.py", ""], set()), (["run", "-m", "x", "-"], set()),
     (["export", "t.db", "--format", "s"], {"speedscope"}), (["diff", "--fail-on", "out"], {"outcome"}),
     (["replay", "--what-if", "dyn"], {"dynamic=", "dynamic=all"}), (["check", "--limit", ""], set()),

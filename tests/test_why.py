@@ -297,7 +297,7 @@ def test_the_sql_that_why_prints_gives_its_answers(run, plant):
     rows = {query["title"]: db.execute(query["sql"]).fetchall() for query in found["sql"]}
     grouped = rows["how its calls were decided, hits by entry"]
     assert sum(row[2] for row in grouped) == sum(row["calls"] for row in found["calls"]) == 16
-    checks = rows["its entries' guards: how often tried, what failed, what it took"]
+    checks = rows["checks of the entries' guards: number, failed guard, time"]
     assert sum(row[3] for row in checks) == found["guards"]["checks"]
     assert sum(row[4] for row in checks) == found["guards"]["check_ns"]
     assert sorted(row[3] for row in checks if row[1] == "fail") == sorted(row["times"] for row in found["failed_guards"])

@@ -699,11 +699,12 @@ bool db_run(struct db *db, const char *sql)
     return !db->error;
 }
 
-/* Replace the view NAME in `temp` by a table of its rows. */
+/* Replace the view NAME in `temp`, which has a column code_id, by a table of its rows. */
 static void view_replace(struct db *db, const char *name)
 {
     struct query *view = db_query(
-        db, "SELECT 'DROP VIEW temp.' || name || '; CREATE TEMP TABLE ' || substr(sql, 13) FROM "
+        db, "SELECT 'DROP VIEW temp.' || name || '; CREATE TEMP TABLE ' || substr(sql, 13) || "
+            "'; CREATE INDEX temp.' || name || '_code ON ' || name || '(code_id)' FROM "
             "temp.sqlite_schema WHERE type = 'view' AND name = ?1");
     char *sql = NULL;
 
