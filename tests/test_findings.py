@@ -112,3 +112,10 @@ def test_an_ambiguous_function_is_named_by_its_line(run, record):
     path = record(["-c", program + "A.f.__qualname__\ng(400000)()\nexec('def g(n): pass\\n\\ng(1)')"]).path
     for command in re.findall(r"dyntrace (why .*)", run("why", path).stdout):
         assert run(*shlex.split(command)).returncode == 0, command
+
+
+def test_what_a_library_generates_is_no_function_of_the_program(record):
+    program = "for name in '<template>', '<attrs generated init x>', '<_remote>.py', '<string>', '<stdin>', '<ipython-input-3-ab>', '<doctest m.f[0]>':\n" \
+              "    exec(compile('def f(): pass\\nf()', name, 'exec'))"
+    own = dict(query(record(["-c", program]).path, "SELECT filename, is_own FROM functions WHERE qualname = 'f'"))
+    assert own == {"<template>": 0, "<attrs generated init x>": 0, "<_remote>.py": 0, "<string>": 1, "<stdin>": 1, "<ipython-input-3-ab>": 1, "<doctest m.f[0]>": 1}
