@@ -18,6 +18,7 @@ import argparse
 import asyncio
 import contextlib
 import ctypes
+import dis
 import faulthandler
 import gc
 import inspect
@@ -113,8 +114,11 @@ class Writer:
 
 
 def may_jump(code):
-    """May a frame of CODE jump to its first line?"""
-    return code.co_filename == FILE and code.co_stacksize <= MODELLED and not code.co_flags & inspect.CO_GENERATOR
+    """May a frame of CODE jump to its first line? Since 3.12 the variable of a comprehension may lie in the place of the function's cell,
+    which is on the stack meanwhile. A jump drops that cell: then CPython takes what the comprehension left there for a cell."""
+    if code.co_filename != FILE or code.co_stacksize > MODELLED or code.co_flags & inspect.CO_GENERATOR:
+        return False
+    return not any(at.opname == "LOAD_FAST_AND_CLEAR" and at.argval in code.co_cellvars for at in dis.get_instructions(code))
 
 
 # ---- the world around it ----
@@ -331,7 +335,7 @@ def play(seeds, without, only, control):
 
     def jumping(frame, event, argument):
         code, left = frame.f_code, getattr(state, "jumps", 0)
-        if event == "line" and left and may_jump(code) and chance(0.05):
+        if event == "line" and left and chance(0.05) and may_jump(code):
             state.jumps = left - 1
             with contextlib.suppress(ValueError):
                 frame.f_lineno = frame.f_code.co_firstlineno
