@@ -116,7 +116,7 @@ class Writer:
 def may_jump(code):
     """May a frame of CODE jump to its first line? Since 3.12 the variable of a comprehension may lie in the place of the function's cell,
     which is on the stack meanwhile. A jump drops that cell: then CPython takes what the comprehension left there for a cell."""
-    if code.co_filename != FILE or code.co_stacksize > MODELLED or code.co_flags & inspect.CO_GENERATOR:
+    if code.co_filename != FILE or code.co_stacksize > MODELLED or code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
         return False
     return not any(at.opname == "LOAD_FAST_AND_CLEAR" and at.argval in code.co_cellvars for at in dis.get_instructions(code))
 
