@@ -579,8 +579,7 @@ static int64_t decades_count(const struct spread *spread, int64_t counts[DECADES
     for (int bucket = 0; bucket < 64 * FINE; bucket++) {
         if (!spread->buckets[bucket])
             continue; /* the last buckets are for longer times than an int64_t holds */
-        double ns = (double)bucket_ns(bucket);
-        int decade = (int)log10(ns + 0.5);
+        int decade = (int)log10((double)bucket_ns(bucket) + 0.5);
         counts[decade] += spread->buckets[bucket];
     }
     for (int decade = 0; decade < DECADES; decade++)
