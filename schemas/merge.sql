@@ -19,6 +19,7 @@ CREATE TEMP TABLE number AS SELECT trace_id, file, began_ns,
   MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'recorder_cpu_ns') AS cpu_ns,
   MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'frame_count') AS frames,
   MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'open_frame_count') AS open_frames,
+  MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'counted_frame_count') AS counted_frames,
   COALESCE(MAX(value) FILTER (WHERE key = 'host'), '') AS host,
   MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'decided') AS decided,
   (SELECT MAX(rank) FROM had h WHERE h.trace_id = trace.trace_id) AS rank,
@@ -47,7 +48,7 @@ FROM number;
 -- name: counted
 -- Frames that are not here count.
 SELECT 'frame_count', SUM(frames) FROM number UNION ALL SELECT 'open_frame_count', SUM(open_frames) FROM number
-UNION ALL SELECT 'counted_frame_count', SUM(frames) FROM frame_count HAVING SUM(frames) > 0;
+UNION ALL SELECT 'counted_frame_count', SUM(counted_frames) FROM number HAVING SUM(counted_frames) > 0;
 
 -- name: frames
 -- Of the merged trace.
