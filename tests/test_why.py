@@ -709,3 +709,9 @@ def test_an_unknown_label_is_an_error(run, plant):
     done = run("why", "99/99", path)
     assert done.returncode == 2 and done.stderr.startswith("dyntrace: 99/99: no compile or cache entry has this label in ")
     assert "no such function" in run("why", "a/b", path).stderr
+
+
+def test_a_name_that_is_too_long_for_a_pattern(run, record):
+    """SQLite takes no pattern of over 1000 bytes."""
+    done = run("why", "f[" + "x" * 2000, record(["-c", "pass"]).path)
+    assert done.returncode == 2 and ": no such function in " in done.stderr and done.stderr.count("\n") == 1, done
