@@ -46,6 +46,8 @@ VIEWS = {
     "process": "0 j Enter",
     "frames": ":frames Enter",
     "losses": ":losses Enter",
+    "trials": ":trials Enter",
+    "spans": ":spans Enter",
     "sql-result": ":sql Space SELECT Space compile_id, Space code_id, Space label Space FROM Space compile Enter",
     "sql-error": ":sql Space SELECT Space nothing Enter",
     "sql": "! Esc",

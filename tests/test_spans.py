@@ -437,7 +437,7 @@ def test_report_and_query_count_spans(served, run):
     assert "request" in table and "tasks" in table and "p50" in table
     found = json.loads(run("sql", served.path, "spans", "--json").stdout)
     request = next(row for row in found if row["name"] == "request")
-    assert request["spans"] == 3 and H0 <= request["p50_ms"] < 250 <= request["max_ms"] <= request["total_ms"]
+    assert request["spans"] == 3 and request["attributes"] == '{"id": 5}' and 100 <= request["p50_ms"] < 250 <= request["max_ms"] <= request["total_ms"]
     assert {row["name"] for row in json.loads(run("report", "--json", served.path).stdout)["spans"]} == {"request", "tasks"}
 
 

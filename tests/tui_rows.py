@@ -134,6 +134,14 @@ ROWS = {
         '>1.500000 120 4712 MainThread ring was full',
         '0.000000 0 4711 MainThread stall: waited 3 ms',
     ],
+    "trials": [
+        'trial setting note compiles recompiles breaks eager hits compiling step function ran exit',
+        'no trials: dyntrace try runs the recorded command under settings',
+    ],
+    "spans": [
+        'span_id↑ at (s) took name attributes within function thread pid of',
+        'no spans: dyntrace.span("name") in the program makes them',
+    ],
     "sql-result": [
         'compile_id code_id label',
     ],
