@@ -55,7 +55,8 @@ def load(extension, lacks):
 
 
 def _load():
-    if not hasattr(sys.modules[__package__], "_MODULES"):
+    package = sys.modules[__package__]
+    if getattr(package, "__file__", None) and not hasattr(package, "_MODULES"):
         raise ImportError(
             "dyntrace: another package called dyntrace was installed over this one (%s): pip "
             "uninstall dyntrace, then pip install --force-reinstall dyntrace-recorder" % _package

@@ -501,7 +501,7 @@ static PyType_Spec span_spec = {
 
 /* A `with` makes and frees a bound method for each of the two, which takes longer than all else. So
  * they are descriptors of our own, whose bound methods come from a free list. */
-enum { BOUND_FREE = 4 /* most bound methods that a thread keeps */ };
+enum { BOUND_FREE = 4 /* most bound methods that are kept for reuse */ };
 
 /* The descriptor of __enter__ or __exit__. */
 struct half {
@@ -517,8 +517,9 @@ struct bound {
     bool ends;
 };
 
-static __thread struct bound *bound_free[BOUND_FREE];
-static __thread int bound_free_count;
+/* The GIL protects these: the extension is in the main interpreter only. */
+static struct bound *bound_free[BOUND_FREE];
+static int bound_free_count;
 
 static PyObject *half_call(bool ends, PyObject *span, PyObject *const *args, Py_ssize_t count)
 {

@@ -25,8 +25,11 @@ torch.set_num_threads(1)
 def helper(gm):
     return [node.name for node in gm.graph.nodes]
 
+began = threading.Event()
+
 def backend(gm, inputs):
     helper(gm)
+    began.set()
     return gm.forward
 
 def failing(gm, inputs):
@@ -64,10 +67,18 @@ for n in 2, 2, 3:
     trains(torch.ones(3, requires_grad=True), n).backward()
 print(sum(numbers()))
 
-def work(i):
-    f = torch.compile(lambda x: x + i, backend=backend, dynamic=False)
-    f(torch.ones(2))
-threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+def one(x):
+    return x + 0.5
+
+def other(x):
+    return x + 1.5
+
+def work(function):
+    if function is other:
+        began.wait() # it comes while `one` is compiled, each time
+    torch.compile(function, backend=backend, dynamic=False)(torch.ones(2))
+began.clear()
+threads = [threading.Thread(target=work, args=(function,)) for function in (one, other)]
 for thread in threads:
     thread.start()
 for thread in threads:

@@ -274,7 +274,7 @@ def test_a_type_that_differs_is_named():
         return x + (1 if isinstance(o, int) else 2)
 
     case = Case(f, [ones(3), Old()], [ones(3), New()])
-    name = __name__ + ".test_type.<locals>."
+    name = __name__ + ".test_a_type_that_differs_is_named.<locals>."
     assert case.first == ("TYPE_MATCH", "L['o']", name + "Old", name + "New")
 
 
