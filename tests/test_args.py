@@ -190,3 +190,24 @@ def test_arrays(dyntrace, record):
     if not trace.rows("SELECT 1 FROM process WHERE python_version IS NOT NULL"):
         pytest.skip("no extension for the tests' own Python")
     assert trace.rows("SELECT arguments, result FROM call_args") == [('{"x": "numpy.ndarray f[2, 3]"}', '"numpy.ndarray f[2, 3]"')]
+
+
+def test_garbage_that_is_collected_meanwhile_calls_functions_of_its_own(called):
+    """With 3.11 a collection runs while arguments are written, and its finalizers are recorded calls, too."""
+    code = """
+        import gc
+        class Dies:
+            def __init__(self, n): self.n, self.me = n, self
+            def __del__(self): inner(self.n)
+        def inner(n): return -n
+        def outer(n): return n
+        gc.set_threshold(1)
+        for n in range(200):
+            Dies(n)
+            outer(n)
+        gc.collect()
+    """
+    trace, found = called(code, "--args", "outer", "--args", "inner")
+    assert [(a, r) for name, a, r in found if name == "outer"] == [({"n": n}, n) for n in range(200)]
+    assert sorted((a["n"], r) for name, a, r in found if name == "inner") == [(n, -n) for n in range(200)]
+    assert trace.rows("SELECT cause FROM loss") == []

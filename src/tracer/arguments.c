@@ -17,14 +17,17 @@ static int argument_count(const PyCodeObject *code)
            !!(code->co_flags & CO_VARKEYWORDS);
 }
 
-/* Write TEXT as a CONTROL_ARGS of the innermost open frame. */
+/* Write TEXT as a CONTROL_ARGS of the innermost open frame. Making TEXT may have collected garbage,
+ * and finalizers may have ended the recording or switched greenlets. */
 static void text_write(struct tracer *t, enum call_values which, const struct attributes *text)
 {
     uint64_t words[1 + (ATTRIBUTES_BYTES + 7) / 8] = {text->used};
     const uint32_t count = 1 + (uint32_t)((text->used + 7) / 8);
-    const bool is_written = t->open && !(t->open->code & OPEN_LOST);
 
-    if (!is_written || !text->used)
+    if (!P.recording || !text->used)
+        return;
+    tracer_follow(t, PyThreadState_Get(), NULL);
+    if (!t->open || t->open->code & OPEN_LOST)
         return;
     memcpy(words + 1, text->text, text->used);
     if (tracer_room_within(t))
@@ -66,7 +69,6 @@ void result_write(struct tracer *t, PyObject *result, enum secret level)
     if (!result || !P.recording)
         return;
     attributes_put_value(&text, result, level, DEPTH);
-    tracer_follow(t, PyThreadState_Get(), NULL);
     text_write(t, CALL_RESULT, &text);
     PyErr_Clear();
 }
