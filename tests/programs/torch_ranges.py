@@ -25,6 +25,21 @@ class Stub:
         pass
 
 
+class Counted(record_function):
+    """Its name is a property: reading it runs code of the program, which nobody but torch may do."""
+
+    reads = 0
+
+    @property
+    def name(self):
+        Counted.reads += 1
+        return self.text
+
+    @name.setter
+    def name(self, text):
+        self.text = text
+
+
 nvtx._nvtx = Stub()
 compiled = torch.compile(lambda x: x + 1, backend="eager")
 
@@ -48,6 +63,9 @@ try:
         raise KeyError
 except KeyError:
     pass
+with Counted("counted"):
+    work()
+print("read", Counted.reads)
 print(nvtx.range_push("pushed"), nvtx.range_push("pushed inner"))
 work()
 print(nvtx.range_pop(), nvtx.range_pop())

@@ -101,13 +101,23 @@ static PyObject *opened_take(PyObject *key)
     return open;
 }
 
+/* Does the class of SELF have a descriptor NAME, such as a property? Reading it may run code. */
+static bool has_descriptor(PyObject *self, const char *name)
+{
+    OWNED PyObject *text = PyUnicode_InternFromString(name);
+    PyObject *found = text ? _PyType_Lookup(Py_TYPE(self), text) : NULL; /* borrowed */
+
+    return !text || (found && Py_TYPE(found)->tp_descr_get);
+}
+
 /* Return the str attribute NAME of the record_function SELF, a new reference, or NULL. Runs no code
  * of the program. */
 static PyObject *attribute_of(PyObject *self, const char *name)
 {
+    bool is_plain = Py_TYPE(self)->tp_getattro == PyObject_GenericGetAttr;
     PyObject *value;
 
-    if (Py_TYPE(self)->tp_getattro != PyObject_GenericGetAttr)
+    if (!is_plain || has_descriptor(self, name))
         return NULL;
     value = tracer_attribute(self, name);
     if (value && !PyUnicode_Check(value))
