@@ -48,21 +48,20 @@ static bool is_from_command_line(void)
     return false;
 }
 
-/* Does torch make code of this name with exec? The view `functions` has the same list (is_own). */
+/* Did a library make the code of FILE with exec or compile? The view `functions` (is_own) has the
+ * same rule; here the process has torch. */
 static bool is_generated(const char *file)
 {
-    static const char *const names[] = {
-        "<eval_with_key>",
-        "<guard>",
-        "<ptable>",
+    static const char *const of_users[] = {
+        "<stdin>", "<console>", "<input>", "<ipython-input", "<doctest ",
     };
 
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        size_t bytes = strlen(names[i]);
-        if (!strncmp(file, names[i], bytes))
-            return true;
-    }
-    return !strcmp(file, "<string>") && !is_from_command_line();
+    if (!strcmp(file, "<string>"))
+        return !is_from_command_line();
+    for (size_t i = 0; i < sizeof of_users / sizeof *of_users; i++)
+        if (!strncmp(file, of_users[i], strlen(of_users[i])))
+            return false;
+    return *file == '<';
 }
 
 static bool ends_in(const char *name, size_t bytes, const char *end);
