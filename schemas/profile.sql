@@ -36,8 +36,7 @@ SELECT s.value ->> 'frame_id' AS frame_id, s.value ->> 'duration_ns' AS ns, s.va
                    || iif(p.value ->> 'calls' > 1, ' x' || (p.value ->> 'calls'), '') AS name
             FROM json_each(s.value, '$.path') p LEFT JOIN code c ON c.code_id = p.value ->> 'code_id' ORDER BY p.key)) AS path,
        MAX(COALESCE(s.value ->> '$.path[#-1].self_ns', s.value ->> 'self_ns'), 0) AS own,
-       (SELECT NULLIF(SUM(waited_ns), 0) FROM stretch w WHERE w.thread_id = f.thread_id AND w.start_ns >= f.start_ns
-        AND w.start_ns < f.start_ns + f.duration_ns) AS waited,
+       (SELECT NULLIF(waited_ns, 0) FROM call_waits w WHERE w.frame_id = f.frame_id) AS waited,
        n.name AS span, n.attributes, n.duration_ns AS span_ns, iif(a.frame_id IS NOT NULL, ?4, NULL) AS called, a.arguments, a.result
 FROM json_each(?2, '$.slowest') s CROSS JOIN frames f ON f.frame_id = s.value ->> 'frame_id'
 LEFT JOIN spans n ON n.span_id = span_of(f.frame_id)

@@ -217,8 +217,8 @@ CREATE TABLE thread_cpu(
 
 
 -- A stretch of at least a millisecond in which a thread began and ended no frame: the innermost frame waited, or ran C code
--- or a loop. How much of it was on a processor follows from thread_cpu. What is in neither ran_ns nor waited_ns is less
--- than that can tell apart.
+-- or a loop. ran_ns and waited_ns are lower bounds that follow from the samples in thread_cpu. The rest of the stretch was on
+-- a processor or off it: the samples are too far apart to say which.
 CREATE TABLE stretch(
     thread_id INTEGER, -- on which
     start_ns  INTEGER, -- the event before it

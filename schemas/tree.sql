@@ -20,8 +20,7 @@ SELECT SUM(calls) AS calls, SUM(total_ns) AS total_ns, SUM(self_ns) AS self_ns F
 --| [{called}([{arguments:300}])][ = {result:200}]
 --| [in span {span:100}[ {attributes:200}], {span_ns:duration}]
 SELECT f.frame_id, f.duration_ns, f.start_ns, f.thread, f.pid, iif(f.end_ns IS NULL, 1, NULL) AS open, f.exit,
-       (SELECT NULLIF(SUM(waited_ns), 0) FROM stretch w WHERE w.thread_id = f.thread_id AND w.start_ns >= f.start_ns
-        AND w.start_ns < f.start_ns + f.duration_ns) AS waited, n.name AS span, n.attributes, n.duration_ns AS span_ns,
+       (SELECT NULLIF(waited_ns, 0) FROM call_waits w WHERE w.frame_id = f.frame_id) AS waited, n.name AS span, n.attributes, n.duration_ns AS span_ns,
        iif(a.frame_id IS NOT NULL, f.qualname, NULL) AS called, a.arguments, a.result
 FROM frames f LEFT JOIN spans n ON n.span_id = span_of(f.frame_id) LEFT JOIN call_values a ON a.frame_id = f.frame_id WHERE f.frame_id = ?1;
 

@@ -70,6 +70,13 @@ SELECT code_id, COUNT(*) AS stretches, SUM(end_ns - start_ns) AS stretch_ns, SUM
 FROM stretch GROUP BY code_id;
 
 
+-- call_waits: how long each stored frame was off the processor at least, callees included; NULL: no stretch in it was measured.
+CREATE VIEW call_waits AS
+SELECT f.frame_id, (SELECT SUM(s.waited_ns) FROM stretch s WHERE s.thread_id = f.thread_id AND s.start_ns >= f.start_ns
+                    AND (f.end_ns IS NULL OR s.start_ns < f.end_ns)) AS waited_ns
+FROM frame f;
+
+
 -- turned_away: code objects that the compiler turned away unread, such as its own functions: no lookup of them came as
 -- far as an entry, and no compile looked at them. Their calls count in no share. Reads `lookup`.
 CREATE VIEW turned_away AS

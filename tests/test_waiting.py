@@ -69,6 +69,8 @@ def test_pages_print_waiting_times(run, record):
     assert "s waiting" in report.splitlines()[0] and "sleeps" in report.split("\nWaiting")[1].split("\n\n")[0]
     rows = run("sql", trace, "waiting").stdout.splitlines()
     assert rows[0].split("\t")[5:8] == ["waited_ms", "queued_ms", "ran_ms"] and "sleeps" in "".join(rows)
+    assert "waiting at least" in run("tui", trace, "--dump", "--screen", "120x30", "--keys", "2 / sleeps Enter Enter").stdout
+    assert query(trace, "SELECT w.waited_ns = s.waited_ns FROM call_waits w JOIN frames f USING (frame_id) JOIN stretch s USING (frame_id) WHERE f.qualname = 'sleeps'") == [(1,)]
     assert run("fsck", trace).returncode == 0
 
 

@@ -5,12 +5,13 @@
 --subject => call {call_id} AT {at}
 --| {!b}{function:200}{!n}  {!d}{filename:300}:{first_line}{!n}  {kind:30|}  => function {code_id}
 --| at         {at:time} s, thread {thread_id} {thread:60|} of process {pid}  => timeline {thread_id} AT {at}
---| [took       {took:duration}[, {!w}{ended}{!n}]]
+--| [took       {took:duration}[, waited at least {waited:duration}][, {!w}{ended}{!n}]]
 --| [began      {begun}]
 --none no such call is in the trace, or nothing ran then
 WITH me(frame_id, lookup_id) AS (SELECT ?1, NULL WHERE ?1 > 0 UNION ALL SELECT frame_id, lookup_id FROM lookup WHERE lookup_id = -?1)
 SELECT ?1 AS call_id, me.frame_id, c.qualname AS function, c.filename, c.first_line, c.kind, c.code_id, COALESCE(f.start_ns, l.start_ns) AS at, h.thread_id,
        h.name AS thread, p.pid, COALESCE(f.end_ns, (SELECT x.end_ns FROM thread_ends x WHERE x.thread_id = f.thread_id)) - f.start_ns AS took,
+       (SELECT NULLIF(waited_ns, 0) FROM call_waits w WHERE w.frame_id = f.frame_id) AS waited,
        iif(f.end_ns IS NULL, 'still open when its process ended',
            CASE f.exit WHEN $EXIT_YIELD THEN 'then suspended by a yield' WHEN $EXIT_RAISE THEN 'ended by an exception' WHEN $EXIT_ABANDONED THEN 'abandoned' END) AS ended,
        CASE f.kind WHEN $FRAME_RESUME THEN 'as a generator or coroutine that carried on after a yield' WHEN $FRAME_THROW THEN 'with an exception that was thrown into a generator'
