@@ -253,6 +253,31 @@ static int64_t id_of(bool is_null, uint64_t id)
     return is_null ? NO_ID : (int64_t)id;
 }
 
+/* What is written of a frame beside its own columns. */
+struct about {
+    const struct pieces *code, *thread; /* borrowed until the next frame */
+    const char *kind, *outcome, *exit;  /* words, or NULL */
+    bool is_open;
+};
+
+static struct about about_of(struct writer *w, const struct row_frame *frame, unsigned nulls)
+{
+    int64_t thread_id = id_of(row_null(nulls, frame, thread_id), frame->thread_id);
+    int64_t code_id = id_of(row_null(nulls, frame, code_id), frame->code_id);
+    /* reading `thread` may move `code` */
+    size_t code_at = (size_t)(pieces_of(w, &w->codes, w->code, code_id) - w->all.at);
+    const struct pieces *thread = pieces_of(w, &w->threads, w->thread, thread_id);
+
+    return (struct about){
+        .code = &w->all.at[code_at],
+        .thread = thread,
+        .kind = word_of(w->kinds, row_null(nulls, frame, kind), frame->kind),
+        .outcome = word_of(w->outcomes, row_null(nulls, frame, outcome), frame->outcome),
+        .exit = word_of(w->exits, row_null(nulls, frame, exit), frame->exit),
+        .is_open = row_null(nulls, frame, end_ns),
+    };
+}
+
 /* Count a frame. Returns false if writing has to stop. */
 static bool frame_counted(struct writer *w, int64_t frame_id)
 {
@@ -276,41 +301,32 @@ static bool event_write(void *context, const int64_t *values, unsigned nulls)
     struct writer *w = context;
     const struct row_frame *frame = (const struct row_frame *)values;
     FILE *out = w->to->out;
-    bool is_open = row_null(nulls, frame, end_ns);
-    int64_t thread_id = id_of(row_null(nulls, frame, thread_id), frame->thread_id);
-    int64_t code_id = id_of(row_null(nulls, frame, code_id), frame->code_id);
-    /* `code` first: reading it may move `thread` */
-    size_t code_at = (size_t)(pieces_of(w, &w->codes, w->code, code_id) - w->all.at);
-    const struct pieces *thread = pieces_of(w, &w->threads, w->thread, thread_id);
-    const struct pieces *code = &w->all.at[code_at];
+    const struct about about = about_of(w, frame, nulls);
     int64_t end_ns = frame->end_ns;
 
-    if (is_open)
-        end_ns = thread->has_end ? thread->end_ns : w->to->end_ns;
+    if (about.is_open)
+        end_ns = about.thread->has_end ? about.thread->end_ns : w->to->end_ns;
     json_key(w->json, NULL);
     fputs_unlocked("{\"ph\":\"X\",", out);
-    piece_write(out, &thread->before);
+    piece_write(out, &about.thread->before);
     fputs_unlocked(",\"ts\":", out);
     microseconds_write(out, frame->start_ns);
     fputs_unlocked(",\"dur\":", out);
     microseconds_write(out, times_span(frame->start_ns, end_ns));
     putc_unlocked(',', out);
-    piece_write(out, &code->before);
+    piece_write(out, &about.code->before);
     fputs_unlocked(",\"args\":{\"frame\":", out);
     number_write(out, frame->frame_id);
-    if (code->after.bytes)
+    if (about.code->after.bytes)
         putc_unlocked(',', out);
-    piece_write(out, &code->after);
+    piece_write(out, &about.code->after);
     if (frame->kind != FRAME_CALL)
-        word_write(out, ",\"kind\":\"",
-                   word_of(w->kinds, row_null(nulls, frame, kind), frame->kind));
+        word_write(out, ",\"kind\":\"", about.kind);
     if (frame->outcome != OUTCOME_PLAIN)
-        word_write(out, ",\"outcome\":\"",
-                   word_of(w->outcomes, row_null(nulls, frame, outcome), frame->outcome));
+        word_write(out, ",\"outcome\":\"", about.outcome);
     if (frame->exit != EXIT_RETURN)
-        word_write(out, ",\"exit\":\"",
-                   word_of(w->exits, row_null(nulls, frame, exit), frame->exit));
-    fputs_unlocked(is_open ? ",\"open\":true}}" : "}}", out);
+        word_write(out, ",\"exit\":\"", about.exit);
+    fputs_unlocked(about.is_open ? ",\"open\":true}}" : "}}", out);
     return frame_counted(w, frame->frame_id);
 }
 
@@ -344,26 +360,22 @@ static bool line_write(void *context, const int64_t *values, unsigned nulls)
     struct writer *w = context;
     const struct row_frame *frame = (const struct row_frame *)values;
     FILE *out = w->to->out;
-    bool is_open = row_null(nulls, frame, end_ns);
-    int64_t thread_id = id_of(row_null(nulls, frame, thread_id), frame->thread_id);
-    int64_t code_id = id_of(row_null(nulls, frame, code_id), frame->code_id);
-    size_t code_at = (size_t)(pieces_of(w, &w->codes, w->code, code_id) - w->all.at);
-    const struct pieces *thread = pieces_of(w, &w->threads, w->thread, thread_id);
-    int64_t end_ns = is_open ? thread->end_ns : frame->end_ns;
-    bool has_end = !is_open || thread->has_end;
+    const struct about about = about_of(w, frame, nulls);
+    int64_t end_ns = about.is_open ? about.thread->end_ns : frame->end_ns;
+    bool has_end = !about.is_open || about.thread->has_end;
     bool is_timed = has_end && !row_null(nulls, frame, start_ns);
 
     cell_write(out, false, frame->frame_id);
     cell_write(out, row_null(nulls, frame, parent_id), frame->parent_id);
-    piece_write(out, &thread->before);
+    piece_write(out, &about.thread->before);
     putc_unlocked(',', out);
-    piece_write(out, &w->all.at[code_at].before);
+    piece_write(out, &about.code->before);
     putc_unlocked(',', out);
-    word_cell_write(out, word_of(w->kinds, row_null(nulls, frame, kind), frame->kind));
-    word_cell_write(out, word_of(w->outcomes, row_null(nulls, frame, outcome), frame->outcome));
-    word_cell_write(out, word_of(w->exits, row_null(nulls, frame, exit), frame->exit));
+    word_cell_write(out, about.kind);
+    word_cell_write(out, about.outcome);
+    word_cell_write(out, about.exit);
     cell_write(out, row_null(nulls, frame, start_ns), frame->start_ns);
-    cell_write(out, is_open, frame->end_ns);
+    cell_write(out, about.is_open, frame->end_ns);
     cell_write(out, !is_timed, (int64_t)((uint64_t)end_ns - (uint64_t)frame->start_ns));
     if (!row_null(nulls, frame, cache_entry_id))
         number_write(out, frame->cache_entry_id);
