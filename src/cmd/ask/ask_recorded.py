@@ -1,6 +1,8 @@
 # Run by `dyntrace run`. Prints, with tabs between: nanoseconds of a recorded call; who has the slot when torch and CinderX
-# have been imported, as far as they are here; and which of them cannot be, and why, or that the name dyntrace is another's.
-# Of torch._dynamo only the first line is run: dyntrace has attached to torch by then, and the rest takes as long as torch itself.
+# have been imported, as far as they are here; and which of them cannot be, and why, or that the
+# name dyntrace is another package's.
+# Of torch._dynamo only the first line is run: dyntrace has attached to torch by then, and the
+# rest takes as long as torch itself.
 import sys, time
 def call(): pass
 def calls():
@@ -29,8 +31,8 @@ try:
 except (AttributeError, OSError, TypeError):
     ours = True
 if not ours:
-    why = why or ('`import dyntrace` is another package here (%s): only recording works, not dyntrace.record() and the like; '
-                  'pip uninstall dyntrace, then pip install dyntrace-recorder' % place)
+    why = why or ('`import dyntrace` is another package here (%s): only recording works, '
+                  'not dyntrace.record() and the like; pip uninstall dyntrace, then pip install dyntrace-recorder' % place)
 def afterwards(): pass
 afterwards()
 print('\t%.1f\t%s\t%s' % (ns, sys.modules['_dyntrace']._owner(), why))
