@@ -49,7 +49,7 @@ struct fact_EXECUTABLE {
 struct fact_PYTHON {
     struct fact_text version; /* the first word of sys.version */
 };
-/* What the program's own frames are told from (fact_CODE.place), as bits. */
+/* Bits of fact_CODE.place. They tell frames of libraries from the program's own frames. */
 enum code_place {
     CODE_OF_LIBRARY = 1, /* of the standard library, an installed package, or generated */
     CODE_OF_IMPORT = 2   /* a module of torch, whose body runs when it is imported */

@@ -74,8 +74,8 @@ enum guarded {
     GUARDED_VALUE, /* guarded: the value */
 };
 
-/* Is an integer that was read an input of the graph? It is an input if different calls have
- * different integers. */
+/* An integer that the function reads becomes an input of the graph if it differs between calls;
+ * otherwise it is a constant. */
 enum varying {
     VARIES_UNKNOWN, /* not known yet */
     VARIES_INPUT,   /* an input */
@@ -102,7 +102,7 @@ struct source {
     bool listed;  /* a guard checks the order of a dict's keys, or the items of a set */
     /* a guard ensures that this class creates instances and finds attributes as `object` does */
     bool is_ordinary;
-    bool is_new;     /* in a SHADOW_CHANGED: the effect created the item or attribute */
+    bool is_new;     /* in a SHADOW_CHANGED: the item or attribute did not exist before */
     Py_ssize_t cell; /* in a 'C' step: the index of the free variable */
     /* for a source in capture->mortal: the number of references that the capture holds */
     Py_ssize_t references;

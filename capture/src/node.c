@@ -394,8 +394,8 @@ static bool warns_of_attribute(PyObject *value, PyObject *name)
     return is;
 }
 
-/* May CALL of NAME warn although it gives a result? The arguments, which are torch tensors,
- * decide. */
+/* May torch issue a warning in CALL, a call of the function NAME? That depends on the arguments,
+ * which are tensors. */
 static bool torch_warns(const struct call *call, const char *name)
 {
     const bool masks = is_in(name, "masks"), casts = is_in(name, "casts");

@@ -378,7 +378,7 @@ bool shadow_fits(const struct shadow *shadow, PyObject *value)
     case SHADOW_METHOD:
     case SHADOW_ITERATOR:
     case SHADOW_CHANGED:
-        return true; /* no check here, because the users of these shadows check the value */
+        return true; /* code that uses such a shadow checks the value itself */
     }
     return false;
 }

@@ -189,8 +189,9 @@ static void calibrate(struct run *run)
         (uint64_t)(((unsigned __int128)ns << 32) / ticks);
 }
 
-/* Let decoders tell of stretches, now that the clock is known. A stretch names its frame, so it is
- * no shorter than frames that are left out. */
+/* Set the length from which on decoders report stretches (traced_stretch), in ticks of the clock,
+ * whose frequency is known now. The row of a stretch names a frame, so no stretch is shorter than
+ * the frames that --min-duration leaves out. */
 static void stretches_begin(struct decode_session *session)
 {
     uint64_t ns = MAX((uint64_t)STRETCH_NS, session->min_duration_ns);

@@ -72,7 +72,8 @@ struct decode_session {
     LIST(struct decode_total) totals; /* by code_id; owned, grown here */
     uint64_t start_clock, ns_per_tick_32;
     uint64_t min_duration_ns;
-    /* a stretch without an event that is as long is told by traced_stretch(); both say the same */
+    /* traced_stretch() is called when a thread has no event for this long; the same time in two
+     * units */
     uint64_t stretch_ns, stretch_ticks;
     uint64_t last_ns;     /* the latest event seen */
     uint64_t open_frames; /* that never ended, of the decoders closed so far */
@@ -191,7 +192,8 @@ void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry
 struct count_ring *traced_counts(struct traced *t, const struct decoder *d, bool make);
 /* A frame that will never end. */
 void traced_left_open(struct traced *t, uint64_t frame_id);
-/* FRAME, of thread row THREAD_ID, was innermost from START_NS to END_NS, without an event. */
+/* From START_NS to END_NS the thread with row THREAD_ID began and ended no frame. FRAME was its
+ * innermost frame. */
 void traced_stretch(struct traced *t, uint32_t thread_id, const struct decode_frame *frame,
                     uint64_t start_ns, uint64_t end_ns);
 /* Something was not recorded as it was. THREAD_ID may be 0. */

@@ -65,8 +65,8 @@ static void put_unicode(struct attributes *to, PyObject *value, size_t most, boo
     free(made.text);
 }
 
-/* Append what is known of VALUE without running code of the program: its type, a
- * container's length, and an array's shape. */
+/* Append VALUE's type, and the length of a container or the shape of an array. Runs no code of the
+ * program. */
 static void put_type(struct attributes *to, PyObject *value)
 {
     char shape[100];

@@ -391,7 +391,8 @@ static int64_t window_end(const struct replay *r, uint32_t index)
     return next >= end ? next : end;
 }
 
-/* Mark in `wild` the entry that L hit or made: the entry may stand in its old place or in front. */
+/* Mark the cache entry that lookup L hit or made as `wild`: whether the lookup moved the entry to
+ * the front of the cache is not known. */
 static void mark_moved(struct walk *w, const struct replay_lookup *l)
 {
     if (l->entry != REPLAY_NONE)
