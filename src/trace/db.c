@@ -853,15 +853,22 @@ static void each_end(sqlite3_context *context)
 void db_each(struct db *db, const char *sql,
              bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context)
 {
-    struct each each = {row, context, false};
+    /* SQLite owns it and frees it when it removes the function, which may be later: it removes none
+     * while another statement is running. */
+    struct each *each = malloc(sizeof *each);
     struct query *query;
 
-    sqlite3_create_function_v2(db->handle, "each", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, &each, NULL,
-                               each_step, each_end, NULL);
+    *each = (struct each){row, context, false};
+    if (sqlite3_create_function_v2(db->handle, "each", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, each,
+                                   NULL, each_step, each_end, free) != SQLITE_OK) {
+        query_error(db, NULL);
+        return;
+    }
     query = db_query(db, sql);
-    if (query && sqlite3_step(query->statement) != SQLITE_ROW && !each.stopped)
+    if (query && sqlite3_step(query->statement) != SQLITE_ROW && !each->stopped)
         query_error(db, NULL);
     query_close(query);
+    each->stopped = true;
     sqlite3_create_function_v2(db->handle, "each", -1, SQLITE_UTF8, NULL, NULL, NULL, NULL, NULL);
 }
 
