@@ -116,7 +116,14 @@ except KeyError as error:
     print([frame.name for frame in traceback.extract_tb(error.__traceback__)])
 with dyntrace.span("x") as s, s:
     print(s)
-for wrong in (lambda: dyntrace.span(), lambda: dyntrace.span(3), lambda: dyntrace.span("a", "b"), lambda: dyntrace.span("a")(3), lambda: dyntrace.span("a")()):
+enter, leave = s.__enter__, s.__exit__
+print(enter() is s, s.__enter__ is enter, leave.__self__ is s, leave(None, None, None))
+del s, enter
+gc.collect()
+print(leave.__self__, leave(None, None, None), dyntrace.span("reused", a=1, b=2), dyntrace.span("reused", a=1, b=2, c=3))
+print(type(leave.__self__).__enter__(leave.__self__) is leave.__self__, dyntrace.span.__exit__(leave.__self__))
+print(dyntrace.span.__enter__.__get__(5) is dyntrace.span.__enter__)
+for wrong in (lambda: dyntrace.span.__exit__(5), lambda: leave(x=1), lambda: dyntrace.span(), lambda: dyntrace.span(3), lambda: dyntrace.span("a", "b"), lambda: dyntrace.span("a")(3), lambda: dyntrace.span("a")()):
     try:
         wrong()
     except TypeError as error:

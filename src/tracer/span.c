@@ -101,20 +101,29 @@ static void drop_ended(struct open **link)
     }
 }
 
+/* Return what the context variable has, a new reference, or NULL. */
+static PyObject *context_value(void)
+{
+    PyObject *found = NULL;
+
+    if (!is_home() || PyContextVar_Get(innermost, NULL, &found))
+        PyErr_Clear();
+    return found;
+}
+
 /* Return the context's innermost span that has not ended, a new reference, or NULL if there is
  * none. Spans that overlap would make the list longer and longer, so ended ones leave it. */
 static struct open *find_innermost(void)
 {
-    PyObject *found = NULL;
-    struct open *open;
+    PyObject *found = context_value();
+    struct open *open = (struct open *)found;
 
-    if (PyContextVar_Get(innermost, NULL, &found) || !found)
+    if (!found)
         return NULL;
     if (!Py_IS_TYPE(found, open_type)) {
         Py_DECREF(found);
         return NULL;
     }
-    open = (struct open *)found;
     drop_ended(&open);
     if (open)
         drop_ended(&open->outer);
@@ -176,9 +185,9 @@ static uint64_t room_make(struct tracer *t)
 static bool span_write(struct tracer *t, const struct open *open, enum span_kind kind,
                        struct fact_text name, const struct attributes *with)
 {
-    char texts[RING_SPAN_BYTES + 8] = {0};
-    uint64_t words[2 + RING_SPAN_BYTES / 8];
-    const size_t bytes = (size_t)name.bytes + with->used;
+    uint64_t words[2 + RING_SPAN_BYTES / 8] = {0};
+    char *texts = (char *)(words + 2);
+    const uint32_t bytes = (uint32_t)name.bytes + (uint32_t)with->used;
     const uint64_t around = parent_of(open->outer);
     const uint64_t now = room_make(t);
 
@@ -188,9 +197,8 @@ static bool span_write(struct tracer *t, const struct open *open, enum span_kind
     memcpy(texts + name.bytes, with->text, with->used);
     words[0] = now;
     words[1] = around << 32 | (uint64_t)name.bytes << 16 | with->used;
-    memcpy(words + 2, texts, (bytes + 7) / 8 * 8);
-    tracer_put_control(t, CONTROL_SPAN, (uint64_t)kind << 32 | open->id,
-                       2 + (uint32_t)((bytes + 7) / 8), words);
+    tracer_put_control(t, CONTROL_SPAN, (uint64_t)kind << 32 | open->id, 2 + (bytes + 7) / 8,
+                       words);
     return true;
 }
 
@@ -257,15 +265,10 @@ PyObject *span_begin(enum span_kind kind, PyObject *name, PyObject *keys, PyObje
  * of its beginning OPEN is not. */
 static void leave_context(struct open *open)
 {
-    PyObject *found = NULL;
+    OWNED PyObject *found = context_value();
 
-    if (!is_home() || PyContextVar_Get(innermost, NULL, &found)) {
-        PyErr_Clear();
-        return;
-    }
     if (found == (PyObject *)open)
         set_innermost(open->outer);
-    Py_XDECREF(found);
 }
 
 void span_end(PyObject *self)
@@ -295,13 +298,27 @@ void span_end(PyObject *self)
 
 /* ---- the type `span` ---- */
 
+/* __enter__ or __exit__ of a span, in the span's own memory, so that `with` allocates neither. */
+struct half {
+    PyObject_HEAD vectorcallfunc call;
+    struct span *span; /* owned; NULL: this half is not alive, and has no references */
+};
+enum { ENTER, EXIT, HALVES };
+
 /* An object of `dyntrace.span`. */
 struct span {
     PyObject_VAR_HEAD PyObject *name; /* owned: a str */
     PyObject *keys;                   /* owned: a tuple of the attributes' names; or NULL */
-    PyObject *open;     /* owned: the struct open that was begun last and has not ended; or NULL */
+    PyObject *open; /* owned: the struct open that was begun last and has not ended; or NULL */
+    struct half halves[HALVES];
     PyObject *values[]; /* owned: the attributes */
 };
+
+/* Allocation takes longer than all else of a span, so a few freed ones with few attributes are
+ * reused. The GIL protects the list: the extension is in the main interpreter only. */
+enum { SPANS_FREE = 4, VALUES_FREE = 2 };
+static struct span *spans_free[SPANS_FREE];
+static int spans_free_count;
 
 /* A function with a span around each of its calls. */
 struct spanned {
@@ -321,21 +338,42 @@ static PyTypeObject *type_of_module(PyTypeObject *type, const char *name)
     return module ? (PyTypeObject *)PyObject_GetAttrString(module, name) : NULL;
 }
 
-/* Make a span called NAME with the COUNT VALUES of KEYS. */
+/* Return memory for a span with COUNT attributes, with a type and one reference. */
+static struct span *span_allocate(PyTypeObject *type, Py_ssize_t count)
+{
+    const Py_ssize_t room = count < VALUES_FREE ? VALUES_FREE : count;
+    struct span *span;
+
+    if (count > VALUES_FREE || !spans_free_count) {
+        span = PyObject_GC_NewVar(struct span, type, room);
+        if (span)
+            Py_SET_SIZE(span, count);
+        return span;
+    }
+    span = spans_free[--spans_free_count];
+    return (struct span *)PyObject_InitVar((PyVarObject *)span, type, count);
+}
+
+/* Make a span called NAME with the VALUES of KEYS. */
 static struct span *span_new(PyTypeObject *type, PyObject *name, PyObject *keys,
                              PyObject *const *values)
 {
     const Py_ssize_t count = keys ? PyTuple_GET_SIZE(keys) : 0;
-    struct span *span = PyObject_GC_NewVar(struct span, type, count);
+    struct span *span = span_allocate(type, count);
+    bool has_containers = false;
 
     if (!span)
         return NULL;
     span->name = Py_NewRef(name);
     span->keys = Py_XNewRef(keys);
     span->open = NULL;
-    for (Py_ssize_t i = 0; i < count; i++)
+    span->halves[ENTER].span = NULL;
+    span->halves[EXIT].span = NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
         span->values[i] = Py_NewRef(values[i]);
-    if (count)
+        has_containers |= PyType_IS_GC(Py_TYPE(values[i]));
+    }
+    if (has_containers)
         PyObject_GC_Track((PyObject *)span);
     return span;
 }
@@ -389,7 +427,10 @@ static void span_free(PyObject *self)
     Py_XDECREF(span->keys);
     for (Py_ssize_t i = 0; i < Py_SIZE(self); i++)
         Py_DECREF(span->values[i]);
-    PyObject_GC_Del(self);
+    if (Py_SIZE(self) <= VALUES_FREE && spans_free_count < SPANS_FREE)
+        spans_free[spans_free_count++] = span;
+    else
+        PyObject_GC_Del(self);
     Py_DECREF((PyObject *)type);
 }
 
@@ -412,12 +453,10 @@ static PyObject *span_enter(PyObject *self, PyObject *none)
  * several tasks or threads may use one object; otherwise the latest. A new reference. */
 static PyObject *span_take(struct span *span)
 {
-    OWNED PyObject *found = NULL;
+    OWNED PyObject *found = context_value();
     PyObject **link = &span->open;
     PyObject *taken;
 
-    if (!is_home() || PyContextVar_Get(innermost, NULL, &found))
-        PyErr_Clear();
     while (*link && *link != found)
         link = &((struct open *)*link)->before;
     if (!*link)
@@ -460,9 +499,9 @@ static PyObject *span_repr(PyObject *self)
 }
 
 static PyMethodDef span_methods[] = {
-    {"_enter", span_enter, METH_NOARGS, "_enter($self, /)\n--\n\nBegin the span."},
-    {"_exit", (PyCFunction)(void *)span_exit, METH_FASTCALL,
-     "_exit($self, kind=None, error=None, traceback=None, /)\n--\n\nEnd the span."},
+    {"__enter__", span_enter, METH_NOARGS, "__enter__($self, /)\n--\n\nBegin the span."},
+    {"__exit__", (PyCFunction)(void *)span_exit, METH_FASTCALL,
+     "__exit__($self, kind=None, error=None, traceback=None, /)\n--\n\nEnd the span."},
     {"__call__", span_decorate, METH_O | METH_COEXIST,
      "__call__($self, function, /)\n--\n\nReturn FUNCTION with a span around each call."},
     {NULL, NULL, 0, NULL},
@@ -500,172 +539,144 @@ static PyType_Spec span_spec = {
 /* ---- __enter__ and __exit__ ---- */
 
 /* A `with` makes and frees a bound method for each of the two, which takes longer than all else. So
- * they are descriptors of our own, whose bound methods come from a free list. */
-enum { BOUND_FREE = 4 /* most bound methods that are kept for reuse */ };
+ * they are descriptors of our own, whose bound methods are part of the span. */
 
 /* The descriptor of __enter__ or __exit__. */
-struct half {
+struct descriptor {
     PyObject_HEAD vectorcallfunc call;
-    PyTypeObject *bound; /* owned */
-    bool ends;
+    const char *name;   /* static */
+    PyObject *method;   /* owned: the usual descriptor, which has the signature */
+    PyTypeObject *type; /* owned: of the halves */
+    int half;           /* ENTER or EXIT */
 };
 
-/* __enter__ or __exit__ of a span. */
-struct bound {
-    PyObject_HEAD vectorcallfunc call;
-    PyObject *span; /* owned */
-    bool ends;
-};
-
-/* The GIL protects these: the extension is in the main interpreter only. */
-static struct bound *bound_free[BOUND_FREE];
-static int bound_free_count;
-
-static PyObject *half_call(bool ends, PyObject *span, PyObject *const *args, Py_ssize_t count)
+static bool is_span(PyObject *object)
 {
-    if (ends)
+    return Py_TYPE(object)->tp_dealloc == span_free;
+}
+
+static PyObject *half_call(long half, PyObject *span, PyObject *const *args, Py_ssize_t count,
+                           PyObject *keys)
+{
+    if (unlikely(keys != NULL))
+        return PyErr_Format(PyExc_TypeError, "a span takes no keyword arguments here");
+    if (half == EXIT)
         return span_exit(span, args, count);
     if (count)
         return PyErr_Format(PyExc_TypeError, "__enter__() takes no arguments (%zd given)", count);
     return span_enter(span, NULL);
 }
 
-static PyObject *bound_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf,
-                                  PyObject *keys)
-{
-    const struct bound *bound = (struct bound *)self;
-
-    if (keys && PyTuple_GET_SIZE(keys))
-        return PyErr_Format(PyExc_TypeError, "a span takes no keyword arguments here");
-    return half_call(bound->ends, bound->span, args, PyVectorcall_NARGS(nargsf));
-}
-
 static PyObject *half_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf,
                                  PyObject *keys)
 {
-    const struct half *half = (struct half *)self;
-    const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
-    const bool is_of_span = count && Py_TYPE(args[0])->tp_dealloc == span_free;
-    const bool is_named = keys && PyTuple_GET_SIZE(keys);
+    struct half *half = (struct half *)self;
 
-    if (!is_of_span || is_named)
-        return PyErr_Format(PyExc_TypeError, "expected a span");
-    return half_call(half->ends, args[0], args + 1, count - 1);
-}
-
-static PyObject *half_get(PyObject *self, PyObject *object, PyObject *type)
-{
-    const struct half *half = (struct half *)self;
-    struct bound *bound;
-
-    if (!object || object == Py_None)
-        return Py_NewRef(self);
-    if (likely(bound_free_count)) {
-        bound = bound_free[--bound_free_count];
-        (void)PyObject_Init((PyObject *)bound, half->bound);
-    } else if (!(bound = PyObject_New(struct bound, half->bound))) {
-        return NULL;
-    }
-    bound->call = bound_vectorcall;
-    bound->span = Py_NewRef(object);
-    bound->ends = half->ends;
-    return (PyObject *)bound;
-}
-
-static void bound_dealloc(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-
-    Py_DECREF(((struct bound *)self)->span);
-    if (bound_free_count < BOUND_FREE)
-        bound_free[bound_free_count++] = (struct bound *)self;
-    else
-        PyObject_Free(self);
-    Py_DECREF((PyObject *)type);
+    return half_call(half - half->span->halves, (PyObject *)half->span, args,
+                     PyVectorcall_NARGS(nargsf), keys);
 }
 
 static void half_dealloc(PyObject *self)
 {
+    struct half *half = (struct half *)self;
+    struct span *span = half->span;
+
+    half->span = NULL;
+    Py_DECREF((PyObject *)Py_TYPE(self));
+    Py_DECREF((PyObject *)span);
+}
+
+static PyObject *descriptor_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf,
+                                       PyObject *keys)
+{
+    const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+
+    if (!count || !is_span(args[0]))
+        return PyErr_Format(PyExc_TypeError, "expected a span");
+    return half_call(((struct descriptor *)self)->half, args[0], args + 1, count - 1, keys);
+}
+
+static PyObject *descriptor_get(PyObject *self, PyObject *object, PyObject *type)
+{
+    const struct descriptor *descriptor = (struct descriptor *)self;
+    struct half *half;
+
+    if (!object || !is_span(object))
+        return Py_NewRef(self);
+    half = &((struct span *)object)->halves[descriptor->half];
+    if (unlikely(half->span != NULL))
+        return Py_NewRef((PyObject *)half);
+    half->call = half_vectorcall;
+    half->span = (struct span *)Py_NewRef(object);
+    return PyObject_Init((PyObject *)half, descriptor->type);
+}
+
+static void descriptor_dealloc(PyObject *self)
+{
     PyTypeObject *type = Py_TYPE(self);
 
-    Py_DECREF((PyObject *)((struct half *)self)->bound);
+    Py_DECREF((PyObject *)((struct descriptor *)self)->type);
+    Py_DECREF(((struct descriptor *)self)->method);
     PyObject_Free(self);
     Py_DECREF((PyObject *)type);
 }
 
-static PyObject *half_signature(PyObject *self, void *context)
-{
-    OWNED PyObject *inspect = PyImport_ImportModule("inspect");
-    OWNED PyObject *module = inspect ? PyImport_ImportModule("_dyntrace") : NULL;
-    OWNED PyObject *type = module ? PyObject_GetAttrString(module, "span") : NULL;
-    OWNED PyObject *plain =
-        type ? PyObject_GetAttrString(type, ((struct half *)self)->ends ? "_exit" : "_enter")
-             : NULL;
-
-    return plain ? PyObject_CallMethod(inspect, "signature", "O", plain) : NULL;
-}
-
-static PyObject *half_name(PyObject *self, void *context)
-{
-    return PyUnicode_FromString(((struct half *)self)->ends ? "__exit__" : "__enter__");
-}
-
+static PyMemberDef descriptor_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(struct descriptor, call), READONLY, NULL},
+    {"__name__", T_STRING, offsetof(struct descriptor, name), READONLY, NULL},
+    {"__wrapped__", T_OBJECT, offsetof(struct descriptor, method), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
 static PyMemberDef half_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(struct half, call), READONLY, NULL},
+    {"__self__", T_OBJECT, offsetof(struct half, span), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
-static PyMemberDef bound_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(struct bound, call), READONLY, NULL},
-    {"__self__", T_OBJECT, offsetof(struct bound, span), READONLY, NULL},
-    {NULL, 0, 0, 0, NULL},
-};
-static PyGetSetDef half_getset[] = {
-    {"__name__", half_name, NULL, NULL, NULL},
-    {"__signature__", half_signature, NULL, NULL, NULL},
-    {NULL, NULL, NULL, NULL, NULL},
+static PyType_Slot descriptor_slots[] = {
+    {Py_tp_dealloc, (void *)descriptor_dealloc},
+    {Py_tp_descr_get, (void *)descriptor_get},
+    {Py_tp_call, (void *)PyVectorcall_Call},
+    {Py_tp_members, descriptor_members},
+    {0, NULL},
 };
 static PyType_Slot half_slots[] = {
     {Py_tp_dealloc, (void *)half_dealloc},
-    {Py_tp_descr_get, (void *)half_get},
     {Py_tp_call, (void *)PyVectorcall_Call},
     {Py_tp_members, half_members},
-    {Py_tp_getset, half_getset},
     {0, NULL},
 };
-static PyType_Slot bound_slots[] = {
-    {Py_tp_dealloc, (void *)bound_dealloc},
-    {Py_tp_call, (void *)PyVectorcall_Call},
-    {Py_tp_members, bound_members},
-    {0, NULL},
+static PyType_Spec descriptor_spec = {
+    .name = "_dyntrace.span_method",
+    .basicsize = sizeof(struct descriptor),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = descriptor_slots,
 };
 static PyType_Spec half_spec = {
-    .name = "_dyntrace.span_method",
+    .name = "_dyntrace.bound_span_method",
     .basicsize = sizeof(struct half),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = half_slots,
 };
-static PyType_Spec bound_spec = {
-    .name = "_dyntrace.bound_span_method",
-    .basicsize = sizeof(struct bound),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .slots = bound_slots,
-};
 
-/* Give the type SPAN its __enter__ and __exit__. Returns 0, or -1 with an exception. */
+/* Put descriptors in the place of the methods of the type SPAN. Returns 0, or -1 with an exception.
+ */
 static int add_halves(PyTypeObject *span)
 {
-    OWNED PyObject *type = PyType_FromSpec(&half_spec);
-    OWNED PyObject *bound = PyType_FromSpec(&bound_spec);
-    static const char *const names[] = {"__enter__", "__exit__"};
+    static const char *const names[HALVES] = {"__enter__", "__exit__"};
+    OWNED PyObject *type = PyType_FromSpec(&descriptor_spec);
+    OWNED PyObject *of_halves = PyType_FromSpec(&half_spec);
 
-    for (int i = 0; i < 2; i++) {
-        struct half *half = type && bound ? PyObject_New(struct half, (PyTypeObject *)type) : NULL;
-        OWNED PyObject *held = (PyObject *)half;
-        if (!half)
+    for (int i = 0; i < HALVES; i++) {
+        struct descriptor *made =
+            type && of_halves ? PyObject_New(struct descriptor, (PyTypeObject *)type) : NULL;
+        OWNED PyObject *held = (PyObject *)made;
+        if (!made)
             return -1;
-        half->call = half_vectorcall;
-        half->bound = (PyTypeObject *)Py_NewRef(bound);
-        half->ends = i;
+        made->call = descriptor_vectorcall;
+        made->name = names[i];
+        made->method = Py_NewRef(PyDict_GetItemString(span->tp_dict, names[i]));
+        made->type = (PyTypeObject *)Py_NewRef(of_halves);
+        made->half = i;
         if (PyDict_SetItemString(span->tp_dict, names[i], held))
             return -1;
     }
