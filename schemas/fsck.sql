@@ -259,3 +259,72 @@ SELECT rowid FROM listing WHERE kind IS NULL OR text IS NULL;
 -- name: signature
 -- inputs have a text
 SELECT signature_id FROM signature WHERE text IS NULL;
+
+-- name: span-row
+-- a span has a kind, a name, a thread and a start, ends no earlier, and its attributes are a JSON object
+SELECT span_id FROM span
+WHERE name IS NULL OR COALESCE(kind, '') NOT IN ('span', 'record_function', 'nvtx')
+   OR thread_id IS NULL OR thread_id NOT IN (SELECT thread_id FROM thread)
+   OR COALESCE(start_ns, -1) < 0 OR end_ns < start_ns
+   OR (attributes IS NOT NULL AND iif(json_valid(attributes), json_type(attributes), 'none') <> 'object');
+
+-- name: span-parent
+-- a span's parent exists, began no later, and belongs to the same process or to one that it was forked from
+SELECT s.span_id
+FROM span s LEFT JOIN span u ON u.span_id = s.parent_span_id
+LEFT JOIN thread t ON t.thread_id = s.thread_id LEFT JOIN thread w ON w.thread_id = u.thread_id
+WHERE s.parent_span_id IS NOT NULL
+  AND CASE WHEN u.span_id IS NULL THEN NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%' OR events IS NULL)
+           WHEN u.span_id = s.span_id OR u.start_ns > s.start_ns THEN 1
+           WHEN w.process_id IS t.process_id THEN u.span_id > s.span_id
+           ELSE NOT EXISTS (SELECT 1 FROM lineage a WHERE a.process_id = t.process_id AND a.ancestor_id = w.process_id) END;
+
+-- name: span-frame
+-- a span began within its frame, on the frame's thread
+SELECT s.span_id FROM span s LEFT JOIN frame f ON f.frame_id = s.frame_id
+WHERE s.frame_id IS NOT NULL
+  AND CASE WHEN f.frame_id IS NULL THEN EXISTS (SELECT 1 FROM frame) AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%' OR events IS NULL)
+           ELSE f.thread_id IS NOT s.thread_id OR f.end_ns < s.start_ns OR (f.start_ns > s.start_ns AND f.kind <> $FRAME_INHERITED) END;
+
+-- name: call-args
+-- recorded arguments are a JSON object, a result is JSON, and both belong to a call; one that raised has no result
+SELECT a.frame_id FROM call_args a LEFT JOIN frame f ON f.frame_id = a.frame_id
+WHERE (a.arguments IS NOT NULL AND iif(json_valid(a.arguments), json_type(a.arguments), 'none') <> 'object')
+   OR (a.result IS NOT NULL AND NOT json_valid(a.result))
+   OR CASE WHEN f.frame_id IS NULL THEN EXISTS (SELECT 1 FROM frame) AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%' OR events IS NULL)
+           ELSE f.kind <> $FRAME_CALL OR (a.result IS NOT NULL AND f.exit = $EXIT_RAISE) END;
+
+-- name: thread-cpu
+-- the processor time of a thread, and its time in the queue, only grow
+SELECT thread_id || ' at ' || at_ns
+FROM (SELECT *, LAG(cpu_ns, 1, 0) OVER earlier AS cpu_before, LAG(queued_ns, 1, 0) OVER earlier AS queued_before
+      FROM thread_cpu WINDOW earlier AS (PARTITION BY thread_id ORDER BY at_ns))
+WHERE thread_id NOT IN (SELECT thread_id FROM thread) OR at_ns < 0 OR COALESCE(cpu_ns < cpu_before, 1) OR COALESCE(queued_ns < queued_before, 1);
+
+-- name: stretch
+-- a stretch has a thread and a code, overlaps no other of its thread, and what was measured of it fits into it
+SELECT thread_id || ' at ' || start_ns
+FROM (SELECT *, LAG(end_ns, 1, 0) OVER (PARTITION BY thread_id ORDER BY start_ns) AS end_before FROM stretch)
+WHERE thread_id NOT IN (SELECT thread_id FROM thread) OR code_id IS NULL OR code_id NOT IN (SELECT code_id FROM code)
+   OR COALESCE(end_ns < start_ns, 1) OR start_ns < end_before
+   OR (ran_ns IS NULL) <> (waited_ns IS NULL) OR (ran_ns IS NULL) <> (queued_ns IS NULL)
+   OR ran_ns NOT BETWEEN 0 AND end_ns - start_ns OR waited_ns NOT BETWEEN 0 AND end_ns - start_ns OR queued_ns NOT BETWEEN 0 AND waited_ns;
+
+-- name: stretch-frame
+-- a stretch lies within its frame
+SELECT s.thread_id || ' at ' || s.start_ns FROM stretch s JOIN frame f ON f.frame_id = s.frame_id
+WHERE f.thread_id IS NOT s.thread_id OR f.end_ns < s.end_ns OR (f.start_ns > s.start_ns AND f.kind <> $FRAME_INHERITED);
+
+-- name: frame-count
+-- frames that were counted have a code, a phase and an outcome, and their sums are those of so many frames
+-- A row without frames is of a caller of some. Of recursive frames only the outermost has time in total_ns, and it may have another row.
+SELECT n.rowid FROM frame_count n
+WHERE n.code_id IS NULL OR n.code_id NOT IN (SELECT code_id FROM code)
+   OR NOT EXISTS (SELECT 1 FROM enum e WHERE e.kind = 'phase' AND e.value = n.phase)
+   OR NOT EXISTS (SELECT 1 FROM outcomes o WHERE o.outcome = n.outcome)
+   OR COALESCE(n.frames, -1) < 0 OR COALESCE(n.calls, -1) NOT BETWEEN 0 AND n.frames OR COALESCE(n.raised, -1) NOT BETWEEN 0 AND n.frames
+   OR COALESCE(MIN(n.total_ns, n.self_ns), -1) < 0 OR (n.frames > 0 AND COALESCE(n.max_ns < 0 OR n.first_ns > n.last_ns, 1)) OR n.inner_ns IS NULL;
+
+-- name: frame-count-once
+-- frames of one code, phase and outcome are counted in one row
+SELECT MIN(rowid) FROM frame_count GROUP BY code_id, phase, outcome HAVING COUNT(*) > 1;

@@ -149,6 +149,83 @@ UNNOTICED = {
     "an exit code": ("UPDATE process SET exit_code = 7 WHERE exit_code = 0", "the system says it once"),
     "a pid": ("UPDATE process SET pid = pid + 1", "the same"),
 }
+SPAN = "span_id = (SELECT span_id FROM span WHERE %s LIMIT 1)"
+ARGS = "frame_id = (SELECT a.frame_id FROM call_args a JOIN frame f USING (frame_id) JOIN code c USING (code_id) WHERE %s LIMIT 1)"
+SAMPLE = "(thread_id, at_ns) = (SELECT thread_id, MAX(at_ns) FROM thread_cpu WHERE thread_id = 1)"
+STRETCH = "(thread_id, start_ns) = (SELECT thread_id, start_ns FROM stretch WHERE %s LIMIT 1)"
+MEASURED = STRETCH % "ran_ns IS NOT NULL"
+# Of a trace of programs/timed_work.py, in which frames of `counted` were counted.
+TIMED = {
+    "a span without a name": f"UPDATE span SET name = NULL WHERE {SPAN % 1}",
+    "a span of a kind that is none": f"UPDATE span SET kind = 'x' WHERE {SPAN % 1}",
+    "a span without a thread": f"UPDATE span SET thread_id = 999 WHERE {SPAN % 1}",
+    "a span on another thread": f"UPDATE span SET thread_id = thread_id + 1 WHERE {SPAN % 'thread_id = 1'}",
+    "a span ended before it began": f"UPDATE span SET end_ns = start_ns - 1 WHERE {SPAN % 1}",
+    "a span began before everything": f"UPDATE span SET start_ns = -1 WHERE {SPAN % 1}",
+    "a span began before its frame": f"UPDATE span SET start_ns = 0 WHERE {SPAN % 1}",
+    "a span began after its frame": f"UPDATE span SET start_ns = start_ns + 9000000000, end_ns = end_ns + 9000000000 WHERE {SPAN % 1}",
+    "a span's frame is not there": f"UPDATE span SET frame_id = 999999999 WHERE {SPAN % 1}",
+    "a span's attributes are no JSON": f"UPDATE span SET attributes = 'x' WHERE {SPAN % 1}",
+    "a span's attributes are a list": f"UPDATE span SET attributes = '[1]' WHERE {SPAN % 1}",
+    "a span's parent is not there": f"UPDATE span SET parent_span_id = 999999 WHERE {SPAN % 1}",
+    "a span is its own parent": f"UPDATE span SET parent_span_id = span_id WHERE {SPAN % 1}",
+    "a span's parent is its child": f"UPDATE span SET parent_span_id = (SELECT u.span_id FROM span u WHERE u.parent_span_id = span.span_id) WHERE {SPAN % 'name = char(111,117,116,101,114)'}",
+    "a span's parent is of a forked child": f"UPDATE span SET parent_span_id = (SELECT MIN(s.span_id) FROM span s JOIN thread t USING (thread_id) WHERE t.process_id = 2)"
+                                            f" WHERE span_id = (SELECT s.span_id FROM span s JOIN thread t USING (thread_id) WHERE t.process_id = 1 ORDER BY 1 DESC LIMIT 1)",
+    "arguments are no JSON": f"UPDATE call_args SET arguments = '{{' WHERE {ARGS % 1}",
+    "arguments are a number": f"UPDATE call_args SET arguments = '3' WHERE {ARGS % 1}",
+    "a result is no JSON": f"UPDATE call_args SET result = 'x' WHERE {ARGS % 1}",
+    "arguments of no call": f"UPDATE call_args SET frame_id = 999999999 WHERE {ARGS % 1}",
+    "a call that raised has a result": f"UPDATE call_args SET result = '1' WHERE {ARGS % 'qualname = char(98,97,100)'}",
+    "processor time shrinks": f"UPDATE thread_cpu SET cpu_ns = 1 WHERE {SAMPLE}",
+    "time in the queue is negative": f"UPDATE thread_cpu SET queued_ns = -1 WHERE {SAMPLE}",
+    "a sample has no processor time": f"UPDATE thread_cpu SET cpu_ns = NULL WHERE {SAMPLE}",
+    "a sample of no thread": f"UPDATE thread_cpu SET thread_id = 999 WHERE {SAMPLE}",
+    "a stretch of no thread": f"UPDATE stretch SET thread_id = 999 WHERE {STRETCH % 1}",
+    "a stretch on another thread": f"UPDATE stretch SET thread_id = thread_id + 1 WHERE {STRETCH % 'thread_id = 1'}",
+    "a stretch of no code": f"UPDATE stretch SET code_id = NULL WHERE {STRETCH % 1}",
+    "a stretch ended before it began": f"UPDATE stretch SET end_ns = start_ns - 1 WHERE {STRETCH % 1}",
+    "a stretch lasts longer than its frame": f"UPDATE stretch SET end_ns = end_ns + 9000000000 WHERE {STRETCH % 1}",
+    "a stretch began within another": "UPDATE stretch SET start_ns = start_ns - 1000000 WHERE (thread_id, start_ns) ="
+                                      " (SELECT s.thread_id, s.start_ns FROM stretch s JOIN stretch o ON o.thread_id = s.thread_id AND s.start_ns - o.end_ns BETWEEN 0 AND 900000 LIMIT 1)",
+    "a stretch waited longer than it is": f"UPDATE stretch SET waited_ns = end_ns - start_ns + 1 WHERE {MEASURED}",
+    "a stretch ran for less than nothing": f"UPDATE stretch SET ran_ns = -1 WHERE {MEASURED}",
+    "a stretch was queued while it did not wait": f"UPDATE stretch SET queued_ns = waited_ns + 1 WHERE {MEASURED}",
+    "a stretch is half measured": f"UPDATE stretch SET waited_ns = NULL WHERE {MEASURED}",
+    "counted frames of no code": "UPDATE frame_count SET code_id = 999",
+    "counted frames of no phase": "UPDATE frame_count SET phase = 77",
+    "counted frames of no outcome": "UPDATE frame_count SET outcome = 77",
+    "counted frames are fewer than their calls": "UPDATE frame_count SET frames = 1",
+    "counted frames raised more often than they ran": "UPDATE frame_count SET raised = 3",
+    "counted frames have less than no time of their own": "UPDATE frame_count SET self_ns = -1",
+    "the longest counted frame has no time": "UPDATE frame_count SET max_ns = NULL",
+    "the first counted frame is the last": "UPDATE frame_count SET first_ns = 4",
+    "counted frames without a sum": "UPDATE frame_count SET inner_ns = NULL",
+    "counted frames twice": "INSERT INTO frame_count SELECT * FROM frame_count",
+    "counted frames are not in the totals": "DELETE FROM frame_count",
+}
+UNNOTICED_TIMED = {
+    "a span is open": f"UPDATE span SET end_ns = NULL WHERE {SPAN % 1}",
+    "a span has no parent": "UPDATE span SET parent_span_id = NULL",
+    "a result is not known": "UPDATE call_args SET result = NULL",
+    "nothing was sampled": "DELETE FROM thread_cpu",
+    "a stretch was not measured": f"UPDATE stretch SET ran_ns = NULL, waited_ns = NULL, queued_ns = NULL WHERE {MEASURED}",
+}
+
+
+@pytest.fixture(scope="module")
+def timed(dyntrace, tmp_path_factory):
+    from shared import PYTHONS
+    path = tmp_path_factory.mktemp("contradictions") / "t.db"
+    command = [dyntrace, "run", "-o", path, "--python", PYTHONS[0], "--args", "work", "--args", "bad", "--", PROGRAMS / "timed_work.py"]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    with sqlite3.connect(path) as db:
+        db.execute("INSERT INTO frame_count SELECT code_id, 2, 0, 2, 2, 10, 5, 1, 8, 1, 3, 0 FROM code WHERE qualname = 'bad'")
+        db.execute("UPDATE code_total SET calls = calls + 2, total_ns = total_ns + 10, self_ns = self_ns + 5, raised = raised + 1"
+                   " WHERE code_id = (SELECT code_id FROM frame_count)")
+    db.close()
+    assert found(dyntrace, path) == ([], [])
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -196,3 +273,13 @@ def test_a_changed_row_that_contradicts_another_is_reported(dyntrace, good, tmp_
 @pytest.mark.parametrize("name", UNNOTICED)
 def test_a_changed_row_without_contradiction_is_not_reported(dyntrace, good, tmp_path, name):
     assert found(dyntrace, damaged(good, tmp_path, UNNOTICED[name][0])) == ([], [])
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_a_changed_row_about_time_is_reported(dyntrace, timed, tmp_path, name):
+    assert found(dyntrace, damaged(timed, tmp_path, TIMED[name]))[0]
+
+
+@pytest.mark.parametrize("name", UNNOTICED_TIMED)
+def test_times_that_are_not_known_are_not_reported(dyntrace, timed, tmp_path, name):
+    assert found(dyntrace, damaged(timed, tmp_path, UNNOTICED_TIMED[name])) == ([], [])
