@@ -123,12 +123,11 @@ ORDER BY m.compile_id, part.key;
 -- name: track_spans
 -- Two events each, as of a compile: spans of tasks overlap on their thread.
 WITH track AS MATERIALIZED (SELECT thread_id, pid, tid FROM tracks WHERE thread_id IS NOT NULL)
-SELECT part.value AS ph, COALESCE(k.pid, 0) AS pid, COALESCE(k.tid, 0) AS tid,
-       iif(part.key, MAX(s.start_ns + COALESCE(s.duration_ns, 0), s.start_ns), s.start_ns) AS ts, 'span ' || s.span_id AS id, 'span' AS cat,
-       COALESCE(s.name, '?') AS name, NULL AS args, s.span_id AS span, iif(part.key, NULL, s.parent_span_id) AS parent,
-       iif(part.key, NULL, NULLIF(s.kind, 'span')) AS of, iif(part.key, NULL, s.attributes) AS attributes,
-       iif(s.end_ns IS NULL AND NOT part.key, 1, NULL) AS open
-FROM spans s
+SELECT part.value AS ph, COALESCE(k.pid, 0) AS pid, COALESCE(k.tid, 0) AS tid, iif(part.key, s.end_ns, s.start_ns) AS ts,
+       'span ' || s.span_id AS id, 'span' AS cat, COALESCE(s.name, '?') AS name, NULL AS args, s.span_id AS span,
+       iif(part.key, NULL, s.parent_span_id) AS parent, iif(part.key, NULL, NULLIF(s.kind, 'span')) AS of,
+       iif(part.key, NULL, s.attributes) AS attributes, iif(s.open AND NOT part.key, 1, NULL) AS open
+FROM part_span s
 LEFT JOIN track k ON k.thread_id = s.thread_id
 CROSS JOIN json_each('["b", "e"]') part
 ORDER BY s.span_id, part.key;
@@ -176,3 +175,21 @@ SELECT COALESCE(NULLIF(t.name, ''), 'thread ' || t.os_tid, '?') || ' [' || COALE
 FROM thread t
 LEFT JOIN process p ON p.process_id = t.process_id
 WHERE t.thread_id = ?1;
+
+-- name: span_names
+SELECT COALESCE(name, '?') AS name FROM part_span GROUP BY 1 ORDER BY 1;
+
+-- name: span_threads
+-- Threads with spans, and what a profile of speedscope is called.
+SELECT s.thread_id, COALESCE(NULLIF(t.name, ''), 'thread ' || t.os_tid, '?') || ' [' || COALESCE(p.pid, '?') || COALESCE(' rank ' || p.rank, '') || ']'
+FROM (SELECT DISTINCT thread_id FROM part_span) s
+LEFT JOIN thread t ON t.thread_id = s.thread_id
+LEFT JOIN process p ON p.process_id = t.process_id
+ORDER BY s.thread_id;
+
+-- name: thread_spans
+-- The spans of thread ?1; of each the place of its name in span_names.
+WITH names AS MATERIALIZED (SELECT name, ROW_NUMBER() OVER (ORDER BY name) - 1 AS place FROM (SELECT DISTINCT COALESCE(name, '?') AS name FROM part_span))
+SELECT s.start_ns, s.end_ns, n.place FROM part_span s JOIN names n ON n.name = COALESCE(s.name, '?')
+WHERE s.thread_id IS ?1
+ORDER BY s.start_ns, s.end_ns DESC, s.span_id;

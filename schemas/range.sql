@@ -62,6 +62,14 @@ FROM (SELECT 1 FROM asked LIMIT 1) CROSS JOIN part_window w CROSS JOIN compile m
 WHERE m.start_ns < w.to_ns AND COALESCE(m.end_ns, m.start_ns) >= w.from_ns
   AND COALESCE(m.thread_id IN (SELECT thread_id FROM part_thread), NOT EXISTS (SELECT 1 FROM asked WHERE what IN ('thread', 'process')))
   AND (m.code_id IN part_code OR m.frame_id IN part_frame OR NOT EXISTS (SELECT 1 FROM asked WHERE what = 'function'));
+-- Spans that overlap its time, as much of them as lies in it.
+CREATE TEMP VIEW part_span AS
+SELECT s.span_id, s.parent_span_id, s.kind, s.name, s.thread_id, s.attributes, MAX(s.start_ns, w.from_ns) AS start_ns,
+       MIN(MAX(COALESCE(s.end_ns, t.ended_ns, s.start_ns), s.start_ns), w.to_ns) AS end_ns, s.end_ns IS NULL AS open
+FROM part_window w CROSS JOIN span s LEFT JOIN part_thread t ON t.thread_id = s.thread_id
+WHERE s.start_ns < w.to_ns AND COALESCE(s.end_ns, t.ended_ns, s.start_ns) >= w.from_ns
+  AND (t.thread_id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM asked WHERE what IN ('thread', 'process')))
+  AND (s.frame_id IN (SELECT frame_id FROM part_frame) OR NOT EXISTS (SELECT 1 FROM asked WHERE what = 'function'));
 
 -- name: calls
 -- From here on `lookup` and `frame` are those of the part, for the views that read them too.

@@ -399,3 +399,19 @@ def test_the_estimated_bytes_of_a_frame_are_a_lower_bound(run, record, tmp_path,
     lengths = [len(line) + 1 for line in text.splitlines() if rows in line]
     assert len(lengths) > 50 and min(lengths) * (2 if form == "speedscope" else 1) >= least
     assert f"{form}_put, {'true' if form in ('csv', 'jsonl') else 'false'}, {least}" in (ROOT / "src/cmd/export.c").read_text().replace("chrome_put", f"{form}_put")
+
+
+def test_pictures_say_where_time_is_the_callers(run, dyntrace, tmp_path):
+    """Frames that were counted have no rows (--frames folded)."""
+    from terminal import dump
+
+    said = "counted frames: their callers' time"
+    path = make_trace(tmp_path / "t.db")
+    before = run("report", path, "--html", "-").stdout + dump(dyntrace, tmp_path, ":timeline Enter") + dump(dyntrace, tmp_path, ":flame Enter")
+    assert "were counted, not stored" not in before and said not in before
+    path.unlink()
+    make_trace(path, "INSERT INTO frame_count SELECT code_id, 2, 0, 1234567, 1234567, 10, 5, 0, 8, 1, 3, 0 FROM code LIMIT 1")
+    page = run("report", path, "--html", "-").stdout
+    assert page.count("1.23 M frames of libraries inside torch&#39;s compiles and imports were counted, not stored (--frames all stores them): their time is their callers' own time here.") == 2
+    assert said in dump(dyntrace, tmp_path, ":timeline Enter") and said in dump(dyntrace, tmp_path, ":flame Enter")
+    assert "their time is their callers' own time in the result" in run("export", "--format", "folded", path).stderr

@@ -456,6 +456,41 @@ def test_perfetto_has_spans(served, run):
 
 
 @pytest.mark.one_python
+def test_speedscope_has_spans_in_profiles_in_which_they_nest(spans, run):
+    from test_export import check_speedscope
+
+    trace, found = spans(
+        """
+        import asyncio, dyntrace
+        async def task(i):
+            with dyntrace.span("task", i=i):
+                await asyncio.sleep(0.05)
+                with dyntrace.span("inner"): pass
+        async def main():
+            with dyntrace.span("main"):
+                await asyncio.gather(*map(task, range(3)))
+        asyncio.run(main())
+        """
+    )
+    document = check_speedscope(run("export", "--format", "speedscope", trace.path).stdout)
+    names = [frame["name"] for frame in document["shared"]["frames"]]
+    profiles = {p["name"].split(": ")[1]: p for p in document["profiles"] if ": spans" in p["name"]}
+    opened = {name: [names[event["frame"]] for event in p["events"] if event["type"] == "O"] for name, p in profiles.items()}
+    assert opened.pop("spans")[:2] == ["main", "task"]
+    assert sorted(sum(opened.values(), [])) == sorted(["task", "inner"] * 2) or len(opened) in (1, 2)
+    assert [opened[name] and opened[name][0] for name in ("spans 2", "spans 3")] == ["task", "task"]
+    main = next(event["at"] for event in profiles["spans"]["events"])
+    assert main == found["main"]["start_ns"]
+    # a part of the time, and of the threads
+    middle = max(row["start_ns"] for row in view(trace.path) if row["name"] == "task") + 1000
+    part = check_speedscope(run("export", "--format", "speedscope", "--time", f"..{middle / 1e9:.9f}s", trace.path).stdout)
+    (cut,) = [p for p in part["profiles"] if ": spans" in p["name"]]  # all end there, so they nest
+    assert cut["endValue"] == middle and len(cut["events"]) == 8
+    part = json.loads(run("export", "--format", "chrome", "--time", f"..{middle / 1e9:.9f}s", trace.path).stdout)["traceEvents"]
+    assert [event["name"] for event in part if event.get("cat") == "span" and event["ph"] == "b"] == ["main", "task", "task", "task"]
+
+
+@pytest.mark.one_python
 def test_no_section_without_spans(record, run, python):
     trace = record(["-c", "pass"], python=python)
     assert "Spans" not in run("report", trace.path).stdout

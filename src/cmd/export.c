@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cmd/export/frames.h"
+#include "cmd/export/spans.h"
 #include "cmd/parquet.h"
 #include "command.h"
 #include "lib/json.h"
@@ -67,7 +68,7 @@ static const struct option options[] = {
      .help =
          "perfetto, chrome: Chrome's Trace Event JSON, for ui.perfetto.dev or chrome://tracing: a "
          "slice for each frame, an instant for each lookup, a track for compiles\n"
-         "speedscope: frames of each thread, for speedscope.app\n"
+         "speedscope: frames of each thread, and its spans, for speedscope.app\n"
          "folded: own nanoseconds of every stack, a line each, for flamegraph.pl\n"
          "csv: frames with their names, or the table or view that --table names\n"
          "jsonl: every row of every table as a line of JSON, or of --table\n"
@@ -452,7 +453,7 @@ struct speedscope {
     } profiles[FILES];
 };
 
-/* Write shared.frames, the list of functions. The last item is "?", for unknown code objects. */
+/* Write shared.frames, the list of functions, then "?" for unknown code objects, then spans. */
 static void codes_put(struct export *export, struct json *json)
 {
     json_line(json);
@@ -471,8 +472,10 @@ static void codes_put(struct export *export, struct json *json)
     json_line(json);
     json_object(json, NULL);
     json_string(json, "name", "?");
-    for (int i = 0; i < 3; i++) /* the code object, the list, and "shared" */
-        json_end(json);
+    json_end(json);
+    spans_write_names(export->db, json);
+    json_end(json);
+    json_end(json);
 }
 
 /* Write an event of the frame on top of TRACK's stack: its begin or end, at the time AT. */
@@ -588,6 +591,8 @@ static void speedscope_put(struct export *export)
             profile->events = NULL;
         }
     }
+    if (!export->failed)
+        spans_write_profiles(export->db, json, (int64_t)s->codes.count + 1);
     json_end(json);
     json_line(json);
     json_integer(json, "activeProfileIndex", 0);

@@ -28,20 +28,32 @@ struct doubts doubts_say(struct db *db, const char *so_far, const char *missing)
     return doubts;
 }
 
-static int64_t counted(struct db *db)
+int64_t doubts_count(struct db *db)
 {
     return db_integer(db, 0, "SELECT SUM(frames) FROM frame_count");
 }
 
-void doubts_say_counted(struct db *db, const char *meaning)
+const char *doubts_counted(struct db *db)
 {
-    int64_t frames = counted(db);
+    static _Thread_local char words[160];
+    int64_t frames = doubts_count(db);
     char human[TABLE_HUMAN];
 
-    if (frames > 0)
-        say_error("%s: %s frames of libraries inside torch's compiles and imports were counted, "
-                  "not stored (--frames all stores them): %s",
-                  db_path(db), table_count(human, frames), meaning);
+    if (frames <= 0)
+        return NULL;
+    snprintf(words, sizeof words,
+             "%s frames of libraries inside torch's compiles and imports were counted, not stored "
+             "(--frames all stores them)",
+             table_count(human, frames));
+    return words;
+}
+
+void doubts_say_counted(struct db *db, const char *meaning)
+{
+    const char *words = doubts_counted(db);
+
+    if (words)
+        say_error("%s: %s: %s", db_path(db), words, meaning);
 }
 
 /* Describe the frames that were counted and have no rows. Borrowed until the next call; NULL: there
@@ -49,7 +61,7 @@ void doubts_say_counted(struct db *db, const char *meaning)
 static const char *counted_words(struct db *db)
 {
     static _Thread_local char words[160];
-    int64_t frames = counted(db);
+    int64_t frames = doubts_count(db);
     char human[TABLE_HUMAN];
 
     if (frames <= 0)

@@ -21,7 +21,17 @@ struct doubts doubts_say(struct db *db, const char *so_far, const char *missing)
 /* Return a text about which frames DB has, or NULL if it has all of them. */
 const char *doubts_frames(struct db *db);
 
-/* Print on stderr how many frames were counted and have no rows, if any, and what that means for
+/* What counted frames mean for a picture of single frames, in few words. */
+#define DOUBTS_COUNTED "counted frames: their callers' time"
+
+/* Return how many frames were counted and have no rows. */
+int64_t doubts_count(struct db *db);
+
+/* Return a text about the frames that were counted and have no rows, or NULL if there are none.
+ * Borrowed until the next call. */
+const char *doubts_counted(struct db *db);
+
+/* Print on stderr the frames that were counted and have no rows, if any, and what that means for
  * the answer: MEANING. */
 void doubts_say_counted(struct db *db, const char *meaning);
 

@@ -14,6 +14,7 @@
 #include "lib/say.h"
 #include "schema.h"
 #include "trace/db.h"
+#include "trace/doubts.h"
 #include "trace/findings.h"
 #include "trace/page_text.h"
 
@@ -151,7 +152,8 @@ static void sections_put(struct page_text *page)
     db_close(ranks);
     for (size_t i = 0; i < array_count(tables); i++)
         report_table(report, tables[i], false);
-    part_of_page(page, "pages/html/pictures");
+    fact(page, "counted", doubts_counted(page->db));
+    page_text_row(page, "pages/html/pictures", 0);
     report_link(report, "recording", "recording");
     part_of_page(page, "pages/html/recording");
     report_table(report, "processes", false);

@@ -13,6 +13,7 @@
 #include "lib/table.h"
 #include "schema.h"
 #include "trace/db.h"
+#include "trace/doubts.h"
 #include "trace/stacks.h"
 #include "tui/views/lanes.h"
 
@@ -27,6 +28,7 @@ struct flame_job {
     struct stacks stacks;
     struct names names, threads;
     bool merge;
+    bool has_counted;  /* frames were counted and have no rows */
     int64_t moment_ns; /* if not 0, the job only finds the stack at this moment */
     /* result for moment_ns: the first thread on which a call was running, then the code objects
      * of that stack, the outermost first */
@@ -73,6 +75,7 @@ static void flame_run(struct job *base, struct db *db)
         return;
     }
     atomic_store(&base->all, db_integer(db, 0, "SELECT MAX(frame_id) FROM frame"));
+    job->has_counted = doubts_count(db) > 0;
     stacks_walk(
         db, &job->stacks,
         &(struct walk){.context = job, .fold = true, .merge = job->merge, .tick = frames_tick});
@@ -298,7 +301,8 @@ static void note_make(struct flame *flame)
         const char *cut = flame->read->stacks.tree.cut ? "cut: too many stacks  " : "";
         const char *other = flame->graph ? "tree" : "flame graph";
         const char *out = flame->focus ? "  - zooms out" : "";
-        snprintf(view->note, room, "%s  Tab: %s%s", cut, other, out);
+        const char *counted = flame->read->has_counted ? DOUBTS_COUNTED "  " : "";
+        snprintf(view->note, room, "%s%s  Tab: %s%s", counted, cut, other, out);
     }
 }
 

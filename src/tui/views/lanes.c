@@ -5,6 +5,7 @@
 
 #include "schema.h"
 #include "trace/db.h"
+#include "trace/doubts.h"
 #include "trace/prose.h"
 #include "trace/stacks.h"
 #include "vocabulary.h"
@@ -190,6 +191,7 @@ static void lanes_run(struct job *base, struct db *db)
             job->lanes.at[mark->lane].marked = true;
     }
     names_read(&job->names, db, "tui/code-names");
+    job->has_counted = doubts_count(db) > 0;
     stacks_walk(db, &stacks,
                 &(struct walk){.context = job, .tick = frames_tick, .push = frame_note});
     stacks_free(&stacks);

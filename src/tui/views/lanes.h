@@ -79,6 +79,7 @@ struct lanes_job {
     LIST(struct compile_mark) compiles; /* in order of start */
     struct names names;                 /* the names of code objects */
     int64_t span_ns;
+    bool has_counted; /* frames were counted and have no rows */
 };
 
 /* A job that reads the calls of one lane between two moments, and places them in COLUMNS columns

@@ -17,6 +17,7 @@
 
 #include "lib/table.h"
 #include "trace/db.h"
+#include "trace/doubts.h"
 #include "tui/lead.h"
 #include "tui/views/lanes.h"
 
@@ -321,7 +322,8 @@ static void note_make(struct timeline *t)
     } else if (t->lanes) {
         lanes_print(t, lanes, sizeof lanes);
         table_duration(wide, (int64_t)(t->to - t->from));
-        snprintf(view->note, sizeof view->note, "%s%s", lanes, wide);
+        snprintf(view->note, sizeof view->note, "%s%s%s",
+                 t->lanes->has_counted ? DOUBTS_COUNTED "  " : "", lanes, wide);
     }
 }
 
