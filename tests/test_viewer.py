@@ -166,6 +166,14 @@ def test_named_queries_find_planted_rows(run, trace):
     assert [(row["pid"], row["ended"]) for row in rows("process-tree")] == [("100", "exit 3"), ("  101", "signal 9")]
 
 
+def test_the_deepest_stack_does_not_depend_on_the_clock(record, run):
+    """Frames that begin and end at one moment are as deep as their callers say."""
+    code = "def f(n): return n and f(n - 1)\nf(40); f(3)"
+    trace = record(["-c", code], "--clock", "coarse", "--frames", "user")
+    deepest = json.loads(run("sql", trace.path, "deepest-stacks", "--json").stdout)[0]
+    assert (deepest["qualname"], deepest["depth"]) == ("f", 42)
+
+
 def test_sql_reads_a_query_from_standard_input(run, trace):
     done = run("sql", trace, input="SELECT 1 AS a; -- one\nSELECT 2 AS b")
     assert (done.returncode, done.stdout) == (0, "a\n1\n\nb\n2\n")

@@ -1,33 +1,31 @@
--- The deepest stack of each thread: its innermost function and its depth (reads and sorts every frame)
+-- The deepest stack of each thread: its innermost function and its depth (reads every frame)
 --
 -- Why: Finds runaway recursion, and what a stack overflow ran into.
 -- Columns: depth: frames on top of each other; thread_id, pid, thread: where; qualname, filename, first_line: the
 --   innermost function; frame_id: its frame, for the view frames.
 --
--- A running count of entries less exits finds the frame; following its parents then gives the exact depth.
+-- The depth of callers follows from their callers, level by level. Only frames that called some are in this; the deepest frame of a
+-- thread is then one that its deepest caller called.
 WITH RECURSIVE
-event(thread_id, frame_id, at, step) AS (
-    SELECT thread_id, frame_id, start_ns, 1 FROM frame
+called_by(frame_id) AS MATERIALIZED (SELECT DISTINCT parent_id FROM frame),
+caller(frame_id, thread_id, parent_id) AS MATERIALIZED (
+    SELECT f.frame_id, f.thread_id, (SELECT p.frame_id FROM frame p WHERE p.frame_id = f.parent_id AND p.frame_id < f.frame_id)
+    FROM called_by b CROSS JOIN frame f ON f.frame_id = b.frame_id
+),
+stack(frame_id, thread_id, depth) AS (
+    SELECT frame_id, thread_id, 1 FROM caller WHERE parent_id IS NULL
     UNION ALL
-    SELECT thread_id, frame_id, end_ns, -1 FROM frame WHERE end_ns IS NOT NULL
+    SELECT c.frame_id, c.thread_id, depth + 1 FROM stack s CROSS JOIN caller c ON c.parent_id = s.frame_id
 ),
-running(thread_id, frame_id, depth) AS (
-    SELECT thread_id, frame_id,
-           SUM(step) OVER (PARTITION BY thread_id ORDER BY at, step DESC, frame_id ROWS UNBOUNDED PRECEDING)
-    FROM event
+deepest(thread_id, caller_id, depth) AS MATERIALIZED (
+    SELECT thread_id, frame_id, MAX(depth) FROM stack GROUP BY thread_id
 ),
-deepest(thread_id, frame_id, depth) AS MATERIALIZED (
-    SELECT thread_id, frame_id, MAX(depth) FROM running GROUP BY thread_id
-),
-stack(innermost_id, frame_id, depth) AS (
-    SELECT frame_id, frame_id, 1 FROM deepest
+innermost(frame_id, depth) AS (
+    SELECT MIN(f.frame_id), d.depth + 1 FROM frame f JOIN deepest d ON d.caller_id = f.parent_id GROUP BY d.thread_id
     UNION ALL
-    SELECT innermost_id, f.parent_id, depth + 1
-    FROM stack CROSS JOIN frame f ON f.frame_id = stack.frame_id
-    WHERE f.parent_id IS NOT NULL AND f.parent_id < f.frame_id
+    SELECT MIN(frame_id), 1 FROM frame WHERE thread_id NOT IN (SELECT thread_id FROM deepest) GROUP BY thread_id
 )
-SELECT MAX(s.depth) AS depth, d.thread_id, f.pid, f.thread, f.qualname, f.filename, f.first_line, f.frame_id
-FROM deepest d CROSS JOIN stack s ON s.innermost_id = d.frame_id CROSS JOIN frames f ON f.frame_id = d.frame_id
-GROUP BY d.frame_id
+SELECT i.depth, f.thread_id, f.pid, f.thread, f.qualname, f.filename, f.first_line, f.frame_id
+FROM innermost i CROSS JOIN frames f ON f.frame_id = i.frame_id
 ORDER BY 1 DESC
 LIMIT 50;
