@@ -69,7 +69,7 @@ size_t replay_seek(const struct replay *r, int64_t at_ns)
     return sorted_count(r->events.count, i, r->events.at[i].at_ns < at_ns);
 }
 
-/* A subject of which nothing is known but its ROW ID. */
+/* Return a subject with the row id ID. All other facts about it are unknown. */
 static struct replay_subject subject_of(int64_t id)
 {
     return (struct replay_subject){
@@ -122,7 +122,7 @@ static struct replay_subject compile_subject(const struct replay *r, uint32_t in
     return s;
 }
 
-/* A graph break is when and where its compile is. */
+/* Return the subject of a graph break. Time, thread and code object are those of its compile. */
 static struct replay_subject break_subject(const struct replay *r, uint32_t index)
 {
     const struct replay_break *b = &r->breaks.at[index];
@@ -174,7 +174,7 @@ uint32_t replay_place(const struct replay *r, const struct replay_cache *cache, 
 
 /* ---- the state of a cache ------------------------------------------------ */
 
-/* The next birth before NOW of LIVE's cache, or NULL. */
+/* Return the next entry that was born in LIVE's cache before NOW, or NULL. */
 static const struct replay_entry *next_birth(const struct replay_live *live, int64_t now)
 {
     const struct replay_cache *cache = live->cache;
@@ -258,7 +258,8 @@ static void play(struct replay_live *live, uint32_t index, size_t rank, struct r
     }
 }
 
-/* A slot for each entry of CACHE, at END_NS. The caller frees them. */
+/* Return a new array with a slot for each entry of CACHE as it stood at END_NS. The caller frees
+ * it. */
 static struct replay_slot *slots_make(const struct replay *r, const struct replay_cache *cache,
                                       int64_t end_ns)
 {
@@ -275,7 +276,8 @@ static struct replay_slot *slots_make(const struct replay *r, const struct repla
     return slots;
 }
 
-/* Cache INDEX before its lookup number RANK. Births and deaths before END_NS have happened. */
+/* Store in STATE cache INDEX as it stood before its lookup number RANK. Births and deaths before
+ * END_NS have happened. */
 static void state_make(const struct replay *r, uint32_t index, size_t rank, int64_t end_ns,
                        struct replay_state *state)
 {

@@ -59,7 +59,8 @@ struct replay_lookup {
     uint16_t check_count;
     uint16_t checked; /* the row's column entries_checked */
     uint8_t outcome;
-    bool observed; /* nobody saw which entries were tried */
+    /* torch's own evaluator made the lookup, so it is unknown which entries it tried */
+    bool observed;
     bool named;    /* the row names an entry; the entry itself may be missing from the trace */
 };
 
@@ -269,7 +270,8 @@ struct replay_verdict {
     int64_t unsure;
     int64_t orphans;   /* guard checks without a lookup */
     int64_t insertion; /* processes in which hits do not move an entry */
-    /* misses that were not compiled (limit, run_only); explained by a mark, by a limit, or not */
+    /* `misses`: misses that were not compiled (outcomes limit and run_only). The others: how many
+     * of these a mark explains, a limit explains, and nothing in the trace explains */
     int64_t misses, by_mark, by_limit, by_false;
 };
 

@@ -51,7 +51,7 @@ class _Assembly:
         while last + 1 < count and units[last] != units[last + 1] <= record["unit"]:
             last += 1
         if self.ops[last] == _TO_BOOL and last + 1 < count and self.jumps[last + 1] >= 0:
-            last += 1  # include the jump that uses the bool of TO_BOOL
+            last += 1  # also keep the jump after TO_BOOL, which uses the bool
         self.last, self.constants, self.splits, self.parts = last, list(self.code.co_consts), {}, []
 
     # ---- where the code leaves ----
@@ -187,7 +187,7 @@ class _Assembly:
                 self.put_variable("STORE", variable)
             for variable in plan.deletes:
                 self.put_variable("DELETE", variable)
-            # the stack holds only the values: insert the NULLs between them
+            # the plan returns no NULLs: insert those that the stack had between the values
             if len(filled) < len(slots):
                 for slot in reversed(filled):
                     self.put("STORE_FAST", self.where[slot])
@@ -215,9 +215,10 @@ class _Assembly:
         code, record, reached = self.code, self.record, self.reach()
         depths = [len(self.plan.slots or ())] + [len(split.stack) for split in self.splits.values()]
         temporaries = [TEMPORARY % slot for slot in range(max(depths))]
-        # The code may have variables with these names only if it is a resume function: they are
-        # arguments, which are unbound once it has begun. Otherwise the program uses the names, or
-        # the code is a prefix that is called as a function.
+        # A variable with one of these names may already exist in a resume function: as an argument,
+        # which is unbound once the function has begun, so the name is free again. Any other
+        # variable of this name belongs to the program, or the code is a prefix that is called as a
+        # function.
         arguments = code.co_argcount + code.co_kwonlyargcount if record["begun"] else 0
         if not set(temporaries).isdisjoint(code.co_varnames[arguments:]):
             raise Unknown(

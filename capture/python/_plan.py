@@ -210,7 +210,8 @@ class Plan:
         if self.inline and not self.again:
             ordered = early + self.merged(source, graph, behind)
         else:
-            # effects come after the graph, because it may be abandoned, or belongs to the backend
+            # effects run after the graph. If the graph may be abandoned, they must not have
+            # happened yet; and nothing can run in the middle of a backend's function
             behind = [self.statement(source, node, len(nodes)) for node in behind]
             ordered = early + graph + behind
         kept = []

@@ -269,8 +269,8 @@ def _methodcaller(name, item, /, getattr=getattr):
     return getattr(item, name)()
 
 
-# By class of such an object: the polyfill for a call of the object. It gets the arguments with
-# which the object was made, then those of the call.
+# By class: the polyfill for a call of an object of this class, such as partial(f, 1)(2). The
+# polyfill gets the arguments with which the object was made, then those of the call.
 called = {partial: "_partial", itemgetter: "_itemgetter", methodcaller: "_methodcaller"}
 partial_parts = "func", "args", "keywords"  # the arguments with which a partial was made
 

@@ -79,7 +79,8 @@ enum guarded {
 enum varying {
     VARIES_UNKNOWN, /* not known yet */
     VARIES_INPUT,   /* an input */
-    VARIES_NOT,     /* no input: the value is guarded */
+    /* no input of the graph: a guard ensures that later calls have the same value */
+    VARIES_NOT,
     /* an array's shape. `items` has the shadows of the sizes that are inputs, and NULL for other
      * sizes */
     VARIES_SHAPE,
@@ -161,8 +162,8 @@ struct iterator {
      * graph, or has a mirror */
     Py_ssize_t at;
     PyObject *mirror; /* borrowed */
-    /* one shadow for all undo copies of this iterator; its `at` counts the items taken from
-     * `mirror` */
+    /* A changed shadow may be restored from its undo copy, but `mirror` cannot go back. So all
+     * copies of this shadow share `mirrored`, whose `at` counts the items taken from `mirror` */
     struct shadow *mirrored;
 };
 
@@ -201,11 +202,11 @@ struct effect {
 struct shadow {
     enum shadow_kind kind;
     bool frozen; /* a container that must not change any more */
-    /* in a container: number of running itertools iterators whose mirror has the container's
-     * items */
+    /* in a container: number of unfinished itertools iterators over it; it must not change before
+     * they end */
     uint32_t mirrors;
-    /* serial: a number that is higher in later shadows. kept: the serial of the last frame for
-     * which the undo list has a copy of this shadow */
+    /* `serial` counts up: a shadow that was made later has a higher number. `kept` is the serial of
+     * the frame for which the undo list last got a copy of this shadow */
     uint32_t serial, kept;
     PyObject *value; /* borrowed from the arena: the object; NULL if only the kind is known */
     /* borrowed from the arena: the result of plan_part(); NULL before the first call */
@@ -217,8 +218,9 @@ struct shadow {
     /* borrowed from the arena: the keys of a dict, or the names of an object's attributes */
     PyObject **keys;
     Py_ssize_t count, room;
-    /* The fields of each kind. SHADOW_CHANGED, and a list that was read and then changed, use
-     * `source` too. It is all zero in constants and other containers. */
+    /* The fields of each kind of shadow; `kind` is the tag. SHADOW_CHANGED, and a list that was
+     * read and then changed, use `source`. In constants and in containers without fields here all
+     * bytes are zero. */
     union {
         struct source source;
         struct node node;

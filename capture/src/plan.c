@@ -157,7 +157,8 @@ PyObject *plan_part(struct capture *c, struct shadow *shadow)
     if (!shadow->told && shadow->origin)
         return plan_part(c, shadow->origin);
     if (!shadow->told && !Py_EnterRecursiveCall(" while a graph is made")) {
-        /* set first: this is the part of a container that contains itself */
+        /* set this before the items are visited: a container that contains itself finds it as its
+         * own part */
         shadow->told = Py_None;
         made = make_part(c, shadow);
         if (made)

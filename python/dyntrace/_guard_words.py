@@ -116,7 +116,7 @@ def _array(value, kind):
     try:
         if kind is memoryview or hasattr(kind, "dtype") or hasattr(kind, "requires_grad"):
             shape = value.shape
-            if issubclass(type(shape), tuple):  # a subclass for torch.Size
+            if issubclass(type(shape), tuple):  # torch.Size is a subclass of tuple
                 return "%s of shape %s" % (
                     type_name(kind),
                     _container(tuple.__getitem__(shape, slice(None)), tuple, 0),
@@ -326,7 +326,7 @@ def _tensor(leaf, value, wanted, check, words):
 
 def _actual_type(leaf, value):
     actual = type_name(type(value))
-    # the same name for two classes, such as a class that a function defines
+    # two classes may have the same name, for example if a function defines a class
     return (object_text(type(value)), leaf.exact) if actual == leaf.expected else actual
 
 

@@ -57,12 +57,13 @@ def load(ipython):
         try:
             with record(path, **options) as trace:
                 run()
-        except RuntimeError as error:  # of the recording: IPython has shown those of the cell
+        # an error of the recording; IPython has shown the errors of the cell itself
+        except RuntimeError as error:
             raise UsageError(str(error).replace("force=True", "--force")) from None
         if finish:
             finish(trace)
         ipython.user_ns[given.output] = trace
-        first = trace._first()  # once for both forms
+        first = trace._first()  # computed once, for the text and for the HTML
         display({"text/plain": trace._text(first), "text/html": trace._html(first)}, raw=True)
 
     def show(trace, printer, cycle):  # as text: IPython would show any str by its repr
@@ -74,8 +75,9 @@ def load(ipython):
 
 
 def _prepare(ipython, cell):
-    """A function that runs CELL as the rest of the cell that IPYTHON is running: its value and its
-    error become those of that cell. None: it has an error of syntax, which was shown.
+    """Return a function that runs CELL as the rest of the cell that IPYTHON is running: its value
+    and its error become those of that cell. Returns None if CELL has a syntax error, which has been
+    shown.
     """
     from IPython.core.error import UsageError
     from IPython.core.interactiveshell import ExecutionResult
@@ -136,7 +138,7 @@ def _temporary():
 
 
 def _remove(folder, pid):
-    if os.getpid() == pid:  # not a forked child, to which the file does not belong
+    if os.getpid() == pid:  # a forked child does not own the file
         import shutil
 
         shutil.rmtree(folder, ignore_errors=True)

@@ -602,7 +602,9 @@ class Config(Setting):
         for module in [self.module] if self.module else _CONFIGS:
             names = sources.config(module)
             if names is None:
-                return None, ("", None, None)  # the sources cannot be read: the process finds out
+                # the sources cannot be read: the traced process will find out whether the name
+                # exists
+                return None, ("", None, None)
             target = names.get(self.key, ("", None, None))[2] or "%s.%s" % (module, self.key)
             if self.key in names and (target not in found or found[target][1][2]):
                 found[target] = module, names[self.key]
@@ -936,7 +938,7 @@ def refused(texts, own):
                 setting.check(sources)
         except Refused as error:
             yield number, error
-        except Exception:  # unexpected sources: the process finds out
+        except Exception:  # torch's sources are not as expected: the traced process will find out
             pass
 
 

@@ -184,7 +184,7 @@ def begin(compile, code):
     """Start the compile of CODE with our id COMPILE. Returns a token for end()."""
     token = _Compile(compile, code, len(_thread.events))
     _thread.compiles.append(token)
-    _thread.phase = _COMPILE  # as the evaluator has written
+    _thread.phase = _COMPILE  # the evaluator has just written this phase
     return token
 
 
@@ -197,7 +197,7 @@ def end(token, result, error):
     while state.compiles and state.compiles.pop() is not token:
         pass
     del state.events[token.event_depth :]
-    state.phase = -1  # the evaluator has written another one
+    state.phase = -1  # the evaluator has written another phase meanwhile
     _write_phase(state)
     outcome = _try("outcome", _note_outcome, token, result, error)
     made = _made_code(result)
@@ -227,7 +227,7 @@ def _note_rank():
     """Record the process's rank, which becomes known when the program joins its process group."""
     global _rank_known
     distributed = _torch.distributed
-    _rank_known = True  # so that it is not tried again if this raises
+    _rank_known = True  # set this first: if the next lines raise, they are not tried again
     _rank_known = distributed.is_available() and distributed.is_initialized()
     if _rank_known:
         notes.rank(int(distributed.get_rank()), int(os.environ.get("LOCAL_RANK", -1)))

@@ -161,8 +161,9 @@ def _hand_over(split):
 
 
 def _stores(split):
-    """Return the instructions that store the stack in variables, except for the indexes. The
-    argument of STORE_FAST is the slot."""
+    """Return the instructions that store the stack in variables. The indexes of iterations stay on
+    the stack. The argument of STORE_FAST is the slot.
+    """
     made, above = [], 0
     for slot in reversed(range(len(split.stack))):
         if slot in split._indexes:
@@ -175,13 +176,15 @@ def _stores(split):
 
 
 def _drops(split):
-    """Return the instructions that remove the indexes from below the result."""
+    """Return the instructions that remove the indexes of iterations, which lie below the result."""
     return [("SWAP", 2), ("POP_TOP", 0)] * len(split._indexes)
 
 
 def _places(slots):
-    """SLOTS are the kinds of the stack's slots. Return, for each slot that _stores() stores, where
-    the index of its iteration then is: the distance from the bottom of the stack, or -1."""
+    """Return where _stores() finds the index of the iteration over each slot that it stores: the
+    distance from the bottom of the stack, or -1 if the slot has no index. SLOTS are the kinds of
+    the stack's slots.
+    """
     indexes = []
     for slot in reversed(range(len(slots))):
         if slots[slot] & _native.SLOT_INDEX:

@@ -421,7 +421,8 @@ static bool suffix_read(struct reader *reader, size_t from)
     static const char proxy[] = ".get_base()", negative[] = ".__neg__()";
     const char *at = reader->at + 1;
 
-    if (is_at(reader, proxy)) { /* the program cannot tell the base from the proxy */
+    /* a proxy and its object look the same to the program, so write the object's source */
+    if (is_at(reader, proxy)) {
         reader->at += sizeof proxy - 1;
         return true;
     }

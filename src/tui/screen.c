@@ -563,7 +563,7 @@ static void terminal_return(void)
     rescue.armed = 1;
     /* Draw now. Otherwise, if the next key is Q, endwin() would not restore the terminal again. */
     refresh();
-    size_changed = 1; /* it may have changed */
+    size_changed = 1; /* the terminal's size may have changed meanwhile */
 }
 
 bool screen_shell(const char *const *command)

@@ -16,7 +16,7 @@
 enum { VIEW_CODE, VIEW_GLOBALS, VIEW_BUILTINS, VIEW_LOCALS, VIEW_CLOSURE, VIEW_MODULE, VIEW_PARTS };
 struct shim_frame {
     PyObject_HEAD PyObject *part[VIEW_PARTS]; /* owned */
-    int line, last;                           /* line: f_lineno. last: f_lasti */
+    int line, last;                           /* the values of f_lineno and f_lasti */
 };
 
 PyObject *shim_frame_open(const struct decision *d)
@@ -42,8 +42,8 @@ PyObject *shim_frame_open(const struct decision *d)
     return (PyObject *)view;
 }
 
-/* Clear the view's locals, which belong to the running frame. Called when the callback has
- * returned. */
+/* End VIEW when the callback has returned: drop its locals and the shim's reference. A view that
+ * the program keeps has no locals from now on. */
 void shim_frame_close(PyObject *view)
 {
     Py_SETREF(((struct shim_frame *)view)->part[VIEW_LOCALS], Py_NewRef(Py_None));
@@ -107,7 +107,8 @@ struct code_state *shim_state_of(PyObject *object, bool make)
  * count. */
 void shim_set_active(struct tracer *t, bool active)
 {
-    active |= t->apart > 0; /* T also counts if one of its waiting stacks has a callback */
+    /* T also counts if a greenlet of T that does not run now has a callback */
+    active |= t->apart > 0;
     if (t->active == active)
         return;
     t->active = active;
@@ -126,7 +127,7 @@ static void drop_thread_callback(PyObject *capsule)
 
     if (t && t->shim == capsule) {
         t->shim = NULL;
-        t->apart = 0; /* the thread's waiting stacks never run again */
+        t->apart = 0; /* the thread's other greenlets never run again */
         shim_set_active(t, false);
         Py_CLEAR(t->callback);
         Py_CLEAR(t->given);
@@ -168,8 +169,8 @@ PyObject *shim_set_on_stack(PyObject *callback, const struct front *front)
     if (!t->shim && watch_thread(t))
         return NULL;
     old = t->callback;
-    /* Torch and dyntrace.compile each restore the former callback with their own function. A
-     * restored callback keeps its own front end. */
+    /* Code that sets another front end's callback for a while restores the former callback by its
+     * own function. A restored callback gets its own front end back. */
     aside = t->aside;
     t->aside = NULL;
     if (callback_watches(callback))
@@ -182,8 +183,8 @@ PyObject *shim_set_on_stack(PyObject *callback, const struct front *front)
     t->callback = callback == Py_None ? NULL : Py_NewRef(callback);
     t->front = front;
     if (COMPAT_INIT_BYPASSES_HOOK && t->callback && !t->active) {
-        /* let CPython call the hook for every __init__; not for torch, whose own evaluator misses
-         * some of these calls, too */
+        /* make CPython call the hook for each __init__, which a specialised call would not do; not
+         * for torch, whose own evaluator does not see such calls either */
         if (front == &front_own)
             tracer_fix_all_types(true);
     }

@@ -6,7 +6,7 @@
 #include <structmember.h>
 
 static LIST_HEAD(, code_state) all_states;
-/* number of states that were made; number of code objects with a `number` */
+/* how many states have been made; how many code objects have a number for their compile ids */
 static unsigned long states_made, states_compiled;
 
 /* ---- states ---- */

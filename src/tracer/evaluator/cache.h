@@ -136,13 +136,13 @@ struct front {
     PyObject *(*explain)(PyObject *view, compat_frame *frame, PyObject *locals);
 
     /* Called before and after a compile. compile_begins returns a token (owned, or NULL), which
-     * compile_ends releases. RESULT is borrowed, or NULL with an exception. The exception is
-     * kept. */
+     * compile_ends releases. RESULT is borrowed, or NULL with an exception. A pending exception
+     * stays pending. */
     PyObject *(*compile_begins)(uint32_t compile, PyObject *code);
     void (*compile_ends)(PyObject *token, PyObject *result);
 
-    /* Replacements for steps of decide(). If NULL, the shim's own step is used. An exception is
-     * kept. */
+    /* Replacements for steps of decide(); NULL stands for the shim's own step. A pending exception
+     * stays pending. */
     int (*look_up)(struct code_state *state, PyObject *backend, struct decision *d,
                    struct cache_entry **found);
     PyObject *(*ask)(PyThreadState *ts, PyObject *callback, PyObject *const arguments[3]);
@@ -218,7 +218,7 @@ struct code_state {
     struct code_actions actions;
     struct code_actions *regions; /* owned: actions of torch's regions that differ from `actions` */
     unsigned region_count;
-    /* owned: torch observed: the entry that this code was compiled for; or NULL */
+    /* observe mode, owned: the entry whose compiled code this code object is; or NULL */
     struct cache_entry *compiled;
     bool is_init; /* the code is an __init__: see tracer_fix_init() */
     /* the first number of the code's compile ids, plus 1; 0 if the code was not compiled yet */

@@ -771,7 +771,8 @@ err:
     decision_write(&decision, t, outcome, NULL);
     decision_end(&decision);
     if (!t->callback) {
-        if (t->given == callback) /* the caller of this function holds the callback */
+        /* the caller of this function still holds a reference to the callback */
+        if (t->given == callback)
             Py_CLEAR(t->given);
         shim_set_active(t, false);
     }
@@ -814,8 +815,8 @@ static bool is_too_deep(const struct tracer *t)
 static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThreadState *ts,
                                                         compat_frame *frame, int throwflag);
 
-/* Record a frame while the thread has no callback. Most frames that come here do so, since a
- * compiler has no callback while it compiles. */
+/* Record a frame that is not looked up, because the thread has no callback. Most of these frames
+ * are a compiler's: it has no callback while it compiles. */
 static inline __attribute__((always_inline)) PyObject *
 record_unasked(struct tracer *t, PyThreadState *ts, compat_frame *frame, int throwflag)
 {
@@ -877,7 +878,8 @@ static __attribute__((noinline)) PyObject *record_noted(struct tracer *t, PyThre
     return result;
 }
 
-/* A call of CODE with MARK is not recorded. Is it a lookup that a filter leaves out? */
+/* A call of CODE with MARK is not recorded. Would the call have been looked up? Then the options
+ * leave a decision out of the trace. */
 static __attribute__((noinline)) bool leaves_decision(const struct tracer *t, PyCodeObject *code,
                                                       uintptr_t mark)
 {
@@ -904,7 +906,8 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     if (unlikely(!t)) {
         if (!tracer_process.recording && !tracer_process.active_threads)
             return tracer_process.evaluate(ts, frame,
-                                           /* the session has ended, but detour() still calls us */
+                                           /* the session has ended, but detour() still calls this
+                                            * function */
                                            throwflag);
         t = tracer_attach(frame);
         if (!t)

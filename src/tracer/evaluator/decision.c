@@ -562,7 +562,7 @@ void decision_ask(struct decision *d, const struct code_state *state)
 void decision_asked(struct decision *d, PyObject *result)
 {
     asking_end(d);
-    /* the bridge may know better, and has the last word */
+    /* write the phase first: the bridge may know it better, and the last one written counts */
     if (d->front->compile_begins)
         write_phase(tracer_thread, is_compiling(tracer_thread) ? PHASE_COMPILE : PHASE_NONE);
     if (d->token)

@@ -249,8 +249,9 @@ static PyObject *call_quietly(PyObject *ours, PyObject *args, PyObject *kwargs)
     return result;
 }
 
-/* Call the three functions of THREE, (before, theirs, after), for a call of theirs. In C, so that
- * the Python stack has no frame of ours. */
+/* Call the functions of THREE, (before, theirs, after), in this order: `theirs` is a function of
+ * torch, the others belong to the bridge. This is written in C, so that the Python stack has no
+ * frame of ours. */
 static PyObject *call_around(PyObject *three, PyObject *args, PyObject *kwargs)
 {
     /* the call may drop the last reference to `three` */
@@ -281,7 +282,7 @@ static PyObject *around(PyObject *module, PyObject *args)
     if (PyTuple_GET_SIZE(args) != 3)
         return PyErr_Format(PyExc_TypeError, "_around(before, theirs, after)");
     function = PyCFunction_New(&around_method, args);
-    /* as an attribute of a class the function is bound to the instance */
+    /* so that the function, as an attribute of a class, is bound to the instance */
     return function ? PyInstanceMethod_New(function) : NULL;
 }
 
@@ -509,7 +510,7 @@ static void settings_limits(PyCodeObject *code, unsigned long *recompile,
     PyErr_Clear();
 }
 
-/* the hook that would be in the slot without settings; NULL if none */
+/* the hook that is in the slot when there are no settings; NULL if none is */
 static _PyFrameEvalFunction set_over;
 
 /* The hook while there are settings: acts on the call before the hook below sees it. */

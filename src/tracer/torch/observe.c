@@ -42,13 +42,12 @@ struct pending {
     enum frame_action callback;
     /* done: torch has passed the frame on; asked: the callback was called; asking: it is running */
     bool done, asked, asking;
-    /* torch runs the frame without looking at it: if the frame sets a callback, the callback
-     * stays */
+    /* torch runs the frame as it is: a callback that the frame sets stays set after the frame */
     bool untouched;
-    /* a filter leaves the frame out: `open` is the frame around it, and torch's decisions are
-     * counted */
+    /* a filter leaves the frame out of the trace: `open` is the frame that called it, and what
+     * torch decides about it is only counted */
     bool left;
-    bool deciding; /* `decision` is filled, which it is not for plain hits */
+    bool deciding; /* `decision` has been filled in; a plain hit needs none */
     struct decision decision;
 };
 
@@ -56,7 +55,8 @@ static _PyFrameEvalFunction torch_evaluate; /* torch's evaluator, while it is in
 /* torch installed its evaluator while nothing was recorded, so the evaluator that our hook calls
  * next (`lower`) is not the one that torch calls */
 static bool alone;
-/* torch's set_eval_frame, if it is a plain C function: several calls of it belong to every hit */
+/* torch's set_eval_frame if it is a plain C function, so that it can be called without delay: each
+ * hit calls it several times */
 static PyCFunction torch_set_direct;
 static PyObject *torch_set_self; /* borrowed: the first argument of torch_set_direct */
 
@@ -131,7 +131,7 @@ static inline __attribute__((always_inline)) PyObject *run_below(PyThreadState *
                          : P.evaluate(ts, frame, throwflag);
 }
 
-/* Return P's decision, which is begun if it is not yet. */
+/* Return P's decision. Begin the decision if this has not happened yet. */
 static struct decision *decision_of(struct pending *p)
 {
     if (!p->deciding)
@@ -257,7 +257,8 @@ static bool record_missed(struct pending *p, PyObject *backend)
     return sound;
 }
 
-/* Run FRAME, a call of torch's callback, which compiles for P's frame. P's frame is left out. */
+/* Run FRAME, a call of torch's callback, which compiles for P's frame. P's frame is left out of the
+ * trace. */
 static __attribute__((noinline)) PyObject *compile_left_out(struct pending *p, PyThreadState *ts,
                                                             compat_frame *frame)
 {
@@ -309,7 +310,8 @@ static __attribute__((noinline)) PyObject *compile(struct pending *p, PyThreadSt
         d->outcome = answer_outcome(&answer, &observed);
     }
     decision_answer(d, p->state, p->entry, d->outcome);
-    if (answer.for_code && !answer.guarded) { /* an answer with code changes nothing for callees */
+    /* the actions hold for callees only if the answer has no code */
+    if (answer.for_code && !answer.guarded) {
         answer.actions.limited = d->outcome == OUTCOME_LIMIT;
         if (code_state_act(p->state, d->region, answer.actions))
             PyErr_Clear();
@@ -339,7 +341,8 @@ static enum outcome plain_outcome(const struct pending *p, struct code_actions a
     return OUTCOME_PLAIN;
 }
 
-/* Write that FRAME's code is skipped. The program marked the code before it had an id. */
+/* Write that FRAME's code is skipped: the program marked the code before it had an id in the
+ * trace. */
 static __attribute__((noinline)) void write_skip(compat_frame *frame)
 {
     const int64_t region = region_now();
@@ -418,7 +421,8 @@ static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, str
         return run_for(t, p, ts, frame, entry);
     if (p->asked || !is_callback(t, p, frame))
         return run_below(ts, frame, 0);
-    /* Frames of this call are the callback's or ours, even if they look like compiled code. */
+    /* Until this call returns, all frames below it are the callback's or ours, even if they look
+     * like compiled code. */
     if (!p->state) {
         p->state = code_state_of(original, true);
         if (!p->state) { /* no memory */
@@ -433,8 +437,8 @@ static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, str
     return result;
 }
 
-/* Does torch's evaluator decide this call? It decides no calls by the guards or the callback of a
- * pending frame, which run without a callback. */
+/* Does torch's evaluator decide this call? While a frame is pending, its guards and the callback
+ * run without a callback, so torch decides none of their calls. */
 static inline bool is_watched(const struct tracer *t, const PyThreadState *ts, compat_frame *frame,
                               int throwflag)
 {
@@ -693,7 +697,8 @@ static void observe_follow(void)
     if (!torch_evaluate || PyInterpreterState_Get() != P.interpreter)
         return;
     current = compat_evaluator(P.interpreter);
-    if (current == lower) /* put back by a torch function that we do not wrap */
+    /* a torch function that we do not wrap has put `lower` back into the slot */
+    if (current == lower)
         compat_set_evaluator(P.interpreter, ours_or_below());
     else if (current == upper && !P.recording)
         compat_set_evaluator(P.interpreter, torch_evaluate);
@@ -703,7 +708,7 @@ static void observe_follow(void)
 
 /* ---- torch's functions, as its Python code finds them ---- */
 
-/* The torch_set_direct for a callable that is not a plain C function. */
+/* Called in place of torch_set_direct if torch's set_eval_frame is no plain C function. */
 static PyObject *torch_set_called(PyObject *function, PyObject *callback)
 {
     return PyObject_CallOneArg(function, callback);
@@ -789,8 +794,8 @@ static HOT __attribute__((noinline)) PyObject *change(PyObject *callback)
     return old;
 }
 
-/* Look at the slot, after torch's callback turned out to have been set before the recording: we had
- * taken it for None. Torch's evaluator may have left the slot, from above or below ours. */
+/* We took torch's callback for None, but it had been set before the recording began. Find out
+ * whether torch's evaluator has left the slot, from above or below our hook. */
 static __attribute__((noinline)) void follow_late(void)
 {
     const _PyFrameEvalFunction after = compat_evaluator(P.interpreter);

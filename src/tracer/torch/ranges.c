@@ -15,7 +15,8 @@
 
 #define P tracer_process
 
-/* Open spans: by the address of a record_function, as a list for each thread, by a handle. */
+/* The open spans. The key is the address of a record_function, a thread (whose value is a list), or
+ * the handle of a range_start(). */
 static PyObject *opened;
 
 static const struct {
@@ -66,7 +67,7 @@ static PyObject *key_of(enum range_act act, PyObject *subject)
     }
 }
 
-/* Put OPEN, whose reference is stolen, under KEY on top of those that are there. */
+/* Push OPEN, whose reference is stolen, on the list of open spans of KEY. */
 static void opened_put(PyObject *key, PyObject *open)
 {
     OWNED PyObject *held = open;
@@ -86,7 +87,7 @@ static void opened_put(PyObject *key, PyObject *open)
     PyErr_Clear();
 }
 
-/* Take the top one under KEY. A new reference, or NULL. */
+/* Pop the span that was opened last from the list of KEY. Returns a new reference, or NULL. */
 static PyObject *opened_take(PyObject *key)
 {
     PyObject *list = opened ? PyDict_GetItem(opened, key) : NULL; /* borrowed */

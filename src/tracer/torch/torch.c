@@ -48,7 +48,8 @@ static void update_difference(struct cache_parts *parts)
         Py_XSETREF(parts->difference, check);
 }
 
-/* Tell GUARD its entry, or None. Returns -1 with an exception. */
+/* Set the attributes by which GUARD knows its entry to ENTRY, or to None. Returns -1 with an
+ * exception. */
 static int tell_guard(PyObject *guard, PyObject *entry)
 {
     int status = PyObject_SetAttrString(guard, "cache_entry", entry);

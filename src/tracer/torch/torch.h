@@ -73,7 +73,7 @@ void torch_attach(bool late);
 
 extern PyMethodDef bridge_methods[], observe_methods[];
 int torch_types_ready(PyObject *module);
-/* Fill in torch's members of tracer/hooks.h. The first function calls the others. */
+/* Fill in torch's members of tracer/hooks.h. torch_register() calls the other three. */
 void torch_register(void);
 void bridge_register(void);
 void observe_register(void);
