@@ -31,7 +31,7 @@
 /* clang-format on */
 
 struct fact_text {
-    const char *text; /* borrowed; NULL if there is none, and then NULL in the trace */
+    const char *text; /* borrowed; NULL if there is no text, which the trace stores as NULL */
     int64_t bytes;
 };
 
@@ -59,7 +59,7 @@ struct fact_CODE {
     struct fact_text qualname, filename;
 };
 struct fact_THREAD {
-    int64_t thread /* as in CONTROL_THREAD */, os_tid;
+    int64_t thread /* the id that CONTROL_THREAD words name */, os_tid;
     struct fact_text name;
 };
 struct fact_LOSS {
@@ -87,7 +87,7 @@ struct fact_COMPILE {
     struct fact_text label, outcome, reason;
 };
 struct fact_COMPILED {
-    int64_t compile, entry; /* `entry` was made by `compile` */
+    int64_t compile, entry; /* the compile `compile` made the entry `entry` */
 };
 enum fact_how {
     CAUSE_DECIDED,

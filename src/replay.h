@@ -61,7 +61,7 @@ struct replay_lookup {
     uint8_t outcome;
     /* torch's own evaluator made the lookup, so it is unknown which entries it tried */
     bool observed;
-    bool named;    /* the row names an entry; the entry itself may be missing from the trace */
+    bool named; /* the row names an entry; the entry itself may be missing from the trace */
 };
 
 struct replay_entry {

@@ -94,48 +94,62 @@ enum ring_tag {
 };
 
 enum ring_control {
-    CONTROL_EPOCH,  /* +1 word: the full clock */
-    CONTROL_THREAD, /* +1 word: the clock; payload: the FACT_THREAD whose frames follow */
-    /* +1 word: the clock. Payload: tag << 37 | a code id that is too wide for an ENTER word */
+    /* One word follows: the full clock, of which other words have only the low 40 bits. */
+    CONTROL_EPOCH,
+    /* One word follows: the clock. The payload is the id of the FACT_THREAD whose frames come
+     * next. */
+    CONTROL_THREAD,
+    /* An ENTER whose code id is too wide for an ENTER word. One word follows: the clock. The
+     * payload is tag << 37 | code id. */
     CONTROL_ENTER,
-    /* +2 words: clock at the end of the wait; nanoseconds that the thread waited for the
-     * collector */
+    /* The thread had to wait for the collector. Two words follow: the clock at the end of the wait,
+     * and how many nanoseconds the thread waited. */
     CONTROL_STALL,
-    /* +3 words: clock at the end of the gap; clock at its start; frames lost 32 | ordinal 32.
-     * Payload: how many of the frames that were open before the gap are still open, or RING_ALL.
-     * `ordinal` is the ordinal of the innermost of these. Frames that began in the gap and are
-     * still open follow as INHERITED. */
+    /* Frames were lost. Three words follow: the clock at the end of the gap; the clock at its
+     * start; how many frames were lost (32 bits) and an ordinal (32 bits). The payload says how
+     * many of the frames that were open before the gap are still open, or is RING_ALL; the
+     * innermost of these has the ordinal. Frames that began in the gap and are still open come
+     * next, as INHERITED. */
     CONTROL_GAP,
-    /* +2 words: the clock; how many frames are open. Payload: the FACT_THREAD that stands for the
-     * stack of frames that runs from here on. Open frames that are not in the ring yet follow as
-     * INHERITED. */
+    /* Another stack of frames (a greenlet) runs from here on. Two words follow: the clock, and how
+     * many frames of the stack are open. The payload is the FACT_THREAD that stands for the stack.
+     * Open frames that are not in the ring yet come next, as INHERITED. */
     CONTROL_SWITCH,
     /* The shim's decision for the innermost open frame, in this order:
      *
      *     CHECK*  COMPILED?  DECISION     a lookup, before the frame runs
      *     OUTCOME                         decided without a lookup (skip) */
-    /* +1 word: guards run 20 | ordinal of the failed guard + 1, or 0 for none 20 | duration in
-     * clock ticks, at most 2^24-2, 24. Payload: entry id 32 | result 8 (enum check_result). */
+    /* How the guards of one entry ended. One word follows: how many guards ran (20 bits), the
+     * ordinal of the failed guard + 1, or 0 if none failed (20 bits), and the duration in clock
+     * ticks, at most 2^24-2 (24 bits). The payload is the entry id (32 bits) and an enum
+     * check_result (8 bits). */
     CONTROL_CHECK,
-    /* +1 word: signature id + 1, or 0 if there is none. Payload: compile id + 1, or 0 if the
-     * callback was not called. */
+    /* One word follows: the signature id + 1, or 0 if there is none. The payload is the compile id
+     * + 1, or 0 if the callback was not called. */
     CONTROL_COMPILED,
-    CONTROL_DECISION, /* +2 words: clock at the lookup's start, ticks since;
-                         payload: entry id + 1, 0 = none, 32 | outcome 8, with DECISION_OBSERVED */
-    CONTROL_OUTCOME,  /* +0 words; payload: outcome */
-    /* A span begins in the innermost open frame. +2 words: the clock; id of the span around it + 1,
-     * or 0 for none 32 | bytes of its name 16 | bytes of its attributes 16. Both texts follow, in
-     * (bytes + 7) / 8 words. Payload: kind 8 (enum span_kind) | id 32. */
+    /* Two words follow: the clock at the lookup's start, and the ticks since then. The payload is
+     * the entry id + 1, or 0 for none (32 bits), and the outcome (8 bits), perhaps with
+     * DECISION_OBSERVED */
+    CONTROL_DECISION,
+    CONTROL_OUTCOME, /* no word follows; the payload is the outcome */
+    /* A span begins in the innermost open frame. Two words follow: the clock; and the id of the
+     * span around it + 1, or 0 if there is none (32 bits), the length of its name (16 bits) and of
+     * its attributes (16 bits), in bytes. Then come both texts, in (bytes + 7) / 8 words. The
+     * payload is the enum span_kind (8 bits) and the span's id (32 bits). */
     CONTROL_SPAN,
-    CONTROL_SPAN_END, /* +1 word: the clock; payload: id. Perhaps on another thread */
-    /* Values of the innermost open frame. +1 word: bytes of a text, which follows in
-     * (bytes + 7) / 8 words. Payload: enum call_values */
+    /* A span ends, perhaps on another thread. One word follows: the clock. The payload is the
+     * span's id */
+    CONTROL_SPAN_END,
+    /* Arguments or the result of the innermost open frame. One word follows: the length of a text
+     * in bytes. Then comes the text, in (bytes + 7) / 8 words. The payload is an enum
+     * call_values. */
     CONTROL_ARGS,
 
-    /* +0 words; payload: the phase (enum compile_phase) of torch's work that the stack of frames is
-     * in from here on; PHASE_NONE ends it. Only with SESSION_FOLDED. */
+    /* From here on the stack of frames is in the phase (enum compile_phase) of torch's work that
+     * the payload names; PHASE_NONE ends it. No word follows. Written only with SESSION_FOLDED. */
     CONTROL_PHASE,
-    CONTROL_KEEP, /* +0 words: the next ENTER is a call that a compiler decides: store its row */
+    /* the next ENTER is a call that a compiler decides, so its frame gets a row; no word follows */
+    CONTROL_KEEP,
 };
 
 /* What a CONTROL_ARGS has. */
@@ -162,18 +176,19 @@ enum { DECISION_OBSERVED = 0x80 /* or'ed to the outcome: nobody saw which entrie
 
 struct ring {
     /* Written by the producer: */
-    _Alignas(RING_LINE) _Atomic uint64_t head; /* words ever committed */
+    _Alignas(RING_LINE) _Atomic uint64_t head; /* number of words committed so far */
     _Alignas(RING_LINE) uint64_t words;        /* number of words, a power of two */
-    /* how many words have memory, from the ring's start */
+    /* number of words, from the ring's start, that have memory */
     uint64_t reserved;
     uint64_t offset;     /* this struct's offset in the file */
-    uint64_t lost;       /* frames not written since `lost_since` */
-    uint64_t lost_since; /* clock; 0: everything is written */
-    uint64_t lost_error; /* errno; or 0 if the collector took nothing */
+    uint64_t lost;       /* number of frames lost since `lost_since` */
+    uint64_t lost_since; /* clock when frames began to be lost; 0 if none is being lost */
+    /* why frames are lost: an errno, or 0 because the collector took nothing */
+    uint64_t lost_error;
     /* how often the producer found the ring full, and how long it waited */
     uint64_t waits, wait_ns;
     /* Written by the collector, except that a waiting producer sets `waiting`: */
-    _Alignas(RING_LINE) _Atomic uint64_t tail; /* words ever taken */
+    _Alignas(RING_LINE) _Atomic uint64_t tail; /* number of words taken so far */
     _Atomic uint32_t waiting;                  /* futex: 1 = the producer sleeps */
     /* rowid in `loss` of the row for `lost`; 0 if there is none yet */
     uint64_t lost_row;
@@ -203,9 +218,9 @@ struct process_file {
     uint64_t born_clock;
     char parent_file[64];     /* of a forked process: name of its parent's file; else "" */
     uint32_t inherited_codes; /* of a forked process: code ids below this number are the parent's */
-    /* of a forked process: entry and signature ids below these are the parent's */
+    /* of a forked process: entry ids and signature ids below these numbers are the parent's */
     uint32_t inherited_entries, inherited_signatures;
-    uint32_t inherited_spans; /* of a forked process: span ids below this are the parent's */
+    uint32_t inherited_spans; /* of a forked process: span ids below this number are the parent's */
     uint32_t mode;            /* the mode in force, an enum session_frames */
     uint64_t facts_off;
     /* Used only in the process at offset 0, for all processes in the file: up to `forking`. */
@@ -215,11 +230,12 @@ struct process_file {
     /* how many forked children found no room in the file, and how many frames they lost */
     _Atomic uint64_t orphans, orphan_frames;
     _Atomic uint32_t orphan_error; /* errno of the last failure */
-    /* forks that have failed, or whose child has not made its file yet */
+    /* number of forks that failed, or whose child has not made its file yet */
     _Atomic uint32_t forking;
     /* The members from here on describe this process alone. */
     uint64_t next_nested;
-    _Atomic uint32_t rings; /* how many of ring_off are set (release) */
+    /* number of items of ring_off that are set (stored with release order) */
+    _Atomic uint32_t rings;
     _Atomic uint32_t ready; /* 1: the header is complete */
     /* written by the collector; 1: the collector takes nothing more from this process */
     _Atomic uint32_t abandoned;

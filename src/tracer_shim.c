@@ -39,8 +39,9 @@ static __attribute__((noinline)) PyObject *detour(PyThreadState *ts, compat_fram
     return tracer_process.evaluate(ts, frame, throwflag);
 }
 
-/* Record a frame of code with CODE_NOTED, with its arguments and its return value if it has
- * CODE_ARGS. Those of a generator that goes on are not recorded. MARK has none of these bits. */
+/* Record a frame of code with CODE_NOTED; if the code has CODE_ARGS, record the frame's arguments
+ * and its return value, too. The arguments of a generator that is resumed are not recorded. The
+ * caller has removed the bits of CODE_NOTED from MARK. */
 static PyObject *record_values(struct tracer *t, PyThreadState *ts, compat_frame *frame,
                                int throwflag, uintptr_t mark, const bool sub, bool values)
 {

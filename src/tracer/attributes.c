@@ -109,7 +109,7 @@ static void put_number(struct attributes *to, PyObject *value)
 
 static void put_value(struct attributes *to, PyObject *value, enum secret level, int depth);
 
-/* Append KEY and VALUE, which lies in a value of a name that is secret by LEVEL. */
+/* Append KEY and VALUE. LEVEL says how secret the name of the value around them is. */
 static void put_key(struct attributes *to, PyObject *key, PyObject *value, enum secret level,
                     int depth)
 {
@@ -123,7 +123,7 @@ static void put_key(struct attributes *to, PyObject *key, PyObject *value, enum 
     put_value(to, value, own > level ? own : level, depth);
 }
 
-/* Append the items of the list or tuple VALUE. They are of a name that is secret by LEVEL. */
+/* Append the items of the list or tuple VALUE. LEVEL says how secret VALUE's name is. */
 static void put_items(struct attributes *to, PyObject *value, enum secret level, int depth)
 {
     const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
@@ -136,7 +136,7 @@ static void put_items(struct attributes *to, PyObject *value, enum secret level,
     put_words(to, count > ITEMS ? ", \"...\"]" : "]");
 }
 
-/* Append the items of the dict VALUE whose keys are str. */
+/* Append the items of the dict VALUE whose keys are str. LEVEL says how secret VALUE's name is. */
 static void put_dict(struct attributes *to, PyObject *value, enum secret level, int depth)
 {
     PyObject *key, *item;
@@ -156,7 +156,7 @@ static void put_dict(struct attributes *to, PyObject *value, enum secret level, 
     put_words(to, "}");
 }
 
-/* Append a tensor's description. Returns false if VALUE is none. */
+/* Append a tensor's description. Returns false if VALUE is no tensor. */
 static bool put_tensor(struct attributes *to, PyObject *value)
 {
     OWNED PyObject *words =
@@ -168,7 +168,7 @@ static bool put_tensor(struct attributes *to, PyObject *value)
     return words != NULL;
 }
 
-/* Append VALUE, a plain one of an exact builtin type. Returns false if it is another. */
+/* Append VALUE if it is of a builtin type that is not a container. Returns false if it is not. */
 static bool put_plain(struct attributes *to, PyObject *value, enum secret level)
 {
     const bool is_number = PyLong_CheckExact(value) || PyFloat_CheckExact(value);
@@ -190,7 +190,7 @@ static bool put_plain(struct attributes *to, PyObject *value, enum secret level)
     return true;
 }
 
-/* Append VALUE, of a name that is secret by LEVEL. */
+/* Append VALUE. LEVEL says how secret VALUE's name is. */
 static void put_value(struct attributes *to, PyObject *value, enum secret level, int depth)
 {
     const bool is_list = PyTuple_CheckExact(value) || PyList_CheckExact(value);

@@ -21,7 +21,7 @@ struct attributes {
  * DEPTH deep; deeper ones are types. Writes nothing with --values off, and nothing without KEYS. */
 void attributes_put(struct attributes *to, PyObject *keys, PyObject *const *values, int depth);
 
-/* Write VALUE alone, of a name that is secret by LEVEL. */
+/* Write VALUE alone. LEVEL says how secret VALUE's name is. */
 void attributes_put_value(struct attributes *to, PyObject *value, enum secret level, int depth);
 
 #endif

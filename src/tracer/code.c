@@ -66,7 +66,7 @@ static bool is_generated(const char *file)
 
 static bool ends_in(const char *name, size_t bytes, const char *end);
 
-/* Is FILE a module of torch, whose body is NAME? */
+/* Is FILE a module of torch, and NAME the name of a module's body? */
 static bool is_torch_module(const char *file, struct fact_text name)
 {
     return ends_in(name.text, (size_t)name.bytes, "<module>") && strstr(file, "/torch/") &&

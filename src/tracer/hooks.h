@@ -93,8 +93,9 @@ struct tracer_hooks {
     /* Is EVALUATE torch's evaluator, or one of the hooks around it? slot.c calls it. GIL of the
      * main interpreter; runs no code of the program. */
     bool (*is_observed)(_PyFrameEvalFunction evaluate);
-    /* Is EVALUATE one of those, and does it call our hook, which it finds in tracer_process.hook?
-     * tracer_rehook() calls it. GIL of the main interpreter; runs no code of the program. */
+    /* Is EVALUATE torch's evaluator or a hook around it, and does it call our hook through
+     * tracer_process.hook? tracer_rehook() calls it. GIL of the main interpreter; runs no code of
+     * the program. */
     bool (*is_around)(_PyFrameEvalFunction evaluate);
     /* Called by tracer_record() when recording began or ended. GIL of any interpreter; runs no code
      * of the program. */

@@ -59,10 +59,10 @@ static enum tracer_place place_new(PyInterpreterState *interpreter)
             return PLACE_NONE;
         if (interpreter != PyInterpreterState_Main())
             return PLACE_SUB;
-        /* The references that the former main interpreter had to us are gone. */
+        /* the former main interpreter's references to our objects are gone */
         P.hook = NULL;
         P.evaluate = _PyEval_EvalFrameDefault;
-        P.torch_seen = true; /* do not wait for torch's import: its shim is not used here */
+        P.torch_seen = true; /* do not wait for torch's import: torch cannot use the shim here */
         P.active_threads = 0;
         tracer_forget_callbacks();
         if (tracer_hooks.home_gone)

@@ -101,7 +101,7 @@ record_enter(struct tracer *t, struct open_frame *open, uint32_t code, enum ring
 }
 
 /* Write the ENTER of a frame whose code has MARK. Returns its time, or 0 if the frame is not
- * recorded. Of code with a bit of CODE_NOTED nothing is written: the caller takes these bits
+ * recorded. Nothing is written for code with a bit of CODE_NOTED: the caller removes these bits
  * from MARK first, or calls record_noted(). */
 static inline __attribute__((always_inline)) uint64_t
 record_call(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat_frame *frame,

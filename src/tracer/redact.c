@@ -43,7 +43,8 @@ enum secret redact_source(struct fact_text source)
     return secret_source(&rules, source.text, (size_t)source.bytes);
 }
 
-/* Replace TEXT by what TO has, if values were left out. Without memory nothing of TEXT is kept. */
+/* Replace TEXT by the redacted text in TO, if that differs. Without memory nothing of TEXT is
+ * kept. */
 static void text_replace(struct fact_text *text, const struct secret_text *to)
 {
     if (to->failed)

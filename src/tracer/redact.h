@@ -23,10 +23,11 @@ void redacted_free(struct redacted *r);
 enum secret redact_name(const char *name, size_t bytes);
 enum secret redact_source(struct fact_text source);
 
-/* Replace strings, and with LEVEL SECRET_ALL numbers, in *TEXT, a value of a name of LEVEL. The
- * caller frees `text` of the result when *TEXT is no longer needed. */
+/* *TEXT is the value of a name, and LEVEL says how secret the name is. Replace all strings in *TEXT
+ * and, with SECRET_ALL, all numbers. The caller frees `text` of the result when *TEXT is no longer
+ * needed. */
 struct secret_text redact_literals(struct fact_text *text, enum secret level);
-/* Replace the values of secret names in *TEXT; as above. */
+/* Replace the values of secret names in *TEXT. The caller frees `text` of the result, as above. */
 struct secret_text redact_text(struct fact_text *text);
 
 #endif

@@ -141,8 +141,9 @@ struct tracer {
     void *stacks;            /* owned: a tsearch() tree of this thread's struct tracer_stack */
     uint32_t rings;          /* how many rings the thread has used so far */
     bool greenlets;          /* the thread has had more than one stack */
-    bool gone;               /* no ring, or nobody reads it: count losses, write nothing */
-    bool folding;            /* the last CONTROL_PHASE was not PHASE_NONE */
+    /* the thread has no ring, or nobody reads its ring: count losses, and write nothing */
+    bool gone;
+    bool folding; /* the last CONTROL_PHASE was not PHASE_NONE */
     /* the frame whose generator has just finished; see tracer/compat/mend.c */
     compat_frame *finished_under;
     uint32_t finished_at; /* the value of `entered` when that generator finished */
@@ -160,7 +161,7 @@ struct tracer {
     const struct front *given_front;
     /* borrowed: the capsule in the thread state's dict, or NULL (tracer/evaluator/api.c) */
     PyObject *shim;
-    unsigned apart; /* how many waiting stacks have a callback of their own */
+    unsigned apart; /* number of this thread's other greenlets that have a callback of their own */
     bool active;    /* counted among the threads with a callback */
     /* owned: a callable that the callback of the other front end has replaced; or NULL */
     PyObject *aside;
@@ -276,7 +277,7 @@ bool slot_is_probe(const PyCodeObject *code);
  * recorded. */
 const char *tracer_open_session(const char *directory);
 void tracer_close_session(void); /* leave the session of dyntrace.record(); another may follow */
-void session_forked(void);       /* the member `forked` of hooks.h */
+void session_forked(void);       /* the function for the member `forked` of hooks.h */
 
 /* tracer/state.c */
 /* Guards state shared by interpreters. While it is held, call nothing that may run Python code or
@@ -500,7 +501,7 @@ static inline uint64_t tracer_now(void)
 
 static inline void tracer_put(struct tracer *t, uint64_t word)
 {
-    /* a copy: for all that the compiler knows, storing the word might change t->head */
+    /* a copy, because the compiler must assume that storing the word changes t->head */
     const uint64_t head = t->head;
 
     t->words[head & t->mask] = word;

@@ -67,8 +67,8 @@ bool shim_same_backend(PyObject *entry, PyObject *wanted)
     return same > 0;
 }
 
-/* Check the guards of ENTRY, whose PARTS are pinned. A guard tree reads the frame itself. SEEN is
- * as in guard_tree_check(). */
+/* Check the guards of ENTRY, whose PARTS are pinned. A guard tree needs no dict of locals, because
+ * it reads the frame. SEEN is as in guard_tree_check(). */
 static struct guard_outcome check_entry(const struct cache_entry *entry,
                                         const struct cache_parts *parts, struct decision *d,
                                         PyObject **seen)

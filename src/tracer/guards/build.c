@@ -206,8 +206,8 @@ static int take_slots(struct guard_tree *tree, struct guard_leaf *leaf, PyObject
     return leaves_add(&tree->relations, leaf);
 }
 
-/* Make OBJECT LEAF's identity number INDEX. When OBJECT dies, the object bound to the tree becomes
- * invalid with reason DEATH. */
+/* Set identity number INDEX of LEAF to OBJECT. When OBJECT dies, the object bound to the tree
+ * becomes invalid with reason DEATH. */
 static int set_identity(struct guard_tree *tree, struct guard_leaf *leaf, int index,
                         PyObject *object, PyObject *death)
 {

@@ -24,11 +24,12 @@
 /* ---- reading a guard's source (tracer/guards/read.c) ---- */
 
 enum guard_step_kind {
-    STEP_UNREAD,    /* the node's value is not needed and is NULL */
-    STEP_LOCALS,    /* L: all locals, a dict */
-    STEP_GLOBALS,   /* G */
-    STEP_BUILTINS,  /* B */
-    STEP_STATE,     /* S: a state of the host: key(), called at each check */
+    STEP_UNREAD,   /* the node's value is not needed and is NULL */
+    STEP_LOCALS,   /* L: all locals, a dict */
+    STEP_GLOBALS,  /* G */
+    STEP_BUILTINS, /* B */
+    /* S: a state of the program, such as grad mode: the result of key(), which each check calls */
+    STEP_STATE,
     STEP_LOCAL,     /* L['x'], read without making a dict of all locals */
     STEP_CELL,      /* the cell of the free variable x */
     STEP_ATTRIBUTE, /* .key */
