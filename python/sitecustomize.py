@@ -1,16 +1,17 @@
-"""Loads dyntrace into an interpreter started by `dyntrace run`, then makes room for the user's own
+"""Loads dyntrace into an interpreter that `dyntrace run` started, then imports the user's own
 sitecustomize.
 
-Runs in: the traced process, while site.py starts up. The directory inject/ of the installation,
-where this lies, is an entry of PYTHONPATH; DYNTRACE_SESSION names the session (src/inject.h). All
-visible traces are removed before the program runs: the entry in sys.path, the variables in
-os.environ, this module in sys.modules. Then the user's own sitecustomize is imported in our place;
-if there is none, the ImportError is the one that site.py expects and ignores.
+Runs in: the traced process, while site.py starts up. This file lies in the directory inject/ of the
+installation, which is an entry of PYTHONPATH; DYNTRACE_SESSION names the session (src/inject.h).
+Before the program runs, this file removes everything by which the program could see dyntrace: the
+entry in sys.path, the variables in os.environ, this module in sys.modules. Then it imports the
+user's own sitecustomize. If there is none, site.py gets the ImportError that it expects and
+ignores.
 
-Daemons start interpreters long after the session: then this file does nothing else, and prints
-nothing.
+A daemon may start interpreters long after the session has ended. Then this file only removes these
+entries, and prints nothing.
 
-Any Python version may read this file, so its syntax is as old as can be.
+Any version of Python may read this file, so it uses only old syntax.
 """
 
 import os
@@ -18,11 +19,11 @@ import sys
 
 
 def _spec(library, name):
-    """The spec of our package under NAME, or None if its files cannot be seen."""
+    """Return the spec for importing our package as NAME, or None if its files cannot be seen."""
     from _frozen_importlib_external import SourceFileLoader, spec_from_file_location
 
     directory = os.path.join(library, "python", "dyntrace")
-    if not os.path.exists(directory):  # pip: they are one
+    if not os.path.exists(directory):  # pip puts the package and the extension into one folder
         directory = library
     path = os.path.join(directory, "__init__.py")
     if not os.path.exists(path):
@@ -34,13 +35,12 @@ def _spec(library, name):
 
 
 def _extension(name="_dyntrace"):
-    """The extension NAME for this interpreter, or None."""
+    """Return the path of the extension NAME for this interpreter, or None."""
     try:
         import _imp
     except ImportError:  # Python 2
         return None
-    # The first suffix names the implementation and its version: no extension of ours is for
-    # another.
+    # Only the first suffix names the implementation and its version, as our extensions do.
     for suffix in _imp.extension_suffixes()[:1]:
         path = os.path.join(os.path.dirname(_inject), name + suffix)
         if os.path.exists(path):
@@ -49,7 +49,7 @@ def _extension(name="_dyntrace"):
 
 
 def _extension_spec(name):
-    """The spec of the extension NAME, or None."""
+    """Return the spec for importing the extension NAME, or None."""
     path = _extension(name)
     if not path:
         return None
@@ -61,7 +61,7 @@ def _extension_spec(name):
 
 
 def _load(spec):
-    """The extension of SPEC. None: this interpreter cannot load one."""
+    """Load and return the extension of SPEC. Returns None if this interpreter cannot load it."""
     if not spec:
         return None
     import _imp
@@ -75,11 +75,13 @@ def _load(spec):
 
 
 def _start(inject, session):
-    """Record this process. None, or why that cannot be: see _start.__doc__ of the extension."""
+    """Begin to record this process. Returns None, or the reason why this is impossible: one of the
+    words that the extension's _start.__doc__ lists."""
     library, module = os.path.dirname(inject), _load(_extension_spec("_dyntrace"))
     if module:
         spec = _spec(library, "dyntrace")
-        private = _spec(library, "_dyntrace_package")  # the tracer's own name for the package
+        # the extension imports the package under this name
+        private = _spec(library, "_dyntrace_package")
         standard = os.path.dirname(os.__file__)
         capture = _extension_spec("_dyntrace_capture")
         # from here on calls of Python functions are recorded
@@ -89,14 +91,14 @@ def _start(inject, session):
             if spec:
                 module._package = spec
                 module._private_package = private
-                # The extension has a find_spec() for these two names. It comes last, so that
-                # imports that succeed do not see it, and a package called dyntrace that the
-                # program has stays the program's.
+                # The extension's find_spec() finds the package under these two names. The
+                # extension is the last finder, so it is not called for an import that succeeds,
+                # and a program's own package called dyntrace is found first.
                 sys.meta_path.append(module)
             module._begin_settings()
             return None
         sys.modules.pop("_dyntrace", None)
-        if why != "another":  # an extension of another version is as good as none
+        if why != "another":  # "another": the extension is of another version, and of no use
             return why
     _note(
         session,
@@ -112,8 +114,8 @@ def _start(inject, session):
 
 
 def _note(session, text):
-    """The parent reads this file and tells the user; the program just runs. The directory is
-    checked as in src/session_check.h."""
+    """Write TEXT into a file of the session, which `dyntrace run` reads and reports; the program
+    itself runs on. The directory is checked as in src/session_check.h."""
     directory = os.open(session, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         status = os.fstat(directory)
@@ -127,12 +129,13 @@ def _note(session, text):
 
 
 def _hide(inject):
-    """Undo what shows us. The session that this process was to join, or None."""
+    """Remove the entries by which the program could see dyntrace. Returns the session that this
+    process should join, or None."""
     ours = (inject, inject + "/")
     sys.path[:] = [entry for entry in sys.path if entry not in ours]
     for entry in ours:
         sys.path_importer_cache.pop(entry, None)
-    # so that C's environment, which children inherit, keeps them
+    # change only the dict behind os.environ: children inherit C's environment, which must stay
     data = getattr(os.environ, "_data", None)
     if data is None:  # Python 2
         data = os.environ.data
@@ -151,8 +154,8 @@ def _hide(inject):
 
 
 def _uncache():
-    """Remove our bytecode if it is among the user's (-X pycache_prefix): `pip uninstall` would not
-    find it there."""
+    """Remove the cached bytecode of this file if it lies among the user's (-X pycache_prefix),
+    where `pip uninstall` would not find it."""
     cached = getattr(globals().get("__spec__"), "cached", None)
     if not cached:
         return
@@ -163,7 +166,7 @@ def _uncache():
             os.rmdir(os.path.dirname(os.path.dirname(cached)))
         elif sys.flags.optimize or not _extension():
             os.remove(cached)
-    except OSError:  # a child process was quicker, or it is not ours
+    except OSError:  # a child process has removed it, or it belongs to another user
         pass
 
 
@@ -173,7 +176,8 @@ _uncache()
 try:
     if _session:
         _start(_inject, _session)
-except Exception:  # never the program's trouble
+except Exception:  # an error of ours must not stop the program
     pass
 sys.modules.pop("sitecustomize", None)
-import sitecustomize  # noqa: E402  the user's own, or the ImportError that site.py ignores
+# the user's own; if there is none, site.py ignores the ImportError
+import sitecustomize  # noqa: E402

@@ -235,7 +235,7 @@ struct shadow {
         } object; /* the attributes are in `keys` and `items` */
         struct {
             PyObject *self; /* borrowed */
-        } super; /* the class is `value`; `items` are the shadows of the class and of `self` */
+        } super; /* super(): `value` is its class; `items` are the shadows of the class and of `self` */
     };
 };
 

@@ -66,8 +66,9 @@ def load(ipython):
         first = trace._first()  # computed once, for the text and for the HTML
         display({"text/plain": trace._text(first), "text/html": trace._html(first)}, raw=True)
 
-    def show(trace, printer, cycle):  # as text: IPython would show any str by its repr
-        is_whole = len(printer.stack) == 1  # and no member of a list
+    # A Trace is a str, and IPython would show its repr. In a list, show the repr all the same.
+    def show(trace, printer, cycle):
+        is_whole = len(printer.stack) == 1
         printer.text(trace._text(trace._first()) if is_whole else repr(trace))
 
     ipython.register_magic_function(dyntrace, "cell")

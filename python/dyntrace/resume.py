@@ -242,15 +242,15 @@ def _refused(code):
 
 
 class _Program:
-    """What is needed to split CODE. ORIGIN is the code that was split before, or CODE itself. STEPS
-    are ORIGIN's instructions, PLACES are the same instructions in CODE. In a resume function they
-    come after PROLOGUE instructions."""
+    """The facts that are needed to split CODE. `origin` is the function that CODE comes from, if CODE
+    is a resume function, else CODE itself. `steps` are the instructions of `origin`, `places` the
+    same instructions in CODE. In a resume function `prologue` instructions come before them."""
 
     def __init__(self, code):
         if not isinstance(code, types.CodeType):
             raise TypeError("argument 1 must be code, not %s" % type(code).__name__)
         link = _native._link(code)
-        if link and link[-1] and link[-1][0]() is code:  # CODE itself, not a copy
+        if link and link[-1] and link[-1][0]() is code:  # CODE is the resume function, not a copy
             self.origin, self.first = link[0](), link[1]
         else:
             self.origin, self.first = code, 0
@@ -288,7 +288,7 @@ class _Program:
         """Return the step whose instruction is at OFFSET, or one whose EXTENDED_ARG is there; or
         None."""
         at = bisect.bisect_right(self.places, offset, key=operator.itemgetter(0))
-        if offset % 2 == 0:  # the second half of an instruction has the same offset
+        if offset % 2 == 0:  # instructions have even offsets; two steps may share one
             return next(
                 (
                     step

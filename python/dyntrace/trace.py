@@ -1,4 +1,4 @@
-"""Ask a trace from Python: `dyntrace.open("trace.db")`.
+"""Query a trace from Python: `dyntrace.open("trace.db")`.
 
     trace = dyntrace.open("trace.db")
     for function in trace.functions():                          # named tuples
@@ -6,9 +6,9 @@
     trace.sql("SELECT qualname, ms FROM ... WHERE ms > ?", 3)   # any query, or a named one
     trace.functions().df                                        # pandas; .arrow: pyarrow
 
-A Trace holds no file open. Each question starts the program `dyntrace`, which answers with the same
-definitions, limits and errors as on a command line, on a file that is still being recorded, too. So
-SQLite never runs in this process, which may be the one that is recorded.
+A Trace holds no file open. Each query starts the program `dyntrace`, so its definitions, limits and
+errors are those of the command line, and the file may still be in the middle of a recording. SQLite
+never runs in this process, because this process may be the recorded one.
 
 Runs in: any Python process.
 """
@@ -28,15 +28,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Call", "Function", "Recompile", "Rows", "Trace", "TraceError"]
 
-_BATCH = 10000  # rows that are parsed at once
-_SHOWN = 20  # rows of a table in a notebook
-_CALLS_MOST = 1000000  # of calls() without a limit
+_BATCH = 10000  # number of rows that are parsed in one step
+_SHOWN = 20  # most rows that a notebook shows
+_CALLS_MOST = 1000000  # most rows that calls() returns without a limit
 
 _Row = TypeVar("_Row")
 
 
 class TraceError(RuntimeError):
-    """A trace cannot be read, or a query is wrong. The message says what, and how to mend it."""
+    """A trace cannot be read, or a query is wrong. The message says what is wrong and
+    how to mend it."""
 
 
 # ---- rows ----------------------------------------------------------------------------------------
@@ -60,7 +61,7 @@ class Function(NamedTuple):
 
 
 class Recompile(NamedTuple):
-    """A recompile and the guard that made it needed, a row of the view recompiles."""
+    """A recompile and the guard that caused it: a row of the view recompiles."""
 
     qualname: str | None
     filename: str | None
@@ -84,7 +85,8 @@ class Recompile(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A recorded call, a row of the view frames. Times are in nanoseconds, from the start on."""
+    """A recorded call: a row of the view frames. Times are nanoseconds since the recording began.
+    """
 
     qualname: str | None
     filename: str | None
@@ -102,15 +104,16 @@ class Call(NamedTuple):
 
 
 def _visible(text):
-    """TEXT without bytes that were no UTF-8 in the trace, which no encoder takes."""
+    """Return TEXT with escapes in place of bytes that are not UTF-8, because encoders refuse these.
+    """
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 class Rows(list[_Row]):
-    """The rows of an answer: a list of named tuples. A notebook shows them as a table.
+    """The rows that a query returns: a list of named tuples. A notebook shows them as a table.
 
-    Members of the tuples are called like the columns. A column whose name is no identifier, or that
-    an earlier column has, is called by its place: _0, _1, ...
+    The members of a tuple have the names of the columns. If a name is not an identifier, or if an
+    earlier column has the same name, the member is named after its position: _0, _1, ...
 
     Attributes
     ----------
@@ -125,7 +128,7 @@ class Rows(list[_Row]):
         self.columns = columns
 
     def _values(self):
-        """The values of each column."""
+        """Yield a list of the values of each column."""
         for i in range(len(self.columns)):
             yield [row[i] for row in self]
 
@@ -176,7 +179,7 @@ class Rows(list[_Row]):
         return pyarrow.Table.from_arrays(list(map(array, self._values())), names=self.columns)
 
     def _repr_html_(self) -> str:
-        """A table of the first rows, for notebooks."""
+        """Return the first rows as an HTML table, for notebooks."""
         from html import escape
 
         def cell(value):
@@ -199,8 +202,8 @@ def _blob(hexed):
 
 
 def _rows(lines, kind):
-    """The rows of `dyntrace sql --arrays`, of the class KIND, or of one that is made of the names.
-    None: there is nothing.
+    """Read LINES, the output of `dyntrace sql --arrays`, as Rows. Each row is a KIND; if KIND is
+    None, a named tuple with the names of the columns. Returns None if there is no output.
     """
     import json
     from collections import namedtuple
@@ -222,26 +225,26 @@ def _rows(lines, kind):
 
 
 class Trace(str):
-    """A trace that can be asked: what dyntrace.open() returns and dyntrace.record() yields.
+    """A trace that can be queried. dyntrace.open() returns one, and dyntrace.record() yields one.
 
-    It is a str, the path of its file, and goes wherever a path goes: open(trace), print(trace).
+    It is also a str, the path of its file, and can be used as a path: open(trace), print(trace).
 
     Parameters
     ----------
     path
-        The file. It is first read when something is asked.
+        The file. It is not read before the first query.
     """
 
     def __new__(cls, path: str | os.PathLike[str]) -> Trace:
         return super().__new__(cls, os.fsdecode(path))
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._file = os.path.abspath(self)  # whatever the current directory will be
-        self._finish = None  # to remove a temporary file
+        self._file = os.path.abspath(self)  # the current directory may change
+        self._finish = None  # a function that removes the temporary file
         self._is_closed = False
 
     def __dir__(self) -> list[str]:
-        return sorted(vars(Trace))  # the questions, without what every str has
+        return sorted(vars(Trace))  # the methods of Trace, without those of str
 
     def __enter__(self) -> Trace:
         return self
@@ -255,13 +258,14 @@ class Trace(str):
         self.close()
 
     def close(self) -> None:
-        """End it: nothing can be asked any more. The temporary file of a %%dyntrace is removed."""
+        """End the use of this trace: later queries raise. Removes the temporary file of %%dyntrace.
+        """
         self._is_closed = True
         if self._finish:
             self._finish()
 
     def _look(self):
-        """Raise if there is no file to ask."""
+        """Raise TraceError if the file cannot be queried."""
         why = None
         if self._is_closed:
             why = "this Trace was closed"
@@ -273,8 +277,8 @@ class Trace(str):
             raise TraceError("%s: %s" % (self, why))
 
     def _ask(self, command, text, read):
-        """What READ makes of the output of the program for a COMMAND on the trace, with TEXT as its
-        input; and what it reports besides.
+        """Run the program `dyntrace` with the words COMMAND on the trace, and with TEXT as its
+        input. Returns (the result of READ for its output, what it printed on standard error).
         """
         import subprocess
 
@@ -297,9 +301,9 @@ class Trace(str):
             try:
                 try:
                     asked.stdin.write(text)
-                    asked.stdin.close()  # the program reads all of it before it answers
+                    asked.stdin.close()  # the program reads its whole input before it prints
                 except BrokenPipeError:
-                    pass  # it has ended with an error
+                    pass  # the program has ended with an error
                 answer = read(asked.stdout)
                 said = asked.stderr.read()
             except BaseException:
@@ -323,53 +327,54 @@ class Trace(str):
         return rows
 
     def sql(self, text: str, *parameters: object) -> Rows[Any]:
-        """Ask anything of the tables and views.
+        """Run an SQL query on the tables and views of the trace.
 
         Parameters
         ----------
         text
-            A query, or the name of one: `dyntrace sql --list` lists these. docs/answers.md and
-            schemas/ have the tables and views.
+            A query, or the name of a query that `dyntrace sql --list` lists. docs/answers.md and
+            schemas/ describe the tables and views.
         parameters
-            The values of ?1, ?2, ... in it: numbers, texts, None.
+            The values of ?1, ?2, ... in the query: numbers, texts or None.
 
         Raises
         ------
         TraceError
             SQLite refuses the query, or the trace cannot be read.
         TypeError
-            A parameter is none of these.
+            A parameter is of another type.
         """
         return self._select(None, text, parameters)
 
     def functions(self) -> Rows[Function]:
-        """The functions that were called, those with the most time of their own first: the view
-        hot_functions. is_own is 1 for the program's own.
+        """Return the functions that were called, from the view hot_functions. Functions with the
+        most time of their own come first; is_own is 1 for functions of the program itself.
         """
         columns = ", ".join(Function._fields)
         return self._select(Function, "SELECT %s FROM hot_functions" % columns, ())
 
     def recompiles(self) -> Rows[Recompile]:
-        """The recompiles, each with the guard that made it needed: the view recompiles."""
+        """Return the recompiles, each with the guard that caused it, from the view recompiles."""
         columns = ", ".join(Recompile._fields)
         return self._select(Recompile, "SELECT %s FROM recompiles" % columns, ())
 
     def calls(self, function: str | None = None, limit: int | None = None) -> Rows[Call]:
-        """The recorded calls of all threads, in the order of each thread: rows of the view frames.
-        The view call_ledger has more of calls that a compiler decided. Calls can be read when the
-        recording has ended; functions() counts them before.
+        """Return the recorded calls of all threads, from the view frames. The calls of one thread
+        are in the order in which they began. For calls that a compiler decided, the view
+        call_ledger has more columns. Calls are stored at the end of the recording; until then only
+        functions() counts them.
 
         Parameters
         ----------
         function
-            Only calls of functions with this qualified name, or whose last part it is.
+            Return only calls of functions with this qualified name, or with this last part of it.
         limit
-            At most so many. Without it, more than a million calls are an error.
+            Return at most this number of calls. Without a limit, more than a million are an error.
 
         Raises
         ------
         TraceError
-            There are more than a million, and no limit was given; or the recording goes on.
+            There are more than a million calls and no limit, or the recording has not ended.
         """
         most = _CALLS_MOST + 1 if limit is None else limit
         text = """SELECT %s FROM frames WHERE kind = 'call' AND (?1 IS NULL OR code_id IN (
@@ -391,24 +396,25 @@ class Trace(str):
         return rows
 
     def why(self, function: str | None = None) -> str:
-        """The page that `dyntrace why` prints: about a function, or what to look at first.
+        """Return the page that `dyntrace why` prints: about a function, or what to look at first.
 
         Parameters
         ----------
         function
-            A qualified name, its last part, FILE:LINE, or another name that `dyntrace why` takes.
+            A qualified name, its last part, FILE:LINE, or another name that `dyntrace why` accepts.
 
         Raises
         ------
         TraceError
-            There is no such function, there are several, or the trace cannot be read.
+            No function or several functions have this name, or the trace cannot be read.
         """
         command = ["why"] if function is None else ["why", "--", function]
         page, notes = self._ask(command, "", lambda lines: lines.read())
         return "%s\n\n%s" % (notes, page) if notes else page
 
     def _first(self):
-        """What to look at first; or the error, as no error is shown well from a repr."""
+        """Return what to look at first; or the error's message, because a __repr__ must not raise.
+        """
         try:
             return self.why().rstrip("\n")
         except (TraceError, OSError) as error:
@@ -425,19 +431,19 @@ class Trace(str):
         return "%s\n%s" % (self, first)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Return the HTML that a notebook shows for the trace."""
         return self._html(self._first())
 
 
 def _plain(value):
-    """A number of numpy's or of its kin as Python's."""
+    """Convert a number of numpy, or of a similar library, to a number of Python."""
     if hasattr(value, "item"):
         return value.item()
     raise TypeError("a parameter is a %s, not a number, a str or None" % type(value).__name__)
 
 
 def _open(path):
-    """dyntrace.open()"""
+    """Implements dyntrace.open()."""
     trace = Trace(path)
     trace.sql("SELECT key FROM meta")
     return trace

@@ -14,7 +14,11 @@
 
 #include "lib/list.h"
 
-enum { DEPTH_MOST = 40, ARGUMENTS_MOST = 3, BRACKETS_MOST = 4000 /* bytes between brackets */ };
+enum {
+    DEPTH_MOST = 40,
+    ARGUMENTS_MOST = 3,
+    BRACKETS_MOST = 4000 /* most bytes between two brackets */
+};
 
 typedef LIST(char) text_list;
 

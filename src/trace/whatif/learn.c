@@ -281,10 +281,11 @@ static int64_t made_recorded(const struct replay *r, const struct replay_lookup 
     return made;
 }
 
-/* Learn from lookup K of the stand-alone shim, which met a limit with COUNT living entries, or
- * compiled. An earlier call was still compiled with LEAST - 1 living entries. If COUNT is less than
- * LEAST, the limit on all entries ever made stopped K. Otherwise either limit may have stopped K,
- * unless a later compile shows that more entries ever made are allowed. */
+/* Learn the limit on all entries ever made from lookup K of the stand-alone shim, which was
+ * compiled or met a limit. COUNT is the number of living entries that K found; an earlier call was
+ * still compiled with LEAST - 1. So if K met a limit with fewer than LEAST living entries, this was
+ * the limit on all entries ever made. With more, either limit may have stopped K, until a later
+ * compile shows that more entries ever made are allowed. */
 static void learn_accumulated(struct whatif *w, const struct replay_lookup *k, int64_t count,
                               int64_t least)
 {

@@ -813,7 +813,7 @@ static enum like entry_fits(struct whatif *w, uint32_t made, uint32_t lookup)
     own = recorded_check_result(w, made, lookup, &failed);
     unseen = k->observed && first && bits & FIRST_FAIL;
     if (unseen && own == LIKE_GUESS_NO)
-        own = LIKE_NO; /* observe mode: MADE was alive, and the call hit nothing */
+        own = LIKE_NO; /* in observe mode: MADE's entry was alive, and the call did not hit it */
     if (own == LIKE_YES)
         return LIKE_YES;
     if (own == LIKE_NO) {

@@ -80,7 +80,7 @@ static struct guard_outcome check_entry(const struct cache_entry *entry,
     if (entry->tree)
         return guard_tree_check(parts->guard, &(struct guard_values){.frame = d->frame}, seen);
     check = Py_XNewRef(entry->front->skip_guards_unsafe ? parts->difference : parts->check);
-    if (!check) /* torch has no guards yet that tell entries apart */
+    if (!check) /* torch does not know yet which guards tell the entries apart */
         return (struct guard_outcome){GUARD_FAIL, 0, UINT32_MAX, 0};
     if (decision_locals(d))
         result = PyObject_CallOneArg(check, d->locals);
@@ -145,7 +145,7 @@ static int try_entry(struct decision_check *check, struct decision *d, Py_ssize_
     bool ordered;
     bool fits;
 
-    if (!parts) /* an earlier entry's guard made this one invalid */
+    if (!parts) /* the guard of an entry that was tried before has made this entry invalid */
         return 0;
     outcome = check_entry(entry, parts, d, d->on ? &check->seen : NULL);
     if (d->on)
@@ -491,7 +491,7 @@ static void replace_begin(struct tracer *t, compat_frame *frame)
 static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame *frame,
                                struct cache_entry *entry, PyObject *code)
 {
-    /* not NULL only inside a PyEval_EvalCodeEx() below */
+    /* NULL, unless a PyEval_EvalCodeEx() below is running further down the stack */
     PyCodeObject *const awaited = t->replacement;
     PyCodeObject *awaited_for = NULL;
     compat_frame *replaced = NULL;
@@ -505,8 +505,8 @@ static PyObject *replace_frame(struct tracer *t, PyThreadState *ts, compat_frame
     if (!(compat_code(frame)->co_flags & CO_NEWLOCALS)) {
         t->replacement = t->replacement_for = (PyCodeObject *)code;
         t->replaced = NULL;
-        /* Before the frame starts the garbage collector may run. Frames of finalisers are told from
-         * the awaited frame by their code. */
+        /* The garbage collector may run before the awaited frame starts. The frames of its
+         * finalisers have other code, so they are not taken for the awaited frame. */
         result = PyEval_EvalCodeEx(code, frame->f_globals,
                                    frame->f_locals ? frame->f_locals : frame->f_globals, NULL, 0,
                                    NULL, 0, NULL, 0, NULL, compat_function(frame)->func_closure);

@@ -249,7 +249,8 @@ PyObject *decision_birth(struct cache_entry *entry, uintptr_t mark, PyObject *gu
     return birth;
 }
 
-/* Note that guard NUMBER of ENTRY reads a source of LEVEL: the values in its causes are secret. */
+/* Store that guard NUMBER of ENTRY reads a source with secrecy LEVEL: values in its causes are left
+ * out. */
 static void note_secret(struct cache_entry *entry, Py_ssize_t number, enum secret level)
 {
     if (!level)
@@ -354,7 +355,7 @@ void decision_entry_died(struct cache_entry *entry, const char *cause)
                     .cause = fact_string(cause));
 }
 
-/* Would text_value() write VALUE, of a name of LEVEL, although it is secret? */
+/* LEVEL says how secret VALUE's name is. Would text_value() write the value all the same? */
 static bool is_hidden(PyObject *value, enum secret level)
 {
     const bool is_string = PyUnicode_CheckExact(value);
@@ -796,7 +797,7 @@ static void write_phase(struct tracer *t, enum compile_phase phase)
     put_words(t, &word, 1);
     t->quiet = quiet;
     if (quiet)
-        t->limit = 0; /* as torch_quiet_begin() left it */
+        t->limit = 0; /* torch_quiet_begin() has set it to this value */
     t->folding = phase != PHASE_NONE;
 }
 

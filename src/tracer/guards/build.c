@@ -136,7 +136,7 @@ static void invalidate_bound(struct guard_tree *tree, PyObject *ref)
     reason = PyUnicode_AsUTF8(death);
     PyErr_Clear();
     while (tree->bound_count) {
-        /* takes over the tree's reference */
+        /* `bound` takes over the tree's reference to the object */
         struct guard_bound bound = tree->bound[--tree->bound_count];
         bound.to->invalidate(bound.object, reason ? reason : "a guarded object died");
         Py_DECREF(bound.object);

@@ -235,7 +235,9 @@ static void place_cell(compat_frame *frame, PyCodeObject *code, int free)
 {
     const int at = find_variable(code, PyTuple_GET_ITEM(code->co_localsplusnames, free), true);
 
-    if (at == free) /* the variable is free in the original function, too */
+    /* there is no other variable of this name: it is a free variable of the original function,
+     * too */
+    if (at == free)
         return;
     compat_drop_local(frame, at);
     compat_give_local(frame, at, Py_XNewRef(compat_local(frame, free)));
@@ -259,7 +261,7 @@ static PyObject *enter(PyObject *link, PyObject *ignored)
     for (int i = code->co_nlocalsplus - code->co_nfreevars; i < code->co_nlocalsplus; i++)
         place_cell(frame, code, i);
     for (int i = 0; i < code->co_nlocalsplus + depth;
-         i++) { /* the slots of the stack come after the variables */
+         i++) { /* first the variables, then the slots of the stack */
         const bool is_argument = i >= locals && i < code->co_argcount + code->co_kwonlyargcount;
         if (!is_argument && compat_local(frame, i) != UNBOUND)
             continue;

@@ -461,7 +461,9 @@ struct settings_call settings_before(compat_frame *frame, bool looked_at)
 
     if (!settings.plan) /* the settings have ended, and our hook is still in the slot */
         return call;
-    if (t && (t->quiet || t->replacement)) /* our own code, or compiled code that is about to run */
+    if (t &&
+        (t->quiet ||
+         t->replacement)) /* this is our own code, or compiled code that runs in place of a frame */
         return call;
     kept = compat_extra(code, slot);
     if (!kept)
@@ -500,7 +502,7 @@ static void settings_limits(PyCodeObject *code, unsigned long *recompile,
     OWNED PyObject *limits = NULL, *held = Py_NewRef(settings_of_limits);
     long value[2];
 
-    if (!code) /* the state was reset */
+    if (!code) /* the state of the code object has been reset meanwhile */
         return;
     limits = call_aside(held, (PyObject *)code, NULL, NULL);
     if (limits && limits != Py_None && PyArg_ParseTuple(limits, "ll", &value[0], &value[1])) {
