@@ -235,7 +235,7 @@ struct shadow {
         } object; /* the attributes are in `keys` and `items` */
         struct {
             PyObject *self; /* borrowed */
-        } super; /* super(): `value` is its class; `items` are the shadows of the class and of `self` */
+        } super; /* `value` is the class; `items` are the shadows of the class and of `self` */
     };
 };
 

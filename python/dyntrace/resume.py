@@ -242,9 +242,9 @@ def _refused(code):
 
 
 class _Program:
-    """The facts that are needed to split CODE. `origin` is the function that CODE comes from, if CODE
-    is a resume function, else CODE itself. `steps` are the instructions of `origin`, `places` the
-    same instructions in CODE. In a resume function `prologue` instructions come before them."""
+    """The facts that are needed to split CODE. `origin` is the function that CODE comes from, if
+    CODE is a resume function, else CODE itself. `steps` are the instructions of `origin`, `places`
+    the same instructions in CODE. In a resume function `prologue` instructions come before them."""
 
     def __init__(self, code):
         if not isinstance(code, types.CodeType):
