@@ -69,9 +69,6 @@ SELECT thread_id FROM thread WHERE thread_id = CAST(?1 AS INTEGER) OR name = ?1;
 SELECT t.thread_id FROM thread t JOIN process p ON p.process_id = t.process_id
 WHERE p.process_id = CAST(?1 AS INTEGER) OR p.pid = CAST(?1 AS INTEGER);
 
--- name: labelled
-SELECT cache_entry_id FROM cache_entry WHERE label = ?1;
-
 -- name: entry-name
 SELECT COALESCE(NULLIF(label, ''), '#' || cache_entry_id) FROM cache_entry WHERE cache_entry_id = ?1;
 

@@ -38,7 +38,6 @@ VIEWS = {
     "flame-graph": "8 Tab j j",
     "replay": "9",
     "replay-miss": "9 ] ] ] ]",
-    "replay-stop": "9 b Enter }",
     "replay-filter": "9 f outcome Space limit Enter",
     "what-if": "3 Enter j Enter w",
     "what-if-asked": ":what-if Space recompile_limit=2 Enter",

@@ -142,7 +142,7 @@ def test_a_click_on_the_other_half_opens_it(dyntrace, place):
 
 
 def test_the_last_line_and_the_help_describe_the_view(dyntrace, place):
-    for keys, word in (("", "Tab next part"), ("2", "s sort"), ("7", "n N compile"), ("8", "M threads as one"), ("9", "} { breakpoint"), (":frames Enter Enter", "p slower")):
+    for keys, word in (("", "Tab next part"), ("2", "s sort"), ("7", "n N compile"), ("8", "M threads as one"), ("9", "s steps by what"), (":frames Enter Enter", "p slower")):
         assert word in screen(dyntrace, place, keys, "140x24")[-1]
         helped = screen(dyntrace, place, f"{keys} ?", "140x40")
         assert "In this view" in helped[1] and any(word.split()[0] in line for line in helped[2:10])

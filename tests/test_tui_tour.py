@@ -31,12 +31,12 @@ MORE = {
 }
 # Commands that leave the view on top; after all others it is opened anew.
 STAY = set("""up down left right page-up page-down half-up half-down first last next-part previous-part search-next search-previous
-    copy-sql edit zoom-in zoom-out zoom-all step step-back run run-back cancel refresh follow redraw stop wheel-up wheel-down""".split())
+    copy-sql edit zoom-in zoom-out zoom-all step step-back cancel refresh follow redraw stop wheel-up wheel-down""".split())
 STOPS = not os.environ.get("DYNTRACE_CHECKED")  # valgrind takes no heed of SIGTSTP: the screen is given up and taken again, that is all
 END = "Q"  # ends the program at once, so it is the last one
 # The same views sorted, filtered, searched, zoomed, stopped: toured by `make tui-tour` only, which says so by DYNTRACE_TOUR.
 AGAIN = set("""functions-sorted functions-filter function-source entry-bytecode ledger-end ledger-filter ledger-search timeline-zoomed
-    replay-miss replay-stop replay-filter what-if-asked sql-error sql""".split())
+    replay-miss replay-filter what-if-asked sql-error sql""".split())
 # Views of each kind: a page, a list, pictures, one with a prompt, lines that an editor opens.
 SHELL = {"overview", "functions", "function", "timeline", "flame-graph", "replay", "sql-result", "prompt"}
 WHOLE = bool(os.environ.get("DYNTRACE_TOUR"))

@@ -95,13 +95,6 @@ ROWS = {
         'cache as this lookup found it, in the order tried',
         '> 16 def helper(x):',
     ],
-    "replay-stop": [
-        'compile 2 event 66 of 409 0.400000 s 20.0 % thread 1 (MainThread) of process 4711',
-        'step (model.py:5): compiled 0/1, 100 ms; no entry fitted',
-        '0/0 did not fit: TENSOR_MATCH x size[0]: expected 16, actual 18; needed by model.py:6',
-        '> 5 def step(model, x):',
-        'stopped: when step recompiles',
-    ],
     "replay-filter": [
         'compile 1 event 1 of 409 0.100000 s 5.0 % thread 1 (MainThread) of process 4711',
         'step (model.py:5): compiled 0/0, 150 ms; first call',

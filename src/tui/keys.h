@@ -116,9 +116,6 @@ struct key {
     X(MERGE, "merge-threads", ('M'), "call tree: all threads as one, or apart again")              \
     X(STEP, "step", (']'), "replay: a step on")                                                    \
     X(STEP_BACK, "step-back", ('['), "replay: a step back")                                        \
-    X(RUN, "run", ('}'), "replay: on to the next breakpoint")                                      \
-    X(RUN_BACK, "run-back", ('{'), "replay: back to the one before")                               \
-    X(BREAKPOINT, "breakpoint", ('b'), "replay: stop where this happens, or no more")              \
     X(CANCEL, "cancel", (K_CONTROL('c'), K_CONTROL('g')), "cancel what is being asked",            \
       .group = "The program")                                                                      \
     X(REFRESH, "refresh", ('R'), "ask again")                                                      \

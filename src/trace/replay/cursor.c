@@ -87,7 +87,6 @@ void cursor_begin(struct cursor *c, struct db *db, struct replay *replay, FILE *
 void cursor_end(struct cursor *c)
 {
     cursor_filter_off(c);
-    cursor_stops_off(c);
 }
 
 /* Move to event number EVENT; returns CURSOR_NONE if EVENT is events.count. */
@@ -260,7 +259,7 @@ enum cursor_result cursor_goto(struct cursor *c, const char *place, enum cursor_
     return CURSOR_THERE;
 }
 
-/* ---- filters and stops: reading them, and marking what they mean --------- */
+/* ---- filters: reading them, and marking the rows that pass ---------------- */
 
 /* Return a new array that marks the code objects of the function NAME; NULL after reporting an
  * error. */
@@ -423,100 +422,7 @@ size_t cursor_passing(const struct cursor *c)
     return count;
 }
 
-void cursor_stops_off(struct cursor *c)
-{
-    for (size_t i = 0; i < c->stops.count; i++) {
-        free(c->stops.at[i].text);
-        free(c->stops.at[i].marks);
-    }
-    list_free(&c->stops);
-}
-
-static bool about_entry(enum cursor_what what)
-{
-    return what == NEXT_HIT || what == NEXT_DEATH;
-}
-
-/* The words "when" and "is" in TEXT are ignored: they only make the command read like a
- * sentence. */
-bool cursor_stop_add(struct cursor *c, const char *text)
-{
-    static const struct {
-        const char *verb;
-        enum cursor_what when;
-    } verbs[] = {{"recompiles", NEXT_RECOMPILE}, {"compiles", NEXT_COMPILE}, {"misses", NEXT_MISS},
-                 {"called", NEXT_LOOKUP},        {"hit", NEXT_HIT},          {"dies", NEXT_DEATH}};
-    struct cursor_stop stop = {.when = NEXT_KINDS};
-    char *copy = strdup(text);
-    char *rest;
-    char *subject = NULL;
-    bool entry = false;
-
-    for (char *word = strtok_r(copy, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
-        if (!subject && !strcmp(word, "entry"))
-            entry = true;
-        else if (!subject && strcmp(word, "when"))
-            subject = word;
-        for (size_t i = 0; subject && word != subject && i < array_count(verbs); i++)
-            if (!strcmp(word, verbs[i].verb))
-                stop.when = verbs[i].when;
-    }
-    if (stop.when == NEXT_KINDS || entry != about_entry(stop.when))
-        report_error("stop",
-                     "when what? FUNC recompiles, compiles, misses or is called; entry LABEL is "
-                     "hit or dies");
-    else if (entry)
-        stop.marks = ids_marked(c, query_with_text(c, "replay/labelled", subject), subject,
-                                &c->r->entry_ids, c->r->entries.count);
-    else
-        stop.marks = codes_named(c, subject);
-    free(copy);
-    if (stop.marks) {
-        stop.text = strdup(text);
-        *list_add(&c->stops) = stop;
-    }
-    return stop.marks;
-}
-
-const struct cursor_stop *cursor_stopped(const struct cursor *c)
-{
-    const struct replay_event *e = cursor_event(c);
-
-    for (size_t i = 0; e && i < c->stops.count; i++) {
-        const struct cursor_stop *stop = &c->stops.at[i];
-        struct replay_subject s = cursor_subject(c);
-        if (is_event_of_kind(c->r, e, stop->when) &&
-            is_marked(stop->marks, about_entry(stop->when) ? s.entry : s.code))
-            return stop;
-    }
-    return NULL;
-}
-
 /* ---- the commands of the user -------------------------------------------- */
-
-/* Move on until a stop applies, and print why the move ended. DIRECTION is 1 or -1. */
-static enum cursor_result run_on(struct cursor *c, int direction)
-{
-    const struct cursor_stop *stop = NULL;
-    bool interrupted = false;
-    size_t passed = 0;
-
-    for (; !stop && !(interrupted = c->interrupted(c->context)) &&
-           cursor_step(c, NEXT_EVENT, direction) == CURSOR_THERE;
-         passed++)
-        stop = cursor_stopped(c);
-    if (stop) {
-        fputs("stopped: ", c->out);
-        prose_text(c->out, stop->text, 140);
-        putc('\n', c->out);
-    } else
-        fprintf(c->out, "(%s after %zu events)\n",
-                interrupted     ? "interrupted"
-                : direction > 0 ? "the end"
-                                : "the beginning",
-                passed);
-    return stop ? CURSOR_THERE : CURSOR_NONE;
-}
 
 /* Run the command "filter": add the filter BY, or remove all filters if BY is "off". */
 static enum cursor_result filter_do(struct cursor *c, const char *by)
@@ -532,15 +438,6 @@ static enum cursor_result filter_do(struct cursor *c, const char *by)
     return CURSOR_NONE;
 }
 
-static enum cursor_result stop_do(struct cursor *c, const char *when)
-{
-    if (strcmp(when, "off"))
-        return cursor_stop_add(c, when) ? CURSOR_NONE : CURSOR_ERROR;
-    cursor_stops_off(c);
-    fputs("no stops\n", c->out);
-    return CURSOR_NONE;
-}
-
 enum cursor_result cursor_do(struct cursor *c, const char *name, const char *rest)
 {
     bool next = !strcmp(name, "next");
@@ -549,10 +446,6 @@ enum cursor_result cursor_do(struct cursor *c, const char *name, const char *res
 
     if (!strcmp(name, "filter"))
         return filter_do(c, rest);
-    if (!strcmp(name, "stop"))
-        return stop_do(c, rest);
-    if (!strcmp(name, "continue") || !strcmp(name, "back"))
-        return run_on(c, *name == 'c' ? 1 : -1);
     if (!strcmp(name, "goto")) {
         result = cursor_goto(c, rest, &what);
     } else {

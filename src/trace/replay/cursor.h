@@ -38,14 +38,6 @@ extern const char *const cursor_whats[NEXT_KINDS]; /* names of the kinds: "looku
 /* THERE: the cursor is on the event. NONE: there is no such event. ERROR: an error was reported. */
 enum cursor_result { CURSOR_THERE, CURSOR_NONE, CURSOR_ERROR };
 
-struct cursor_stop {
-    char *text; /* owned: the stop as typed */
-    enum cursor_what when;
-    /* owned: the code objects, by index, at whose events the cursor stops; for NEXT_HIT and
-     * NEXT_DEATH the entries */
-    bool *marks;
-};
-
 enum { FILTER_CODE, FILTER_THREAD, FILTER_OUTCOME, FILTER_WHERE, FILTERS };
 
 struct cursor {
@@ -54,9 +46,6 @@ struct cursor {
     /* borrowed: commands and pages are printed here, and the list of functions if a name is
      * ambiguous */
     FILE *out;
-    /* called while the cursor moves to a stop; a result of true ends the move */
-    bool (*interrupted)(void *context);
-    void *context;
     size_t at; /* index of the event at the cursor or, in a gap, after the cursor */
     bool gap;
     int64_t gap_ns; /* in a gap: the time of the jump */
@@ -64,7 +53,6 @@ struct cursor {
      * all pass */
     bool *filters[FILTERS];
     char *filtered; /* owned: the filters as typed, or NULL */
-    LIST(struct cursor_stop) stops;
 };
 
 /* Put CURSOR into the gap before the first event. The caller ends it with cursor_end(). */
@@ -101,17 +89,9 @@ bool cursor_filter(struct cursor *cursor, const char *by);
 void cursor_filter_off(struct cursor *cursor);
 size_t cursor_passing(const struct cursor *cursor); /* Return how many events pass the filters. */
 
-/* Add a stop: "when FUNC recompiles", "when entry 0/3 is hit". Returns false after reporting an
- * error. */
-bool cursor_stop_add(struct cursor *cursor, const char *when);
-void cursor_stops_off(struct cursor *cursor);
-
-/* Return the stop that applies to the event at the cursor, or NULL. */
-const struct cursor_stop *cursor_stopped(const struct cursor *cursor);
-
-/* Run the command NAME (next, previous, goto, filter, stop, continue, back) with its arguments
- * REST, and print one line about the result to OUT. Returns CURSOR_THERE if the cursor moved to an
- * event; CURSOR_NONE if it did not move, or ran to the end. */
+/* Run the command NAME (next, previous, goto, filter) with its arguments REST, and print one line
+ * about the result to OUT. Returns CURSOR_THERE if the cursor moved to an event, and CURSOR_NONE if
+ * it did not move. */
 enum cursor_result cursor_do(struct cursor *cursor, const char *name, const char *rest);
 
 /* Return the event at the cursor, or NULL in a gap. */

@@ -1,9 +1,9 @@
 /* tui/views/replay.c -- the view `replay`: step forward and back through the recorded decisions,
  * and show the cache as it was.
  *
- * The view uses the cursor of `dyntrace replay` (trace/replay/cursor.h), with its filters and
- * stops. The cursor belongs to the job that moves it. Keys that are typed while a job runs are
- * queued for the next job, so a held key does not queue up screens.
+ * The view uses the cursor of `dyntrace replay` (trace/replay/cursor.h), with its filters. The
+ * cursor belongs to the job that moves it. Keys that are typed while a job runs are queued for the
+ * next job, so a held key does not queue up screens.
  *
  *     view ---moves---> job ---moves the cursor, prints the page---> view */
 #include <inttypes.h>
@@ -30,13 +30,11 @@ struct replay_job {
     struct arena moves; /* the moves to make; each is a command of `dyntrace replay` */
     int64_t function;   /* if not 0: show only events of this code object */
     /* ---- results of the job ---- */
-    struct doc page; /* the text; only its lines and arena are used */
-    char said[300];  /* the last line that a move printed, such as "the end" or what stopped it */
-    /* the function of the event, for the default text of a stop; or NULL */
-    const char *here;
+    struct doc page;  /* the text; only its lines and arena are used */
+    char said[300];   /* the last line that a move printed, such as "3 of 90 events pass" */
     struct target at; /* the call, compile, graph break or cache entry of the event */
     size_t event, events;
-    bool filtered, stops;
+    bool filtered;
     bool failed; /* the decisions could not be read */
 };
 
@@ -47,35 +45,32 @@ struct replay_view {
     struct replay_job *shown;
     struct arena moves;    /* moves that wait for the job to end */
     enum cursor_what unit; /* what the keys ] and [ step by, such as misses */
-    const char *asking;    /* the command that the prompt asks for: "goto" or "stop" */
 };
 
 /* ---- moving the cursor, in a thread -------------------------------------- */
 
-/* Return WORDS and the name of code object CODE_ID. */
-static const char *function_name(struct doc *page, struct db *db, const char *words,
-                                 int64_t code_id)
+/* Return the filter for the function of code object CODE_ID. */
+static const char *function_filter(struct doc *page, struct db *db, int64_t code_id)
 {
-    const char *made = NULL;
+    const char *filter = "function ?";
 
-    db_rows(row, db, "SELECT qualname FROM code WHERE code_id = ?1", code_id) made =
-        doc_print(page, "%s%s", words, query_text(row, 0, NULL));
-    return made ? made : doc_print(page, "%s?", words);
+    db_rows(row, db, "SELECT qualname FROM code WHERE code_id = ?1", code_id) filter =
+        doc_print(page, "function %s", query_text(row, 0, NULL));
+    return filter;
 }
 
-/* Store the position of cursor C, and the row and function of its event, in JOB. */
-static void where_note(struct replay_job *job, struct cursor *c, struct db *db)
+/* Store the position of cursor C, and the row of its event, in JOB. */
+static void where_note(struct replay_job *job, struct cursor *c)
 {
     static const enum view_kind kinds[] = {[REPLAY_LOOKUP] = VIEW_CALL,
                                            [REPLAY_COMPILE] = VIEW_COMPILE,
                                            [REPLAY_BREAK] = VIEW_BREAK,
                                            [REPLAY_DEATH] = VIEW_ENTRY};
     const struct replay_event *event = cursor_event(c);
-    struct replay_subject about = {.code = REPLAY_NONE};
+    struct replay_subject about;
 
     job->event = c->at;
     job->events = c->r->events.count;
-    job->stops = c->stops.count > 0;
     job->filtered = c->filtered != NULL;
     if (event) {
         about = cursor_subject(c);
@@ -83,8 +78,6 @@ static void where_note(struct replay_job *job, struct cursor *c, struct db *db)
                                   .id = event->kind == REPLAY_LOOKUP ? -about.id : about.id};
     }
     job->at.at_ns = cursor_ns(c);
-    if (about.code != REPLAY_NONE)
-        job->here = function_name(&job->page, db, "", c->r->codes.at[about.code].id);
 }
 
 static bool is_cancelled(void *job)
@@ -96,8 +89,7 @@ static bool is_cancelled(void *job)
 static void moves_make(struct replay_job *job, struct cursor *c, struct db *db)
 {
     if (job->function) {
-        const char *filter = function_name(&job->page, db, "function ", job->function);
-        if (cursor_filter(c, filter))
+        if (cursor_filter(c, function_filter(&job->page, db, job->function)))
             strcpy(job->said, "this function alone; f and Enter end that");
     }
     for (size_t i = 0; i < job->moves.things.count && !is_cancelled(job); i++) {
@@ -118,7 +110,6 @@ static struct cursor *cursor_make(struct db *db)
         return NULL;
     c = calloc(1, sizeof *c);
     cursor_begin(c, db, replay, NULL);
-    c->interrupted = is_cancelled;
     return c;
 }
 
@@ -156,7 +147,6 @@ static void replay_run(struct job *base, struct db *db)
     /* Each job may run in another thread, with another connection. */
     c->db = db;
     c->r->db = db;
-    c->context = job;
     said = moves_said(job, db);
     c->out = open_memstream(&text, &bytes);
     /* print also the output of a failed move, such as the functions that an ambiguous name fits */
@@ -168,7 +158,7 @@ static void replay_run(struct job *base, struct db *db)
     else
         fputs("There is nothing to replay: no lookup, compile or graph break was recorded.\n",
               c->out);
-    where_note(job, c, db);
+    where_note(job, c);
     fclose(c->out);
     doc_text(&job->page, text, 0, LINES_MOST);
     free(text);
@@ -248,8 +238,7 @@ static void note_make(struct replay_view *r)
     view->note[0] = 0;
     if (!shown)
         return;
-    snprintf(view->note, sizeof view->note, "%s%sby %s  %zu/%zu",
-             shown->filtered ? "filtered  " : "", shown->stops ? "stops  " : "",
+    snprintf(view->note, sizeof view->note, "%sby %s  %zu/%zu", shown->filtered ? "filtered  " : "",
              cursor_whats[r->unit], shown->events ? shown->event + 1 : 0, shown->events);
 }
 
@@ -329,13 +318,10 @@ static bool replay_request(struct view *view, enum request request, const struct
         {REQUEST_RIGHT, 1, "next %s"},
         {REQUEST_STEP_BACK, 1, "previous %s"},
         {REQUEST_LEFT, 1, "previous %s"},
-        {REQUEST_RUN, 1, "continue"},
-        {REQUEST_RUN_BACK, 1, "back"},
         {REQUEST_HOME, 1, "goto first event"},
         {REQUEST_END, 1, "goto last event"},
     };
     size_t half = (size_t)view->rows / 2;
-    char words[200];
 
     for (size_t i = 0; i < array_count(moves); i++)
         if (moves[i].request == request) {
@@ -359,14 +345,7 @@ static bool replay_request(struct view *view, enum request request, const struct
                   NEXT_KINDS;
         tui_say(view->tui, "] and [ step by %s", cursor_whats[r->unit]);
         break;
-    case REQUEST_BREAKPOINT:
-        snprintf(words, sizeof words, "when %.100s recompiles",
-                 r->shown && r->shown->here ? r->shown->here : "FUNC");
-        r->asking = "stop";
-        tui_ask(view->tui, "stop (empty: none): ", words);
-        break;
     case REQUEST_INPUT:
-        r->asking = "goto";
         tui_ask(view->tui, "go to (50%, 1.5s, lookup 20, first miss): ", "");
         break;
     case REQUEST_CLICK:
@@ -381,8 +360,8 @@ static void replay_input(struct view *view, const char *text)
 {
     struct replay_view *r = (struct replay_view *)view;
 
-    if (*text || !strcmp(r->asking, "stop"))
-        move_add(r, "%s %s", r->asking, *text ? text : "off");
+    if (*text)
+        move_add(r, "goto %s", text);
 }
 
 /* Queue a filter as `dyntrace replay` has it: "function NAME", "outcome limit,skip". A text that
@@ -431,7 +410,6 @@ static void replay_view_open(struct view *view)
     enum view_kind kind = about->about;
 
     r->unit = NEXT_MISS;
-    r->asking = "goto";
     if (about->id < 0) { /* a negative id is that of a call's lookup */
         move_add(r, "goto lookup %" PRId64, -about->id);
     } else if (about->id > 0 && (kind == VIEW_COMPILE || kind == VIEW_BREAK)) {
@@ -465,5 +443,5 @@ const struct view_ops view_replay = {
     .subject = replay_subject,
     .moment = replay_moment,
     .input = replay_input,
-    .keys = "] [ step  s steps by what  } { breakpoint  b stop  i go to  Enter opens",
+    .keys = "] [ step  s steps by what  i go to  Enter opens",
 };
