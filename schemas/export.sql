@@ -193,3 +193,18 @@ WITH names AS MATERIALIZED (SELECT name, ROW_NUMBER() OVER (ORDER BY name) - 1 A
 SELECT s.start_ns, s.end_ns, n.place FROM part_span s JOIN names n ON n.name = COALESCE(s.name, '?')
 WHERE s.thread_id IS ?1
 ORDER BY s.start_ns, s.end_ns DESC, s.span_id;
+
+-- For a Parquet dataset (src/cmd/parquet.c), of each trace:
+
+-- name: rank
+-- Its rank: what it says of itself, else that of all of its processes.
+SELECT COALESCE((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'rank'), (SELECT MIN(rank) FROM process HAVING MIN(rank) = MAX(rank)), -1);
+
+-- name: compiles
+-- Compiles, and of each recompile the source of the guard that decided it, or the cause in words.
+SELECT m.*, COALESCE(k.source, k.text) AS cause FROM compiles m LEFT JOIN recompile_causes k ON m.is_recompile AND k.cause_id = m.cause_id
+ORDER BY m.compile_id;
+
+-- name: skipped
+-- Frames of calls that ran as Python without a lookup, since their function was given up.
+SELECT * FROM frame WHERE frame_id IN (SELECT frame_id FROM skipped_calls);

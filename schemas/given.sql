@@ -46,3 +46,7 @@ UNION ALL
 SELECT a.trace_id, 'rank ' || h.rank || ' is in ' || b.file || ' as well, which began later', MAX(b.began_ns) FROM trace a
 JOIN had h ON h.trace_id = a.trace_id JOIN had o ON o.rank = h.rank JOIN trace b ON b.trace_id = o.trace_id AND b.job IS a.job
 WHERE COALESCE(a.job = (SELECT job FROM most), TRUE) AND (b.began_ns, b.trace_id) > (a.began_ns, a.trace_id) GROUP BY a.trace_id;
+
+-- name: by-rank
+-- The files of the traces, in order of rank.
+SELECT file FROM trace t ORDER BY (SELECT MIN(rank) FROM had h WHERE h.trace_id = t.trace_id) NULLS LAST, trace_id;

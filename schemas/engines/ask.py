@@ -4,7 +4,8 @@ trace that `dyntrace merge -o FILE` made:
     python3 ask.py duckdb|chdb|pyspark DATASET
     python3 ask.py datasette|chdb|duckdb FILE
 
-The answers are printed as a JSON object: a list of rows for each question.
+The answers are printed as a JSON object: a list of rows for each question. A question that cannot be answered, for a file is missing or cut,
+is not in it; a line says why, and the exit status is 3.
 """
 import asyncio
 import glob
@@ -16,10 +17,25 @@ import subprocess
 import sys
 
 
-def views(dataset, engine):
+def views(engine):
     """The statements that the export has put beside the files."""
-    with open(os.path.join(dataset, engine + ".sql")) as file:
+    with open(engine + ".sql") as file:
         return [statement for statement in re.sub(r"^--.*\n", "", file.read(), flags=re.M).split(";\n") if statement]
+
+
+def each(statements, run):
+    """RUN(statement) for each of these; a line for one that fails, such as one about a file that was not copied whole."""
+    answers = {}
+    for name, sql in statements.items():
+        try:
+            answers[name] = run(sql)
+        except Exception as error:
+            print(f"ask.py: {name}: {str(error).strip().splitlines()[0][:300]}", file=sys.stderr)
+    return answers
+
+
+def views_made(engine, run):
+    each({re.search(r"VIEW (\w+)", view)[1]: view for view in views(engine)}, run)
 
 
 def duckdb_sqlite():
@@ -29,36 +45,45 @@ def duckdb_sqlite():
     return f"'{found[0]}'" if found else "sqlite"
 
 
-def duckdb(dataset, questions):
+def duckdb(file, questions):
     import duckdb
     db = duckdb.connect()
-    if os.path.isfile(dataset):
+    if file:
         db.execute(f"LOAD {duckdb_sqlite()}")
-        db.execute(f"ATTACH '{dataset}' AS trace (TYPE sqlite, READ_ONLY); USE trace")
-        db.execute("SET disabled_optimizers = 'cte_inlining'")  # which fails on tables of SQLite in DuckDB 1.4
-    for view in [] if os.path.isfile(dataset) else views(dataset, "duckdb"):
-        db.execute(view)
-    return {name: db.execute(sql).fetchall() for name, sql in questions.items()}
+        db.execute(f"ATTACH '{file}' AS trace (TYPE sqlite, READ_ONLY)")
+        for name in MAIN:  # all columns are texts where SQLite runs the query
+            rows = f"sqlite_query('trace', 'SELECT * FROM {name}')"
+            columns = [column for column, *_ in db.execute(f"DESCRIBE SELECT * FROM {rows}").fetchall()]
+            typed = ", ".join(f"CAST({c} AS BIGINT) AS {c}" if re.search(NUMBERS, c) else c for c in columns)
+            db.execute(f"CREATE VIEW main.{name} AS SELECT {typed} FROM {rows}")
+    else:
+        views_made("duckdb", db.execute)
+    return each(questions, lambda sql: db.execute(sql).fetchall())
 
 
-def chdb(dataset, questions):
+def chdb(file, questions):
     from chdb import session
     db = session.Session()
-    if os.path.isfile(dataset):
-        db.query(f"CREATE DATABASE main ENGINE = SQLite('{dataset}')")
-    for view in [] if os.path.isfile(dataset) else views(dataset, "clickhouse"):
-        db.query(view)
-    answers = {name: [json.loads(line) for line in str(db.query(sql, "JSONCompactEachRow")).splitlines()] for name, sql in questions.items()}
-    return {name: [[int(v) if isinstance(v, str) and v.isdigit() else v for v in row] for row in rows] for name, rows in answers.items()}
+    if file:
+        db.query("CREATE DATABASE main")
+        for name in MAIN:
+            db.query(f"CREATE VIEW main.{name} AS SELECT * FROM sqlite('{file}', '{name}')")
+    else:
+        views_made("clickhouse", db.query)
+
+    def rows(sql):
+        found = [json.loads(line) for line in str(db.query(sql, "JSONCompactEachRow")).splitlines()]
+        return [[int(v) if isinstance(v, str) and v.isdigit() else v for v in row] for row in found]
+
+    return each(questions, rows)
 
 
-def pyspark(dataset, questions):
+def pyspark(file, questions):
     from pyspark.sql import SparkSession
     quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
     db = SparkSession.builder.master("local[*]").config(map=quiet).getOrCreate()
-    for view in views(dataset, "spark"):
-        db.sql(view)
-    answers = {name: [list(row) for row in db.sql(sql).collect()] for name, sql in questions.items()}
+    views_made("spark", db.sql)
+    answers = each(questions, lambda sql: [list(row) for row in db.sql(sql).collect()])
     spark = db.sparkContext._gateway
     db.stop()
     spark.shutdown()
@@ -78,6 +103,8 @@ def datasette(file, questions):
     return asyncio.run(answers())
 
 
+MAIN = ("meta", "process", "code", "cache_entry", "guard_check", "compiles", "recompile_causes", "shares")  # that sqlite.sql reads
+NUMBERS = "_(id|ns)$|^(rank|calls|ran_as_python|is_recompile|first_line)$"
 ENGINES = {"duckdb": duckdb, "chdb": chdb, "pyspark": pyspark, "datasette": datasette}
 
 
@@ -93,7 +120,10 @@ if __name__ == "__main__":
     place = os.path.abspath(sys.argv[2])
     asked = dict(re.findall(r"^-- name: (\w+)\n((?:.|\n)*?);\n", words("questions.sql"), re.M))
     if os.path.isdir(place):  # the views of the dataset are the questions
-        asked = {name: f"SELECT * FROM job_{name}" for name in asked}
+        os.chdir(place)
+        file, questions = None, {name: f"SELECT * FROM job_{name}" for name in asked}
     else:
-        asked = {name: words("sqlite.sql") + re.sub(r"^WITH\b", ",", sql) for name, sql in asked.items()}
-    print(json.dumps(ENGINES[sys.argv[1]](place, asked)))
+        file, questions = place, {name: words("sqlite.sql") + re.sub(r"^WITH\b", ",", sql) for name, sql in asked.items()}
+    found = ENGINES[sys.argv[1]](file, questions)
+    print(json.dumps(found))
+    sys.exit(0 if len(found) == len(asked) else 3)

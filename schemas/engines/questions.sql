@@ -1,14 +1,12 @@
 -- questions.sql -- five questions about a job, in SQL that DuckDB, ClickHouse and Spark all understand, of the tables that
--- `dyntrace export --format parquet` writes: those of schemas/trace.sql, with job and rank, and times of the day.
+-- `dyntrace export --format parquet` writes: those of schemas/trace.sql, with job and rank, and times of the day; `compile` has
+-- is_recompile and cause, and `shares` is the view of this name (schemas/views.sql), so that the answers are dyntrace's own.
 -- docs/fleet.md says how to make the tables known to each engine.
 
 -- name: recompiles
--- Causes of recompiles over ranks: what did not fit first in an older entry, in how many recompiles, in how many ranks.
-WITH k AS (SELECT DISTINCT k.job AS job, k.rank AS rank, k.compile_id AS compile_id, COALESCE(k.source, k.text) AS cause
-           FROM recompile_cause k JOIN compile m ON m.job = k.job AND m.rank = k.rank AND m.compile_id = k.compile_id
-           WHERE COALESCE(k.ordinal, 0) = 0 AND m.cache_entry_id IS NOT NULL)
-SELECT k.cause AS cause, COUNT(*) AS times, COUNT(DISTINCT k.rank) AS ranks
-FROM k GROUP BY k.cause ORDER BY times DESC, cause;
+-- Causes of recompiles over ranks: the guard that decided, in how many recompiles, in how many ranks.
+SELECT m.cause AS cause, COUNT(*) AS times, COUNT(DISTINCT m.rank) AS ranks
+FROM compile m WHERE m.is_recompile = 1 AND m.cause IS NOT NULL GROUP BY m.cause ORDER BY times DESC, cause;
 
 -- name: divergence
 -- Functions that some ranks compiled more or less often than most: which ranks, and since when.
@@ -30,13 +28,12 @@ WHERE m.end_ns IS NOT NULL ORDER BY compile_ns DESC, qualname, rank, label LIMIT
 -- name: guards
 -- What guards cost, by function: checks and their time over all ranks.
 SELECT c.qualname AS qualname, COUNT(*) AS checks, SUM(k.duration_ns) AS guard_ns
-FROM guard_check k JOIN lookup l ON l.job = k.job AND l.rank = k.rank AND l.lookup_id = k.lookup_id
-JOIN code c ON c.job = l.job AND c.rank = l.rank AND c.code_id = l.code_id
-GROUP BY c.qualname ORDER BY guard_ns DESC, qualname LIMIT 20;
+FROM guard_check k JOIN cache_entry e ON e.job = k.job AND e.rank = k.rank AND e.cache_entry_id = k.cache_entry_id
+JOIN code c ON c.job = e.job AND c.rank = e.rank AND c.code_id = e.code_id
+WHERE k.duration_ns IS NOT NULL GROUP BY c.filename, c.qualname, c.first_line ORDER BY guard_ns DESC, qualname LIMIT 20;
 
 -- name: eager
--- Of the lookups that wanted compiled code, the share that ran as Python, by host (outcomes: schemas/views.sql).
-SELECT p.host AS host, COUNT(*) AS calls, SUM(CASE WHEN l.outcome IN ($RUN_ONLY, $LIMIT, $DECLINED) THEN 1 ELSE 0 END) AS ran_as_python
-FROM lookup l JOIN thread t ON t.job = l.job AND t.rank = l.rank AND t.thread_id = l.thread_id
-JOIN process p ON p.job = t.job AND p.rank = t.rank AND p.process_id = t.process_id
-WHERE l.outcome IN ($HIT, $COMPILED, $RUN_ONLY, $LIMIT, $DECLINED, $GUARD_ERROR, $CALLBACK_ERROR) GROUP BY p.host ORDER BY host;
+-- Of the calls that wanted compiled code, how many ran as Python, by host (view `shares` of schemas/views.sql).
+SELECT p.host AS host, SUM(s.calls) AS calls, SUM(s.ran_as_python) AS ran_as_python
+FROM shares s JOIN process p ON p.job = s.job AND p.rank = s.rank AND p.process_id = s.process_id
+GROUP BY p.host ORDER BY host;

@@ -72,8 +72,9 @@ static const struct option options[] = {
          "folded: own nanoseconds of every stack, a line each, for flamegraph.pl\n"
          "csv: frames with their names, or the table or view that --table names\n"
          "jsonl: every row of every table as a line of JSON, or of --table\n"
-         "parquet: a dataset OUT/table=TABLE/job=JOB/rank=RANK/ of all tables but frames, zstd, "
-         "for DuckDB, ClickHouse, Spark and the like",
+         "parquet: a dataset, OUT/TABLE.parquet for each table, of all traces sorted by rank, "
+         "zstd, "
+         "for DuckDB, ClickHouse, Spark and the like; frames only of functions that were given up",
      .needed = true},
     {"output", 'o', "OUT", option_text, &given.out,
      .help = "write this file; standard output unless given"},
@@ -90,7 +91,7 @@ static const struct option options[] = {
              "they called; may be repeated"},
     {"table", .value = "NAME", .read = option_text, .to = &given.table,
      .help = "csv, jsonl: this table or view"},
-    {"frames", .read = option_flag, .to = &given.frames, .help = "parquet: frames, too"},
+    {"frames", .read = option_flag, .to = &given.frames, .help = "parquet: all frames"},
     {"python", .value = "PY", .read = option_text, .to = &given.python,
      .help = "parquet: the Python that has pyarrow, which writes it; python3 unless given"},
     {"safe-csv", .read = option_flag, .to = &given.safe_csv,

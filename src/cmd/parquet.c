@@ -1,4 +1,8 @@
-/* cmd/parquet.c -- traces as a dataset of Parquet files, OUT/table=T/job=J/rank=R/TRACE.parquet.
+/* cmd/parquet.c -- traces as a dataset of Parquet files, a file for each table: OUT/lookup.parquet.
+ *
+ * The rows of all traces are in one file, sorted by rank, with the columns `job` and `rank` before
+ * the table's own. A row group has many ranks, or a part of one, so engines skip the row groups of
+ * other ranks by Parquet's own statistics. A job of any size is as many files as there are tables.
  *
  * A Python with pyarrow writes the files (src/cmd/ask/parquet_write.py). All readers are tested
  * with Arrow's own library. No Debian release has this library, and its C++ interface changes with
@@ -30,16 +34,190 @@
 extern const char parquet_write_py[]; /* made of src/cmd/ask/parquet_write.py */
 
 enum {
-    BATCH = 1 << 17, /* most rows held in memory; together they become a Parquet row group */
-    TEXTS = 8 << 20, /* bytes of text held in memory; a single row may have more */
+    GROUP_ROWS = 1 << 17,  /* most rows of a row group */
+    HELD_BYTES = 32 << 20, /* bytes of all rows in memory; above, the largest table is written */
+    TABLES_WRITTEN = ROW_TABLES + 1,
+    COLUMNS_WRITTEN = ROW_COLUMNS + 2,
+    JOB = 0, /* the index of the column `job` in each table, and of `rank` */
+    RANK,
+    OWN, /* the index of the table's first own column */
 };
 
-struct writer {
+/* The table `shares`, from the view of this name. With it and the columns that are added to
+ * `compile`, a question about recompiles or eager calls needs no definition of its own. */
+static const struct row_column shares[] = {
+    {"process_id", ROW_ID, ID_PROCESS},
+    {"calls", ROW_NUMBER, ID_NONE},
+    {"hits", ROW_NUMBER, ID_NONE},
+    {"misses", ROW_NUMBER, ID_NONE},
+    {"ran_as_python", ROW_NUMBER, ID_NONE},
+    {"turned_away", ROW_NUMBER, ID_NONE},
+    {NULL},
+};
+
+struct column {
+    const char *name; /* borrowed */
+    bool is_text, is_time;
+    /* a value for each row; for a text the value is the offset of its end in `bytes` */
+    LIST(int64_t) numbers;
+    LIST(unsigned char) valid; /* a bit for each row, set if the value is not NULL */
+    LIST(char) bytes;
+};
+
+/* A table of the dataset, and its rows that have not been written yet. */
+struct table {
+    const char *name; /* borrowed */
+    char *select;     /* owned: the statement that reads the own columns of a trace's rows */
+    bool scans;       /* the rows are read by scan_rows */
+    enum row_table from;
+    struct column columns[COLUMNS_WRITTEN];
+    int count;
+    size_t rows, bytes;
+};
+
+struct dataset {
     FILE *to; /* owned: the writer's standard input */
     pid_t pid;
+    struct table tables[TABLES_WRITTEN];
+    size_t count;
+    size_t held; /* bytes of the rows in memory */
+    /* of the trace that is read: zero_ns is added to times to make them wall-clock times */
+    char *job; /* owned */
+    int64_t rank, zero_ns;
+    int64_t unranked; /* number of traces without a rank of their own so far */
 };
 
-static bool writer_start(struct writer *writer, const char *python, const char *folder,
+/* ---- the tables ---------------------------------------------------------- */
+
+static void column_add(struct table *table, const char *name, int holds)
+{
+    struct column *column = &table->columns[table->count++];
+
+    column->name = name;
+    column->is_text = holds == ROW_STRING;
+    column->is_time = holds == ROW_TIME;
+}
+
+/* Return the SQL for column NAME of TABLE. */
+static const char *column_sql(const struct table *table, const char *name)
+{
+    bool process = table->from == TABLE_process;
+
+    if (process && !strcmp(name, "host"))
+        return "COALESCE(host, (SELECT value FROM meta WHERE key = 'host'))";
+    return process && !strcmp(name, "own_rank") ? "rank" : name;
+}
+
+/* Store the statement that reads TABLE from SOURCE, a name or a statement in parentheses. */
+static void select_store(struct table *table, const char *source)
+{
+    char *sql = say_print("SELECT ");
+
+    for (int i = OWN; i < table->count; i++) {
+        const char *comma = i > OWN ? ", " : "";
+        char *longer = say_print("%s%s%s", sql, comma, column_sql(table, table->columns[i].name));
+        free(sql);
+        sql = longer;
+    }
+    table->select = say_print("%s FROM %s", sql, source);
+    free(sql);
+}
+
+static struct table *table_add(struct dataset *dataset, const char *name,
+                               const struct row_column *columns)
+{
+    struct table *table = &dataset->tables[dataset->count++];
+
+    table->name = name;
+    column_add(table, "job", ROW_STRING);
+    column_add(table, "rank", ROW_NUMBER);
+    for (const struct row_column *c = columns; c->name && c->id != ID_ROW; c++)
+        column_add(table, strcmp(c->name, "rank") ? c->name : "own_rank", c->holds);
+    return table;
+}
+
+/* Return the statement whose rows TABLE gets, or NULL for the rows of the trace's own table. */
+static const char *table_statement(enum row_table table, bool frames)
+{
+    if (table == TABLE_compile)
+        return schema_statement("export/compiles");
+    if (table == TABLE_frame && !frames)
+        return schema_statement("export/skipped");
+    return NULL;
+}
+
+/* Prepare all tables. FRAMES: the table `frame` has every frame, not only the calls of functions
+ * that the compiler has given up. */
+static void tables_prepare(struct dataset *dataset, bool frames)
+{
+    for (int i = 0; i < ROW_TABLES; i++) {
+        const char *name = row_tables[i].name;
+        struct table *table = table_add(dataset, name, row_tables[i].columns);
+        const char *statement;
+        char *source;
+        table->from = (enum row_table)i;
+        statement = table_statement(table->from, frames);
+        table->scans = !statement && (i == TABLE_frame || i == TABLE_lookup);
+        if (i == TABLE_compile) {
+            column_add(table, "is_recompile", ROW_NUMBER);
+            column_add(table, "cause", ROW_STRING);
+        }
+        if (statement)
+            source = say_print("(%s)", statement);
+        else
+            source = say_print("%s NOT INDEXED", name);
+        select_store(table, source);
+        free(source);
+    }
+    select_store(table_add(dataset, "shares", shares), "shares");
+}
+
+static void tables_free(struct dataset *dataset)
+{
+    for (size_t t = 0; t < dataset->count; t++) {
+        struct table *table = &dataset->tables[t];
+        for (int i = 0; i < table->count; i++) {
+            list_free(&table->columns[i].numbers);
+            list_free(&table->columns[i].valid);
+            list_free(&table->columns[i].bytes);
+        }
+        free(table->select);
+    }
+}
+
+/* ---- the writer ---------------------------------------------------------- */
+
+/* Send what the writer needs first: the columns of each table, and the statements of
+ * schemas/engines/questions.sql, which become views. */
+static void head_write(struct dataset *dataset)
+{
+    static const char prefix[] = "engines/questions/";
+    struct json json = {.out = dataset->to, .compact = true};
+
+    json_object(&json, NULL);
+    json_object(&json, "tables");
+    for (size_t t = 0; t < dataset->count; t++) {
+        const struct table *table = &dataset->tables[t];
+        json_list(&json, table->name);
+        for (int i = 0; i < table->count; i++) {
+            json_list(&json, NULL);
+            json_string(&json, NULL, table->columns[i].name);
+            json_bool(&json, NULL, !table->columns[i].is_text);
+            json_end(&json);
+        }
+        json_end(&json);
+    }
+    json_end(&json);
+    json_object(&json, "questions");
+    for (const struct schema_query *s = schema_statements; s->name; s++)
+        if (!strncmp(s->name, prefix, sizeof prefix - 1))
+            json_string(&json, s->name + sizeof prefix - 1, s->text);
+    json_end(&json);
+    json_end(&json);
+    putc('\n', dataset->to);
+}
+
+static bool writer_start(struct dataset *dataset, const char *python, const char *folder,
                          const char *place)
 {
     int ends[2];
@@ -47,275 +225,224 @@ static bool writer_start(struct writer *writer, const char *python, const char *
     /* ignore the signal, because a writer that ends early has reported the reason */
     signal(SIGPIPE, SIG_IGN);
     fflush(NULL);
-    if (pipe2(ends, O_CLOEXEC) || (writer->pid = fork()) < 0) {
+    if (pipe2(ends, O_CLOEXEC) || (dataset->pid = fork()) < 0) {
         say_error("export: %s", strerror(errno));
         return false;
     }
-    if (writer->pid == 0) {
+    if (dataset->pid == 0) {
         dup2(ends[0], 0);
         execlp(python, python, "-c", parquet_write_py, folder, place, NULL);
         say_error("export: %s: cannot be started: %s", python, strerror(errno));
         _exit(127);
     }
     close(ends[0]);
-    writer->to = fdopen(ends[1], "w");
-    return writer->to;
+    dataset->to = fdopen(ends[1], "w");
+    return dataset->to;
 }
 
-/* Send the statements of schemas/engines/questions.sql, which become views. Nothing is sent after
- * them. */
-static void questions_write(FILE *to)
-{
-    static const char prefix[] = "engines/questions/";
-    struct json json = {.out = to, .compact = true};
-
-    json_object(&json, NULL);
-    json_object(&json, "questions");
-    for (const struct schema_query *s = schema_statements; s->name; s++)
-        if (!strncmp(s->name, prefix, sizeof prefix - 1))
-            json_string(&json, s->name + sizeof prefix - 1, s->text);
-    json_end(&json);
-    json_end(&json);
-    putc('\n', to);
-}
-
-/* Finish WRITER. WHOLE: all rows have been sent. Returns true if everything was written. */
-static bool writer_end(struct writer *writer, bool whole)
+/* Finish the writer. WHOLE: all rows have been sent. Returns true if everything was written. */
+static bool writer_end(struct dataset *dataset, bool whole)
 {
     int status = 1;
 
     if (whole)
-        questions_write(writer->to);
-    fclose(writer->to);
-    waitpid(writer->pid, &status, 0);
+        fputs("end\n", dataset->to);
+    fclose(dataset->to);
+    waitpid(dataset->pid, &status, 0);
     return whole && status == 0;
-}
-
-/* Send the header of TABLE's rows: their place in the dataset and the types of the columns. */
-static void head_write(FILE *to, enum row_table table, const char *file, const char *job,
-                       const char *rank)
-{
-    const struct row_table_facts *facts = &row_tables[table];
-    struct json json = {.out = to, .compact = true};
-    const char *name = strrchr(file, '/');
-
-    json_object(&json, NULL);
-    json_string(&json, "table", facts->name);
-    json_string(&json, "file", name ? name + 1 : file);
-    json_string(&json, "job", job ? job : "none");
-    json_string(&json, "rank", rank ? rank : "none");
-    json_list(&json, "columns");
-    for (const struct row_column *c = facts->columns; c->name && c->id != ID_ROW; c++) {
-        json_list(&json, NULL);
-        json_string(&json, NULL, c->name);
-        json_bool(&json, NULL, c->holds != ROW_STRING);
-        json_end(&json);
-    }
-    json_end(&json);
-    json_end(&json);
-    putc('\n', to);
 }
 
 /* ---- rows, column by column ---------------------------------------------- */
 
-struct column {
-    bool is_text;
-    bool is_time;
-    /* owned: BATCH values; for a text the value is the offset of its end in `bytes` */
-    int64_t *numbers;
-    unsigned char *valid; /* owned: a bit for each row, set if the value is not NULL */
-    LIST(char) bytes;
-};
-
-struct batch {
-    FILE *to; /* borrowed */
-    struct column columns[ROW_COLUMNS];
-    int count;
-    size_t rows, bytes;
-    int64_t zero_ns; /* this number is added to times to make them wall-clock times */
-};
-
-static void batch_open(struct batch *batch)
+/* Send the rows of TABLE that are in memory, a row group: a line with the table's name and their
+ * number, and for each column its validity bits, numbers and bytes. */
+static void group_write(struct dataset *dataset, struct table *table)
 {
-    for (int i = 0; i < ROW_COLUMNS; i++) {
-        batch->columns[i].numbers = malloc(BATCH * sizeof *batch->columns[i].numbers);
-        batch->columns[i].valid = calloc(1, BATCH / 8);
-    }
-}
+    FILE *to = dataset->to;
 
-static void batch_close(struct batch *batch)
-{
-    for (int i = 0; i < ROW_COLUMNS; i++) {
-        free(batch->columns[i].numbers);
-        free(batch->columns[i].valid);
-        list_free(&batch->columns[i].bytes);
-    }
-}
-
-/* Send the rows of the batch: their number, and for each column its validity bits, numbers and
- * bytes. */
-static void batch_write(struct batch *batch)
-{
-    size_t bits = (batch->rows + 7) / 8;
-
-    if (batch->rows)
-        fprintf(batch->to, "%zu\n", batch->rows);
-    for (struct column *column = batch->columns;
-         batch->rows && column < batch->columns + batch->count; column++) {
-        fwrite(column->valid, 1, bits, batch->to);
-        fwrite(column->numbers, sizeof *column->numbers, batch->rows, batch->to);
+    if (!table->rows)
+        return;
+    fprintf(to, "%s %zu\n", table->name, table->rows);
+    for (int i = 0; i < table->count; i++) {
+        struct column *column = &table->columns[i];
+        fwrite(column->valid.at, 1, column->valid.count, to);
+        fwrite(column->numbers.at, sizeof *column->numbers.at, column->numbers.count, to);
         if (column->bytes.count)
-            fwrite(column->bytes.at, 1, column->bytes.count, batch->to);
-        memset(column->valid, 0, bits);
-        column->bytes.count = 0;
+            fwrite(column->bytes.at, 1, column->bytes.count, to);
+        column->valid.count = column->numbers.count = column->bytes.count = 0;
     }
-    batch->rows = batch->bytes = 0;
+    dataset->held -= table->bytes;
+    table->rows = table->bytes = 0;
 }
 
-static void row_begin(struct batch *batch)
+/* Write the table with the most bytes in memory. */
+static void largest_write(struct dataset *dataset)
 {
-    if (batch->rows == BATCH || batch->bytes > TEXTS)
-        batch_write(batch);
+    struct table *largest = dataset->tables;
+
+    for (size_t t = 1; t < dataset->count; t++)
+        if (dataset->tables[t].bytes > largest->bytes)
+            largest = &dataset->tables[t];
+    group_write(dataset, largest);
 }
 
-static void number_put(struct batch *batch, struct column *column, bool is, int64_t value)
+static void bytes_count(struct dataset *dataset, struct table *table, size_t bytes)
 {
-    if (is && !(column->is_time && __builtin_add_overflow(value, batch->zero_ns, &value)))
-        column->valid[batch->rows / 8] |= (unsigned char)(1 << batch->rows % 8);
-    else
-        value = 0;
-    column->numbers[batch->rows] = value;
+    table->bytes += bytes;
+    dataset->held += bytes;
 }
 
-/* Add a text. Parquet allows only UTF-8, so any other byte becomes \xNN. */
-static void text_put(struct batch *batch, struct column *column, const char *text, size_t bytes)
+static void value_add(struct dataset *dataset, struct table *table, struct column *column,
+                      bool valid, int64_t value)
 {
+    unsigned char *bits = list_reach(&column->valid, table->rows / 8);
+
+    if (valid)
+        *bits |= (unsigned char)(1 << table->rows % 8);
+    *list_add(&column->numbers) = value;
+    bytes_count(dataset, table, sizeof value);
+}
+
+static void number_add(struct dataset *dataset, struct table *table, int i, bool valid,
+                       int64_t value)
+{
+    struct column *column = &table->columns[i];
+    bool shifts = valid && column->is_time;
+    bool over = shifts && __builtin_add_overflow(value, dataset->zero_ns, &value);
+
+    valid = valid && !over;
+    value_add(dataset, table, column, valid, valid ? value : 0);
+}
+
+/* Append TEXT to BYTES. Parquet allows only UTF-8, so any other byte becomes \xNN. */
+static void text_append(struct column *column, const char *text, size_t length)
+{
+    const char *end = text + length;
     unsigned long rune;
-    size_t length;
+
+    while (text < end) {
+        size_t plain = 0;
+        while (text + plain < end && (signed char)text[plain] >= 0)
+            plain++;
+        if (!plain)
+            plain = json_rune((const unsigned char *)text, (size_t)(end - text), &rune);
+        if (plain) {
+            memcpy(list_add_many(&column->bytes, plain), text, plain);
+            text += plain;
+        } else {
+            char hex[5];
+            snprintf(hex, sizeof hex, "\\x%02x", (unsigned char)*text);
+            memcpy(list_add_many(&column->bytes, 4), hex, 4);
+            text++;
+        }
+    }
+}
+
+/* Add TEXT, which may be NULL. */
+static void text_add(struct dataset *dataset, struct table *table, int i, const char *text,
+                     size_t length)
+{
+    struct column *column = &table->columns[i];
     size_t before = column->bytes.count;
 
-    for (const char *end = text + bytes; text < end; text += length ?: 1) {
-        for (length = 0; text + length < end && (signed char)text[length] >= 0; length++)
-            ;
-        length = length ?: json_rune((const unsigned char *)text, (size_t)(end - text), &rune);
-        if (length)
-            memcpy(list_add_many(&column->bytes, length), text, length);
-        else
-            sprintf(list_add_many(&column->bytes, 5), "\\x%02x", (unsigned char)*text),
-                column->bytes.count--;
-    }
-    batch->bytes += column->bytes.count - before;
-    column->valid[batch->rows / 8] |= (unsigned char)(1 << batch->rows % 8);
+    if (text)
+        text_append(column, text, length);
+    bytes_count(dataset, table, column->bytes.count - before);
+    value_add(dataset, table, column, text, (int64_t)column->bytes.count);
 }
+
+/* Begin a row: make room for it, and add the columns that all tables have. */
+static void row_begin(struct dataset *dataset, struct table *table)
+{
+    if (table->rows == GROUP_ROWS)
+        group_write(dataset, table);
+    if (dataset->held > HELD_BYTES)
+        largest_write(dataset);
+    text_add(dataset, table, JOB, dataset->job, strlen(dataset->job));
+    value_add(dataset, table, &table->columns[RANK], true, dataset->rank);
+}
+
+struct scanned {
+    struct dataset *dataset;
+    struct table *table;
+};
 
 /* Add a row of a table that has only numbers (trace/scan.h). */
-static bool numbers_put(void *context, const int64_t *values, unsigned nulls)
+static bool numbers_add(void *context, const int64_t *values, unsigned nulls)
 {
-    struct batch *batch = context;
+    struct scanned *to = context;
 
-    row_begin(batch);
-    for (int i = 0; i < batch->count; i++)
-        number_put(batch, &batch->columns[i], !(nulls >> i & 1), values[i]);
-    batch->rows++;
-    return !ferror(batch->to);
+    row_begin(to->dataset, to->table);
+    for (int i = OWN; i < to->table->count; i++)
+        number_add(to->dataset, to->table, i, !(nulls >> (i - OWN) & 1), values[i - OWN]);
+    to->table->rows++;
+    return !ferror(to->dataset->to);
 }
 
-static void row_put(struct batch *batch, struct query *row)
+static void row_add(struct dataset *dataset, struct table *table, struct query *row)
 {
-    row_begin(batch);
-    for (int i = 0; i < batch->count; i++) {
-        struct column *column = &batch->columns[i];
-        bool is = query_type(row, i) != QUERY_NULL;
-        size_t bytes;
-        if (!column->is_text) {
-            number_put(batch, column, is, is ? query_integer(row, i) : 0);
-            continue;
+    row_begin(dataset, table);
+    for (int i = OWN; i < table->count; i++) {
+        bool is = query_type(row, i - OWN) != QUERY_NULL;
+        size_t length = 0;
+        if (table->columns[i].is_text) {
+            const char *text = is ? query_whole(row, i - OWN, &length) : NULL;
+            text_add(dataset, table, i, text, length);
+        } else {
+            number_add(dataset, table, i, is, is ? query_integer(row, i - OWN) : 0);
         }
-        if (is) {
-            const char *text = query_whole(row, i, &bytes);
-            text_put(batch, column, text, bytes);
-        }
-        column->numbers[batch->rows] = (int64_t)column->bytes.count;
     }
-    batch->rows++;
+    table->rows++;
 }
 
-/* Write the rows of TABLE, if it has any. */
-static void table_write(struct batch *batch, struct db *db, enum row_table table, const char *job,
-                        const char *rank)
+/* Add the rows of TABLE in DB. */
+static void table_read(struct dataset *dataset, struct table *table, struct db *db)
 {
-    const struct row_table_facts *facts = &row_tables[table];
-    char *sql = say_print("SELECT ");
-    char *longer;
-    bool numbers = true;
     struct query *rows;
 
-    batch->count = 0;
-    for (const struct row_column *c = facts->columns; c->name && c->id != ID_ROW; c++) {
-        struct column *column = &batch->columns[batch->count];
-        bool host = table == TABLE_process && !strcmp(c->name, "host");
-        column->is_text = c->holds == ROW_STRING;
-        column->is_time = c->holds == ROW_TIME;
-        numbers = numbers && !column->is_text;
-        longer = say_print("%s%s%s", sql, batch->count++ ? ", " : "",
-                           host ? "COALESCE(host, (SELECT value FROM meta WHERE key = 'host'))"
-                                : c->name);
-        free(sql);
-        sql = longer;
+    if (table->scans) {
+        scan_rows(db, table->from, numbers_add, &(struct scanned){dataset, table});
+        return;
     }
-    longer = say_print("%s FROM %s NOT INDEXED", sql, facts->name);
-    rows = db_query(db, longer);
-    if (query_step(rows)) {
-        head_write(batch->to, table, db_path(db), job, rank);
-        if (numbers && (table == TABLE_frame || table == TABLE_lookup)) {
-            query_reset(rows);
-            scan_rows(db, table, numbers_put, batch);
-        } else {
-            do
-                row_put(batch, rows);
-            while (!ferror(batch->to) && query_step(rows));
-        }
-        batch_write(batch);
-        fputs("0\n", batch->to);
-    }
+    rows = db_query(db, table->select);
+    while (!ferror(dataset->to) && query_step(rows))
+        row_add(dataset, table, rows);
     query_close(rows);
-    free(longer);
-    free(sql);
 }
 
-/* Write all traces to TO. Returns false if the output is unusable. */
-static bool traces_write(struct traces *traces, FILE *to, bool frames)
+/* Add the rows of DB. Returns false if it could not be read to its end. */
+static bool trace_read(struct dataset *dataset, struct db *db)
+{
+    dataset->job = db_meta(db, "job") ?: strdup("none");
+    dataset->rank = db_integer(db, -1, schema_statement("export/rank"));
+    if (dataset->rank < 0)
+        dataset->rank = -++dataset->unranked;
+    dataset->zero_ns =
+        db_meta_integer(db, "started_unix_ns", 0) + db_meta_integer(db, "clock_offset_ns", 0);
+    for (size_t t = 0; t < dataset->count && !db_failed(db); t++)
+        table_read(dataset, &dataset->tables[t], db);
+    free(dataset->job);
+    return !db_failed(db);
+}
+
+/* Write all traces. Returns false if the output is unusable. */
+static bool traces_write(struct dataset *dataset, struct traces *traces)
 {
     struct progress progress = progress_begin("exporting");
-    struct batch batch = {.to = to};
     size_t written = 0;
 
-    batch_open(&batch);
-    for (struct db *db; !ferror(to) && (db = traces_next(traces)); db_close(db)) {
-        char *job = db_meta(db, "job");
-        char *rank = db_meta(db, "rank");
+    head_write(dataset);
+    for (struct db *db; !ferror(dataset->to) && (db = traces_next(traces)); db_close(db)) {
         progress_tick(&progress, (int64_t)traces->next, (int64_t)traces->paths.count);
-        batch.zero_ns =
-            db_meta_integer(db, "started_unix_ns", 0) + db_meta_integer(db, "clock_offset_ns", 0);
-        if (!rank) {
-            struct query *one =
-                db_query(db, "SELECT MIN(rank) FROM process HAVING MIN(rank) = MAX(rank)");
-            rank = query_step(one) ? strdup(query_text(one, 0, NULL)) : NULL;
-            query_close(one);
-        }
-        for (int i = 0; i < ROW_TABLES && !db_failed(db); i++)
-            if (i != TABLE_frame || frames)
-                table_write(&batch, db, (enum row_table)i, job, rank);
-        if (db_failed(db)) /* the error has been reported; the rows that were read before stay */
-            traces_left_out(1);
-        else
+        if (trace_read(dataset, db))
             written++;
-        free(job);
-        free(rank);
+        else /* the error has been reported; the rows that were read before stay */
+            traces_left_out(1);
     }
-    batch_close(&batch);
+    for (size_t t = 0; t < dataset->count; t++)
+        group_write(dataset, &dataset->tables[t]);
     progress_end(&progress);
-    return !ferror(to) && written;
+    return !ferror(dataset->to) && written;
 }
 
 int parquet_export(char *const *files, const char *out, const char *python, bool frames)
@@ -324,7 +451,7 @@ int parquet_export(char *const *files, const char *out, const char *python, bool
     char *place = realpath(".", NULL);
     char *folder = NULL;
     char *whole;
-    struct writer writer;
+    struct dataset dataset = {0};
     bool ok = false;
 
     whole = *out == '/' ? strdup(out) : say_print("%s/%s", place, out);
@@ -339,14 +466,17 @@ int parquet_export(char *const *files, const char *out, const char *python, bool
         ;
     else if (!mkdtemp(folder))
         say_error("%s: %s", out, strerror(errno));
-    else if (writer_start(&writer, python ? python : program_python(), folder, whole)) {
-        ok = writer_end(&writer, traces_write(&traces, writer.to, frames));
+    else if (writer_start(&dataset, python ? python : program_python(), folder, whole)) {
+        traces_by_rank(&traces);
+        tables_prepare(&dataset, frames);
+        ok = writer_end(&dataset, traces_write(&dataset, &traces));
         if (ok && rename(folder, whole) != 0) {
             say_error("%s: %s", out, strerror(errno));
             ok = false;
         }
         rmdir(folder); /* the folder is empty, because a writer that failed has deleted its files */
     }
+    tables_free(&dataset);
     traces_free(&traces);
     free(place);
     free(folder);

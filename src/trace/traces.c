@@ -9,6 +9,7 @@
 
 #include "lib/out_file.h"
 #include "lib/say.h"
+#include "schema.h"
 #include "trace/db.h"
 #include "trace/given.h"
 
@@ -151,6 +152,19 @@ struct traces traces_together(char *const *words)
     }
     left_out += listed - traces.paths.count;
     return traces;
+}
+
+void traces_by_rank(struct traces *traces)
+{
+    size_t count = 0;
+
+    if (!traces->given)
+        return;
+    db_rows(row, traces->given, schema_statement("given/by-rank"))
+    {
+        free(traces->paths.at[count]);
+        traces->paths.at[count++] = strdup(query_text(row, 0, NULL));
+    }
 }
 
 void traces_free(struct traces *traces)

@@ -35,6 +35,10 @@ struct traces {
 struct traces traces_list(char *const *words);
 struct traces traces_together(char *const *words);
 
+/* Sort the result of traces_together by rank, so that traces_next opens the traces in this order.
+ * Traces without a rank are last. */
+void traces_by_rank(struct traces *traces);
+
 /* Open the next readable trace, for commands that answer for one trace after the other. Traces that
  * are still being recorded are left out. Returns NULL if there is no more. The caller closes it
  * with db_close. */

@@ -1,5 +1,6 @@
-# Writes what `dyntrace export --format parquet` hands over on standard input as Parquet files below the directory DIR, and for each engine an SQL
-# file with views of the tables and of the questions of schemas/engines/questions.sql. It ends with 0 when all is there; without an end of the input, or after an error, nothing is left in DIR.
+# Writes the rows that `dyntrace export --format parquet` hands over on standard input as a Parquet file for each table in the directory DIR, and
+# for each engine an SQL file with views of the tables and of the questions of schemas/engines/questions.sql. It ends with 0 when all is there;
+# without an end of the input, or after an error, nothing is left in DIR.
 import sys
 
 sys.path[:] = filter(None, sys.path)  # nothing is imported from where the user happens to be
@@ -8,7 +9,6 @@ import json
 import os
 import shutil
 import signal
-import urllib.parse
 
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # dyntrace ends, and so the input does
 folder, place = sys.argv[1:]
@@ -37,45 +37,44 @@ def column(kind, rows):
     return pyarrow.Array.from_buffers(kind, rows, [valid, pyarrow.py_buffer(array.array("i", ends)), read(ends[-1])])
 
 
-def table_write(head):
-    schema = pyarrow.schema([(name, pyarrow.int64() if number else pyarrow.string()) for name, number in head["columns"]])
-    parts = [f"{key}={urllib.parse.quote(head[key], safe='')}" for key in ("table", "job", "rank")]
-    os.makedirs(os.path.join(folder, *parts), exist_ok=True)
-    path = os.path.join(folder, *parts, urllib.parse.quote(head["file"], safe="") + ".parquet")
-    with pyarrow.parquet.ParquetWriter(path, schema, compression="zstd") as out:
-        while rows := int(sys.stdin.buffer.readline()):
-            out.write_batch(pyarrow.RecordBatch.from_arrays([column(field.type, rows) for field in schema], schema=schema))
+def rows_write(out, rows):
+    columns = [column(field.type, rows) for field in out.schema]
+    out.write_batch(pyarrow.RecordBatch.from_arrays(columns, schema=out.schema), row_group_size=rows)
 
 
-ENGINES = {  # what comes first, how it makes a view, and one of a table's files
-    "duckdb": ("", "CREATE VIEW", """AS SELECT * EXCLUDE ("table") FROM read_parquet('{place}/*/*/*.parquet', hive_partitioning = true)"""),
-    "clickhouse": ("", "CREATE VIEW", "AS SELECT * FROM file('{place}/*/*/*.parquet', Parquet) SETTINGS use_hive_partitioning = 1"),
-    # So it looks for the files once, in 32 tasks, not in one for each rank and anew for each question, and not for the columns in them.
-    "spark": ("SET spark.sql.sources.parallelPartitionDiscovery.parallelism = 32;\n", "CREATE OR REPLACE TEMPORARY VIEW",
-              "({columns}) USING parquet OPTIONS (path '{place}')"),
+def table_open(name, columns):
+    schema = pyarrow.schema([(column, pyarrow.int64() if number else pyarrow.string()) for column, number in columns])
+    return pyarrow.parquet.ParquetWriter(os.path.join(folder, name + ".parquet"), schema, compression="zstd")
+
+
+ENGINES = {  # how each makes a view, and a view of one table's file; paths are relative, so that a dataset can be moved
+    "duckdb": ("CREATE VIEW", "AS SELECT * FROM read_parquet('./{name}.parquet')"),
+    "clickhouse": ("CREATE VIEW", "AS SELECT * FROM file('./{name}.parquet', Parquet)"),
+    "spark": ("CREATE OR REPLACE TEMPORARY VIEW", "USING parquet OPTIONS (path './{name}.parquet')"),
 }
-tables, ranks = {}, set()  # the columns of each table
+HEAD = """-- Views of this dataset for {engine}: its tables, in which job and rank are columns, and five questions, job_*.
+-- The paths begin with ./, which is the directory in which {engine} runs.
+"""
 try:
-    for line in sys.stdin.buffer:
-        head = json.loads(line)
-        if "questions" in head:
-            break
-        table_write(head)
-        tables[head["table"]] = {name: "BIGINT" if number else "STRING" for name, number in head["columns"]}
-        ranks.add(head["rank"])
-    else:
+    head = json.loads(sys.stdin.buffer.readline() or "{}")
+    if not head:
         raise EOFError
-    parts = {"job": "STRING", "rank": "BIGINT" if all(map(str.isdigit, ranks)) else "STRING"}
-    for engine, (first, view, table) in ENGINES.items():
+    tables = {name: table_open(name, columns) for name, columns in head["tables"].items()}
+    while (line := sys.stdin.buffer.readline().decode().split()) != ["end"]:
+        if not line:
+            raise EOFError
+        rows_write(tables[line[0]], int(line[1]))
+    for out in tables.values():
+        out.close()
+    for engine, (view, table) in ENGINES.items():
         with open(os.path.join(folder, engine + ".sql"), "w") as out:
-            out.write(f"-- Views of this dataset for {engine}: its tables, in which job and rank are columns, and five questions, job_*.\n{first}")
+            out.write(HEAD.format(engine=engine))
             for name in sorted(tables):
-                text = f"{place}/table={name}"
-                text = text.replace("'", "''") if engine == "duckdb" else text.replace("\\", "\\\\").replace("'", "\\'")
-                columns = ", ".join(f"`{column}` {kind}" for column, kind in {**tables[name], **parts}.items())
-                out.write(f"{view} {name} {table.format(place=text, columns=columns)};\n")
+                out.write(f"{view} {name} {table.format(name=name)};\n")
             for name, sql in head["questions"].items():
                 out.write(f"{view} job_{name} AS\n{sql};\n")
+    os.umask(mask := os.umask(0))
+    os.chmod(folder, 0o777 & ~mask)  # mkdtemp made it for one user
 except BaseException as error:
     shutil.rmtree(folder, ignore_errors=True)
     sys.exit(1 if isinstance(error, EOFError) else f"dyntrace: export: {place}: {error}")
