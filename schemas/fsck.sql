@@ -287,12 +287,12 @@ WHERE s.frame_id IS NOT NULL
            ELSE f.thread_id IS NOT s.thread_id OR f.end_ns < s.start_ns OR (f.start_ns > s.start_ns AND f.kind <> $FRAME_INHERITED) END;
 
 -- name: call-args
--- recorded arguments are a JSON object, a result is JSON, and both belong to a call; one that raised has no result
+-- recorded arguments are a JSON object and belong to a call, a result is JSON and belongs to a frame that returned
 SELECT a.frame_id FROM call_args a LEFT JOIN frame f ON f.frame_id = a.frame_id
 WHERE (a.arguments IS NOT NULL AND iif(json_valid(a.arguments), json_type(a.arguments), 'none') <> 'object')
    OR (a.result IS NOT NULL AND NOT json_valid(a.result))
    OR CASE WHEN f.frame_id IS NULL THEN EXISTS (SELECT 1 FROM frame) AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%' OR events IS NULL)
-           ELSE f.kind <> $FRAME_CALL OR (a.result IS NOT NULL AND f.exit = $EXIT_RAISE) END;
+           ELSE (a.arguments IS NOT NULL AND f.kind <> $FRAME_CALL) OR (a.result IS NOT NULL AND f.exit IN ($EXIT_RAISE, $EXIT_YIELD)) END;
 
 -- name: thread-cpu
 -- the processor time of a thread, and its time in the queue, only grow

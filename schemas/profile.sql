@@ -26,7 +26,7 @@ FROM json_each(?2, '$.histogram') WHERE ?2 ->> 'calls' > 1;
 --#
 --# {!b}Slowest calls{!n}: dyntrace tree {function:shell} {file:shell} --call ID
 --|   {ns:duration>9}  at {at:seconds}[, {thread:60}][ of process {pid:integer}], call {frame_id:integer}[, {?open}still open at the end][, {?exit=raise}ended by an exception]
---| [            {called}([{arguments:300}])][ = {result:200}]
+--| [            {called}([{arguments:300}])][ = {result:200}][            ended here, and returned {at_end:200}]
 --|             [{path:2000}, ]{own:duration} of its own[; waited at least {waited:duration}]
 --| [            in span {span:100}[ {attributes:200}], {span_ns:duration}]
 SELECT s.value ->> 'frame_id' AS frame_id, s.value ->> 'duration_ns' AS ns, s.value ->> 'start_ns' AS at, ?4 AS function, ?5 AS file, f.thread,
@@ -37,7 +37,9 @@ SELECT s.value ->> 'frame_id' AS frame_id, s.value ->> 'duration_ns' AS ns, s.va
             FROM json_each(s.value, '$.path') p LEFT JOIN code c ON c.code_id = p.value ->> 'code_id' ORDER BY p.key)) AS path,
        MAX(COALESCE(s.value ->> '$.path[#-1].self_ns', s.value ->> 'self_ns'), 0) AS own,
        (SELECT NULLIF(waited_ns, 0) FROM call_waits w WHERE w.frame_id = f.frame_id) AS waited,
-       n.name AS span, n.attributes, n.duration_ns AS span_ns, iif(a.frame_id IS NOT NULL, ?4, NULL) AS called, a.arguments, a.result
+       n.name AS span, n.attributes, n.duration_ns AS span_ns, 
+       iif(a.frame_id IS NOT NULL AND f.kind = 'call', ?4, NULL) AS called, a.arguments, iif(f.kind = 'call', a.result, NULL) AS result,
+       iif(f.kind <> 'call', a.result, NULL) AS at_end
 FROM json_each(?2, '$.slowest') s CROSS JOIN frames f ON f.frame_id = s.value ->> 'frame_id'
 LEFT JOIN spans n ON n.span_id = span_of(f.frame_id)
 LEFT JOIN call_values a ON a.frame_id = f.frame_id ORDER BY s.key;

@@ -470,7 +470,8 @@ CREATE INDEX span_frame ON span(frame_id);
 CREATE TABLE call_args(
     frame_id  INTEGER PRIMARY KEY, -- the call
     arguments TEXT, -- a JSON object by name; "...": 3 counts those that had no room; NULL: none, or --values off
-    result    TEXT  -- what it returned, JSON; NULL: it raised, did not end, or is a later part of a generator or coroutine
+    result    TEXT  -- what it returned, JSON; NULL: it raised, yielded or did not end. The call of a generator or coroutine function
+                    --   returned that object; what this returned at its end has the row of its last part. Yielded values are not kept
 );
 
 

@@ -17,11 +17,12 @@ SELECT SUM(calls) AS calls, SUM(total_ns) AS total_ns, SUM(self_ns) AS self_ns F
 
 -- name: call
 --| Call {frame_id:integer}, {duration_ns:duration} at {start_ns:seconds}[ in {thread:60}] of process {pid:integer|?}[{?open}, still open at the end][{?exit=raise}, ended by an exception][, waited at least {waited:duration}]
---| [{called}([{arguments:300}])][ = {result:200}]
+--| [{called}([{arguments:300}])][ = {result:200}][ended here, and returned {at_end:200}]
 --| [in span {span:100}[ {attributes:200}], {span_ns:duration}]
 SELECT f.frame_id, f.duration_ns, f.start_ns, f.thread, f.pid, iif(f.end_ns IS NULL, 1, NULL) AS open, f.exit,
        (SELECT NULLIF(waited_ns, 0) FROM call_waits w WHERE w.frame_id = f.frame_id) AS waited, n.name AS span, n.attributes, n.duration_ns AS span_ns,
-       iif(a.frame_id IS NOT NULL, f.qualname, NULL) AS called, a.arguments, a.result
+       iif(a.frame_id IS NOT NULL AND f.kind = 'call', f.qualname, NULL) AS called, a.arguments,
+       iif(f.kind = 'call', a.result, NULL) AS result, iif(f.kind <> 'call', a.result, NULL) AS at_end
 FROM frames f LEFT JOIN spans n ON n.span_id = span_of(f.frame_id) LEFT JOIN call_values a ON a.frame_id = f.frame_id WHERE f.frame_id = ?1;
 
 -- name: code

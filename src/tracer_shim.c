@@ -40,8 +40,7 @@ static __attribute__((noinline)) PyObject *detour(PyThreadState *ts, compat_fram
 }
 
 /* Record a frame of code with CODE_NOTED; if the code has CODE_ARGS, record the frame's arguments
- * and its return value, too. The arguments of a generator that is resumed are not recorded. The
- * caller has removed the bits of CODE_NOTED from MARK. */
+ * and its return value, too. The caller has removed the bits of CODE_NOTED from MARK. */
 static PyObject *record_values(struct tracer *t, PyThreadState *ts, compat_frame *frame,
                                int throwflag, uintptr_t mark, const bool sub, bool values)
 {
@@ -54,12 +53,11 @@ static PyObject *record_values(struct tracer *t, PyThreadState *ts, compat_frame
     if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, clock,
                      tracer_process.max_depth != 0))
         return evaluate(t, ts, frame, throwflag, sub);
-    values = values && !resumed;
     if (values)
-        level = arguments_write(t, frame);
+        level = values_begin(t, frame, resumed);
     result = evaluate(t, ts, frame, throwflag, sub);
     if (values)
-        result_write(t, result, level);
+        values_end(t, frame, resumed, result, level);
     record_exit(t, &open, ts, frame, result, resumed, clock);
     return result;
 }
@@ -89,7 +87,7 @@ record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const enum s
     struct open_frame open;
     PyObject *result;
     uintptr_t mark;
-    bool resumed;
+    bool rechecks, resumed;
 
     if (!sub && unlikely(tracer_process.detour))
         return detour(ts, frame, throwflag);
@@ -101,6 +99,9 @@ record_frame(PyThreadState *ts, compat_frame *frame, int throwflag, const enum s
     /* Static code (COMPAT_SHARES_CODE) has data that only the main interpreter's GIL guards. */
     mark = sub && compat_is_shared(compat_code(frame)) ? tracer_mark_code(compat_code(frame))
                                                        : record_mark(frame);
+    rechecks = limit_depth && !sub;
+    if (rechecks && unlikely(tracer_process.rechecks))
+        mark = tracer_recheck(compat_code(frame), mark);
     resumed = compat_is_resumed(frame);
     if (!record_call(t, &open, ts, frame, mark, throwflag, resumed, clock, limit_depth)) {
         if (unlikely(mark & CODE_NOTED))

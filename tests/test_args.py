@@ -79,7 +79,9 @@ def test_arguments_and_results(called):
     assert views == [({"values": ["memoryview B[2]"]}, "memoryview B[2]")] * 3
     assert found["Mine.method"] == [({"self": "Mine", "x": 5}, "Mine")]
     assert found["raises"] == [({"x": "why"}, None)]
-    assert found["generator"] == [({"n": 7}, "generator")] and found["coroutine"][-1] == ({"n": 8}, "coroutine")
+    # the object that the call made, then in the last part what it returned at its end; not what it yielded
+    assert found["generator"] == [({"n": 7}, "generator"), (None, "end")]
+    assert found["coroutine"][-2:] == [({"n": 8}, "coroutine"), (None, 8)]
     assert found["recursive"] == [({"n": 3}, [1, 2, 3]), ({"n": 2}, [1, 2]), ({"n": 1}, [1]), ({"n": 0}, [])]
     assert "left_out" not in found
     if CONTRACT.exists():
@@ -211,3 +213,36 @@ def test_garbage_that_is_collected_meanwhile_calls_functions_of_its_own(called):
     assert [(a, r) for name, a, r in found if name == "outer"] == [({"n": n}, n) for n in range(200)]
     assert sorted((a["n"], r) for name, a, r in found if name == "inner") == [(n, -n) for n in range(200)]
     assert trace.rows("SELECT cause FROM loss") == []
+
+
+@pytest.mark.one_python
+def test_why_and_tree_say_what_a_coroutine_returned(called, run):
+    code = """
+    import asyncio
+    async def co(n):
+        await asyncio.sleep(0)
+        sum(range(100000))
+        return [n]
+    asyncio.run(co(5))
+    """
+    trace, _ = called(code, "--args", "co")
+    why = run("why", "co", trace.path).stdout
+    assert "            ended here, and returned [5]\n" in why and '            co(n=5) = "coroutine"\n' in why
+    assert "ended here, and returned [5]\n" in run("tree", "co", trace.path, "--slowest").stdout
+
+
+def test_record_has_arguments_too(python, dyntrace, run, tmp_path):
+    path = tmp_path / "t.db"
+    code = f"""
+        import dyntrace
+        def f(n): return [n]
+        def g(n): return n
+        with dyntrace.record({str(path)!r}, args=["f"]): f(1), g(2)
+        with dyntrace.record({str(path)!r}, args="g", force=True): f(3), g(4)
+        with dyntrace.record({str(path)!r} + "2"): f(5), g(6)
+    """
+    env = dict(os.environ, PYTHONPATH=os.path.join(os.path.dirname(dyntrace), "lib", "python"))
+    subprocess.run([python, "-c", textwrap.dedent(code)], env=env, check=True, timeout=60)
+    found = json.loads(run("sql", path, "SELECT f.qualname, a.arguments, a.result FROM call_args a JOIN frames f USING (frame_id)", "--json").stdout)
+    assert [tuple(row.values()) for row in found] == [("g", '{"n": 4}', "4")]
+    assert json.loads(run("sql", f"{path}2", "SELECT * FROM call_args", "--json").stdout) == []

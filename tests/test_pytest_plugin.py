@@ -1,4 +1,5 @@
 """dyntrace.pytest_plugin: a user's tests are recorded and checked against limits."""
+import contextlib
 import os
 import re
 import sqlite3
@@ -99,7 +100,9 @@ def test_bad(name): run(16)
 """
     done = suite(tests, "--no-dyntrace")
     assert "2 passed" in done.stdout and not list((tmp_path / "base").rglob("*.db"))
-    suite(tests.replace("max_compiles=0", "max_compiles=1"), "--dyntrace-dir", tmp_path / "kept")
+    suite(tests.replace("max_compiles=0", "max_compiles=1"), "--dyntrace-dir", tmp_path / "kept", "--dyntrace-args", "run")
+    with contextlib.closing(sqlite3.connect(next((tmp_path / "kept").iterdir()))) as db:
+        assert db.execute("SELECT arguments, result FROM call_args").fetchall() == [('{"sizes": [16]}', "null")]
     assert sorted(p.name for p in (tmp_path / "kept").iterdir()) == ["test_it.py-test_bad-..-..-x.db", "test_it.py-test_bad-a-b.db"]
 
 

@@ -62,6 +62,7 @@ _LIMITS = (
 )
 _LISTS = ("require_compiled", "function")
 _values = "all"  # --dyntrace-values
+_args = []  # --dyntrace-args
 _SHOWN = 20  # rows that a failure's report shows; the trace has all of them
 _WAIT = 20  # the most seconds to wait until a running recording has a test's events
 _LEFT_OUT = "--no-dyntrace runs marked tests without any of this"
@@ -91,6 +92,14 @@ def pytest_addoption(parser):
         help="what traces keep of arguments and of what guards compare: all, types or off",
     )
     group.addoption(
+        "--dyntrace-args",
+        metavar="GLOB",
+        action="append",
+        default=[],
+        help="keep arguments and return values of functions whose file or qualified name matches; "
+        "may be repeated",
+    )
+    group.addoption(
         "--dyntrace",
         action="store_true",
         help="record tests without the mark, too, and keep the traces of those that fail",
@@ -103,8 +112,9 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    global _values
+    global _values, _args
     _values = config.getoption("dyntrace_values")
+    _args = config.getoption("dyntrace_args")
     config.addinivalue_line(
         "markers",
         "dyntrace(max_recompiles=N, max_compiles=N, max_graph_breaks=N, max_guard_us=T, "
@@ -206,7 +216,7 @@ def _begin(path, limits):
             dynamo.reset()
     if _native.native._active():
         return _joined(limits)
-    return record(path, force=True, values=_values, strict=True)
+    return record(path, force=True, values=_values, args=_args, strict=True)
 
 
 # ---- joining a recording that runs already

@@ -90,6 +90,7 @@ def record(
     force: bool = False,
     values: Literal["all", "types", "off"] = "all",
     argv: bool = True,
+    args: Sequence[str] = (),
     redact: bool | Sequence[str] = True,
     strict: bool = False,
 ) -> Iterator[Trace]:
@@ -114,6 +115,9 @@ def record(
         and dtypes; or "off".
     argv
         Keep command lines.
+    args
+        Record arguments and return values of functions whose file or qualified name matches one of
+        these patterns, such as ["Order.*"], as `dyntrace run --args` does.
     redact
         Keep no values whose names look secret, such as password or api_key: `<redacted>` stands for
         them. Patterns of names, such as ["iban*"], add to these names. False keeps all values.
@@ -156,6 +160,8 @@ def record(
         values,
     ]
     command += (["--force"] if force else []) + ([] if argv else ["--no-argv"])
+    for pattern in [args] if isinstance(args, str) else args:
+        command += ["--args", pattern]
     if redact is False:
         command.append("--no-redact")
     elif redact is not True:

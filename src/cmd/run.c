@@ -147,7 +147,9 @@ static const struct option run_options[] = {
      .help = "do not record code that matches; may be repeated, wins over --include"},
     {"args", .value = "GLOB", .read = arguments_read, .many = true,
      .help = "record arguments and return values of functions whose file or qualified name "
-             "matches; may be repeated. Numbers, strings and containers of them are kept in short, "
+             "matches; may be repeated. Of generators and coroutines the value that they return at "
+             "their end, not those that they yield. Numbers, strings and containers of them are "
+             "kept in short, "
              "of arrays type and shape, of other values the type; see --values and --redact"},
     {"torch", .value = "MODE", .read = option_choice, .to = &given.session.torch,
      .words = SESSION_TORCH_WORDS,
@@ -217,6 +219,8 @@ static const struct option collect_options[] = {
     {"force", .read = option_flag, .to = &given.force, .help = "replace FILE if it is there"},
     {"values", .value = "WHICH", .read = option_choice, .to = &given.session.values,
      .words = SESSION_VALUES_WORDS, .help = "all (default), types or off, as `run --values`"},
+    {"args", .value = "GLOB", .read = arguments_read, .many = true,
+     .help = "record arguments and return values of functions that match, as `run --args`"},
     {"redact", .value = "PATTERN", .read = secret_read, .many = true,
      .help = "do not keep values whose name matches, as `run --redact`"},
     {"no-redact", .read = option_flag, .to = &given.session.keep_secrets,

@@ -34,17 +34,25 @@ static void text_write(struct tracer *t, enum call_values which, const struct at
         tracer_put_control(t, CONTROL_ARGS, which, count, words);
 }
 
-enum secret arguments_write(struct tracer *t, compat_frame *frame)
+/* Return how secret the return value of CODE is, by the function's name. */
+static enum secret result_level(PyCodeObject *code)
+{
+    KEPT struct tracer_exception pending = tracer_exception_aside();
+    OWNED PyObject *keep = NULL;
+    size_t bytes;
+    const char *name = values_utf8(code->co_name, 200, &bytes, &keep);
+
+    return redact_name(name, bytes);
+}
+
+static void arguments_write(struct tracer *t, compat_frame *frame)
 {
     KEPT struct tracer_exception pending = tracer_exception_aside();
     PyCodeObject *code = compat_code(frame);
     const int count = argument_count(code);
-    OWNED PyObject *keep = NULL, *keys = PyTuple_GetSlice(code->co_localsplusnames, 0, count);
+    OWNED PyObject *keys = PyTuple_GetSlice(code->co_localsplusnames, 0, count);
     PyObject **values = calloc((size_t)count + 1, sizeof *values);
     struct attributes text;
-    size_t bytes;
-    const char *name = values_utf8(code->co_name, 200, &bytes, &keep);
-    const enum secret level = redact_name(name, bytes);
 
     for (int i = 0; values && i < count; i++) {
         PyObject *value = compat_local(frame, i);
@@ -58,15 +66,26 @@ enum secret arguments_write(struct tracer *t, compat_frame *frame)
         Py_DECREF(values[i]);
     free(values);
     PyErr_Clear();
+}
+
+enum secret values_begin(struct tracer *t, compat_frame *frame, bool resumed)
+{
+    const enum secret level = result_level(compat_code(frame));
+
+    if (!resumed)
+        arguments_write(t, frame);
     return level;
 }
 
-void result_write(struct tracer *t, PyObject *result, enum secret level)
+void values_end(struct tracer *t, compat_frame *frame, bool resumed, PyObject *result,
+                enum secret level)
 {
     KEPT struct tracer_exception pending = tracer_exception_aside();
     struct attributes text;
 
     if (!result || !P.recording)
+        return;
+    if (resumed && compat_has_yielded(frame))
         return;
     attributes_put_value(&text, result, level, DEPTH);
     text_write(t, CALL_RESULT, &text);

@@ -6,10 +6,15 @@
 
 #include "tracer/attributes.h"
 
-/* Record the arguments of FRAME, whose ENTER has just been written and which has not started.
- * Returns how secret its return value is, by the function's name. */
-enum secret arguments_write(struct tracer *t, compat_frame *frame);
-/* Record RESULT, which the innermost open frame returns; NULL: it raised. */
-void result_write(struct tracer *t, PyObject *result, enum secret level);
+/* Record the arguments of FRAME, whose ENTER has just been written and which has not started. If
+ * FRAME is RESUMED, its variables are no longer its arguments, and nothing is recorded. Returns how
+ * secret its return value is, by the function's name: LEVEL of values_end(). */
+enum secret values_begin(struct tracer *t, compat_frame *frame, bool resumed);
+
+/* Record RESULT, which FRAME, the innermost open frame, returned; NULL: it raised. A value that it
+ * yielded is not recorded. No Python code runs here since 3.12, as compat_has_yielded() demands:
+ * the garbage collector waits for the next instruction. */
+void values_end(struct tracer *t, compat_frame *frame, bool resumed, PyObject *result,
+                enum secret level);
 
 #endif

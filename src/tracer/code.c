@@ -6,7 +6,7 @@
  * The code object's extra slot keeps the result as a "mark":
  *
  *     id << CODE_SHIFT | CODE_SEEN  [| CODE_SKIP [| CODE_LEFT [| CODE_NAMED]]] [| CODE_INIT]
- *     [| CODE_ARGS] [| CODE_RANGE]
+ *     [| CODE_ARGS] [| CODE_RANGE] [| session << CODE_STAMP_SHIFT]
  *
  * so that --frames, --include and --exclude are applied only once per code object. */
 #include "tracer/hooks.h"
@@ -387,6 +387,27 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
         ends_in(file, bytes[1], "/torch/_dynamo/__init__.py") && tracer_place() == PLACE_HOME &&
         tracer_hooks.torch_begins)
         tracer_hooks.torch_begins(false);
+    return mark;
+}
+
+uintptr_t tracer_recheck(PyCodeObject *code, uintptr_t mark)
+{
+    KEPT struct tracer_exception pending = tracer_exception_aside();
+    const uintptr_t stamps = (uintptr_t)UINT16_MAX << CODE_STAMP_SHIFT;
+    const uintptr_t stamp = (uintptr_t)P.sessions << CODE_STAMP_SHIFT & stamps;
+    const bool is_left = mark & CODE_SKIP || !P.session;
+    OWNED PyObject *keep_name = NULL, *keep_file = NULL;
+    const char *name, *file;
+    size_t bytes;
+
+    if ((mark & stamps) == stamp || is_left)
+        return mark;
+    name = values_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes, &keep_name);
+    file = values_utf8(code->co_filename, NAME_MAX_BYTES, &bytes, &keep_file);
+    mark = (mark & ~(stamps | CODE_ARGS)) | stamp;
+    if (code->co_flags & CO_OPTIMIZED && has_arguments(file, name))
+        mark |= CODE_ARGS;
+    mark_keep(code, mark);
     return mark;
 }
 

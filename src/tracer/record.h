@@ -54,6 +54,14 @@ static inline __attribute__((always_inline)) uintptr_t record_mark(compat_frame 
     return mark;
 }
 
+/* Return the mark of FRAME's code, where it may have an earlier session's CODE_ARGS. */
+static inline uintptr_t record_mark_now(compat_frame *frame)
+{
+    const uintptr_t mark = record_mark(frame);
+
+    return unlikely(tracer_process.rechecks) ? tracer_recheck(compat_code(frame), mark) : mark;
+}
+
 /* Write the frame's ENTER, for which there is room. */
 static inline __attribute__((always_inline)) void record_open(struct tracer *t,
                                                               struct open_frame *open,

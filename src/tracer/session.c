@@ -169,6 +169,10 @@ static const char *open_session(const char *directory)
     clock_measure_namespace();
     P.decided_only = session->frames == SESSION_DECIDED;
     P.max_depth = session->max_depth;
+    P.rechecks = P.sessions > 1 && (session->arguments || P.had_arguments);
+    P.had_arguments |= session->arguments > 0;
+    if (P.rechecks && !P.max_depth)
+        P.max_depth = UINT32_MAX;
     if (!watched && pthread_atfork(forking, has_forked, fork_child)) {
         P.session = NULL;
         return "memory";

@@ -216,7 +216,11 @@ struct tracer_process {
     uint32_t entries, compiles, signatures;
     /* number of span ids given so far, and how many of them a parent process gave */
     uint32_t spans, spans_inherited;
-    uint32_t sessions;               /* number of sessions joined so far */
+    uint32_t sessions;  /* number of sessions joined so far */
+    bool had_arguments; /* a session had --args, so code objects may have CODE_ARGS */
+    /* code objects may have an earlier session's CODE_ARGS. There is a max_depth then, so that the
+     * fastest ways to record a frame need not look here */
+    bool rechecks;
     char standard_library[512];      /* the directory of the standard library; "" if not known */
     PyInterpreterState *interpreter; /* the main interpreter; NULL if not seen yet */
     bool interpreters;               /* there are sub-interpreters, or were */
@@ -357,7 +361,8 @@ enum {
     CODE_ARGS = 64,    /* --args: arguments and return values of this code's frames are recorded */
     CODE_RANGE = 128,  /* begins or ends a range of torch's profiler: tracer/torch/ranges.c */
     CODE_NOTED = CODE_ARGS | CODE_RANGE,
-    CODE_SHIFT = 8
+    CODE_STAMP_SHIFT = 8, /* 16 bits: tracer_process.sessions when CODE_ARGS was checked again */
+    CODE_SHIFT = 24
 };
 /* Does the trace have an id for the code with MARK? */
 static inline bool tracer_has_id(uintptr_t mark)
@@ -376,6 +381,8 @@ static inline uintptr_t tracer_mark_in(uintptr_t slot)
     return tracer_is_state(slot) ? *(const uintptr_t *)slot : slot;
 }
 uintptr_t tracer_mark_code(PyCodeObject *code);
+/* Return CODE's mark, now MARK, by the patterns of this session's --args. Only for rechecks. */
+uintptr_t tracer_recheck(PyCodeObject *code, uintptr_t mark);
 /* Return CODE's mark, and give the code an id even if it is CODE_LEFT: a decision about it is
  * recorded. */
 uintptr_t tracer_name_code(PyCodeObject *code);

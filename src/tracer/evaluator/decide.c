@@ -851,12 +851,11 @@ static PyObject *record_values(struct tracer *t, PyThreadState *ts, compat_frame
         return record_evaluate(t, ts, frame, throwflag);
     if (has_entries(compat_code(frame)))
         decision_outcome(t, OUTCOME_DISABLED);
-    values = values && !resumed;
     if (values)
-        level = arguments_write(t, frame);
+        level = values_begin(t, frame, resumed);
     result = record_evaluate(t, ts, frame, throwflag);
     if (values)
-        result_write(t, result, level);
+        values_end(t, frame, resumed, result, level);
     record_exit(t, &open, ts, frame, result, resumed, SESSION_TSC);
     return result;
 }
@@ -929,7 +928,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
     if (tracer_process.recording) {
         /* module code is marked, too, so that torch's import is noticed */
         if (!tracer_process.decided_only || asks || !(compat_code(frame)->co_flags & CO_OPTIMIZED))
-            mark = record_mark(frame);
+            mark = record_mark_now(frame);
         partly = tracer_process.decided_only || mark & CODE_SKIP;
         decides = asks && partly && is_decided(t, compat_code(frame));
         if (unlikely(mark & CODE_RANGE))
@@ -941,9 +940,9 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
         if (decides || !tracer_process.decided_only)
             entered = record_call(t, &open, ts, frame, mark & ~(uintptr_t)CODE_NOTED, throwflag,
                                   resumed, clock, tracer_process.max_depth != 0);
-        noted = entered && mark & CODE_ARGS && !resumed;
+        noted = entered && mark & CODE_ARGS;
         if (unlikely(noted))
-            level = arguments_write(t, frame);
+            level = values_begin(t, frame, resumed);
         if (unlikely(!entered && asks) && leaves_decision(t, compat_code(frame), mark))
             tracer_left_out(LEFT_DECISIONS);
     }
@@ -958,7 +957,7 @@ PyObject *decide_frame(PyThreadState *ts, compat_frame *frame, int throwflag)
         Py_DECREF(callback);
     }
     if (unlikely(noted))
-        result_write(t, result, level);
+        values_end(t, frame, resumed, result, level);
     if (entered)
         record_exit(t, &open, ts, frame, result, resumed, clock);
     if (unlikely(range.act))

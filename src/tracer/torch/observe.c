@@ -476,10 +476,10 @@ static __attribute__((noinline)) PyObject *run_noted(struct tracer *t, PyThreadS
     if (entered)
         decision_outcome(t, OUTCOME_SKIP);
     if (values)
-        level = arguments_write(t, frame);
+        level = values_begin(t, frame, false);
     result = record_evaluate(t, ts, frame, 0);
     if (values)
-        result_write(t, result, level);
+        values_end(t, frame, false, result, level);
     if (entered)
         record_exit(t, &open, ts, frame, result, false, clock);
     if (range.act)
@@ -492,7 +492,7 @@ static HOT __attribute__((noinline)) PyObject *run_passed(struct tracer *t, PyTh
                                                           compat_frame *frame)
 {
     const enum session_clock clock = P.clock;
-    const uintptr_t mark = record_mark(frame);
+    const uintptr_t mark = record_mark_now(frame);
     struct open_frame open;
     PyObject *result;
 
@@ -576,7 +576,7 @@ static HOT __attribute__((noinline)) PyObject *run_decided(struct tracer *t, PyT
                                                            compat_frame *frame)
 {
     const enum session_clock clock = P.clock;
-    uintptr_t mark = record_mark(frame);
+    uintptr_t mark = record_mark_now(frame);
     struct open_frame open;
     struct range_call range = {RANGE_NONE, NULL};
     enum secret level = SECRET_NO;
@@ -600,7 +600,7 @@ static HOT __attribute__((noinline)) PyObject *run_decided(struct tracer *t, PyT
     }
     noted = p.entered && mark & CODE_ARGS;
     if (unlikely(noted))
-        level = arguments_write(t, frame);
+        level = values_begin(t, frame, false);
     p.outer = t->pending;
     p.frame = frame;
     p.decision.outcome = OUTCOME_PLAIN;
@@ -619,7 +619,7 @@ static HOT __attribute__((noinline)) PyObject *run_decided(struct tracer *t, PyT
     if (t->observed_at == &p)
         t->observed_at = NULL;
     if (unlikely(noted))
-        result_write(t, result, level);
+        values_end(t, frame, false, result, level);
     if (likely(!p.left))
         record_exit(t, &open, ts, frame, result, false, clock);
 done:
