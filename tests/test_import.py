@@ -498,3 +498,32 @@ def test_memory_does_not_grow_with_the_log(dyntrace, logs, tmp_path):
     done = subprocess.run(["sh", "-c", 'ulimit -d 40000; exec "$@"', "sh", dyntrace, "import", logs, "-o", tmp_path / "out.db"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("options, kept", [((), ""), (("--redact", "colour"), "redacted too"), (("--no-redact",), "hunter2 1234567 my blue")])
+def test_secret_values_of_a_log_are_left_out(run, logs, tmp_path, monkeypatch, options, kept):
+    """As in a recording: texts in guards, reasons and listings, and nothing of them in the file's free pages."""
+    import planted
+
+    guards = planted.GUARDS.replace("L['k']", "L['api_key']").replace("== 2 ", "== 'hunter2' ")
+    monkeypatch.setattr(planted, "GUARDS", guards + "\nfiller" * 3000 + "\ncolour='my blue'\npin = 1234567, password = 1234567")
+    log = Log(logs)
+    log.compile("0/0")
+    log.compile("0/1", reasons=json.dumps(["0/0: L['api_key'] == 'hunter2'"]))
+    log.compile("1/0", name="bad", line=20, failed=("ValueError", "password='hunter2' is wrong"))
+    log.write()
+    out = tmp_path / "out.db"
+    done = run("import", logs, "-o", out, *options)
+    assert done.returncode == 0, done.stderr
+    holds(out)
+    with sqlite3.connect(out) as db:
+        texts = "\n".join(db.iterdump())
+        (redact,) = db.execute("SELECT value FROM meta WHERE key = 'redact'").fetchone()
+    data = out.read_bytes()
+    assert redact == {"": "[]", "redacted too": '["colour"]'}.get(kept, "off")
+    if options == ("--no-redact",):
+        assert b"hunter2" in data and "<redacted>" not in texts
+        return
+    assert b"hunter2" not in data and "L[''api_key''] == ''<redacted>''" in texts and "password=''<redacted>'' is wrong" in texts
+    assert "pin = 1234567, password = <redacted>" in texts
+    assert (b"my blue" not in data) == bool(options)

@@ -43,5 +43,8 @@ INSERT INTO loss(process_id, at_ns, events, cause) VALUES (NULLIF(?2, 0), 0, ?3,
 -- name: version
 INSERT INTO meta VALUES ('dyntrace_version', ?1);
 
+-- name: redact
+INSERT INTO meta VALUES ('redact', ?1);
+
 -- name: meta
 INSERT INTO meta VALUES ('state', 'complete'), ('clock', 'wall'), ('imported_from', json_quote(?1));

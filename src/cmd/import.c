@@ -22,10 +22,12 @@
 
 #include "command.h"
 #include "lib/bounds.h"
+#include "lib/json.h"
 #include "lib/list.h"
 #include "lib/out_file.h"
 #include "lib/say.h"
 #include "schema.h"
+#include "secret.h"
 #include "trace/db.h"
 #include "versions.h"
 
@@ -394,6 +396,94 @@ static bool files_import(struct import *import, const char *directory)
     return true;
 }
 
+/* ---- secrets ------------------------------------------------------------- */
+
+static struct {
+    LIST(char) patterns; /* of --redact, each with its NUL */
+    uint32_t pattern_count;
+    bool keep_secrets; /* --no-redact */
+} secrets;
+
+/* Read the value of --redact. */
+static const char *pattern_read(const struct option *option, const char *value)
+{
+    size_t bytes = strlen(value) + 1;
+
+    (void)option;
+    if (!*value)
+        return option_empty;
+    memcpy(list_add_many(&secrets.patterns, bytes), value, bytes);
+    secrets.pattern_count++;
+    return NULL;
+}
+
+/* Leave secret values out of column 1 of ROW, a text about the guard source in column 2 if that is
+ * not NULL. UPDATE changes the row if there were any. Returns false without memory. */
+static bool text_redact(struct query *row, struct query *update)
+{
+    const struct secret_rules rules = {secrets.patterns.at, secrets.pattern_count};
+    struct secret_text plain = {0}, literals = {0};
+    enum secret level = SECRET_NO;
+    size_t bytes;
+    const char *text;
+    bool has_changed, ok;
+
+    if (query_type(row, 2) != QUERY_NULL) {
+        text = query_text(row, 2, &bytes);
+        level = secret_source(&rules, text, bytes);
+    }
+    text = query_whole(row, 1, &bytes);
+    secret_redact(&rules, false, text, bytes, &plain);
+    if (level && plain.text)
+        secret_literals(&literals, level, plain.text, plain.text + plain.bytes);
+    ok = !plain.failed && !literals.failed;
+    has_changed = plain.changed || literals.changed;
+    if (ok && has_changed) {
+        query_reset(update);
+        query_bind_text(update, 1, literals.text ? literals.text : plain.text);
+        query_bind_integer(update, 2, query_integer(row, 0));
+        query_step(update);
+    }
+    free(plain.text);
+    free(literals.text);
+    return ok;
+}
+
+/* Leave secret values out of the new trace. Returns false if an error has been reported. */
+static bool secrets_leave_out(struct import *import)
+{
+    char *patterns = json_array(secrets.patterns.at, secrets.patterns.count);
+    bool ok = true;
+
+    run_statement(import, "import/log/redact", secrets.keep_secrets ? "off" : patterns, 0, 0);
+    free(patterns);
+    if (secrets.keep_secrets)
+        return true;
+    /* the texts as they were must not stay in pages that are free then */
+    db_run(import->out, "PRAGMA secure_delete = ON");
+    db_rows(texts, import->out, schema_statement("import/redact/texts"))
+    {
+        const char *table = query_whole(texts, 0, NULL);
+        const char *column = query_whole(texts, 1, NULL);
+        const char *source =
+            query_type(texts, 2) == QUERY_NULL ? "NULL" : query_whole(texts, 2, NULL);
+        char *read =
+            say_print("SELECT rowid, %s, %s FROM %s WHERE %s <> ''", column, source, table, column);
+        char *write = say_print("UPDATE %s SET %s = ?1 WHERE rowid = ?2", table, column);
+        struct query *update = db_query(import->out, write);
+        db_rows(row, import->out, read)
+        {
+            ok = text_redact(row, update) && ok;
+        }
+        query_close(update);
+        free(read);
+        free(write);
+    }
+    if (!ok)
+        say_error("import: out of memory");
+    return ok;
+}
+
 /* Print the warnings about the logs that schemas/import/doubt.sql found. */
 static void print_warnings(struct import *import, const char *directory)
 {
@@ -433,8 +523,9 @@ static int import_main(int count, char **operands)
         db_run(import.out, schema_statement("import/tested"));
         db_run(import.out, schema_statement("import/doubt"));
         print_warnings(&import, operands[0]);
+        ok = secrets_leave_out(&import);
         db_run(import.out, "DROP TABLE record; DROP TABLE source; COMMIT");
-        ok = db_made(import.out);
+        ok = ok && db_made(import.out);
     }
     progress_end(&import.progress);
     db_close(import.out);
@@ -450,6 +541,18 @@ static int import_main(int count, char **operands)
     return ok ? 0 : 2;
 }
 
+static const struct option options[] = {
+    {"output", 'o', "FILE", option_text, &out_given.path, .help = "the trace to make",
+     .needed = true},
+    {"force", .read = option_flag, .to = &out_given.force, .help = "replace FILE"},
+    {"redact", .value = "PATTERN", .read = pattern_read, .many = true,
+     .help = "do not keep values whose name or key matches, as `run --redact`; may be repeated. "
+             "Values whose names look secret are not kept either: <redacted> stands for them"},
+    {"no-redact", .read = option_flag, .to = &secrets.keep_secrets,
+     .help = "keep values whose names look secret, too"},
+    OPTION_END,
+};
+
 const struct command command_import = {
     .name = "import",
     .summary = "logs that torch wrote with TORCH_TRACE, as a trace",
@@ -457,8 +560,9 @@ const struct command command_import = {
     .about = "The logs that torch writes with TORCH_TRACE=DIR, of all ranks, as one trace: "
              "compiles and their phases, guards, recompiles, graph breaks, graphs, bytecode. What "
              "torch does not log is NULL or not there: calls, hits, lookups. A text that is "
-             "missing, cut or altered, by its md5, is left out, and a row of the table `loss`.",
-    .options = out_options,
+             "missing, cut or altered, by its md5, is left out, and a row of the table `loss`. "
+             "Values whose names look secret are left out of texts, as of a recording.",
+    .options = options,
     .operands_most = 1,
     .too_many = "one directory at a time; `dyntrace merge` joins traces",
     .run = import_main,
