@@ -12,8 +12,8 @@
 enum secret values_begin(struct tracer *t, compat_frame *frame, bool resumed);
 
 /* Record RESULT, which FRAME, the innermost open frame, returned; NULL: it raised. A value that it
- * yielded is not recorded. No Python code runs here since 3.12, as compat_has_yielded() demands:
- * the garbage collector waits for the next instruction. */
+ * yielded is not recorded. Where compat_has_yielded() demands that no Python code runs meanwhile,
+ * none does: CPython's garbage collector waits for the next instruction there. */
 void values_end(struct tracer *t, compat_frame *frame, bool resumed, PyObject *result,
                 enum secret level);
 
