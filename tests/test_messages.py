@@ -272,6 +272,7 @@ def test_the_recorders_processor_time_is_reported(dyntrace, run, tmp_path):
     (["sql", "t.db", "slowest-calls"], "slowest-frames"), (["sql", "t.db", "SELECT qualnam FROM functions"], "qualname"),
     (["sql", "t.db", "SELECT f.Qualnam FROM functions f"], "qualname"), (["sql", "t.db", "SELECT count(*) FROM frmes"], "frames"),
     (["why", "mian", "t.db"], "main"), (["tree", "mian", "t.db"], "main"), (["export", "t.db", "--format", "csv", "--table", "framez"], "frames"),
+    (["export", "t.db", "--format", "csv", "--table", "frmae"], "frame"), (["why", "amin", "t.db"], "main"),
 ])
 def test_a_mistyped_name_gets_a_suggestion(run, tmp_path, words, meant):
     script(tmp_path / "a.py", "def main(): pass\nmain()")

@@ -148,7 +148,7 @@ static void table_missing_say(const struct export *export, const char *name)
     bool is_part = db_integer(export->db, 0, "SELECT EXISTS (SELECT 1 FROM asked)");
     struct near near = near_begin(name);
 
-    db_rows(row, export->db, schema_statement("sql/tables-of"))
+    db_rows(row, export->db, schema_statement("sql/tables-of"), 1)
     {
         near_offer(&near, query_text(row, 0, NULL));
     }

@@ -23,24 +23,34 @@ static int cost_of_change(char from, char to)
     return tolower((unsigned char)from) == tolower((unsigned char)to) ? OTHER_CASE : EDIT;
 }
 
-/* Return the cost of the cheapest edits that turn A into B. Computes Levenshtein's distance row by
- * row. */
+/* Do the letters before A[I] and before B[J] stand in each other's place: "rw" and "wr"? */
+static bool are_swapped(const char *a, int i, const char *b, int j)
+{
+    if (i < 2 || j < 2)
+        return false;
+    return a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+}
+
+/* Return the cost of the cheapest edits that turn A into B. Two letters in each other's place are
+ * one edit. Computes Levenshtein's distance row by row. */
 static int edits_between(const char *a, const char *b)
 {
-    int row[NEAR_BYTES + 1];
+    int row[NEAR_BYTES + 1], before[NEAR_BYTES + 1], earlier[NEAR_BYTES + 1];
     int a_length = (int)strnlen(a, NEAR_BYTES);
     int b_length = (int)strnlen(b, NEAR_BYTES);
 
     for (int j = 0; j <= b_length; j++)
         row[j] = j * EDIT;
     for (int i = 1; i <= a_length; i++) {
-        int corner = row[0]; /* the value of the previous row at j - 1 */
+        memcpy(earlier, before, sizeof earlier);
+        memcpy(before, row, sizeof before);
         row[0] = i * EDIT;
         for (int j = 1; j <= b_length; j++) {
-            int changed = corner + cost_of_change(a[i - 1], b[j - 1]);
-            int inserted_or_left_out = smaller(row[j], row[j - 1]) + EDIT;
-            corner = row[j];
+            int changed = before[j - 1] + cost_of_change(a[i - 1], b[j - 1]);
+            int inserted_or_left_out = smaller(before[j], row[j - 1]) + EDIT;
             row[j] = smaller(changed, inserted_or_left_out);
+            if (are_swapped(a, i, b, j))
+                row[j] = smaller(row[j], earlier[j - 2] + EDIT);
         }
     }
     return row[b_length];
