@@ -230,8 +230,8 @@ void replay_live_hit(struct replay_live *live, uint32_t entry)
 
 /* Apply the first RANK lookups of cache INDEX to LIVE, after the lookups of the caches that this
  * cache was forked from. SLOTS has an item per entry, which gets the hits. */
-static void play(struct replay_live *live, uint32_t index, size_t rank, struct replay_slot *slots,
-                 int generation)
+static void apply_lookups(struct replay_live *live, uint32_t index, size_t rank,
+                          struct replay_slot *slots, int generation)
 {
     const struct replay *r = live->r;
     const struct replay_cache *cache = &r->caches.at[index];
@@ -241,7 +241,7 @@ static void play(struct replay_live *live, uint32_t index, size_t rank, struct r
         int64_t fork_ns = r->processes.at[cache->process].start_ns;
         size_t before =
             sorted_count(parent->count, i, r->lookups.at[parent->lookups[i]].start_ns < fork_ns);
-        play(live, cache->parent, before, slots, generation + 1);
+        apply_lookups(live, cache->parent, before, slots, generation + 1);
     }
     for (size_t i = 0; i < rank; i++) {
         const struct replay_lookup *l = &r->lookups.at[cache->lookups[i]];
@@ -290,7 +290,7 @@ static void state_make(const struct replay *r, uint32_t index, size_t rank, int6
     };
     struct replay_slot *slots = slots_make(r, cache, end_ns);
 
-    play(&live, index, rank, slots, 0);
+    apply_lookups(&live, index, rank, slots, 0);
     replay_live_until(&live, end_ns);
     state->count = 0;
     list_each(cached, &live.order) {

@@ -176,7 +176,7 @@ static void foot_draw(struct loop *loop)
     }
 }
 
-static void draw(struct loop *loop)
+static void draw_screen(struct loop *loop)
 {
     struct screen *screen = loop->face.screen;
 
@@ -215,7 +215,7 @@ static bool wait_for_something(struct loop *loop, int64_t ms, bool also)
 }
 
 /* Wait until all queries have ended and the views have taken their results. */
-static void calm(struct loop *loop)
+static void wait_for_calm(struct loop *loop)
 {
     /* three rounds, because settling a view may start more queries */
     for (int quiet = 0; quiet < 3; quiet++) {
@@ -234,12 +234,12 @@ static void keys_play(struct loop *loop, const char *keys)
     const char *at = spaced;
     struct key key;
 
-    calm(loop);
-    draw(loop);
+    wait_for_calm(loop);
+    draw_screen(loop);
     while (!loop->quit && script_key(&at, &key)) {
         key_take(loop, &key);
-        calm(loop);
-        draw(loop);
+        wait_for_calm(loop);
+        draw_screen(loop);
     }
     free(spaced);
 }
@@ -275,7 +275,7 @@ static void keys_take(struct loop *loop)
             typed_take(loop);
             settle_soon(loop, true);
         }
-        draw(loop);
+        draw_screen(loop);
         any = false;
         idle = clock_monotonic_ms() - loop->ticked_ms;
         wait_for_something(loop, idle < TICK_MS ? TICK_MS - idle : 0, true);

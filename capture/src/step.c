@@ -450,7 +450,7 @@ static void swap_on_stack(struct watched *w, int count)
     w->shadow[b] = shadow;
 }
 
-static enum ended jump(struct capture *c, struct watched *w, uint32_t to)
+static enum ended jump_to(struct capture *c, struct watched *w, uint32_t to)
 {
     const bool is_loop = to <= (uint32_t)w->unit && !compat_hides(w->code);
 
@@ -488,7 +488,7 @@ static enum ended jump_if(struct capture *c, struct watched *w, struct compat_ac
             return ended;
         is = stack_value(w, 0) == Py_True;
     }
-    if (is == wanted && jump(c, w, action.arg) && !ended)
+    if (is == wanted && jump_to(c, w, action.arg) && !ended)
         return ENDED_BEFORE; /* leave the bool on the stack: the truth test must not run twice */
     stack_drop(w, 1);
     /* this instruction keeps the value if it jumps */
@@ -700,7 +700,7 @@ static enum ended execute_instruction(struct capture *c, struct watched *w,
     case FOR_ITER:
         return for_iter(c, w, arg);
     case JUMP_FORWARD:
-        return jump(c, w, arg);
+        return jump_to(c, w, arg);
     case POP_JUMP_IF_FALSE:
     case JUMP_IF_FALSE_OR_POP:
         return jump_if(c, w, action);

@@ -11,7 +11,7 @@
 /* The costs of an edit. A letter in the other case costs half as much as another letter. */
 enum { SAME = 0, OTHER_CASE = 1, EDIT = 2, LAST_PART = 1, LONGER = 1 };
 
-static int smaller(int a, int b)
+static int smaller_of(int a, int b)
 {
     return a < b ? a : b;
 }
@@ -47,10 +47,10 @@ static int edits_between(const char *a, const char *b)
         row[0] = i * EDIT;
         for (int j = 1; j <= b_length; j++) {
             int changed = before[j - 1] + cost_of_change(a[i - 1], b[j - 1]);
-            int inserted_or_left_out = smaller(before[j], row[j - 1]) + EDIT;
-            row[j] = smaller(changed, inserted_or_left_out);
+            int inserted_or_left_out = smaller_of(before[j], row[j - 1]) + EDIT;
+            row[j] = smaller_of(changed, inserted_or_left_out);
             if (are_swapped(a, i, b, j))
-                row[j] = smaller(row[j], earlier[j - 2] + EDIT);
+                row[j] = smaller_of(row[j], earlier[j - 2] + EDIT);
         }
     }
     return row[b_length];
@@ -64,9 +64,9 @@ static int distance_of(const char *typed, const char *name)
     int distance = edits_between(typed, name);
 
     if (dot)
-        distance = smaller(distance, edits_between(typed, dot + 1) + LAST_PART);
+        distance = smaller_of(distance, edits_between(typed, dot + 1) + LAST_PART);
     if (*typed && !strncmp(name, typed, strlen(typed)))
-        distance = smaller(distance, LONGER);
+        distance = smaller_of(distance, LONGER);
     return distance;
 }
 

@@ -88,7 +88,7 @@ static int authorize_trials(void *unused, int action, const char *first, const c
 
 /* Set SQLite's limits for a file from a stranger: far above a trace's needs, far below the
  * machine's memory. */
-static void harden(sqlite3 *handle)
+static void harden_connection(sqlite3 *handle)
 {
     static const int off[] = {
         SQLITE_DBCONFIG_TRUSTED_SCHEMA,
@@ -176,13 +176,13 @@ char *db_absolute(const char *path)
 
 /* Open URI with our limits and SQL functions. VFS names the file system layer, or is NULL for
  * SQLite's own. Returns SQLite's status. */
-static int connect(struct db *db, const char *uri, int flags, const char *vfs)
+static int open_connection(struct db *db, const char *uri, int flags, const char *vfs)
 {
     int status;
 
     path_reach();
     status = sqlite3_open_v2(uri, &db->handle, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, vfs);
-    harden(db->handle);
+    harden_connection(db->handle);
     sqlite3_progress_handler(db->handle, PROGRESS_STEPS, on_progress, db);
     if (status == SQLITE_OK)
         db->functions = functions_add(db->handle);
@@ -240,7 +240,7 @@ static int file_connect(struct db *db, const char *absolute, enum how how)
     bool each = how & EACH && facts.plain;
     char *uri = path_uri(absolute, facts, how & TRIALS);
     int access = how & TRIALS ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
-    int status = connect(db, uri, access, each ? swap_vfs() : NULL);
+    int status = open_connection(db, uri, access, each ? swap_vfs() : NULL);
 
     if (status == SQLITE_OK)
         status = sqlite3_exec(db->handle, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", NULL,
@@ -412,7 +412,7 @@ struct db *db_scratch(const char *what, const char *script)
     struct db *db = db_new(what);
 
     /* The database is in memory up to the size of its cache, then in a file without a name. */
-    connect(db, "", SQLITE_OPEN_READWRITE, NULL);
+    open_connection(db, "", SQLITE_OPEN_READWRITE, NULL);
     db_run(db, script);
     return db;
 }
@@ -903,7 +903,7 @@ struct db *db_make(const char *path)
     char *absolute = db_absolute(path);
     char *uri = path_uri(absolute ? absolute : path, path_look(absolute ? absolute : path), true);
 
-    if (connect(db, uri, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
+    if (open_connection(db, uri, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
         query_error(db, NULL);
     /* defensive mode would keep the journal on */
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);

@@ -36,7 +36,7 @@ char *prose_ended(const char *ended)
 }
 
 /* Return TEXT as prose_text prints it, or "-" if it is empty. The caller frees it. */
-static char *printed(const char *text, size_t width)
+static char *printed_text(const char *text, size_t width)
 {
     char *made = NULL;
     size_t room = 0;
@@ -59,7 +59,7 @@ static size_t columns_of(const char *text)
 
 size_t prose_columns(const char *text, size_t width)
 {
-    char *made = printed(text, width);
+    char *made = printed_text(text, width);
     size_t columns = columns_of(made);
 
     free(made);
@@ -68,7 +68,7 @@ size_t prose_columns(const char *text, size_t width)
 
 void prose_cell(FILE *out, const char *text, size_t width, size_t columns)
 {
-    char *made = printed(text, width);
+    char *made = printed_text(text, width);
     size_t used = columns_of(made);
 
     fprintf(out, "%s%*s", made, used < columns ? (int)(columns - used) : 0, "");

@@ -449,7 +449,7 @@ static const char *dimension_words(struct arena *arena, const struct remedy_fact
 }
 
 /* Return the sentence of a rule about FACTS. The caller frees it. */
-static char *sentence(const char *text, const struct remedy_facts *facts)
+static char *make_sentence(const char *text, const struct remedy_facts *facts)
 {
     struct arena arena = {0};
     const struct torch_reason reason = torch_reason_split(facts->cause.text);
@@ -519,7 +519,7 @@ static const char *without_numpy(struct arena *arena, const char *source)
 /* Return SOURCE in the form that `run --set` understands (python/dyntrace/_settings.py). Returns
  * NULL if SOURCE does not begin with an argument or a global, or if it is a property that torch
  * computes from a value. */
-static const char *settable(struct arena *arena, const char *source)
+static const char *settable_source(struct arena *arena, const char *source)
 {
     const char *called;
     bool is_variable;
@@ -567,7 +567,7 @@ static const char *each_of(struct arena *arena, const char *name, const char *dy
         const char *source = from;
         if (end)
             source = arena_print(arena, "%.*s", (int)(end - from), from);
-        source = settable(arena, source);
+        source = settable_source(arena, source);
         if (!source || strpbrk(source, " \t\n"))
             return NULL;
         marks = arena_print(arena, "%s%s%s=%s%s", marks, gap, name, source, function);
@@ -638,8 +638,8 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
     if (facts->torch && facts->function)
         torch_resume(facts->function, &whole, NULL);
     const struct word words[] = {
-        {"source", settable(&arena, source)},
-        {"base", settable(&arena, base)},
+        {"source", settable_source(&arena, source)},
+        {"base", settable_source(&arena, base)},
         {"dim", dimension_words(&arena, facts)},
         {"marks", each_of(&arena, "maybe_mark_dynamic", facts->setting, function)},
         {"tensors", each_of(&arena, "tensor", facts->setting, function)},
@@ -666,7 +666,7 @@ char *remedy_setting(const struct remedy_rule *rule, const struct remedy_facts *
 
 /* Return the part of TEXT between BEFORE and AFTER, or NULL if there is none. The caller
  * frees it. */
-static char *between(const char *text, const char *before, const char *after)
+static char *text_between(const char *text, const char *before, const char *after)
 {
     const char *start = text ? strstr(text, before) : NULL;
     const char *end;
@@ -692,17 +692,17 @@ static char *remedy_from(const struct remedy_rule *found, enum remedy_on on,
         return NULL;
     choose_case(found, &more);
     if (on == ON_BREAK) { /* torch's message names the function at which the graph broke */
-        named = between(facts->cause.text, "<function ", " at 0x");
+        named = text_between(facts->cause.text, "<function ", " at 0x");
         if (!named)
-            named = between(facts->cause.text, "the function `", "`");
+            named = text_between(facts->cause.text, "the function `", "`");
         more.cause.source = named ? named : "it";
     } else if (on == ON_DEATH && facts->torch &&
-               (named = between(facts->cause.text, "because ", " got deallocated"))) {
+               (named = text_between(facts->cause.text, "because ", " got deallocated"))) {
         more.cause.source = named;
     }
     if (rule)
         *rule = found;
-    made = sentence(found->text, &more);
+    made = make_sentence(found->text, &more);
     free(named);
     return made;
 }

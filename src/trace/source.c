@@ -14,7 +14,7 @@
 
 enum { SOURCE_MOST = 8 << 20, LINES_MOST = 400000 };
 
-static int64_t nanoseconds(struct timespec time)
+static int64_t timespec_ns(struct timespec time)
 {
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
@@ -28,8 +28,8 @@ static void lines_read(struct source *source, int fd, const struct stat *st)
     ssize_t got = read(fd, rest, room - 1);
 
     rest[got > 0 ? got : 0] = 0;
-    source->changed_ns = nanoseconds(st->st_mtim);
-    source->touched_ns = nanoseconds(st->st_ctim);
+    source->changed_ns = timespec_ns(st->st_mtim);
+    source->touched_ns = timespec_ns(st->st_ctim);
     if (source->changed_ns > source->touched_ns)
         source->touched_ns = source->changed_ns;
     source->lines = malloc((LINES_MOST < room ? LINES_MOST : room) * sizeof *source->lines);

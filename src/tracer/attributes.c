@@ -15,7 +15,7 @@ enum {
 };
 
 /* Append BYTES of TEXT, if there is room. */
-static void put(struct attributes *to, const char *text, size_t bytes)
+static void put_bytes(struct attributes *to, const char *text, size_t bytes)
 {
     if (to->full || bytes > sizeof to->text - to->used) {
         to->full = true;
@@ -27,7 +27,7 @@ static void put(struct attributes *to, const char *text, size_t bytes)
 
 static void put_words(struct attributes *to, const char *text)
 {
-    put(to, text, strlen(text));
+    put_bytes(to, text, strlen(text));
 }
 
 /* Append TEXT as a JSON string. */
@@ -41,7 +41,7 @@ static void put_string(struct attributes *to, const char *text, size_t bytes)
         if (c == '"' || c == '\\')
             put_words(to, "\\");
         if (c >= 0x20 && c != 0x7f) {
-            put(to, text + i, 1);
+            put_bytes(to, text + i, 1);
         } else {
             snprintf(escaped, sizeof escaped, "\\u%04x", c);
             put_words(to, escaped);

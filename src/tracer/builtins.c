@@ -387,8 +387,8 @@ static bool has_directory(const struct wrapped *f, PyObject *const *args, Py_ssi
     return !strcmp(f->name, "fork_exec") && count > directory && args[directory] != Py_None;
 }
 
-static PyObject *follow(const struct wrapped *f, PyObject *self, PyObject *const *args,
-                        Py_ssize_t count, PyObject *names)
+static PyObject *follow_call(const struct wrapped *f, PyObject *self, PyObject *const *args,
+                             Py_ssize_t count, PyObject *names)
 {
     Py_ssize_t given = count + (names ? PyTuple_GET_SIZE(names) : 0);
     Py_ssize_t at = -1;
@@ -549,12 +549,12 @@ ENTRY(13)
 #undef ENTRY
 
 static struct wrapped wrapped[WRAPPED] = {
-    {"_posixsubprocess", "fork_exec", entry_0, follow, 5, 1, 0, {0}},
-    {"posix", "execve", entry_1, follow, 2, 0, 1, {0}},
-    {"posix", "posix_spawn", entry_2, follow, 2, 0, 1, {0}},
-    {"posix", "posix_spawnp", entry_3, follow, 2, 0, 1, {0}},
-    {"posix", "execv", entry_4, follow, -1, 0, 1, {0}},
-    {"posix", "system", entry_5, follow, -1, -1, 0, {0}},
+    {"_posixsubprocess", "fork_exec", entry_0, follow_call, 5, 1, 0, {0}},
+    {"posix", "execve", entry_1, follow_call, 2, 0, 1, {0}},
+    {"posix", "posix_spawn", entry_2, follow_call, 2, 0, 1, {0}},
+    {"posix", "posix_spawnp", entry_3, follow_call, 2, 0, 1, {0}},
+    {"posix", "execv", entry_4, follow_call, -1, 0, 1, {0}},
+    {"posix", "system", entry_5, follow_call, -1, -1, 0, {0}},
     {"posix", "_exit", entry_6, look_before, 1, 0, 0, {0}},
     {"_thread", "start_new_thread", entry_7, look_before, 0, 0, 0, {0}},
     {"_thread", "start_joinable_thread", entry_8, look_before, 0, 0, 0, {0}},

@@ -18,7 +18,7 @@ static struct secret_rules session_rules(void)
     return (struct secret_rules){text, session->secrets};
 }
 
-static bool redacts(void)
+static bool is_redacting(void)
 {
     return P.session && !P.session->keep_secrets;
 }
@@ -27,7 +27,7 @@ enum secret redact_name(const char *name, size_t bytes)
 {
     struct secret_rules rules;
 
-    if (!redacts())
+    if (!is_redacting())
         return SECRET_NO;
     rules = session_rules();
     return secret_name(&rules, name, bytes);
@@ -37,7 +37,7 @@ enum secret redact_source(struct fact_text source)
 {
     struct secret_rules rules;
 
-    if (!redacts() || !source.bytes)
+    if (!is_redacting() || !source.bytes)
         return SECRET_NO;
     rules = session_rules();
     return secret_source(&rules, source.text, (size_t)source.bytes);
@@ -68,7 +68,7 @@ struct secret_text redact_text(struct fact_text *text)
     struct secret_rules rules;
     struct secret_text to = {0};
 
-    if (!redacts() || !text->bytes)
+    if (!is_redacting() || !text->bytes)
         return to;
     rules = session_rules();
     secret_redact(&rules, false, text->text, (size_t)text->bytes, &to);
@@ -116,7 +116,7 @@ const void *redact_fact(enum fact_kind kind, const void *fact, struct redacted *
     struct fact_text *text = (struct fact_text *)(r->fact.numbers + numbers);
 
     r->count = 0;
-    if (!redacts() || !has_values(kind))
+    if (!is_redacting() || !has_values(kind))
         return fact;
     memcpy(&r->fact, fact, numbers * sizeof(int64_t) + texts * sizeof *text);
     if (kind == FACT_ARGV) {

@@ -63,7 +63,7 @@ static bool is_home(void)
 
 /* Convert CLOCK to seconds since the trace's start. Returns 0 before the collector has published
  * the length of a tick. */
-static double seconds(uint64_t clock)
+static double clock_seconds(uint64_t clock)
 {
     const uint64_t ticks = clock - P.session->start_clock;
 
@@ -110,7 +110,7 @@ static void lose_hook(void)
     snprintf(cause, sizeof cause,
              "hook: %s has been in the place of ours since some time between %.6f and %.6f s and "
              "does not call it: frames after that are not recorded",
-             who, seconds(watch.sure), seconds(watch.since));
+             who, clock_seconds(watch.sure), clock_seconds(watch.since));
     put_row(watch.since, -1, cause);
 }
 
@@ -126,7 +126,7 @@ static void find_hook(uint64_t now)
         snprintf(cause, sizeof cause,
                  "hook: %s was in the place of ours, from some time between %.6f and %.6f s until "
                  "%.6f s, and no frame reached ours: those that ran then are not recorded",
-                 who, seconds(watch.sure), seconds(watch.since), seconds(now));
+                 who, clock_seconds(watch.sure), clock_seconds(watch.since), clock_seconds(now));
         put_row(watch.since, -1, cause);
     }
 }
@@ -140,7 +140,7 @@ static void report_visit(void)
     snprintf(cause, sizeof cause,
              "hook: another frame evaluator took the place of ours and gave it back, some time "
              "between %.6f and %.6f s: if it did not call ours, frames of that time are missing",
-             seconds(watch.sure), seconds(watch.visited));
+             clock_seconds(watch.sure), clock_seconds(watch.visited));
     put_row(watch.visited, -1, cause);
     watch.visited = 0;
 }

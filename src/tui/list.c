@@ -66,7 +66,7 @@ static int natural_width(const struct list *list, const struct screen *screen, i
 
 /* Make each column that is narrower than its natural width one wider, while there is *ROOM.
  * Returns false if no column was widened. */
-static bool widen(struct layout *layout, const int natural[], int *room)
+static bool widen_columns(struct layout *layout, const int natural[], int *room)
 {
     bool wider = false;
 
@@ -112,7 +112,7 @@ static struct layout layout_make(const struct list *list, const struct screen *s
         layout.at[layout.count].width = width;
         layout.count++;
     }
-    while (room > 0 && widen(&layout, natural, &room))
+    while (room > 0 && widen_columns(&layout, natural, &room))
         ;
     for (int i = 0; i < layout.count; i++) {
         layout.at[i].x = x;
@@ -407,7 +407,7 @@ static int column_clicked(const struct list *list, int x)
 
 /* Handle a click: on a heading sort by that column, on a row choose the row, on the chosen cell
  * open its target. */
-static void click(struct list *list, const struct key *key)
+static void list_clicked(struct list *list, const struct key *key)
 {
     int column = column_clicked(list, key->x);
     bool heading = key->y == list->view.y;
@@ -445,7 +445,7 @@ static bool list_request(struct view *view, enum request request, const struct k
         sort_by(list, list->q.sort >= 0 ? list->q.sort : list->column);
         break;
     case REQUEST_CLICK:
-        click(list, key);
+        list_clicked(list, key);
         break;
     default:
         return false;

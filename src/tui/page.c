@@ -76,7 +76,7 @@ static void place_put(struct doc *doc, const struct row *row)
 
 /* May row NUMBER (from 0) of BLOCK be left out if the screen is full? True for rows behind the N
  * of the template's `fill N`. */
-static bool fills(const struct template_block *block, int number)
+static bool may_leave_out(const struct template_block *block, int number)
 {
     const char *least = block_word(block, "fill");
 
@@ -291,7 +291,7 @@ static void block_put(struct doc *doc, struct db *db, const struct template_bloc
     bool more = true;
 
     if (!asks) {
-        r.filling = fills(block, 0);
+        r.filling = may_leave_out(block, 0);
         row_put(&r, block);
     }
     for (; more && query_step(query); r.number++) {
@@ -301,7 +301,7 @@ static void block_put(struct doc *doc, struct db *db, const struct template_bloc
             values[i] = value_read(&arena, query, i, VALUE_TEXT);
             names[i] = query_name(query, i);
         }
-        r.filling = fills(block, r.number);
+        r.filling = may_leave_out(block, r.number);
         more = row_put(&r, block);
     }
     if (asks && !r.number) {

@@ -9,7 +9,7 @@ enum { PAST_LINES = 1000 };
 
 /* Replace the bytes FROM to TO of the line by TEXT, and put the cursor behind it. If there is no
  * room, nothing changes. */
-static void replace(struct prompt *prompt, size_t from, size_t to, const char *text)
+static void replace_bytes(struct prompt *prompt, size_t from, size_t to, const char *text)
 {
     size_t length = strlen(text);
     size_t after = strlen(prompt->text + to) + 1;
@@ -27,7 +27,7 @@ void tui_prompt_begin(struct prompt *prompt, const char *label, const char *text
     prompt->back = 0;
     prompt->again = 0;
     snprintf(prompt->label, sizeof prompt->label, "%s", label);
-    replace(prompt, 0, strlen(prompt->text), text);
+    replace_bytes(prompt, 0, strlen(prompt->text), text);
 }
 
 void tui_prompt_past_read(struct prompt *prompt, char *path)
@@ -87,7 +87,7 @@ static void past_move(struct prompt *prompt, int by)
     if (left) /* the history is not that long */
         return;
     prompt->back = back;
-    replace(prompt, 0, strlen(prompt->text), line);
+    replace_bytes(prompt, 0, strlen(prompt->text), line);
 }
 
 /* Return the beginning of the character after (BY is 1) or before (-1) the one at AT. */
@@ -116,7 +116,7 @@ static void insert_rune(struct prompt *prompt, int rune)
         int bits = rune >> 6 * (more - i) & 0x3f;
         made[i] = (char)(0x80 | bits);
     }
-    replace(prompt, prompt->at, prompt->at, made);
+    replace_bytes(prompt, prompt->at, prompt->at, made);
 }
 
 /* Return the beginning of the word that ends at AT. The characters of ENDS separate words. */
@@ -128,7 +128,7 @@ static size_t word_begin(const struct prompt *prompt, size_t at, const char *end
 }
 
 /* Replace the word before the cursor by its next completion. */
-static void complete(struct prompt *prompt)
+static void complete_word(struct prompt *prompt)
 {
     char *found;
 
@@ -143,7 +143,7 @@ static void complete(struct prompt *prompt)
         prompt->again = 1;
         found = prompt->complete(prompt->context, prompt->begun, prompt->word == 0, 0);
     }
-    replace(prompt, prompt->word, prompt->at, found ? found : prompt->begun);
+    replace_bytes(prompt, prompt->word, prompt->at, found ? found : prompt->begun);
     free(found);
 }
 
@@ -165,7 +165,7 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
         return true;
     case K_BACKSPACE:
         prompt->active = end > 0;
-        replace(prompt, rune_step(prompt, at, -1), at, "");
+        replace_bytes(prompt, rune_step(prompt, at, -1), at, "");
         break;
     case K_ESCAPE:
     case K_CONTROL('c'):
@@ -174,7 +174,7 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
         break;
     case K_DELETE:
     case K_CONTROL('d'):
-        replace(prompt, at, rune_step(prompt, at, 1), "");
+        replace_bytes(prompt, at, rune_step(prompt, at, 1), "");
         break;
     case K_LEFT:
     case K_CONTROL('b'):
@@ -193,13 +193,13 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
         prompt->at = end;
         break;
     case K_CONTROL('u'):
-        replace(prompt, 0, at, "");
+        replace_bytes(prompt, 0, at, "");
         break;
     case K_CONTROL('k'):
-        replace(prompt, at, end, "");
+        replace_bytes(prompt, at, end, "");
         break;
     case K_CONTROL('w'):
-        replace(prompt, word_begin(prompt, last, " "), at, "");
+        replace_bytes(prompt, word_begin(prompt, last, " "), at, "");
         break;
     case K_UP:
     case K_CONTROL('p'):
@@ -210,7 +210,7 @@ bool tui_prompt_key(struct prompt *prompt, const struct key *key)
         past_move(prompt, -1);
         break;
     case K_TAB:
-        complete(prompt);
+        complete_word(prompt);
         break;
     default:
         if (key->code >= 0x20 && key->code != 0x7f && key->code < KEY_FIRST)

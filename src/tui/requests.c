@@ -182,7 +182,7 @@ const struct tui_calls loop_calls = {
 };
 
 /* Return HAS. If HAS is false, show the message OTHERWISE. */
-static bool can(struct loop *loop, bool has, const char *otherwise)
+static bool check_can(struct loop *loop, bool has, const char *otherwise)
 {
     if (!has)
         tui_say(&loop->face, "%s", otherwise);
@@ -197,9 +197,9 @@ static void search_from(struct loop *loop, int direction)
     bool searches = view_op(ops, search) || view_op(ops, has);
     bool found;
 
-    if (!can(loop, *text, "nothing was searched for; / begins"))
+    if (!check_can(loop, *text, "nothing was searched for; / begins"))
         return;
-    if (!can(loop, searches, "there is nothing to search in this view"))
+    if (!check_can(loop, searches, "there is nothing to search in this view"))
         return;
     if (view_op(ops, search))
         found = view_op(ops, search)(view, text, direction);
@@ -314,7 +314,7 @@ static bool is_quit(const char *name)
 }
 
 /* Run the command TEXT, `:name rest`. TEXT is cut up. */
-static void command(struct loop *loop, char *text)
+static void run_command(struct loop *loop, char *text)
 {
     char *name = text + strspn(text, " :");
     char *rest = name + strcspn(name, " ");
@@ -377,7 +377,7 @@ static bool program_signal(struct loop *loop, int number)
 {
     const bool runs = loop->options->running && loop->options->program_fd >= 0;
 
-    if (!can(loop, runs, "no program runs under this screen: that is for run --live"))
+    if (!check_can(loop, runs, "no program runs under this screen: that is for run --live"))
         return false;
     if (syscall(SYS_pidfd_send_signal, loop->options->program_fd, number, NULL, 0) == 0)
         return true;
@@ -444,30 +444,30 @@ void loop_answer(struct loop *loop, enum request asked, char *text)
         ending_answer(loop, asked, text);
         break;
     default:
-        command(loop, text);
+        run_command(loop, text);
     }
 }
 
 /* ---- requests that no view handles --------------------------------------- */
 
-static void copy(struct loop *loop)
+static void copy_text(struct loop *loop)
 {
     struct view *view = loop_top(loop);
     char *sql = view_op(view->ops, sql) ? view_op(view->ops, sql)(view) : NULL;
 
-    if (can(loop, sql, "this view is not one query")) {
+    if (check_can(loop, sql, "this view is not one query")) {
         screen_copy(loop->face.screen, sql);
         tui_say(&loop->face, "copied: %.300s", sql);
     }
     free(sql);
 }
 
-static void export(struct loop *loop)
+static void export_view(struct loop *loop)
 {
     struct view *view = loop_top(loop);
     char name[80];
 
-    if (!can(loop, view_op(view->ops, export), "this view cannot be exported"))
+    if (!check_can(loop, view_op(view->ops, export), "this view cannot be exported"))
         return;
     snprintf(name, sizeof name, "%s.%s", view_name(view->target.kind), view_op(view->ops, writes));
     ask_line(loop, REQUEST_EXPORT, "write to: ", name);
@@ -523,7 +523,7 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
             tui_say(tui, "this is the first view; q or :quit ends");
         break;
     case REQUEST_INPUT:
-        if (can(loop, view_op(view->ops, asks), "nothing is typed into this view"))
+        if (check_can(loop, view_op(view->ops, asks), "nothing is typed into this view"))
             ask_line(loop, request, view_op(view->ops, asks),
                      view->target.where ? view->target.where : "");
         break;
@@ -543,7 +543,7 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
         tui_go(tui, &(struct target){.kind = VIEW_HELP, .about = view->target.kind});
         break;
     case REQUEST_FILTER:
-        if (can(loop, view_op(view->ops, filter), "there are no rows to filter in this view"))
+        if (check_can(loop, view_op(view->ops, filter), "there are no rows to filter in this view"))
             ask_line(loop, request, "filter: ", "");
         break;
     case REQUEST_REFRESH:
@@ -590,10 +590,10 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
         view_edit(view);
         break;
     case REQUEST_COPY:
-        copy(loop);
+        copy_text(loop);
         break;
     case REQUEST_EXPORT:
-        export(loop);
+        export_view(loop);
         break;
     case REQUEST_TOGGLE:
         view_op(view->ops, request)(view, REQUEST_PAGE_DOWN, key);
@@ -607,7 +607,8 @@ void loop_request(struct loop *loop, enum request request, const struct key *key
     default:
         if (!bindings[request].view && tui_wait(tui))
             break;
-        if (can(loop, bindings[request].view, "that means nothing in this view; ? lists the keys"))
+        if (check_can(loop, bindings[request].view,
+                      "that means nothing in this view; ? lists the keys"))
             tui_go(tui, &(struct target){.kind = bindings[request].view});
     }
 }

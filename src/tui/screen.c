@@ -278,7 +278,7 @@ static struct {
 } rescue;
 
 /* Return the terminal's control sequence for the terminfo capability NAME, or "" if it has none. */
-static const char *capability(const char *name)
+static const char *terminal_capability(const char *name)
 {
     const char *text = tigetstr(name);
 
@@ -419,7 +419,7 @@ static const char *terminal_start(void)
         return error == 0 ? "the terminal named by TERM is not known here (or TERM is not set); "
                             "try TERM=xterm"
                           : "there is no terminal database here; is ncurses-base installed?";
-    if (!*capability("cup"))
+    if (!*terminal_capability("cup"))
         return "the terminal named by TERM cannot move its cursor; try TERM=xterm";
     if (tcgetattr(STDOUT_FILENO, &rescue.modes) != 0)
         return strerror(errno);
@@ -429,9 +429,10 @@ static const char *terminal_start(void)
     if (!(terminal = newterm(NULL, stdout, keys_file)))
         return "ncurses cannot start on this terminal";
     stop_take(on_stop);
-    snprintf(rescue.text, sizeof rescue.text, "%s%s%s%s%s", capability("sgr0"), capability("rmkx"),
-             capability("cnorm"), capability("rmcup"),
-             *capability("kmous") ? "\033[?1006;1002;1000l" : "");
+    snprintf(rescue.text, sizeof rescue.text, "%s%s%s%s%s", terminal_capability("sgr0"),
+             terminal_capability("rmkx"), terminal_capability("cnorm"),
+             terminal_capability("rmcup"),
+             *terminal_capability("kmous") ? "\033[?1006;1002;1000l" : "");
     rescue.bytes = strlen(rescue.text);
     rescue.armed = 1;
     raw();
@@ -486,7 +487,7 @@ void screen_close(struct screen *screen)
     if (screen->terminal) {
         /* This terminal has no second screen to leave, so the last frame stays. Clear its last
          * line for the shell's prompt. */
-        if (!*capability("rmcup")) {
+        if (!*terminal_capability("rmcup")) {
             move(screen->rows - 1, 0);
             clrtoeol();
             refresh();

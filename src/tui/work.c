@@ -102,13 +102,13 @@ static void job_tick(void *context)
 {
     struct job *job = context;
 
-    /* Repeat the interrupt of cancel(), which has no effect if no statement was running. */
+    /* Repeat the interrupt of cancel_job(), which has no effect if no statement was running. */
     if (atomic_load(&job->cancelled))
         db_interrupt(job->db);
 }
 
 /* Open a connection with a small cache, because there are several. */
-static struct db *connect(const char *path)
+static struct db *open_connection(const char *path)
 {
     struct db *db = db_open(path);
 
@@ -148,7 +148,7 @@ static void *work_thread(void *argument)
         pthread_mutex_unlock(&work->lock);
         say_divert(job_said, job);
         /* if that fails, the old connection still works */
-        if (stale && (fresh = connect(work->path))) {
+        if (stale && (fresh = open_connection(work->path))) {
             pthread_mutex_lock(&work->lock);
             db_close(worker->db);
             job->db = worker->db = fresh;
@@ -194,7 +194,7 @@ struct work *work_open(const char *path, int ended_fd)
     for (; work->started < THREADS; work->started++) {
         struct worker *worker = &work->workers[work->started];
         worker->work = work;
-        if (!(worker->db = connect(path)) ||
+        if (!(worker->db = open_connection(path)) ||
             pthread_create(&worker->thread, NULL, work_thread, worker) != 0)
             break;
     }
@@ -245,7 +245,7 @@ void work_start(struct work *work, struct job *job)
 }
 
 /* Cancel JOB, and interrupt its query if it runs. Call with the lock held. */
-static void cancel(struct job *job)
+static void cancel_job(struct job *job)
 {
     atomic_store(&job->cancelled, true);
     if (job->db)
@@ -259,7 +259,7 @@ bool work_cancel(struct work *work)
     pthread_mutex_lock(&work->lock);
     any = work->jobs;
     for (struct job *job = work->jobs; job; job = job->next)
-        cancel(job);
+        cancel_job(job);
     pthread_mutex_unlock(&work->lock);
     return any;
 }
@@ -271,7 +271,7 @@ void work_drop_(struct work *work, struct job *job)
     if (!job)
         return;
     pthread_mutex_lock(&work->lock);
-    cancel(job);
+    cancel_job(job);
     job->dropped = true;
     idle = !job->db;
     if (idle)

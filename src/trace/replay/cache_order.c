@@ -3,7 +3,7 @@
 
 #include "lib/list.h"
 
-static void move(struct cache_order *o, size_t from, size_t to)
+static void move_to_front(struct cache_order *o, size_t from, size_t to)
 {
     struct cached moved = o->at[from];
 
@@ -18,20 +18,20 @@ void cache_order_born(struct cache_order *o, struct cached entry, bool pinned)
 {
     *list_add(o) = entry;
     if (pinned)
-        move(o, o->count - 1, o->pinned++);
+        move_to_front(o, o->count - 1, o->pinned++);
     else if (o->policy != ORDER_FIFO)
-        move(o, o->count - 1, o->pinned);
+        move_to_front(o, o->count - 1, o->pinned);
 }
 
 void cache_order_hit(struct cache_order *o, size_t place)
 {
     if (o->policy == ORDER_MRU && place > o->pinned)
-        move(o, place, o->pinned);
+        move_to_front(o, place, o->pinned);
 }
 
 void cache_order_died(struct cache_order *o, size_t place)
 {
-    move(o, place, --o->count);
+    move_to_front(o, place, --o->count);
     o->pinned -= place < o->pinned;
 }
 

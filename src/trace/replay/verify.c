@@ -512,7 +512,7 @@ static bool is_order_possible(struct walk *w, uint32_t rank)
 
 /* Put the entries that the lookup tried in front, in the recorded order, so that one wrong row does
  * not make later lookups wrong. */
-static void resync(struct walk *w)
+static void restore_recorded_order(struct walk *w)
 {
     for (uint32_t i = w->l->check_count; i > 0; i--) {
         uint32_t entry = w->checks[i - 1].entry;
@@ -641,7 +641,7 @@ static void verify_lookup(struct walk *w, uint32_t rank, int64_t lost_ns, struct
     else
         *list_add(&v->findings) = found;
     if (found.why == other_order)
-        resync(w);
+        restore_recorded_order(w);
     if (moves_entry(w))
         move_hit(w);
     took = w->end - l->start_ns;

@@ -965,7 +965,8 @@ static uint8_t run_entry(struct whatif *w, struct sim *s, const struct call *c, 
 }
 
 /* Return the outcome of C, which misses in the simulation and was declined in the recording. */
-static enum outcome decline(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
+static enum outcome predict_decline(struct whatif *w, struct sim *s, const struct call *c,
+                                    bool *unsure)
 {
     struct whatif_function *f = &w->functions[c->code];
     enum outcome outcome = compiled_or_limit(w, s, c, unsure);
@@ -983,7 +984,8 @@ static enum outcome decline(struct whatif *w, struct sim *s, const struct call *
 }
 
 /* Compile C, which misses, unless a limit forbids this. Returns the outcome. */
-static enum outcome compile(struct whatif *w, struct sim *s, const struct call *c, bool *unsure)
+static enum outcome predict_compile(struct whatif *w, struct sim *s, const struct call *c,
+                                    bool *unsure)
 {
     struct whatif_function *f = &w->functions[c->code];
     enum outcome outcome = compiled_or_limit(w, s, c, unsure);
@@ -1017,13 +1019,13 @@ static enum outcome missed_outcome(struct whatif *w, struct sim *s, const struct
         return OUTCOME_RUN_ONLY;
     }
     if (recorded == OUTCOME_DECLINED)
-        return decline(w, s, c, unsure);
-    return compile(w, s, c, unsure);
+        return predict_decline(w, s, c, unsure);
+    return predict_compile(w, s, c, unsure);
 }
 
 /* Predict the outcome of call C, and change the simulated cache accordingly. Returns the outcome as
  * in whatif_result.outcomes. Sets *SETTLED if the cache certainly holds an entry that C hits. */
-static uint8_t decide(struct whatif *w, struct call c, bool *settled)
+static uint8_t predict_outcome(struct whatif *w, struct call c, bool *settled)
 {
     struct sim *s = &w->sims[c.l->cache];
     const struct nested *around = c.around;
@@ -1268,7 +1270,7 @@ static bool is_not_understood(const struct whatif *w, const struct call *c)
 
 /* Predict C, and update the bounds of its cache. Returns the outcome as in whatif_result.outcomes,
  * and stores in *DECIDED which outcomes are possible. */
-static uint8_t predict(struct whatif *w, struct call *c, struct decided *decided)
+static uint8_t predict_call(struct whatif *w, struct call *c, struct decided *decided)
 {
     struct sim *s = &w->sims[c->l->cache];
     struct whatif_function *f = &w->functions[c->code];
@@ -1281,7 +1283,7 @@ static uint8_t predict(struct whatif *w, struct call *c, struct decided *decided
     remove_dead_copies(w, s, c);
     c->around = nested_in(w, c);
     *decided = decided_before(w, s, c);
-    found = decide(w, *c, &decided->settled);
+    found = predict_outcome(w, *c, &decided->settled);
     found |= undecided_if(c->around && c->around->unsure);
     predicted = found & WHATIF_OUTCOME;
     if (is_not_understood(w, c)) {
@@ -1335,7 +1337,7 @@ static uint8_t decide_call(struct whatif *w, uint32_t lookup)
         count_recorded(w, &c, &f->recorded);
     if (is_untouched(&c))
         return keep_recorded(w, &c);
-    found = predict(w, &c, &decided);
+    found = predict_call(w, &c, &decided);
     predicted = found & WHATIF_OUTCOME;
     if (w->base && !decided.certain) {
         found |= WHATIF_UNDECIDED;

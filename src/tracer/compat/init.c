@@ -27,7 +27,7 @@ static PyObject *word_init, *no_arguments; /* the str "__init__" and an empty tu
 static initproc init_by_name;
 static bool for_shim; /* the program sets callbacks: never open a class again */
 
-static PyObject *allocate(PyTypeObject *type, Py_ssize_t items)
+static PyObject *allocate_instance(PyTypeObject *type, Py_ssize_t items)
 {
     return PyType_GenericAlloc(type, items);
 }
@@ -89,7 +89,7 @@ static void close_type(PyTypeObject *type)
         type->tp_vectorcall = construct;
     if (type->tp_alloc != PyType_GenericAlloc)
         return;
-    type->tp_alloc = allocate;
+    type->tp_alloc = allocate_instance;
     specialised = ((PyHeapTypeObject *)type)->_spec_cache.init != NULL;
     /* PyType_Modified() changes the class's version, which a specialised call checks */
     if (specialised)
@@ -99,7 +99,7 @@ static void close_type(PyTypeObject *type)
 /* Undo close_type(). */
 static void open_type(PyTypeObject *type)
 {
-    if (type->tp_alloc == allocate)
+    if (type->tp_alloc == allocate_instance)
         type->tp_alloc = PyType_GenericAlloc;
     if (type->tp_vectorcall == construct)
         type->tp_vectorcall = NULL;
@@ -110,7 +110,8 @@ static void open_type(PyTypeObject *type)
 static int type_changed(PyTypeObject *type)
 {
     if (type->tp_alloc == PyType_GenericAlloc)
-        type->tp_alloc = allocate; /* the change has given the class another version already */
+        type->tp_alloc =
+            allocate_instance; /* the change has given the class another version already */
     return 0;
 }
 

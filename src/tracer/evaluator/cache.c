@@ -371,7 +371,7 @@ static const struct guard_binding to_tree = {entry_is_valid, entry_guarded_died}
 
 /* Insert ENTRY into the cache, and, unless PRECOMPILED, bind its guards to it. Returns -1 with an
  * exception. */
-static int publish(struct cache_entry *entry, PyCodeObject *original, bool precompiled)
+static int publish_entry(struct cache_entry *entry, PyCodeObject *original, bool precompiled)
 {
     OWNED PyObject *birth =
         decision_birth(entry, tracer_mark_in(compat_extra(original, tracer_process.extra)),
@@ -400,7 +400,7 @@ struct cache_entry *cache_entry_add(PyCodeObject *original, PyObject *guarded, P
     if (!entry)
         return NULL;
     entry->backend = Py_NewRef(backend);
-    if (entry_read_answer(entry, original, guarded) || publish(entry, original, false))
+    if (entry_read_answer(entry, original, guarded) || publish_entry(entry, original, false))
         Py_CLEAR(entry);
     return entry;
 }
@@ -420,7 +420,7 @@ int cache_entry_load(PyCodeObject *original, PyObject *guard, PyObject *code, in
     if (!PyCode_Check(code))
         PyErr_SetString(PyExc_TypeError, "Expecting CodeType from PrecompileEntry.");
     else if ((entry->parts->check = front->check_of(guard)))
-        status = publish(entry, original, true);
+        status = publish_entry(entry, original, true);
     else if (!PyErr_Occurred())
         PyErr_SetString(PyExc_TypeError, "the guard manager has no root");
     Py_DECREF(entry);

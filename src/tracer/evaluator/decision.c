@@ -457,7 +457,7 @@ struct decision_check *decision_add(struct decision *d, struct cache_entry *entr
 
 /* Find out why the entry of CHECK does not match now. Returns a new list, or NULL. An exception
  * outside Exception, for example from a signal handler, stays pending. */
-static PyObject *explain(const struct decision *d, const struct decision_check *check)
+static PyObject *explain_miss(const struct decision *d, const struct decision_check *check)
 {
     struct guard_values values = {.frame = d->frame};
     struct cache_parts *parts = check->result == CHECK_FAIL ? cache_entry_pin(check->entry) : NULL;
@@ -486,7 +486,7 @@ bool decision_missed(struct decision *d, bool asks)
     if (values_kept() != SESSION_VALUES_OFF)
         d->signature = signature_of(d->locals);
     for (uint32_t i = 0; asks && i < d->count && !PyErr_Occurred(); i++)
-        d->check[i].why = explain(d, &d->check[i]);
+        d->check[i].why = explain_miss(d, &d->check[i]);
     d->ours += tracer_now() - began;
     return !PyErr_Occurred();
 }

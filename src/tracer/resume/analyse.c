@@ -57,7 +57,7 @@ static bool follow_raise(struct program *p, int32_t step)
 
 /* Add the state after the step AT to the state before the next step or, with JUMP, before its jump
  * target. Returns false for invalid bytecode. */
-static bool follow(struct program *p, int32_t at, bool jump)
+static bool follow_step(struct program *p, int32_t at, bool jump)
 {
     const struct step *step = &p->steps[at];
     const int32_t before = p->depth[at];
@@ -80,12 +80,12 @@ static bool follow_all(struct program *p, int32_t at)
 
     if (!follow_raise(p, at))
         return false;
-    if (step->to >= 0 && !follow(p, at, true))
+    if (step->to >= 0 && !follow_step(p, at, true))
         return false;
-    return compat_ops[step->op].ends || follow(p, at, false);
+    return compat_ops[step->op].ends || follow_step(p, at, false);
 }
 
-static bool walk(struct program *p)
+static bool walk_steps(struct program *p)
 {
     bool again = true;
 
@@ -134,13 +134,13 @@ static bool walk_all(struct program *p, int32_t first)
     memset(p->depth, -1, sizeof *p->depth * (size_t)p->count);
     for (int32_t i = 0; i < p->variables; i++)
         now[i] = first_slot(p->code, i);
-    if (!merge_state(p, now, 0, 0) || !walk(p))
+    if (!merge_state(p, now, 0, 0) || !walk_steps(p))
         return false;
     if (!first)
         return true;
     depth = p->depth[first];
     memset(p->depth, -1, sizeof *p->depth * (size_t)p->count);
-    return merge_state(p, program_slots(p, first), first, depth) && walk(p);
+    return merge_state(p, program_slots(p, first), first, depth) && walk_steps(p);
 }
 
 int program_open(struct program *p, PyCodeObject *code, int32_t first)

@@ -233,7 +233,7 @@ static int32_t unit_of(const struct program *p, int32_t to)
 
 /* Set the code unit of each new step and the argument of each jump. A longer argument moves later
  * steps, so repeat until no step grows. */
-static void arrange(struct program *p)
+static void arrange_steps(struct program *p)
 {
     bool grown = true;
 
@@ -403,7 +403,7 @@ PyObject *program_make(struct program *p, PyObject *changes)
 
     if (p->failed)
         return PyErr_NoMemory();
-    arrange(p);
+    arrange_steps(p);
     if (!with || !replace || !none)
         return NULL;
     if (put_written(p, write_code, with, "co_code"))

@@ -97,9 +97,9 @@ static PyObject *call_in(const char *module, const char *name, PyObject *a)
     return imported ? tracer_call(imported, name, a, NULL, NULL) : NULL;
 }
 
-/* Enter CONTEXT, and return the reference for leave(). Steals CONTEXT; if CONTEXT is NULL, an
- * exception is set. Returns NULL with an exception. */
-static PyObject *enter(PyObject *context)
+/* Enter CONTEXT, and return the reference for leave_context(). Steals CONTEXT; if CONTEXT is NULL,
+ * an exception is set. Returns NULL with an exception. */
+static PyObject *enter_context(PyObject *context)
 {
     OWNED PyObject *entered = context ? tracer_call(context, "__enter__", NULL, NULL, NULL) : NULL;
 
@@ -109,15 +109,15 @@ static PyObject *enter(PyObject *context)
 }
 
 /* Exit CONTEXT, unless it is NULL, and release it. */
-static void leave(PyObject *context)
+static void leave_context(PyObject *context)
 {
     if (context)
         call_aside(context, "__exit__", Py_None, Py_None, Py_None);
     Py_XDECREF(context);
 }
 
-/* Begin a range NAME in torch's profiler, if a profiler records. Returns a reference for leave(),
- * or NULL. */
+/* Begin a range NAME in torch's profiler, if a profiler records. Returns a reference for
+ * leave_context(), or NULL. */
 static PyObject *range_begin(PyObject *name)
 {
     OWNED PyObject *type = NULL, *held = NULL;
@@ -127,7 +127,7 @@ static PyObject *range_begin(PyObject *name)
         return NULL;
     type = Py_NewRef(S.range);
     held = Py_NewRef(name);
-    range = enter(PyObject_CallOneArg(type, held));
+    range = enter_context(PyObject_CallOneArg(type, held));
     PyErr_Clear();
     return range;
 }
@@ -142,7 +142,7 @@ static int look_up(struct code_state *state, PyObject *backend, struct decision 
     int status = shim_look_up(state, backend, d, found);
     int truth;
 
-    leave(range);
+    leave_context(range);
     if (status || !S.guard_complete_hook || TAILQ_EMPTY(&state->entries))
         return status;
     hook = Py_NewRef(S.guard_complete_hook);
@@ -188,7 +188,7 @@ static PyObject *debug_begin(void)
 
     if (context && PyObject_SetAttrString(context, "_stop_at_new_code", Py_False))
         Py_CLEAR(context);
-    return enter(context);
+    return enter_context(context);
 }
 
 /* Do what torch does before compiled CODE runs. May replace *UNDER, the callback for callees;
@@ -235,8 +235,8 @@ static PyObject *run(struct tracer *t, PyThreadState *ts, compat_frame *frame, P
         range = range_begin(entry->annotation);
         result = shim_run(t, ts, frame, callback, under, entry, code);
     }
-    leave(range);
-    leave(debugging);
+    leave_context(range);
+    leave_context(debugging);
     return result;
 }
 

@@ -148,7 +148,7 @@ static void unfold_hot(struct flame *flame, uint32_t node)
     }
 }
 
-static void choose(struct flame *flame, uint32_t node)
+static void choose_node(struct flame *flame, uint32_t node)
 {
     flame->chosen = node;
     for (uint32_t at = node_at(flame, node)->parent; at && at != flame->focus;
@@ -157,7 +157,7 @@ static void choose(struct flame *flame, uint32_t node)
     rows_make(flame);
 }
 
-static void focus(struct flame *flame, uint32_t node)
+static void zoom_into(struct flame *flame, uint32_t node)
 {
     uint32_t at = flame->chosen;
 
@@ -172,7 +172,7 @@ static void focus(struct flame *flame, uint32_t node)
 }
 
 /* Start the job that reads the frames. FIRST limits it to what a first look has time for. */
-static void ask(struct flame *flame, bool first)
+static void start_job(struct flame *flame, bool first)
 {
     flame->job = job_new(sizeof *flame->job, flame_run, flame_job_free, !first);
     flame->job->merge = flame->merge;
@@ -264,9 +264,9 @@ static void answer_take(struct flame *flame)
         flame->chosen = node_at(flame, flame->focus)->child;
         unfold_hot(flame, flame->chosen);
     }
-    choose(flame, flame->chosen);
+    choose_node(flame, flame->chosen);
     if (frames_more(&flame->read->job))
-        ask(flame, false);
+        start_job(flame, false);
 }
 
 /* Choose the node of the stack that the job `moment` has found. */
@@ -276,7 +276,7 @@ static void moment_take(struct flame *flame)
 
     if (node) {
         flame->focus = 0;
-        choose(flame, node);
+        choose_node(flame, node);
     }
     work_drop(flame->view.tui->work, flame->moment);
 }
@@ -577,7 +577,7 @@ static bool flame_request(struct view *view, enum request request, const struct 
     case REQUEST_NEXT_PART:
     case REQUEST_PREVIOUS_PART:
         flame->graph = !flame->graph;
-        choose(flame, flame->chosen);
+        choose_node(flame, flame->chosen);
         break;
     case REQUEST_RIGHT:
         if (!chosen->open)
@@ -592,13 +592,13 @@ static bool flame_request(struct view *view, enum request request, const struct 
             flame->chosen = chosen->parent;
         break;
     case REQUEST_ZOOM_IN:
-        focus(flame, flame->chosen);
+        zoom_into(flame, flame->chosen);
         break;
     case REQUEST_ZOOM_OUT:
-        focus(flame, node_at(flame, flame->focus)->parent);
+        zoom_into(flame, node_at(flame, flame->focus)->parent);
         break;
     case REQUEST_ZOOM_ALL:
-        focus(flame, 0);
+        zoom_into(flame, 0);
         break;
     case REQUEST_MERGE:
         flame->merge = !flame->merge;
@@ -635,7 +635,7 @@ static bool flame_search(struct view *view, const char *text, int direction)
         uint32_t node = (flame->chosen - 1 + by) % count + 1;
         if (strcasestr(node_name(flame, node), text)) {
             flame->focus = 0;
-            choose(flame, node);
+            choose_node(flame, node);
             return true;
         }
     }
@@ -689,7 +689,7 @@ static void flame_refresh(struct view *view)
     if (flame->job)
         return;
     view->failed = NULL;
-    ask(flame, !flame->read);
+    start_job(flame, !flame->read);
 }
 
 static void flame_close(struct view *view)

@@ -67,7 +67,7 @@ void part_findings(struct doc *doc, struct db *db, struct query *unused)
 /* ---- cache entry: guards as a tree of their sources, and bytecode -------- */
 
 /* Is the source INNER reached through OUTER, as L['self'].fc through L['self']? */
-static bool within(const char *inner, const char *outer)
+static bool is_reached_through(const char *inner, const char *outer)
 {
     size_t length = strlen(outer);
 
@@ -91,7 +91,7 @@ static const char *path_to(struct path *path, const char *source)
 {
     const char *shown = source;
 
-    while (path->depth && !within(source, path->at[path->depth - 1]))
+    while (path->depth && !is_reached_through(source, path->at[path->depth - 1]))
         path->depth--;
     if (path->depth)
         shown += strlen(path->at[path->depth - 1]);
@@ -346,7 +346,8 @@ static void page_take(void *context, int64_t code_id)
 }
 
 /* Simulate SETTING, and add the result to DOC. */
-static void predict(struct doc *doc, struct db *db, struct replay *replay, const char *setting)
+static void simulate_setting(struct doc *doc, struct db *db, struct replay *replay,
+                             const char *setting)
 {
     struct page page = {.doc = doc, .db = db};
     struct whatif_asked asked = {
@@ -419,9 +420,9 @@ static void whatif_build(struct doc *doc, struct db *db)
         doc_line(doc, "There is nothing to decide again: no lookup was recorded.");
     } else if (replay) {
         if (knob)
-            predict(doc, db, replay, knob);
+            simulate_setting(doc, db, replay, knob);
         if (!asked)
-            predict(doc, db, replay, "best");
+            simulate_setting(doc, db, replay, "best");
     }
     replay_free(replay);
 }

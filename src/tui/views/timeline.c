@@ -143,7 +143,7 @@ static void window_move(struct timeline *t, double by)
     window_set(t, t->from + by, t->to + by);
 }
 
-static void zoom(struct timeline *t, double by)
+static void zoom_window(struct timeline *t, double by)
 {
     double before = (t->at - t->from) * by;
     double after = (t->to - t->at) * by;
@@ -195,7 +195,7 @@ static void lane_place(struct timeline *t)
 
 /* Set the first window: around the target's moment, or the whole recording. If a compile was
  * running at that moment, choose its lane. */
-static void place(struct timeline *t)
+static void place_window(struct timeline *t)
 {
     int64_t at_ns = t->view.target.at_ns;
     double at = (double)at_ns;
@@ -334,7 +334,7 @@ static void timeline_settle(struct view *view)
     lanes_take(t);
     if (lane_count(t)) {
         if (!t->placed)
-            place(t);
+            place_window(t);
         if (t->sought)
             moment_settle(t);
         detail_settle(t);
@@ -951,11 +951,11 @@ static bool timeline_request(struct view *view, enum request request, const stru
         break;
     case REQUEST_WHEEL_UP:
     case REQUEST_ZOOM_IN:
-        zoom(t, 0.5);
+        zoom_window(t, 0.5);
         break;
     case REQUEST_WHEEL_DOWN:
     case REQUEST_ZOOM_OUT:
-        zoom(t, 2);
+        zoom_window(t, 2);
         break;
     case REQUEST_ZOOM_ALL:
         window_set(t, 0, span_of(t));
