@@ -21,7 +21,7 @@ static off_t block_offset(size_t index)
     return (off_t)(index * COUNT_BLOCK_BYTES);
 }
 
-/* Map the next block of the file, which has it. */
+/* Map the next block of the file. The file is long enough. */
 static struct count_block *block_map(struct counts *c)
 {
     void *mapped = mmap(NULL, COUNT_BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, c->fd,
@@ -51,7 +51,8 @@ static struct count_block *block_add(struct counts *c, enum count_block_kind kin
     if (c->fd < 0)
         c->fd =
             session_open_file(c->session->place[SESSION_MAIN], "counts", O_RDWR | O_CREAT | O_EXCL);
-    /* reserved before it is used: a small filesystem gives an error, and no SIGBUS */
+    /* reserve the memory first: on a small filesystem this fails, where a later store would raise
+     * SIGBUS */
     if (c->fd >= 0 && !posix_fallocate(c->fd, at, COUNT_BLOCK_BYTES))
         block = block_map(c);
     if (!block)
@@ -70,7 +71,7 @@ struct count_cell *counts_at(struct counts *c, uint32_t cell)
     return &c->blocks.at[block]->cells[cell % COUNT_BLOCK_CELLS];
 }
 
-/* Let cell number CELL of CODE_ID be found. Returns false without memory. */
+/* Enter cell number CELL into the list of CODE_ID's cells. Returns false without memory. */
 static bool cell_list(struct counts *c, uint32_t cell, uint32_t code_id)
 {
     uint32_t *first = list_reach(&c->first, code_id);
@@ -240,8 +241,8 @@ void counts_applied(struct count_ring *ring)
 
 /* ---- the interface ---- */
 
-/* Find the cells that a killed collector has left. Their numbers are as before, since their blocks
- * are in the order in which they were made. */
+/* Enter the cells that a killed collector has left into the lists. They get the same numbers as
+ * before, because the blocks are still in the order in which they were made. */
 static void cells_find(struct counts *c)
 {
     for (size_t i = 0; i < c->blocks.count; i++) {
@@ -252,7 +253,8 @@ static void cells_find(struct counts *c)
             continue;
         *index = (uint32_t)i;
         for (uint32_t k = 0; k < used; k++) {
-            /* the file is in reach of the program: believe no id that needs much memory */
+            /* the program can write to this file, so limit an id by which much memory would be
+             * allocated */
             const uint32_t code_id = MIN(block->cells[k].code_id, RING_ID_MASK);
             if (cell_list(c, c->cells, code_id))
                 c->cells++;

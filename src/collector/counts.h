@@ -29,8 +29,8 @@
 #include "vocabulary.h"
 
 enum {
-    COUNT_DEPTH = 2048,   /* open counted frames of a ring */
-    COUNT_CHANGES = 1024, /* changes in a ring's journal */
+    COUNT_DEPTH = 2048,   /* most open counted frames of a ring */
+    COUNT_CHANGES = 1024, /* most changes in a ring's journal */
     COUNT_BLOCK_BYTES = 256 << 10,
     COUNT_BLOCKS = 128, /* most blocks: 32 MB */
 };
@@ -40,11 +40,11 @@ enum {
 struct count_open {
     uint64_t parent_id; /* the innermost frame around it that has a row; 0 if there is none */
     uint64_t start_ns;
-    uint64_t child_ns; /* time of its callees so far */
+    uint64_t child_ns; /* time that its callees have taken so far */
     uint32_t code_id;
     uint32_t ordinal;
     uint32_t cell;
-    uint32_t begun; /* rows that its thread had begun before it */
+    uint32_t begun; /* number of rows that its thread had begun before this frame */
     uint8_t phase;
     uint8_t inside;
     uint8_t outcome;
@@ -57,10 +57,10 @@ struct count_change {
     uint64_t duration_ns;
     uint64_t self_ns;
     uint32_t cell; /* the cell of the frame's key, if it is counted; or COUNT_NONE */
-    /* a cell of the code object whose call is the innermost with a row around the frame, if that
-     * call's inner_ns changes; or COUNT_NONE */
+    /* the innermost frame around this one that has a row: a cell of its code object, if its
+     * inner_ns changes; else COUNT_NONE */
     uint32_t caller;
-    int64_t inner_ns; /* what is added there */
+    int64_t inner_ns; /* what is added to inner_ns of the cell `caller` */
     bool is_call;
     bool raised;
     bool outermost; /* no other frame of its code object is open on its thread */
@@ -77,9 +77,9 @@ struct count_cell {
     int64_t max_ns;
     int64_t first_ns;
     int64_t last_ns;
-    /* time of counted frames that were called by frames of this code object that have rows, without
-     * the time of frames inside these that have rows again. By the rows it is the callers' own
-     * time, which it is not. */
+    /* By the rows alone, the time of a counted frame would be its caller's own time. So this is the
+     * time to subtract: that of counted frames which frames of this code object with rows have
+     * called, without the time of frames with rows inside the counted ones. */
     int64_t inner_ns;
 };
 
@@ -87,9 +87,12 @@ struct count_cell {
 struct count_ring {
     char file[64]; /* the ring's process file, like decode_place.file */
     uint32_t ring;
-    uint32_t applied; /* changes that are in their cells, of the journal that is being applied */
+    /* of the journal that is being applied: number of changes that have been added to their
+     * cells */
+    uint32_t applied;
     uint32_t undoing; /* 1 + index of the change that `undo` is about; 0 if there is none */
-    struct count_cell undo[2]; /* cells of that change before it: its own, the caller's */
+    /* copies of that change's two cells, its own and the caller's, from before the change */
+    struct count_cell undo[2];
     struct count_open open[2][COUNT_DEPTH];
     struct count_change journal[COUNT_CHANGES];
 };
@@ -111,11 +114,15 @@ struct counts {
     LIST(struct count_block *) blocks; /* shared */
     LIST(uint32_t) cell_blocks;        /* owned: indexes of blocks with cells */
     uint32_t cells;                    /* number of cells */
-    LIST(uint32_t) first; /* owned, by code_id: 1 + index of the code object's newest cell */
-    LIST(uint32_t) next;  /* owned, by cell: the same of the next older cell */
-    LIST(bool) changed;   /* owned, by cell: not written to the trace yet */
+    /* owned, by code_id: the number + 1 of the code object's newest cell; 0 if it has none */
+    LIST(uint32_t) first;
+    /* owned, by cell: the number + 1 of the next older cell of the same code object; 0 if there is
+     * none */
+    LIST(uint32_t) next;
+    /* owned, by cell: the cell has changed since it was written to the trace */
+    LIST(bool) changed;
     LIST(uint8_t) places; /* owned, by code_id: enum code_place */
-    bool full;            /* there is no more room */
+    bool full;            /* no further cell or block can be made */
 };
 
 /* Start to count in SESSION. With RESUME read what a killed collector has left. */

@@ -16,7 +16,7 @@ enum {
     PER_THREAD_NS = 400000,
     IDLE_NS = 500000000,
     IDLE_SHARE = 8,
-    THREADS_MAX = 256 /* of one process; further ones are not sampled */
+    THREADS_MAX = 256 /* most threads of one process that are sampled */
 };
 
 void thread_cpu_add(struct thread_samples *samples, uint32_t pid, uint32_t thread_id,
@@ -55,7 +55,8 @@ static void row_write(struct recorder *r, const struct sampled_thread *thread)
                  });
 }
 
-/* Of samples with one processor time only the first and the last are written. */
+/* Write the sample that was held back. Of consecutive samples with the same processor time only the
+ * first and the last are written. */
 static void held_write(struct recorder *r, struct sampled_thread *thread)
 {
     if (thread->is_held)

@@ -11,17 +11,19 @@
 #include "lib/list.h"
 #include "recorder_sqlite.h"
 
-enum { STRETCH_NS = 1000000 /* shorter stretches are not told */ };
+enum { STRETCH_NS = 1000000 /* shorter stretches are not reported */ };
 
 /* A thread as it was read last. Times are in nanoseconds. */
 struct sampled_thread {
     int64_t os_tid;
-    uint32_t thread_id;         /* its row */
-    int fd;                     /* its schedstat; owned */
-    uint64_t at_ns;             /* when; 0: not read yet */
-    uint64_t cpu_ns, queued_ns; /* on a processor, and ready but without one, since it began */
-    uint64_t ran_ns;            /* when it was last found to have run */
-    bool is_held;               /* not written, as the next sample may say the same */
+    uint32_t thread_id; /* its row */
+    int fd;             /* owned: descriptor of the thread's schedstat */
+    uint64_t at_ns;     /* time of the reading; 0 if the thread has not been read yet */
+    /* time on a processor, and time ready but without a processor, since the thread began */
+    uint64_t cpu_ns, queued_ns;
+    uint64_t ran_ns; /* when it was last found to have run */
+    /* the sample is held back, because the next one may have the same processor time */
+    bool is_held;
 };
 
 /* The threads of one process that are sampled. Zeroed: none. */

@@ -15,7 +15,7 @@ enum {
     ABSENT_A_ROUND = 4,
     ABSENT_MAX = 1000,
     ANCESTORS_MAX = 32,
-    NESTED_MAX = 1 << 20 /* processes in one file */
+    NESTED_MAX = 1 << 20 /* most processes in one file */
 };
 
 /* ---- survive SIGBUS when a program's file shrinks ---- */
@@ -68,7 +68,7 @@ void watch_drain(struct traced *t)
 {
     if (t->file)
         guarded_or_broken(traced_drain, t);
-    else /* it has ended, and a long recording has many of these */
+    else /* the process has ended; skip it, because a long recording has many of these */
         t->words = t->fullest = 0;
     t->collector->state.file->header.last_ns = t->collector->decode.last_ns;
 }
@@ -84,7 +84,7 @@ void watch_ended(struct traced *t, uint64_t end_ns)
     uint64_t *last_ns = &t->collector->decode.last_ns;
 
     watch_drain(t);
-    *last_ns = MAX(end_ns, *last_ns); /* frames that are still open end then */
+    *last_ns = MAX(end_ns, *last_ns); /* open frames end at this time */
     guarded_or_broken(traced_finish, t);
     t->row.ended = true;
     t->collector->changes++;
