@@ -152,7 +152,7 @@ ROWS = {
     ],
     "help": [
         '>In this view, overview: the answer on one screen',
-        'v show what Enter opens below, or beside, and follow the cursor; again: no more :split',
+        'v split the screen: show beside or below what Enter would open; again: end the split :split',
     ],
     "dyntrace": [
         '>120 events were lost (`dyntrace report` says where): there may be more than was counted',

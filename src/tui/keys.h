@@ -59,8 +59,8 @@ struct key {
 #define KEYS(X)                                                                                    \
     X(UP, "up", ('k', K_UP), "a line up", .group = "Moving")                                       \
     X(DOWN, "down", ('j', K_DOWN), "a line down")                                                  \
-    X(LEFT, "left", ('h', K_LEFT), "a column to the left; scroll text, pan the timeline")          \
-    X(RIGHT, "right", ('l', K_RIGHT), "to the right")                                              \
+    X(LEFT, "left", ('h', K_LEFT), "a column to the left; scroll a text, pan the timeline")        \
+    X(RIGHT, "right", ('l', K_RIGHT), "a column to the right")                                     \
     X(PAGE_UP, "page-up", (K_PAGE_UP, K_CONTROL('b')), "a page up")                                \
     X(PAGE_DOWN, "page-down", (K_PAGE_DOWN, K_CONTROL('f')), "a page down")                        \
     X(HALF_UP, "half-up", (K_CONTROL('u')), "half a page up")                                      \
@@ -68,24 +68,24 @@ struct key {
     X(HOME, "first", ('g', K_HOME), "to the first line")                                           \
     X(END, "last", ('G', K_END), "to the last line")                                               \
     X(NEXT_PART, "next-part", (K_TAB), "to the next part of a text")                               \
-    X(PREVIOUS_PART, "previous-part", (K_BACKTAB), "to the part before")                           \
-    X(OPEN, "open", (K_ENTER), "go deeper: what this line, or this number of it, is made of")      \
+    X(PREVIOUS_PART, "previous-part", (K_BACKTAB), "to the previous part")                         \
+    X(OPEN, "open", (K_ENTER), "open what the line, or the chosen number in it, is made of")       \
     X(BACK, "back", (K_ESCAPE, 'q', K_BACKSPACE),                                                  \
-      "back to the view before; q in the first one ends", .foot = "Esc back")                      \
+      "back to the previous view; q in the first view quits", .foot = "Esc back")                  \
     X(SPLIT, "split", ('v'),                                                                       \
-      "show what Enter opens below, or beside, and follow the cursor; again: no more")             \
+      "split the screen: show beside or below what Enter would open; again: end the split")        \
     X(MOMENT, "moment", ('@'), "go to a moment: 0.3, 15.2s, +100ms; also :0.3, :+100ms")           \
-    X(QUIT, "quit", ('Q'), "end", .foot = "Q quits")                                               \
+    X(QUIT, "quit", ('Q'), "quit", .foot = "Q quits")                                              \
     X(SEARCH, "search", ('/'), "search for a text", .group = "Finding")                            \
-    X(SEARCH_NEXT, "search-next", ('n'), "the next place")                                         \
-    X(SEARCH_PREVIOUS, "search-previous", ('N'), "the place before")                               \
+    X(SEARCH_NEXT, "search-next", ('n'), "the next match")                                         \
+    X(SEARCH_PREVIOUS, "search-previous", ('N'), "the previous match")                             \
     X(PREVIOUS, "previous", ('p'),                                                                 \
-      "a call: a slower one of the same function; n: a faster one; a function: its slowest")       \
-    X(CALLER, "caller", ('u'), "the call that made this one")                                      \
+      "call: the next slower one of its function, n: faster; function: its slowest call")          \
+    X(CALLER, "caller", ('u'), "the caller of this call")                                          \
     X(FILTER, "filter", ('f'),                                                                     \
-      "only rows with all these words, or an SQL condition such as calls > 10")                    \
-    X(SORT, "sort", ('s'), "sort by the chosen column; again turns it around")                     \
-    X(SORT_TURN, "sort-turn", ('S'), "turn the order around")                                      \
+      "show rows that have all these words or fulfil a condition such as calls > 10")              \
+    X(SORT, "sort", ('s'), "sort by the chosen column; again: reverse the order")                  \
+    X(SORT_TURN, "sort-turn", ('S'), "reverse the order")                                          \
     X(VIEW_1, "view-1", ('1'), "overview", .view = VIEW_OVERVIEW, .group = "Views",                \
       .foot = "1-9 views")                                                                         \
     X(VIEW_2, "view-2", ('2'), "functions", .view = VIEW_FUNCTIONS)                                \
@@ -97,37 +97,37 @@ struct key {
     X(VIEW_8, "view-8", ('8'), "call tree and flame graph", .view = VIEW_FLAME)                    \
     X(VIEW_9, "view-9", ('9'), "replay", .view = VIEW_REPLAY)                                      \
     X(VIEW_0, "view-0", ('0'), "processes", .view = VIEW_PROCESSES)                                \
-    X(SQL, "query", ('!'), "SQL: a prompt, and the result as a table", .view = VIEW_SQL)           \
+    X(SQL, "query", ('!'), "SQL: type a query, see the result as a table", .view = VIEW_SQL)       \
     X(HELP, "keys", ('?', K_F1), "this help", .view = VIEW_HELP, .foot = "? keys")                 \
     X(COMMAND, "command", (':'),                                                                   \
-      "a command: any name of this table or of a view, or a line's number", .foot = ": command")   \
-    X(EDIT, "edit", ('o'), "open $EDITOR at the line", .group = "With what is shown")              \
-    X(COPY, "copy-sql", ('y'), "copy the SQL of what is shown to the clipboard")                   \
-    X(EXPORT, "export", ('e'), "write what is shown to a file: rows as CSV, texts as they are")    \
-    X(INPUT, "input", ('i'), "type into the view: a query")                                        \
+      "type a name of this table or of a view, or a line number", .foot = ": command")             \
+    X(EDIT, "edit", ('o'), "open $EDITOR at the line", .group = "Actions")                         \
+    X(COPY, "copy-sql", ('y'), "copy the SQL of the view to the clipboard")                        \
+    X(EXPORT, "export", ('e'), "write the view to a file: rows as CSV, texts unchanged")           \
+    X(INPUT, "input", ('i'), "answer the view's prompt, such as a query or a place")               \
     X(REPLAY, "replay-here", ('r'), "replay from this line's moment", .view = VIEW_REPLAY)         \
     X(TIMELINE, "timeline-here", ('t'), "timeline around this line's moment",                      \
       .view = VIEW_TIMELINE)                                                                       \
-    X(WHATIF, "what-if", ('w'), "what a change would have made of this", .view = VIEW_WHATIF)      \
+    X(WHATIF, "what-if", ('w'), "what-if: predict under a change", .view = VIEW_WHATIF)            \
     X(ZOOM_IN, "zoom-in", ('+', '='), "zoom in: timeline, flame graph")                            \
     X(ZOOM_OUT, "zoom-out", ('-'), "zoom out")                                                     \
-    X(ZOOM_ALL, "zoom-all", ('*'), "all of it")                                                    \
+    X(ZOOM_ALL, "zoom-all", ('*'), "show everything")                                              \
     X(TOGGLE, "toggle", (' '), "fold or unfold; in other views a page down")                       \
-    X(MERGE, "merge-threads", ('M'), "call tree: all threads as one, or apart again")              \
-    X(STEP, "step", (']'), "replay: a step on")                                                    \
-    X(STEP_BACK, "step-back", ('['), "replay: a step back")                                        \
-    X(CANCEL, "cancel", (K_CONTROL('c'), K_CONTROL('g')), "cancel what is being asked",            \
+    X(MERGE, "merge-threads", ('M'), "call tree: join all threads, or separate them")              \
+    X(STEP, "step", (']'), "replay: step forward")                                                 \
+    X(STEP_BACK, "step-back", ('['), "replay: step back")                                          \
+    X(CANCEL, "cancel", (K_CONTROL('c'), K_CONTROL('g')), "cancel the running query",              \
       .group = "The program")                                                                      \
-    X(REFRESH, "refresh", ('R'), "ask again")                                                      \
-    X(FOLLOW, "follow", ('F'), "live: follow the trace, or hold still")                            \
-    X(OUTPUT, "program-output", ('O'), "run --live: what the program printed",                     \
-      .view = VIEW_OUTPUT)                                                                         \
+    X(REFRESH, "refresh", ('R'), "run the queries again")                                          \
+    X(FOLLOW, "follow", ('F'), "live: follow the trace, or stop following")                        \
+    X(OUTPUT, "program-output", ('O'), "run --live: the program's output", .view = VIEW_OUTPUT)    \
     X(INTERRUPT, "interrupt", ('I'),                                                               \
       "run --live: interrupt the program, as Ctrl-C would; asks first")                            \
-    X(KILL, "kill", ('K'), "run --live: end the program, again: kill it; asks first")              \
-    X(REDRAW, "redraw", (K_CONTROL('l')), "draw the screen anew")                                  \
-    X(STOP, "stop", (K_CONTROL('z')), "to the shell; fg comes back")                               \
-    X(CLICK, "click", (K_CLICK), "choose; on what is chosen, or twice: open; on a heading: sort",  \
+    X(KILL, "kill", ('K'), "run --live: end the program; again: kill it; asks first")              \
+    X(REDRAW, "redraw", (K_CONTROL('l')), "redraw the screen")                                     \
+    X(STOP, "stop", (K_CONTROL('z')), "suspend; fg in the shell returns")                          \
+    X(CLICK, "click", (K_CLICK),                                                                   \
+      "choose a line; open it if it is chosen, or by a double click; on a heading: sort",          \
       .group = "Mouse")                                                                            \
     X(WHEEL_UP, "wheel-up", (K_WHEEL_UP), "three lines up")                                        \
     X(WHEEL_DOWN, "wheel-down", (K_WHEEL_DOWN), "three lines down")
