@@ -428,7 +428,7 @@ LIMIT 100;
 -- compiles in each rank of a distributed job
 SELECT p.rank, COUNT(m.cache_entry_id) AS compiles FROM code c JOIN process p ON p.process_id = c.process_id
 LEFT JOIN compile m ON m.code_id = c.code_id
-WHERE c.code_id IN (SELECT value FROM json_each(?1)) AND p.rank IS NOT NULL GROUP BY p.rank ORDER BY p.rank LIMIT 1000;
+WHERE c.code_id IN (SELECT value FROM json_each(?1)) AND p.rank IS NOT NULL GROUP BY p.rank ORDER BY p.rank LIMIT 100000;
 
 -- name: breaks
 -- the function's graph breaks, and the calls, compiles and lookups of their resume functions

@@ -185,6 +185,25 @@ static void head_print(struct page_text *page)
     free(settings);
 }
 
+/* Does rank NEXT continue the range of alike ranks that ends with LAST? */
+static bool is_next_rank(const struct rank *last, const struct rank *next)
+{
+    bool alike = next->compiles == last->compiles;
+
+    return alike && next->rank == last->rank + 1;
+}
+
+/* Return the last rank of the range that begins with FIRST. */
+static size_t ranks_end(size_t first)
+{
+    const struct rank *ranks = why->ranks.at;
+    size_t last = first;
+
+    while (last + 1 < why->ranks.count && is_next_rank(&ranks[last], &ranks[last + 1]))
+        last++;
+    return last;
+}
+
 /* Print the compiles of each rank. Ranks should compile alike, because a rank that compiles alone
  * makes the others wait. */
 static void ranks_print(struct page_text *page)
@@ -193,16 +212,20 @@ static void ranks_print(struct page_text *page)
     const struct rank *ranks = why->ranks.at;
     bool differ = false;
     bool more = true;
+    int64_t row = 0;
 
     for (size_t i = 0; i < count; i++)
         differ = differ || ranks[i].compiles != ranks[0].compiles;
-    for (size_t i = 0; i < count && more; i++) {
+    for (size_t i = 0, last; i < count && more; i = last + 1, row++) {
+        last = ranks_end(i);
         why_facts(&page->facts, ranks_fields, &ranks[i]);
+        if (last > i)
+            fact(page, "last", ranks[last].rank);
         fact(page, "several", count > 1);
         fact(page, "differ", differ);
         fact(page, "later", i > 0);
         left_fact(page, count, i);
-        more = page_text_row(page, "pages/why/rank", (int64_t)i);
+        more = page_text_row(page, "pages/why/rank", row);
     }
     fact(page, "differ", differ);
     page_text_row(page, "pages/why/ranks", 0);
