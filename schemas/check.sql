@@ -139,14 +139,12 @@ WHERE NOT EXISTS (SELECT 1 FROM counted)
 -- name: idle
 -- Of a merged trace those in which no compiler decided anything: nobody can say that they keep a limit. What started a job's ranks
 -- is no rank, and decides nothing.
-WITH given AS (SELECT j.value AS trace FROM meta, json_each(iif(json_valid(meta.value), meta.value, '[]')) j WHERE meta.key = 'merged_from')
-SELECT trace ->> '$.file' FROM given
-WHERE trace ->> '$.decided' = 0 AND (trace ->> '$.rank' IS NOT NULL OR NOT EXISTS (SELECT 1 FROM given WHERE trace ->> '$.rank' IS NOT NULL));
+SELECT file FROM merged WHERE decided = 0 AND (rank IS NOT NULL OR NOT EXISTS (SELECT 1 FROM merged WHERE rank IS NOT NULL));
 
 -- name: guard_times
--- For db_each: every check of guards with the call that it was for.
+-- For db_each: every check of guards with the call that it was for. C adds which checks.
 SELECT each(l.code_id, l.thread_id, k.lookup_id, k.duration_ns)
-FROM guard_check k NOT INDEXED CROSS JOIN lookup l ON l.lookup_id = k.lookup_id;
+FROM guard_check k NOT INDEXED CROSS JOIN lookup l ON l.lookup_id = k.lookup_id WHERE TRUE
 
 -- name: untimed
 -- There were guards, but of none was seen how long it took.

@@ -1,9 +1,22 @@
 -- merge.sql -- what merging makes besides the rows that it moves (src/trace/merge.c).
 
+-- name: begin
+CREATE UNIQUE INDEX signature_text ON signature(text); PRAGMA cache_size = -8192; BEGIN;
+
 -- name: traces
--- Of schemas/given.sql's: its file, when it began, and what it says of all of its processes.
+-- Of schemas/given.sql's: its file, when it began, and what it says of all of its processes; the rest is for the statement `merged`.
 SELECT file, began_ns, (SELECT value FROM given g WHERE g.trace_id = t.trace_id AND key = 'host'),
-       (SELECT CAST(value AS INTEGER) FROM given g WHERE g.trace_id = t.trace_id AND key = 'rank'), trace_id FROM trace t ORDER BY trace_id;
+       (SELECT CAST(value AS INTEGER) FROM given g WHERE g.trace_id = t.trace_id AND key = 'rank'), trace_id,
+       COALESCE((SELECT value FROM given g WHERE g.trace_id = t.trace_id AND key = 'host'), '') AS host,
+       COALESCE((SELECT value FROM given g WHERE g.trace_id = t.trace_id AND key = 'command'), '') AS command,
+       (SELECT MAX(rank) FROM had h WHERE h.trace_id = t.trace_id) AS rank,
+       (SELECT CAST(value AS INTEGER) FROM given g WHERE g.trace_id = t.trace_id AND key = 'decided') AS decided
+FROM trace t ORDER BY trace_id;
+
+-- name: merged
+-- ?1 to ?6: of a trace, its file, when it began, host, command, rank and whether a compiler decided anything; ?7 on: what was added to ids.
+INSERT INTO merged(file, started_unix_ns, host, command, rank, decided, thread_id, code_id, frame_id, lookup_id, guard_check_id)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11);
 
 -- name: signature
 INSERT OR IGNORE INTO signature(text) VALUES (?1);
@@ -19,11 +32,7 @@ CREATE TEMP TABLE number AS SELECT trace_id, file, began_ns,
   MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'recorder_cpu_ns') AS cpu_ns,
   MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'frame_count') AS frames,
   MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'open_frame_count') AS open_frames,
-  MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'counted_frame_count') AS counted_frames,
-  COALESCE(MAX(value) FILTER (WHERE key = 'host'), '') AS host,
-  MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'decided') AS decided,
-  (SELECT MAX(rank) FROM had h WHERE h.trace_id = trace.trace_id) AS rank,
-  COALESCE(MAX(value) FILTER (WHERE key = 'command'), '') AS command FROM trace JOIN given USING(trace_id) GROUP BY trace_id;
+  MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'counted_frame_count') AS counted_frames FROM trace JOIN given USING(trace_id) GROUP BY trace_id;
 
 -- name: meta
 -- What all traces say alike is said again; one that does not say what values it has, has all. Times count from the earliest, by the
@@ -40,10 +49,11 @@ UNION ALL SELECT 'clock_doubt_ns', MAX(clock_doubt_ns) FROM number HAVING COUNT(
 UNION ALL SELECT 'started_unix_ns', MIN(began_ns) FROM number
 UNION ALL SELECT 'span_ns', MAX(0, MAX(began_ns + span_ns) - MIN(began_ns)) FROM number
 UNION ALL SELECT 'min_duration_ns', MAX(min_duration_ns) FROM number
-UNION ALL SELECT 'recorder_cpu_ns', SUM(cpu_ns) FROM number HAVING COUNT(cpu_ns) = COUNT(*)
-UNION ALL SELECT 'merged_from', json_group_array(json_object('file', file, 'host', host, 'command', command, 'started_unix_ns', began_ns,
-                                                          'rank', rank, 'decided', decided))
-FROM number;
+UNION ALL SELECT 'recorder_cpu_ns', SUM(cpu_ns) FROM number HAVING COUNT(cpu_ns) = COUNT(*);
+
+-- name: merged-from
+SELECT 'merged_from', json_group_array(json_object('file', file, 'host', host, 'command', command, 'started_unix_ns', started_unix_ns,
+                                                   'rank', rank, 'decided', decided)) FROM merged WHERE merged_id <= 1000;
 
 -- name: counted
 -- Frames that are not here count.

@@ -49,7 +49,7 @@ PRAGMA user_version = 2;            -- the same number as meta.schema_version
 --   counted_frame_count  frames in `frame_count`, which have no rows; only where there are any
 --   min_duration_ns   shorter frames were not stored (code_total still counts them)
 --   merged_from       of a trace that `dyntrace merge` made: a JSON array of {file, host, command, started_unix_ns, rank,
---                     decided: 1 where a compiler decided anything}; what the traces differ in is 'several', and ids are
+--                     decided}, the first 1,000 rows of the table `merged`; what the traces differ in is 'several', and ids are
 --                     in order of birth within each of them only
 --   imported_from     of a trace that `dyntrace import` made: the directory of torch's logs, a JSON string
 --   session           directory of the live session, only while recording
@@ -62,6 +62,24 @@ CREATE TABLE meta(
     value
 ) WITHOUT ROWID;
 INSERT INTO meta VALUES ('schema_version', 2);
+
+
+-- The traces in a trace that `dyntrace merge` made, in order; in other traces no rows. Merging adds to the ids of each trace what
+-- stands here, so that they are greater than those of the traces before it.
+CREATE TABLE merged(
+    merged_id       INTEGER PRIMARY KEY,
+    file            TEXT,
+    host            TEXT,
+    command         TEXT,    -- its meta.command
+    started_unix_ns INTEGER, -- by the clock that the traces share, where they share one
+    rank            INTEGER, -- the greatest of its processes; NULL: of none
+    decided         INTEGER, -- 1: a compiler decided anything in it
+    thread_id       INTEGER, -- added to ids of threads,
+    code_id         INTEGER, -- of code objects,
+    frame_id        INTEGER, -- of frames,
+    lookup_id       INTEGER, -- of lookups,
+    guard_check_id  INTEGER  -- and of checks of guards
+);
 
 
 -- Names of the small integers used in other tables; the views spell them out.

@@ -49,7 +49,7 @@ def contents(path):
     with sqlite3.connect(path) as db:
         began = int(db.execute("SELECT value FROM meta WHERE key = 'started_unix_ns'").fetchone()[0])
         found = collections.Counter()
-        for (table,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('meta', 'enum', 'signature')").fetchall():
+        for (table,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('meta', 'enum', 'merged', 'signature')").fetchall():
             parts = [f"'{table}'"]
             for (column,) in db.execute(f"SELECT name FROM pragma_table_info('{table}')").fetchall():
                 key = KEYS.get(column, column)

@@ -205,6 +205,24 @@ static void store_counts(struct check *check)
     query_close(put);
 }
 
+/* Store the counts of a part of the trace, and the time of its guards. */
+static void part_store(void *context, const struct count_part *part)
+{
+    struct check *check = context;
+
+    check->guards.count = 0;
+    list_add_many(&check->guards, check->counts.all.count);
+    if (limits[GUARDS].name) {
+        char *sql =
+            say_print("%s AND k.guard_check_id > %" PRId64 " AND k.guard_check_id <= %" PRId64,
+                      schema_statement("check/guard_times"), part->from[COUNT_CHECKS],
+                      part->to[COUNT_CHECKS]);
+        db_each(check->db, sql, guard_add, check);
+        free(sql);
+    }
+    store_counts(check);
+}
+
 /* Compare the trace with LIMIT. If LIMIT names a function and several functions have this name,
  * lists them and returns false. */
 static bool limit_check(struct check *check, struct limit *limit)
@@ -298,10 +316,12 @@ static bool check_limits(struct check *check)
         return false;
     check->progress.what = "reading lookups";
     check->counts.warmup = given.warmup;
+    check->counts.part = part_store;
+    check->counts.context = check;
     if (!counts_read(&check->counts, check->db, &check->progress))
         return false;
     /* An imported trace has compiles but no calls, so nothing is known about the calls. */
-    if (of_calls && !check->counts.all.count &&
+    if (of_calls && !check->counts.any &&
         db_integer(
             check->db, 0,
             "SELECT EXISTS (SELECT 1 FROM compile) AND NOT EXISTS (SELECT 1 FROM main.lookup)")) {
@@ -315,11 +335,6 @@ static bool check_limits(struct check *check)
                   db_path(check->db));
         return false;
     }
-    list_add_many(&check->guards, check->counts.all.count);
-    check->progress.what = "reading guard checks";
-    if (limits[GUARDS].name)
-        db_each(check->db, schema_statement("check/guard_times"), guard_add, check);
-    store_counts(check);
     if (limits[GUARDS].name && db_integer(check->db, 0, schema_statement("check/untimed"))) {
         say_error("%s: --max-guard-us cannot be checked: how long guards took was not seen (torch "
                   "observed, not on dyntrace's evaluator)",
@@ -428,7 +443,8 @@ static int check_trace(struct check *check)
     struct json json = {.out = stdout};
     struct doubts doubts;
 
-    db_run(check->db, "BEGIN");
+    /* a sorter takes as much memory as the page cache */
+    db_run(check->db, "PRAGMA cache_size = -4096; BEGIN");
     check->progress = progress_begin("reading");
     answered = check_limits(check);
     progress_end(&check->progress);

@@ -2,10 +2,14 @@
 #include "trace/counts.h"
 
 #include "lib/times.h"
+#include "schema.h"
 #include "trace/db.h"
 #include "trace/scan.h"
 
-enum { TICK_ROWS = 1 << 15 };
+enum {
+    TICK_ROWS = 1 << 15,
+    SKIPPED_COLUMNS = 7, /* columns of the statement counts/skipped */
+};
 
 /* Stands for the process of a thread that has no row in `thread`. counts_read puts the process of
  * the call's code object in its place. */
@@ -134,31 +138,109 @@ static void note_examined(struct counts *counts, int64_t code_id)
         counts->all.at[at - 1].turned_away = false;
 }
 
-bool counts_read(struct counts *counts, struct db *db, struct progress *progress)
+/* Read the threads of the current part, and their processes. */
+static void threads_read(struct counts *counts)
 {
-    struct query *home = db_query(db, "SELECT process_id FROM code WHERE code_id = ?1");
+    int64_t from = counts->now.from[COUNT_THREADS];
+    int64_t to = counts->now.to[COUNT_THREADS];
 
-    counts->progress = progress;
-    counts->last_id = db_integer(db, 0, "SELECT MAX(lookup_id) FROM lookup");
-    db_rows(threads, db, "SELECT thread_id, process_id FROM thread WHERE process_id IS NOT NULL") *
-        map_put(&counts->threads, query_integer(threads, 0)) = query_integer(threads, 1);
-    scan_rows(db, TABLE_lookup, count_call, counts);
-    db_each(db, "SELECT each(0, 0, thread_id, code_id, start_ns, 0, 4) FROM skipped_calls",
-            count_call, counts);
+    db_rows(row, counts->db, schema_statement("counts/threads"), from, to)
+    {
+        int64_t *process = map_put(&counts->threads, query_integer(row, 0));
+        *process = query_integer(row, 1);
+    }
+}
+
+/* Begin the next part: store where the part after it begins, or that there is none. Parts never
+ * overlap, whatever the table `merged` says. */
+static void part_begin(struct counts *counts)
+{
+    struct count_part *part = &counts->now;
+
+    counts->last_part = !counts->parts || !query_step(counts->parts);
+    for (int i = 0; i < COUNT_IDS; i++) {
+        int64_t to = INT64_MAX;
+        if (!counts->last_part)
+            to = query_integer(counts->parts, i);
+        part->from[i] = part->to[i];
+        if (to > part->from[i])
+            part->to[i] = to;
+    }
+    threads_read(counts);
+}
+
+/* Count the calls of functions that the compiler has given up. They have no lookup. */
+static void skipped_count(struct counts *counts)
+{
+    const int64_t *from = counts->now.from;
+    const int64_t *to = counts->now.to;
+    int64_t call[SKIPPED_COLUMNS];
+
+    db_rows(row, counts->db, schema_statement("counts/skipped"), from[COUNT_CODES], to[COUNT_CODES],
+            from[COUNT_FRAMES], to[COUNT_FRAMES])
+    {
+        for (int i = 0; i < SKIPPED_COLUMNS; i++)
+            call[i] = query_integer(row, i);
+        count_call(counts, call, 0);
+    }
+}
+
+/* Count what the lookups of the current part do not tell. */
+static void part_end(struct counts *counts)
+{
+    int64_t from = counts->now.from[COUNT_CODES];
+    int64_t to = counts->now.to[COUNT_CODES];
+
+    skipped_count(counts);
     list_each(count, &counts->all) {
         if (!count->turned_away)
             note_examined(counts, count->code_id);
         if (count->process_id != NO_PROCESS)
             continue;
-        query_bind_integer(home, 1, count->code_id);
-        if (query_step(home))
+        db_rows(home, counts->db, "SELECT process_id FROM code WHERE code_id = ?1", count->code_id)
             count->process_id = query_integer(home, 0);
-        query_reset(home);
     }
-    db_rows(compiled, db,
-            "SELECT DISTINCT code_id FROM compile WHERE outcome IS NOT 'skipped' AND code_id IS "
-            "NOT NULL") note_examined(counts, query_integer(compiled, 0));
-    query_close(home);
+    db_rows(compiled, counts->db, schema_statement("counts/examined"), from, to)
+    {
+        note_examined(counts, query_integer(compiled, 0));
+    }
+    counts->any = counts->any || counts->all.count;
+    if (!counts->part)
+        return;
+    counts->part(counts->context, &counts->now);
+    counts->all.count = counts->decided.count = 0;
+    map_free(&counts->by_code);
+    map_free(&counts->threads);
+}
+
+/* Count a lookup, after ending the parts before it. */
+static bool count_lookup(void *context, const int64_t *values, unsigned nulls)
+{
+    struct counts *counts = context;
+
+    while (!counts->last_part && values[0] > counts->now.to[COUNT_LOOKUPS]) {
+        part_end(counts);
+        part_begin(counts);
+    }
+    return count_call(context, values, nulls);
+}
+
+bool counts_read(struct counts *counts, struct db *db, struct progress *progress)
+{
+    counts->progress = progress;
+    counts->db = db;
+    counts->last_id = db_integer(db, 0, "SELECT MAX(lookup_id) FROM lookup");
+    for (int i = 0; i < COUNT_IDS; i++)
+        counts->now.to[i] = INT64_MIN;
+    counts->parts = counts->part ? db_query(db, schema_statement("counts/parts")) : NULL;
+    part_begin(counts);
+    scan_rows(db, TABLE_lookup, count_lookup, counts);
+    part_end(counts);
+    while (!counts->last_part) {
+        part_begin(counts);
+        part_end(counts);
+    }
+    query_close(counts->parts);
     return !db_failed(db);
 }
 

@@ -11,7 +11,8 @@
  * that the compiler skipped unread.
  *
  * counts_read reads the lookups once, in order of id, which is several times faster than a sorting
- * GROUP BY. Then it reads the calls of functions that the compiler has given up. */
+ * GROUP BY, and the calls of functions that the compiler has given up. A merged trace has the parts
+ * of which it was merged one after the other. */
 #ifndef DYNTRACE_COUNTS_H
 #define DYNTRACE_COUNTS_H
 
@@ -42,6 +43,14 @@ struct count_decided {
     enum outcome outcome;
 };
 
+/* A part of a trace that has its own processes: a trace of those that were merged (table `merged`).
+ * Its ids of each kind are greater than FROM, and at most TO. */
+enum count_id { COUNT_THREADS, COUNT_CODES, COUNT_FRAMES, COUNT_LOOKUPS, COUNT_CHECKS, COUNT_IDS };
+struct count_part {
+    int64_t from[COUNT_IDS];
+    int64_t to[COUNT_IDS];
+};
+
 struct counted_call {
     int64_t lookup_id, thread_id, code_id, start_ns;
     enum outcome outcome;
@@ -53,13 +62,21 @@ struct counts {
     void (*each)(void *context,
                  /* a function that is called for each call after the warm-up; or NULL */
                  const struct counted_call *call);
+    /* a function that is called when a part has been counted, and then the counts are forgotten, so
+     * that memory does not grow with the number of parts; or NULL to keep all counts */
+    void (*part)(void *context, const struct count_part *part);
     void *context;
     LIST(struct count) all;
     LIST(struct count_decided) decided;
     /* by_code maps a code_id to an index + 1 in `all`; threads maps a thread_id to a process_id */
     struct map by_code, threads;
     int64_t rows, last_id;
-    struct progress *progress; /* borrowed */
+    bool any;                  /* a call was counted */
+    struct progress *progress; /* borrowed, like `db` */
+    struct db *db;
+    struct query *parts;   /* owned: where the following parts begin */
+    struct count_part now; /* the part that is being counted */
+    bool last_part;
 };
 
 /* Count all calls of the trace DB. Returns false after reporting an error. */

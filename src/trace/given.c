@@ -97,7 +97,7 @@ struct db *given_read(char **paths, size_t *count)
     struct reader reader = {.given = given};
     size_t kept = 0;
 
-    db_run(given, "PRAGMA cache_size = -16384; BEGIN");
+    db_run(given, "PRAGMA cache_size = -4096; BEGIN");
     reader.key = db_query(given, schema_statement("given/key"));
     reader.process = db_query(given, schema_statement("given/process"));
     reader.twice = db_query(given, schema_statement("given/twice"));

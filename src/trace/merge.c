@@ -2,6 +2,7 @@
 #include "trace/merge.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 
 #include "lib/list.h"
 #include "lib/say.h"
@@ -231,6 +232,25 @@ static bool trace_copy(struct merge *merge, struct query *row)
     return fits;
 }
 
+/* Add the row of `merged` for the trace that ROW of merge/traces describes, which was copied. */
+static void merged_add(struct merge *merge, struct query *row)
+{
+    static const enum row_id kinds[] = {
+        ID_THREAD, ID_CODE, ID_FRAME, ID_LOOKUP, ID_CHECK,
+    };
+    struct query *put = db_query(merge->out, schema_statement("merge/merged"));
+    int parameter = 1;
+
+    query_bind_column(put, parameter++, row, 0);
+    query_bind_column(put, parameter++, row, 1);
+    for (int column = 5; column < 9; column++)
+        query_bind_column(put, parameter++, row, column);
+    for (size_t i = 0; i < array_count(kinds); i++)
+        query_bind_integer(put, parameter++, merge->base[kinds[i]]);
+    query_step(put);
+    query_close(put);
+}
+
 /* Copy the traces of GIVEN and return how many were copied. The others are removed from GIVEN. */
 static size_t traces_copy(struct merge *merge, struct db *given)
 {
@@ -245,7 +265,11 @@ static size_t traces_copy(struct merge *merge, struct db *given)
     {
         progress_tick(&merge->progress, done, count);
         done++;
-        if (!db_failed(merge->out) && !trace_copy(merge, row))
+        if (db_failed(merge->out))
+            continue;
+        if (trace_copy(merge, row))
+            merged_add(merge, row);
+        else
             *list_add(&left_out) = query_integer(row, 4);
     }
     for (int i = 0; i < ROW_TABLES; i++) {
@@ -282,6 +306,7 @@ static bool merge_finish(struct merge *merge, struct db *given)
 
     db_on_progress(out, progress_spin, &merge->progress);
     meta_put(out, given, "merge/meta");
+    meta_put(out, out, "merge/merged-from");
     if (merge->frames == MERGE_COUNTED)
         meta_put(out, given, "merge/counted");
     else
@@ -299,8 +324,7 @@ bool merge_traces(const char *path, struct db *given, enum merge_frames frames, 
         .progress = progress_begin("merging"),
         .out = db_make(path),
     };
-    bool ok = merge.out &&
-              db_run(merge.out, "CREATE UNIQUE INDEX signature_text ON signature(text); BEGIN");
+    bool ok = merge.out && db_run(merge.out, schema_statement("merge/begin"));
 
     *merged = 0;
     if (ok)
@@ -314,5 +338,6 @@ bool merge_traces(const char *path, struct db *given, enum merge_frames frames, 
     progress_end(&merge.progress);
     map_free(&merge.signatures);
     db_close(merge.out);
+    malloc_trim(0); /* the page cache was many small pieces, which sorting cannot use */
     return ok && *merged;
 }

@@ -1,0 +1,23 @@
+-- counts.sql -- what counting calls asks (src/trace/counts.c). A part is a trace of those that were merged; of others it is all.
+
+-- name: parts
+-- Where each part but the first begins: its ids are greater than these.
+SELECT thread_id, code_id, frame_id, lookup_id, guard_check_id FROM merged ORDER BY merged_id LIMIT -1 OFFSET 1;
+
+-- name: threads
+-- Threads with ids from ?1 to ?2, without ?1, and their processes.
+SELECT thread_id, process_id FROM thread WHERE thread_id > ?1 AND thread_id <= ?2 AND process_id IS NOT NULL;
+
+-- name: skipped
+-- The view skipped_calls for code objects from ?1 to ?2, without ?1, and frames from ?3 to ?4: the columns of `lookup` up to `outcome`.
+SELECT 0, 0, f.thread_id, f.code_id, f.start_ns, 0, f.outcome
+FROM (SELECT 1 FROM given_up g
+      JOIN (SELECT NULL AS skipped) older -- of a trace without the column: the name is then this one's
+      WHERE g.code_id > ?1 AND g.code_id <= ?2 AND COALESCE((SELECT skipped FROM code_total x WHERE x.code_id = g.code_id), 1) > 0 LIMIT 1)
+     CROSS JOIN frame f -- in this order: without any, no frame is read
+WHERE f.frame_id > ?3 AND f.frame_id <= ?4 AND f.outcome = $SKIP AND f.kind = $FRAME_CALL
+  AND f.code_id IN (SELECT code_id FROM given_up WHERE code_id > ?1 AND code_id <= ?2);
+
+-- name: examined
+-- Code objects from ?1 to ?2, without ?1, that the compiler compiled or examined.
+SELECT DISTINCT code_id FROM compile WHERE code_id > ?1 AND code_id <= ?2 AND outcome IS NOT 'skipped';
