@@ -22,7 +22,7 @@ CREATE INDEX rank_number ON rank(rank);
 CREATE INDEX rank_file ON rank(file, rank);
 CREATE INDEX event_place ON event(function_id, nth, rank_id);
 CREATE INDEX event_rank ON event(rank_id, function_id);
--- wait: 5 ms and longer in a collective; and the first 100 barriers, the how manieth in MET.
+-- wait: 5 ms and longer in a collective; the first one, however long; and the first 100 barriers, the how manieth in MET.
 CREATE TABLE wait(rank_id INTEGER, start_ns INTEGER, end_ns INTEGER, met INTEGER);
 CREATE INDEX wait_rank ON wait(rank_id);
 CREATE INDEX wait_start ON wait(start_ns, end_ns, rank_id);
@@ -96,8 +96,8 @@ SELECT g.ordinal, g.kind, g.source, g.expression FROM compile m JOIN guard g ON 
 WHERE m.compile_id = ?1 ORDER BY g.ordinal;
 
 -- name: waits
--- Of a trace: when each rank was in a collective, one of ?1, for 5 ms and longer; and its first 100 barriers, which all ranks have together
--- unless there are groups of some of them, if it left them as it should.
+-- Of a trace: when each rank was in a collective, one of ?1, for 5 ms and longer; its first one; and its first 100 barriers, which all ranks
+-- have together unless there are groups of some of them, if it left them as it should.
 WITH zero AS (SELECT CAST((SELECT value FROM meta WHERE key = 'started_unix_ns') AS INTEGER) +
                      COALESCE(CAST((SELECT value FROM meta WHERE key = 'clock_offset_ns') AS INTEGER), 0) AS ns),
 named AS (SELECT code_id, qualname FROM code WHERE filename GLOB '*/distributed_c10d.py' AND qualname IN (SELECT value FROM json_each(?1))),
@@ -105,10 +105,11 @@ grouped AS (SELECT EXISTS (SELECT 1 FROM code WHERE filename GLOB '*/distributed
 waited AS (SELECT COALESCE(p.rank, CAST((SELECT value FROM meta WHERE key = 'rank') AS INTEGER)) AS rank, f.start_ns, f.end_ns, f.exit,
                   n.qualname = 'barrier' AND NOT g.any AS meets
            FROM grouped g CROSS JOIN frame f JOIN named n ON n.code_id = f.code_id JOIN thread t ON t.thread_id = f.thread_id
-           JOIN process p ON p.process_id = t.process_id WHERE f.end_ns - f.start_ns >= 5000000 OR meets),
-met AS (SELECT *, iif(meets, ROW_NUMBER() OVER (PARTITION BY rank, meets ORDER BY start_ns), NULL) AS nth FROM waited)
+           JOIN process p ON p.process_id = t.process_id),
+met AS (SELECT *, iif(meets, ROW_NUMBER() OVER (PARTITION BY rank, meets ORDER BY start_ns), NULL) AS nth,
+               start_ns = MIN(start_ns) OVER (PARTITION BY rank) AS first FROM waited)
 SELECT rank, z.ns + start_ns, z.ns + end_ns, iif(nth <= 100 AND exit = $EXIT_RETURN, nth, NULL) FROM met CROSS JOIN zero z
-WHERE end_ns - start_ns >= 5000000 OR (nth <= 100 AND exit = $EXIT_RETURN);
+WHERE end_ns - start_ns >= 5000000 OR first OR (nth <= 100 AND exit = $EXIT_RETURN);
 
 -- name: rank
 INSERT INTO rank(file, job, rank, world_size, doubt_ns, host, pid, began_ns, ended_ns, exit_code, exit_signal, compiles, recompiles, breaks,
@@ -254,24 +255,34 @@ UNION ALL SELECT 'clocks', CASE WHEN COUNT(DISTINCT host) = 1 THEN 'one machine'
 -- Who differs, the most suspicious first; ?1: how many rows, -1 or NULL all. A rank for which others wait is in collectives for a shorter time.
 -- An outlier lies below the lowest quarter of the ranks by three times what the middle half of them spreads over. Where processors are
 -- short all that is timed spreads: others waited for a rank, or it compiled longer, if by more, too, than most took to their first collective.
-WITH measured AS (SELECT 'wait' AS what, wait_ns AS ns FROM rank WHERE wait_ns IS NOT NULL UNION ALL SELECT 'compile', -compile_ns FROM rank),
+-- A rank is late by its own start, too: it began later than most, if the clocks can tell, or took longer from there to its first collective.
+WITH came AS MATERIALIZED (SELECT r.rank_id, MIN(w.start_ns) - r.began_ns AS ns FROM wait w JOIN rank r USING(rank_id) GROUP BY r.rank_id),
+measured AS (SELECT 'wait' AS what, wait_ns AS ns FROM rank WHERE wait_ns IS NOT NULL UNION ALL SELECT 'compile', -compile_ns FROM rank
+             UNION ALL SELECT 'came', ns FROM came UNION ALL SELECT 'began', began_ns FROM rank WHERE began_ns IS NOT NULL),
 placed AS (SELECT what, ns, ROW_NUMBER() OVER (PARTITION BY what ORDER BY ns) - 1 AS place, COUNT(*) OVER (PARTITION BY what) AS ranks FROM measured),
 quarter AS (SELECT what, MAX(ns) FILTER (WHERE place = (ranks + 2) / 4) AS low_ns, MAX(ns) FILTER (WHERE place = ranks * 3 / 4) AS high_ns
             FROM placed GROUP BY what),
-came AS (SELECT MIN(w.start_ns) - r.began_ns AS ns FROM wait w JOIN rank r USING(rank_id) GROUP BY r.rank_id),
-most AS (SELECT COALESCE((SELECT ns FROM came ORDER BY 1 LIMIT 1 OFFSET (SELECT COUNT(*) - 1 FROM came) / 2), 0) AS came_ns),
+most AS (SELECT COALESCE((SELECT ns FROM came ORDER BY ns LIMIT 1 OFFSET (SELECT COUNT(*) - 1 FROM came) / 2), 0) AS came_ns,
+                (SELECT CASE WHEN COUNT(DISTINCT host) = 1 THEN 0 WHEN EXISTS (SELECT 1 FROM ahead) THEN (SELECT MAX(most_ns - least_ns) FROM ahead)
+                             WHEN COUNT(doubt_ns) = COUNT(*) THEN MAX(doubt_ns) * 2 END FROM rank) AS doubt_ns),
 fence AS (SELECT w.low_ns - MAX(4000000000, 3 * (w.high_ns - w.low_ns), m.came_ns) AS wait_ns,
-                 MAX(10000000000, 3 * (c.high_ns - c.low_ns), -c.low_ns, m.came_ns) - c.low_ns AS compile_ns
-          FROM most m CROSS JOIN quarter c LEFT JOIN quarter w ON w.what = 'wait' WHERE c.what = 'compile'),
+                 MAX(10000000000, 3 * (c.high_ns - c.low_ns), -c.low_ns, m.came_ns) - c.low_ns AS compile_ns,
+                 a.high_ns AS most_came_ns, MAX(4000000000, 3 * (a.high_ns - a.low_ns)) AS came_more_ns,
+                 b.high_ns AS most_began_ns, MAX(4000000000, 3 * (b.high_ns - b.low_ns), m.doubt_ns) AS began_more_ns
+          FROM most m CROSS JOIN quarter c LEFT JOIN quarter w ON w.what = 'wait' LEFT JOIN quarter a ON a.what = 'came'
+          LEFT JOIN quarter b ON b.what = 'began' WHERE c.what = 'compile'),
 noted AS (
     SELECT r.*, (SELECT COUNT(*) FROM differing d WHERE d.rank_id = r.rank_id) AS differs,
            CASE WHEN r.exit_signal IS NOT NULL THEN 'died of signal ' || r.exit_signal WHEN r.exit_code <> 0 THEN 'exit ' || r.exit_code
                 WHEN r.exit_code IS NULL AND r.ended_ns IS NULL THEN 'no end was seen' END AS ended,
            iif(r.died AND r.ended_ns = (SELECT MIN(ended_ns) FROM rank WHERE died), 'the first to die', NULL) AS before,
-           iif(r.wait_ns < f.wait_ns, 'late: others waited for it', NULL) AS late,
+           CASE WHEN r.wait_ns < f.wait_ns THEN 'late: others waited for it'
+                WHEN r.began_ns - f.most_began_ns > f.began_more_ns THEN printf('late: began %.1f s after most', (r.began_ns - f.most_began_ns) / 1e9)
+                WHEN o.ns - f.most_came_ns > f.came_more_ns
+                THEN printf('late: %.1f s longer than most to its first collective', (o.ns - f.most_came_ns) / 1e9) END AS late,
            iif(r.compile_ns > f.compile_ns, 'compiled longer than most', NULL) AS slow,
            iif(r.claims > 1, r.claims || ' processes claim this rank', NULL) AS claimed
-    FROM rank r, fence f)
+    FROM rank r CROSS JOIN fence f LEFT JOIN came o ON o.rank_id = r.rank_id)
 SELECT rank, host, pid, compiles, recompiles, breaks, iif(asked, ROUND(100.0 * python / asked, 1), NULL) AS eager_percent, compile_ns, wait_ns,
        COALESCE(ended, 'exit 0') AS ended, NULLIF(RTRIM(notes, '; '), '') AS note
 FROM (SELECT *, COALESCE(before || '; ', '') || COALESCE(late || '; ', '') || iif(differs, 'differs in ' || differs || iif(differs = 1, ' function; ', ' functions; '), '')

@@ -202,6 +202,30 @@ def test_a_late_rank_is_named_where_others_wait_for_it(run, recorded, tmp_path, 
     assert {row["rank"]: row["note"] for row in found["table"] if row["note"]} == {rank: "late: others waited for it" for rank in late}
 
 
+@pytest.mark.parametrize("began, came, late", [
+    ([0] * 8, [30, 30.5, 31, 30, 45, 30, 31, 30.2], {4: "late: 14.0 s longer than most to its first collective"}),  # others wait less than they took to come
+    ([0, 0, 1, 0, 0, 61], [8] * 6, {5: "late: began 60.0 s after most"}),
+    ([0] * 6, [0.5] * 5 + [9.5], {5: "late: 9.0 s longer than most to its first collective"}),
+    ([0] * 8, [36, 25, 26, 30, 29, 30, 38, 27], {}), ([0, 3, 9, 2, 5, 8, 20, 1], [30] * 8, {}), ([0, 0, 0, 9], [30, 30, 30, 45], {}),  # as load spreads them; too few ranks
+    ([0] * 8, [30, 30.5, 31, 30, None, 30, 31, 30.2], {}),
+])
+def test_a_rank_that_started_late_is_named(run, recorded, tmp_path, began, came, late):
+    """A rank is late by its own start: its process began later than most, or took longer to its first collective. None of these waits longer
+    than others took to come."""
+    folder = job(tmp_path / "job", recorded, len(came))
+    for path, start, first in zip(sorted(folder.iterdir()), began, came, strict=True):
+        changed(path, ("UPDATE meta SET value = value + ? WHERE key = 'started_unix_ns'", (start * 10**9,)), "UPDATE meta SET value = 'one' WHERE key = 'host'")
+        if first is not None:
+            changed(path, "INSERT INTO code SELECT MAX(code_id) + 1, 1, '/lib/torch/distributed/distributed_c10d.py', 'init_process_group', 10, 'function', NULL, 1 FROM code",
+                    ("INSERT INTO frame SELECT MAX(frame_id) + 1, 1, NULL, (SELECT MAX(code_id) FROM code), 0, 0, ?1, ?1 + 1000, NULL, 0 FROM frame", (int(first * 1e9),)),
+                    "INSERT INTO code_total(code_id, calls, total_ns, self_ns, raised) SELECT MAX(code_id), 1, 1000, 1000, 0 FROM code")
+    found = asked(run, folder)
+    assert {row["rank"]: row["note"] for row in found["table"] if row["note"]} == late
+    for number, path in enumerate(folder.iterdir()):  # with clocks that are not aligned nobody can tell who began later
+        changed(path, ("UPDATE meta SET value = ? WHERE key = 'host'", (f"h{number}",)), "DELETE FROM meta WHERE key LIKE 'clock%'")
+    assert {row["rank"]: row["note"] for row in asked(run, folder)["table"] if row["note"]} == {rank: note for rank, note in late.items() if "began" not in note}
+
+
 @pytest.mark.parametrize("seconds, came, slow", [
     ([61, 84, 70, 112, 95, 66, 90, 73], 90, []), ([12, 31], 25, []), ([20, 33, 41, 90], 60, []),  # as the load of a machine spreads them
     ([12, 31], 3, [1]), ([20, 33, 41, 140], 60, [3]), ([2] * 7 + [40], 8, [7]), ([2] * 7 + [11], 8, []), ([3] * 63 + [30], None, [63]),
@@ -384,3 +408,13 @@ def test_consecutive_ranks_are_printed_as_ranges(run, recorded, tmp_path):
     (folder / "010.db").unlink()
     [row] = [row for row in asked(run, folder)["differs"] if row["here"].startswith("declined")]
     assert row["ranks"] == "3-5,8"
+
+
+def test_why_prints_consecutive_ranks_as_ranges(run, recorded, tmp_path):
+    folder = job(tmp_path / "job", recorded, 20)
+    assert "\nranks 0-19\n" in run("why", "Model.forward", folder).stdout
+    (folder / "004.db").unlink()
+    for rank in (7, 8, 11):
+        changed(folder / f"{rank:03}.db", "UPDATE compile SET outcome = 'declined', cache_entry_id = NULL WHERE compile_id = 2")
+    assert ("\nranks 0-3: 2 compiles, 5-6: 2 compiles, 7-8: 1 compile, 9-10: 2 compiles, 11: 1 compile, 12-19: 2 compiles; they differ\n"
+            in run("why", "Model.forward", folder).stdout)
