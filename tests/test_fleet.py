@@ -2,6 +2,7 @@
 import importlib
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -365,6 +366,52 @@ def test_an_interrupt_ends_a_command_on_many_traces(dyntrace, sixty, tmp_path, s
             assert sorted(os.listdir(tmp_path)) == ["scratch"] and os.listdir(scratch) == []
         else:
             (tmp_path / "m.db").unlink(missing_ok=True)
+
+
+def many(folder, first, ranks):
+    """A trace of each of these ranks, with another host, and a difference of rank 7."""
+    for rank in ranks:
+        path = folder / f"{rank:03}.db"
+        path.write_bytes(first.read_bytes())
+        with sqlite3.connect(path) as db:
+            db.execute("PRAGMA synchronous = OFF")
+            db.execute("INSERT OR REPLACE INTO meta VALUES ('host', ?), ('started_unix_ns', ?)", (f"box{rank}", 1700000000000000000 + rank))
+            db.execute("UPDATE process SET rank = ?", (rank,))
+            if rank == 7:
+                db.execute("UPDATE guard SET expression = expression || '7'")
+        db.close()
+
+
+@pytest.mark.parametrize("words", [["ranks", "--json"], ["check", "--json", "--max-compiles", "0", "--limit", "0"], ["sql", "SELECT rank FROM process"]])
+@pytest.mark.parametrize("after", [0.02, 0.05, 0.1, 0.2])
+def test_ranks_come_and_go_while_they_are_read(dyntrace, made, tmp_path, words, after):
+    """Traces that are deleted or cut while a command reads have one line each, and the command answers for the others."""
+    folder = tmp_path / "job"
+    folder.mkdir()
+    many(folder, made / "r0.db", range(60))
+    others = tmp_path / "others"
+    others.mkdir()
+    many(others, made / "r0.db", range(60, 70))
+    with subprocess.Popen([dyntrace, words[0], str(folder), *words[1:]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        time.sleep(after)
+        for path in others.iterdir():
+            path.rename(folder / path.name)
+        for rank in (0, 3, 7, *range(30, 60, 3)):
+            (folder / f"{rank:03}.db").unlink()
+        for rank in (31, 44):
+            os.truncate(folder / f"{rank:03}.db", 9000)
+        out, error = child.communicate()
+    lines = re.findall(r"^dyntrace: \S*/(\d+)\.db: .*$", error, re.M)
+    assert len(lines) == error.count("\n") == len(set(lines)) and child.returncode in ((1, 3) if lines else (0, 1)), error
+    if words[0] == "ranks":
+        found = {f"{row['rank']:03}" for row in json.loads(out)["table"]}
+    elif words[0] == "sql":
+        found = {f"{int(line.split()[1]):03}" for line in out.splitlines()[1:] if line.split()[1].isdigit()}
+    else:
+        return
+    came = found & {f"{rank:03}" for rank in range(60, 70)}  # then the files were listed when some had gone
+    assert came or found | set(lines) >= {f"{rank:03}" for rank in range(60)}
+    assert found & set(lines) <= {"007", "000"}  # which `ranks` opens again for their guards
 
 
 def test_killed_report_leaves_no_merged_file(dyntrace, sixty, scratch):

@@ -44,6 +44,7 @@ struct ranks {
     struct db *all;                               /* owned */
     struct query *rank, *function, *event, *wait; /* owned: the statements that insert a row */
     const char *glob;                             /* borrowed: the pattern of --function, or NULL */
+    LIST(char *) gone; /* owned: traces that could not be opened again, which has been reported */
     struct progress progress;
 };
 
@@ -520,11 +521,30 @@ static void differences_describe(struct ranks *ranks)
     }
 }
 
-/* Store the guards of compile COMPILE_ID, which is in the trace FILE, as the guards of SIDE. */
-static void side_read(struct ranks *ranks, int side, const char *file, int64_t compile_id)
+/* Open the trace FILE again. If it has gone meanwhile, this is reported once, and the trace counts
+ * as left out. */
+static struct db *trace_again(struct ranks *ranks, const char *file)
 {
-    struct db *db = db_open_each(file, true);
+    struct db *db;
+
+    list_each(gone, &ranks->gone)
+        if (!strcmp(*gone, file))
+            return NULL;
+    db = db_open_each(file, true);
+    if (!db) {
+        *list_add(&ranks->gone) = strdup(file);
+        traces_left_out(1);
+    }
+    return db;
+}
+
+/* Store the guards of compile COMPILE_ID, which is in the trace FILE, as the guards of SIDE.
+ * Returns false if the trace cannot be read. */
+static bool side_read(struct ranks *ranks, int side, const char *file, int64_t compile_id)
+{
+    struct db *db = trace_again(ranks, file);
     struct query *to = db_query(ranks->all, schema_statement("ranks/guard"));
+    bool read = db;
 
     if (db)
         db_rows(row, db, schema_statement("ranks/compile-guards"), compile_id)
@@ -537,6 +557,7 @@ static void side_read(struct ranks *ranks, int side, const char *file, int64_t c
         }
     query_close(to);
     db_close(db);
+    return read;
 }
 
 /* Find the guard in which sides 0 and 1 differ, and store the differing parts of its expression as
@@ -564,9 +585,9 @@ static void guards_explain(struct ranks *ranks)
 {
     db_rows(row, ranks->all, schema_statement("ranks/unexplained"), DIFFERS_GUARDS)
     {
-        side_read(ranks, 0, query_text(row, 1, NULL), query_integer(row, 2));
-        side_read(ranks, 1, query_text(row, 3, NULL), query_integer(row, 4));
-        guard_explain(ranks, query_integer(row, 0), query_text(row, 5, NULL));
+        if (side_read(ranks, 0, query_text(row, 1, NULL), query_integer(row, 2)) &&
+            side_read(ranks, 1, query_text(row, 3, NULL), query_integer(row, 4)))
+            guard_explain(ranks, query_integer(row, 0), query_text(row, 5, NULL));
         db_run(ranks->all, "DELETE FROM side_guard");
     }
 }
@@ -604,8 +625,8 @@ static void recompiles_explain(struct ranks *ranks)
 {
     db_rows(row, ranks->all, schema_statement("ranks/recompiled"), DIFFERS_EXTRA, DIFFERS_CAUSE)
     {
-        struct db *here = db_open(query_text(row, 1, NULL));
-        struct db *there = here ? db_open(query_text(row, 7, NULL)) : NULL;
+        struct db *here = trace_again(ranks, query_text(row, 1, NULL));
+        struct db *there = here ? trace_again(ranks, query_text(row, 7, NULL)) : NULL;
         if (there)
             recompile_explain(ranks, row, here, there);
         db_close(here);
@@ -695,8 +716,9 @@ struct db *ranks_compared(char *const *files, const char *function)
     struct ranks ranks = {.glob = function, .progress = progress_begin("reading")};
     bool ok =
         !traces.failed && (ranks.all = db_scratch("ranks", schema_statement("ranks/tables"))) &&
-        db_run(ranks.all, "PRAGMA cache_size = -65536; BEGIN") && traces_read(&ranks, &traces);
+        db_run(ranks.all, "PRAGMA cache_size = -8192; BEGIN") && traces_read(&ranks, &traces);
 
+    traces_free(&traces);
     if (ok) {
         ranks.progress.what = "comparing";
         db_on_progress(ranks.all, progress_spin, &ranks.progress);
@@ -710,7 +732,9 @@ struct db *ranks_compared(char *const *files, const char *function)
         ok = ok && !db_failed(ranks.all);
     }
     progress_end(&ranks.progress);
-    traces_free(&traces);
+    list_each(gone, &ranks.gone)
+        free(*gone);
+    list_free(&ranks.gone);
     if (ok)
         return ranks.all;
     db_close(ranks.all);
