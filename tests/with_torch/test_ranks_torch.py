@@ -68,11 +68,8 @@ def test_a_fault_planted_in_one_rank_is_named(tmp_path, world, fault):
     if not python:
         pytest.skip(why)
     odd = world - 1
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     said = tmp_path / "said"
-    status = job_run([python, *torchrun, "--nproc-per-node", world, "--master-port", port, "--no-python", command_path(), "run", "-o", f"{tmp_path}/job/",
+    status = job_run([python, *torchrun, "--nproc-per-node", world, "--master-port", free_port(), "--no-python", command_path(), "run", "-o", f"{tmp_path}/job/",
                       "--include", "*distributed_c10d.py", "--include", "*/rank.py", "--python", python, PROGRAMS / "rank.py", fault, odd],
                      said, env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert (status != 0) == (fault == "crash"), said.read_text()
@@ -93,6 +90,41 @@ def test_a_fault_planted_in_one_rank_is_named(tmp_path, world, fault):
         assert list(noted) == [odd] and {row["ranks"] for row in found["differs"]} == {str(odd)}
         [row] = [row for row in found["differs"] if row["function"] == "Model.forward"]
         assert row["guard"].startswith(guard) and here in row["here"] and row["others"], row
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["none", "attribute", "shape"])
+@pytest.mark.parametrize("loop", ["ddp", "fsdp", "pipeline"])
+def test_ranks_of_a_training_loop_are_compared(tmp_path, loop, fault):
+    """DistributedDataParallel, FSDP and a pipeline of stages: the rank with another value is named, and no rank without one."""
+    python, why = torch_python()
+    if not python:
+        pytest.skip(why)
+    if (loop, fault) == ("pipeline", "shape"):
+        pytest.skip("the next stage could not receive it")
+    said = tmp_path / "said"
+    status = job_run([python, *torchrun, "--nproc-per-node", 3, "--master-port", free_port(), "--no-python", command_path(), "run", "-o", f"{tmp_path}/job/",
+                      "--include", "*distributed_c10d.py", "--include", "*/loops.py", "--python", python, PROGRAMS / "loops.py", loop, fault, 1],
+                     said, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert status == 0, said.read_text()
+    asked = run(command_path(), "ranks", tmp_path / "job", "--json")
+    found = json.loads(asked.stdout)
+    assert asked.returncode == 0 and asked.stderr == "" and [row["rank"] for row in sorted(found["table"], key=lambda row: row["rank"])] == [0, 1, 2]
+    assert all(row["compiles"] >= 2 and row["wait_ns"] > 0 for row in found["table"]), found["table"]
+    if fault == "none":
+        assert not found["differs"] and not any(row["note"] for row in found["table"]), found
+        return
+    [row] = found["differs"]
+    assert (row["function"], row["ranks"]) == ("Block.forward", "1"), row
+    guard, here, others = {"attribute": (".scale", "5", "2"), "shape": ("L['x'].size()[0]", "12", "4")}[fault]
+    assert guard in row["guard"] and (row["here"], row["others"]) == (here, others), row
+    assert {row["rank"]: row["note"] for row in found["table"] if row["note"]} == {1: "differs in 1 function"}
 
 
 @pytest.mark.slow
