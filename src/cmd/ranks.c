@@ -714,9 +714,9 @@ struct db *ranks_compared(char *const *files, const char *function)
 {
     struct traces traces = traces_together(files);
     struct ranks ranks = {.glob = function, .progress = progress_begin("reading")};
-    bool ok =
-        !traces.failed && (ranks.all = db_scratch("ranks", schema_statement("ranks/tables"))) &&
-        db_run(ranks.all, "PRAGMA cache_size = -8192; BEGIN") && traces_read(&ranks, &traces);
+    bool ok = !traces.failed &&
+              (ranks.all = db_scratch("ranks", schema_statement("ranks/tables"))) &&
+              db_run(ranks.all, "PRAGMA cache_size = -8192; BEGIN") && traces_read(&ranks, &traces);
 
     traces_free(&traces);
     if (ok) {

@@ -563,7 +563,7 @@ static void try_pairs(struct trying *trying)
         if (trying->results.at[i].works)
             *list_add(&best) = trying->results.at[i];
     if (best.count)
-        qsort(best.at, best.count, sizeof *best.at, by_counts);
+        list_sort(&best, by_counts);
     more = best.count > 1 && !is_optimal(&best.at[0].counts);
     for (size_t sum = 1; more && sum < 2 * BEST_MOST; sum++)
         for (size_t i = 0; more && 2 * i < sum; i++) {

@@ -18,24 +18,33 @@ static int smaller_of(int a, int b)
 
 static int cost_of_change(char from, char to)
 {
+    int lower_from = tolower((unsigned char)from);
+    int lower_to = tolower((unsigned char)to);
+
     if (from == to)
         return SAME;
-    return tolower((unsigned char)from) == tolower((unsigned char)to) ? OTHER_CASE : EDIT;
+    return lower_from == lower_to ? OTHER_CASE : EDIT;
 }
 
 /* Do the letters before A[I] and before B[J] stand in each other's place: "rw" and "wr"? */
 static bool are_swapped(const char *a, int i, const char *b, int j)
 {
-    if (i < 2 || j < 2)
+    if (i < 2)
         return false;
-    return a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+    if (j < 2)
+        return false;
+    if (a[i - 1] != b[j - 2])
+        return false;
+    return a[i - 2] == b[j - 1];
 }
 
 /* Return the cost of the cheapest edits that turn A into B. Two letters in each other's place are
  * one edit. Computes Levenshtein's distance row by row. */
 static int edits_between(const char *a, const char *b)
 {
-    int row[NEAR_BYTES + 1], before[NEAR_BYTES + 1], earlier[NEAR_BYTES + 1];
+    int row[NEAR_BYTES + 1];     /* costs of the first i letters of A, by letters of B */
+    int before[NEAR_BYTES + 1];  /* those of the first i - 1 letters */
+    int earlier[NEAR_BYTES + 1]; /* those of the first i - 2 letters */
     int a_length = (int)strnlen(a, NEAR_BYTES);
     int b_length = (int)strnlen(b, NEAR_BYTES);
 
@@ -46,11 +55,16 @@ static int edits_between(const char *a, const char *b)
         memcpy(before, row, sizeof before);
         row[0] = i * EDIT;
         for (int j = 1; j <= b_length; j++) {
-            int changed = before[j - 1] + cost_of_change(a[i - 1], b[j - 1]);
-            int inserted_or_left_out = smaller_of(before[j], row[j - 1]) + EDIT;
-            row[j] = smaller_of(changed, inserted_or_left_out);
-            if (are_swapped(a, i, b, j))
-                row[j] = smaller_of(row[j], earlier[j - 2] + EDIT);
+            int cost = cost_of_change(a[i - 1], b[j - 1]);
+            int changed = before[j - 1] + cost;
+            int inserted = row[j - 1] + EDIT;
+            int left_out = before[j] + EDIT;
+            row[j] = smaller_of(changed, inserted);
+            row[j] = smaller_of(row[j], left_out);
+            if (are_swapped(a, i, b, j)) {
+                int swapped = earlier[j - 2] + EDIT;
+                row[j] = smaller_of(row[j], swapped);
+            }
         }
     }
     return row[b_length];

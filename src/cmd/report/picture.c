@@ -288,7 +288,7 @@ char *picture_longest(const struct picture *picture)
     for (size_t i = 1; i < tree->nodes.count; i++)
         if (tree->nodes.at[i].parent)
             *list_add(&longest) = &tree->nodes.at[i];
-    qsort(longest.at, longest.count, sizeof *longest.at, node_longest_first);
+    list_sort(&longest, node_longest_first);
     json_list(&json, NULL);
     for (size_t i = 0; i < longest.count && left; i++) {
         const struct node *node = longest.at[i];

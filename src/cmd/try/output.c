@@ -110,8 +110,7 @@ static struct text sorted_lines(struct text text)
 
     while ((line = strsep(&rest, "\n")))
         *list_add(&lines) = line;
-    if (lines.count)
-        qsort(lines.at, lines.count, sizeof *lines.at, by_bytes);
+    list_sort(&lines, by_bytes);
     for (size_t i = 0; i < lines.count; i++) {
         size_t length = strlen(lines.at[i]);
         memcpy(list_add_many(&made, length), lines.at[i], length);

@@ -216,8 +216,8 @@ static void ranks_print(struct page_text *page)
 
     for (size_t i = 0; i < count; i++)
         differ = differ || ranks[i].compiles != ranks[0].compiles;
-    for (size_t i = 0, last; i < count && more; i = last + 1, row++) {
-        last = ranks_end(i);
+    for (size_t i = 0; i < count && more; i++) {
+        size_t last = ranks_end(i);
         why_facts(&page->facts, ranks_fields, &ranks[i]);
         if (last > i)
             fact(page, "last", ranks[last].rank);
@@ -226,6 +226,8 @@ static void ranks_print(struct page_text *page)
         fact(page, "later", i > 0);
         left_fact(page, count, i);
         more = page_text_row(page, "pages/why/rank", row);
+        row++;
+        i = last;
     }
     fact(page, "differ", differ);
     page_text_row(page, "pages/why/ranks", 0);
