@@ -441,7 +441,8 @@ WIDE = """
 (() => {
   const wide = [...document.querySelectorAll("table, pre, article, h1, h2, h3, td, dd")].filter(e => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflow !== "hidden"
     && e.tagName !== "TR" || e.getBoundingClientRect().right > innerWidth + 1);
-  console.log("SEEN" + JSON.stringify([innerWidth, document.documentElement.scrollWidth, wide.map(e => e.tagName + " " + e.textContent.slice(0, 60))]) + "END");
+  console.log("SEEN" + JSON.stringify([innerWidth, document.documentElement.scrollWidth, wide.map(e => e.tagName + " " + e.textContent.slice(0, 60)),
+    [...document.querySelectorAll("td.code")].some(e => e.innerHTML.includes("a_<wbr>class_<wbr>with_<wbr>a_<wbr>long_<wbr>name.<wbr>a_"))]) + "END");
 })();
 """
 
@@ -462,5 +463,6 @@ def test_tables_of_the_page_fit(run, plant, tmp_path, width):
     frame.write_text(f'<iframe src="wide.html" width="{width}" height="2000" frameborder="0"></iframe>')
     _, console = browse(frame, tmp_path, "--dump-dom", "--hide-scrollbars", "--window-size=1500,2100")
     line, = console
-    seen, scrolled, wide = json.loads(re.search("SEEN(.*)END", line)[1])
+    seen, scrolled, wide, parted = json.loads(re.search("SEEN(.*)END", line)[1])
     assert (seen, scrolled, wide) == (width, width, [])
+    assert parted == (width == 390)  # names break after their parts, not within words

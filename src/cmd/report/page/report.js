@@ -9,6 +9,19 @@
     root.dataset.theme = dark ? "light" : "dark";
   });
 
+  // ---- names break after their parts, and only within a part that is itself too long
+  const parted = () => {
+    for (const cell of document.querySelectorAll("td.w, td.code, h3 .code, .findings")) {
+      for (const text of [...cell.childNodes].filter(node => node.nodeType === Node.TEXT_NODE)) {
+        const parts = text.data.split(/(?<=[\w>][._/:])(?=[\w<])/);
+        if (parts.length > 1) text.replaceWith(...parts.flatMap((part, i) => (i ? [document.createElement("wbr"), part] : [part])));
+      }
+    }
+  };
+  const narrow = matchMedia("(max-width: 800px)");
+  if (narrow.matches) parted();
+  else narrow.addEventListener("change", parted, { once: true });
+
   // ---- tables: a click on a head sorts, what is typed selects
   for (const table of document.querySelectorAll("table.sort")) {
     const body = table.tBodies[0];
