@@ -65,6 +65,11 @@ def test_reported_waiting_times_are_certain(record, python):
 def test_pages_print_waiting_times(run, record):
     trace = record(["-c", PROGRAM]).path
     assert "waited at least" in run("why", "sleeps", trace).stdout and "waited at least" in run("tree", "sleeps", trace, "--slowest").stdout
+    functions = run("tui", trace, "--dump", "--screen", "120x40", "--keys", ":functions Enter").stdout.splitlines()
+    head = next(line for line in functions if " function " in line)
+    line = next(line for line in functions if line[1:].startswith("sleeps "))
+    end = head.index(" waiting ") + len(" waiting")
+    assert line[:end].endswith("s") and line[:end].split()[-2][0] in "123456789"
     report = run("report", trace).stdout
     assert "s waiting" in report.splitlines()[0] and "sleeps" in report.split("\nWaiting")[1].split("\n\n")[0]
     rows = run("sql", trace, "waiting").stdout.splitlines()

@@ -10,6 +10,7 @@
 --| guards  duration  => checks WHERE code_id IN $codes
 --| compiling  duration  => compiles WHERE code_id IN $codes
 --| self  duration
+--| waiting  duration
 --| total  duration
 --| per call  duration
 --| raised  alarm
@@ -30,16 +31,18 @@ WITH made AS MATERIALIZED (SELECT code_id, SUM(is_recompile) AS again, SUM(compi
   decided AS MATERIALIZED (SELECT a.code_id, SUM(a.n * (o.name = 'hit')) AS hits, SUM(a.n * o.missed) AS misses,
                                   group_concat(a.bucket || ':' || a.n) AS wave
                            FROM asked a LEFT JOIN outcomes o ON o.outcome = a.outcome GROUP BY a.code_id),
+  off AS MATERIALIZED (SELECT code_id, NULLIF(SUM(waited_ns - queued_ns), 0) AS ns FROM stretch WHERE NOT $quick GROUP BY code_id),
   checked AS MATERIALIZED (SELECT e.code_id, SUM(k.ns) AS ns
                            FROM (SELECT cache_entry_id, SUM(duration_ns) AS ns FROM guard_check WHERE NOT $quick GROUP BY cache_entry_id) k
                                 CROSS JOIN cache_entry e ON e.cache_entry_id = k.cache_entry_id GROUP BY e.code_id)
 SELECT c.qualname AS function, SUM(n.calls) AS calls, SUM(d.hits) AS hits, SUM(d.misses) AS misses,
        COALESCE(SUM(m.again), 0) AS recompiles, COALESCE(SUM(b.n), 0) AS breaks,
-       COALESCE(SUM(e.n), 0) AS entries, SUM(k.ns) AS guards, SUM(m.ns) AS compiling, SUM(n.self_ns) AS self,
+       COALESCE(SUM(e.n), 0) AS entries, SUM(k.ns) AS guards, SUM(m.ns) AS compiling, SUM(n.self_ns) AS self, SUM(w.ns) AS waiting,
        SUM(n.total_ns) AS total, SUM(n.total_ns) / NULLIF(SUM(n.calls), 0) AS "per call", SUM(n.raised) AS raised, group_concat(d.wave) AS "over time", c.filename || ':' || c.first_line AS "where", c.kind AS kind,
        MIN(c.code_id) AS code_id
 FROM functions c LEFT JOIN code_total n ON n.code_id = c.code_id LEFT JOIN made m ON m.code_id = c.code_id
      LEFT JOIN broken b ON b.code_id = c.code_id LEFT JOIN entered e ON e.code_id = c.code_id
      LEFT JOIN decided d ON d.code_id = c.code_id LEFT JOIN checked k ON k.code_id = c.code_id
+     LEFT JOIN off w ON w.code_id = c.code_id
 GROUP BY c.function_id, c.kind
 ORDER BY recompiles DESC, breaks DESC, hits + misses DESC, entries DESC, self DESC, MIN(c.code_id);
