@@ -226,6 +226,7 @@ static bool report_make(struct report *report)
     db_run(report->db, "BEGIN");
     db_keep_view(report->db, "functions");
     db_keep_view(report->db, "hot_functions");
+    db_keep_view(report->db, "entry_calls");
     db_keep_view(report->db, "findings");
     report->state = db_meta(report->db, "state");
     if (report->state && !strcmp(report->state, "recording")) {

@@ -699,13 +699,16 @@ bool db_run(struct db *db, const char *sql)
     return !db->error;
 }
 
-/* Replace the view NAME in `temp`, which has a column code_id, by a table of its rows. */
+/* Replace the view NAME in `temp` by a table of its rows, with an index on code_id or, if it has no
+ * such column, on cache_entry_id. */
 static void view_replace(struct db *db, const char *name)
 {
     struct query *view = db_query(
-        db, "SELECT 'DROP VIEW temp.' || name || '; CREATE TEMP TABLE ' || substr(sql, 13) || "
-            "'; CREATE INDEX temp.' || name || '_code ON ' || name || '(code_id)' FROM "
-            "temp.sqlite_schema WHERE type = 'view' AND name = ?1");
+        db,
+        "SELECT 'DROP VIEW temp.' || name || '; CREATE TEMP TABLE ' || substr(sql, 13) || "
+        "'; CREATE INDEX temp.' || name || '_code ON ' || name || (SELECT '(' || MAX(c.name) || "
+        "')' FROM pragma_table_info(?1) c WHERE c.name IN ('code_id', 'cache_entry_id')) FROM "
+        "temp.sqlite_schema WHERE type = 'view' AND name = ?1");
     char *sql = NULL;
 
     query_bind_text(view, 1, name);

@@ -71,17 +71,6 @@ static bool is_column_named(const struct sheet *sheet, const struct column *colu
     return !strcmp(query_name(sheet->query, column->at), name);
 }
 
-/* Has any row a value in COLUMN? */
-static bool has_values(const struct sheet *sheet, const struct column *column)
-{
-    bool any = false;
-
-    while (!any && query_step(sheet->query))
-        any = !is_null(sheet, column);
-    query_reset(sheet->query);
-    return any;
-}
-
 /* Parse the line of a column, "{!c}{field:format} heading (what it is)". */
 static struct column column_read(const struct sheet *sheet, const char *rest)
 {
@@ -109,24 +98,42 @@ static struct column column_read(const struct sheet *sheet, const char *rest)
     return column;
 }
 
+/* Take from the optional columns of SHEET, for which OPTIONAL is true, those in which no row has a
+ * value. The statement runs once for all of them. */
+static void columns_leave_out(struct sheet *sheet, bool *optional)
+{
+    bool any = true;
+    int kept = 0;
+
+    while (any && memchr(optional, true, (size_t)sheet->count)) {
+        any = query_step(sheet->query);
+        for (int i = 0; any && i < sheet->count; i++)
+            optional[i] = optional[i] && is_null(sheet, &sheet->columns[i]);
+    }
+    query_reset(sheet->query);
+    for (int i = 0; i < sheet->count; i++)
+        if (!optional[i])
+            sheet->columns[kept++] = sheet->columns[i];
+    sheet->count = kept;
+}
+
 /* Read the columns of BLOCK. WORD is "cell" for a terminal, "page" for a browser. A column marked
  * with "?" is used only if some row has a value in it. */
 static void columns_read(struct sheet *sheet, const struct template_block *block, const char *word)
 {
     size_t bytes = strlen(word);
+    bool optional[COLUMNS] = {false};
 
     for (size_t i = 0; i < block->lines.count && sheet->count < COLUMNS; i++) {
         const struct template_line *line = &block->lines.at[i];
         bool is_optional = !strncmp(line->word, word, bytes) && !strcmp(line->word + bytes, "?");
-        struct column column;
         if (!is_optional && strcmp(line->word, word) != 0)
             continue;
-        column = column_read(sheet, line->rest);
-        if (is_optional && !has_values(sheet, &column))
-            continue;
-        sheet->columns[sheet->count] = column;
+        optional[sheet->count] = is_optional;
+        sheet->columns[sheet->count] = column_read(sheet, line->rest);
         sheet->count++;
     }
+    columns_leave_out(sheet, optional);
 }
 
 /* ---- cells --------------------------------------------------------------- */
