@@ -6,7 +6,7 @@
 --|
 --+ [{?total_ns}{total_ns:duration} in it, {self_ns:duration} of that its own]
 --+ [{+raised}; {!r}{raised:count~call} ended by an exception{!n}]
---| [{?waited}; it waited at least {waited:duration}[ ({queued:duration} of that for a processor)]][; it was on a processor at least {ran:duration}]
+--| [{?waited}; it waited at least {waited:duration}[ (at most {queued:duration} of that for a processor)]][; it was on a processor at least {ran:duration}]
 --+ [{?p50}[{-parts}{calls:count~stored call}][{?parts}{calls:count~stored part} between yields]]
 --| [: p50 {p50:duration}, p95 {p95:duration}, max {max:duration}]
 --| [{-p50}How long single calls took is not known: they are not stored[ (frames: {which:200})]]

@@ -47,7 +47,8 @@ INSERT INTO late(frame_id, left_open) VALUES (?1, 1) ON CONFLICT(frame_id) DO UP
 -- name: stretches
 -- Of each stretch, s to e, how long it was certainly on a processor and certainly off it: the most that any two samples around its ends
 -- say, less the time between them that is not in the stretch. a, b: the last sample before s and the first
--- after it; c, d: the same of e; z: the sample after d. A sample is at most 10 ms late, and never later than the next one says.
+-- after it; c, d: the same of e; z: the sample after d. In the queue it was at most as long as between a and d: what it waited
+-- there is booked when it runs again, which it did at e. A sample is at most 10 ms late, and never later than the next one says.
 WITH base AS MATERIALIZED (
     SELECT t.thread_id, COALESCE((SELECT MAX(o.thread_id) FROM thread o WHERE o.process_id = t.process_id AND o.os_tid = t.os_tid
                                   AND o.thread_id <= t.thread_id AND COALESCE(o.name, '') NOT GLOB 'greenlet *'), t.thread_id) AS base_id
@@ -63,7 +64,7 @@ near AS MATERIALIZED (
 ),
 known AS MATERIALIZED (
     SELECT n.*, n.end_ns - n.start_ns AS ns, a.cpu_ns AS a_cpu, b.cpu_ns AS b_cpu, c.cpu_ns AS c_cpu, d.cpu_ns AS d_cpu,
-           iif(n.c >= n.b, c.queued_ns - b.queued_ns, 0) AS queued,
+           COALESCE(d.queued_ns, c.queued_ns + n.end_ns - n.c) - COALESCE(a.queued_ns, 0) AS queued,
            (SELECT cpu_ns FROM thread_cpu WHERE thread_id = n.base_id AND at_ns > n.d ORDER BY at_ns LIMIT 1) AS z_cpu,
            (SELECT cpu_ns FROM thread_cpu WHERE thread_id = n.base_id AND at_ns > n.b ORDER BY at_ns LIMIT 1) AS y_cpu
     FROM near n LEFT JOIN thread_cpu a ON a.thread_id = n.base_id AND a.at_ns = n.a
@@ -83,5 +84,5 @@ divided AS (
                        COALESCE(c - start_ns - (c_cpu + c_late - a_cpu), 0), COALESCE(ns - (d_cpu + d_late - a_cpu), 0))) AS waited_ns
     FROM late
 )
-UPDATE stretch SET ran_ns = l.ran_ns, waited_ns = l.waited_ns, queued_ns = MIN(MAX(COALESCE(l.queued, 0), 0), l.waited_ns)
+UPDATE stretch SET ran_ns = l.ran_ns, waited_ns = l.waited_ns, queued_ns = MIN(MAX(COALESCE(l.queued, l.waited_ns), 0), l.waited_ns)
 FROM divided l WHERE l.thread_id = stretch.thread_id AND l.start_ns = stretch.start_ns AND COALESCE(l.a, l.b, l.c, l.d) IS NOT NULL;

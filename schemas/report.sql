@@ -575,7 +575,7 @@ ORDER BY s.duration_ns DESC, s.span_id LIMIT 50;
 --page {!c}{qualname}  function
 --page {filename:path}:{first_line|0}  where
 --page {waited_ns:duration}  waited (at least; measured in stretches of a millisecond or more without a call)
---page {queued_ns:duration}  for a processor (of that: it was ready to run, and other threads had the processors)
+--page {queued_ns:duration}  for a processor (of that at most: it was ready to run, and other threads had the processors)
 --page {longest_wait_ns:duration}  longest (wait for something else)
 --page {self_ns:duration}  self (callees excluded)
 --page {calls:count}  calls

@@ -245,7 +245,8 @@ CREATE TABLE stretch(
     code_id   INTEGER, -- the code of that frame, counted or not
     ran_ns    INTEGER, -- on a processor at least so long; NULL: not measured, or not yet
     waited_ns INTEGER, -- off the processor at least so long; NULL likewise
-    queued_ns INTEGER, -- part of waited_ns: at least so long ready to run, without a free processor; NULL likewise
+    queued_ns INTEGER, -- part of waited_ns: at most so long ready to run, without a free processor; NULL likewise. waited_ns less
+                       --   queued_ns was certainly a wait for something else
     PRIMARY KEY(thread_id, start_ns)
 ) WITHOUT ROWID;
 

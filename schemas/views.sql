@@ -62,8 +62,8 @@ JOIN code c ON c.qualname = w.column2 AND substr(c.filename, -length(w.column1) 
 
 
 -- waited: how long each code object was off the processor and on it, at least, as measured in stretches of a millisecond or more in
--- which no frame began or ended (tables stretch and thread_cpu). queued_ns is the part of waited_ns in which the thread
--- was ready, and other threads had the processors; longest_wait_ns the longest wait for something else.
+-- which no frame began or ended (tables stretch and thread_cpu). queued_ns is the part of waited_ns in which the thread may
+-- have been ready while other threads had the processors; the rest, and longest_wait_ns, certainly was a wait for something else.
 CREATE VIEW waited AS
 SELECT code_id, COUNT(*) AS stretches, SUM(end_ns - start_ns) AS stretch_ns, SUM(ran_ns) AS ran_ns, SUM(waited_ns) AS waited_ns,
        SUM(queued_ns) AS queued_ns, MAX(waited_ns - queued_ns) AS longest_wait_ns
@@ -442,7 +442,7 @@ WHERE outcome IN ($HIT, $COMPILED) AND cache_entry_id IS NOT NULL GROUP BY cache
 -- run_times: where the time of the whole recording went, one row. ran_ns: the lives of all processes, together. compile_ns: the part of them
 -- in which a compile ran in that process. import_ns: time in imports, of all threads; an import within a compile is in both. NULL where
 -- the importer's frames are not recorded. own_ns: own time of the program's own functions, without what they waited; wait_ns: what all
--- functions waited for other things than a processor; queued_ns: for a processor (view waited), of all threads; NULL: not measured. steady_ns: when the last compile ended, if calls were looked up after that.
+-- functions waited for other things than a processor; queued_ns: for a processor, as the kernel counts it, of all threads; NULL: not measured. steady_ns: when the last compile ended, if calls were looked up after that.
 CREATE VIEW run_times AS
 WITH work AS MATERIALIZED (
     SELECT COALESCE(t.process_id, c.process_id) AS process_id, m.start_ns,
@@ -461,7 +461,7 @@ SELECT (SELECT COUNT(*) FROM process) AS processes, (SELECT COUNT(*) FROM thread
        (SELECT SUM(n.total_ns) FROM code c JOIN code_total n ON n.code_id = c.code_id
         WHERE c.qualname = '_find_and_load' AND c.filename = '<frozen importlib._bootstrap>') AS import_ns,
        (SELECT SUM(self_ns - COALESCE(waited_ns, 0)) FROM hot_functions WHERE is_own) AS own_ns,
-       (SELECT SUM(waited_ns - queued_ns) FROM waited) AS wait_ns, (SELECT SUM(queued_ns) FROM waited) AS queued_ns,
+       (SELECT SUM(waited_ns - queued_ns) FROM waited) AS wait_ns, (SELECT SUM(ns) FROM (SELECT MAX(queued_ns) - MIN(queued_ns) AS ns FROM thread_cpu GROUP BY thread_id)) AS queued_ns,
        (SELECT ns FROM ended WHERE ns < (SELECT start_ns FROM lookup ORDER BY lookup_id DESC LIMIT 1)) AS steady_ns;
 
 

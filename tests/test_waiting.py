@@ -79,6 +79,32 @@ def test_pages_print_waiting_times(run, record):
     assert run("fsck", trace).returncode == 0
 
 
+def test_a_busy_machine_is_no_wait_of_the_program(run, record, tmp_path):
+    """Two processes share a processor. What one of them waits for it is no wait for something else."""
+    code = """
+import os, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+until = time.monotonic() + 3
+pid = os.fork()
+def spin():
+    n = 0
+    for i in range(200000): n += i
+    return n
+if not pid:
+    while time.monotonic() < until: pass
+    os._exit(0)
+def compute():
+    while time.monotonic() < until: spin()
+compute()
+"""
+    trace = record(["-c", code]).path
+    (waited, queued), = query(trace, "SELECT SUM(waited_ns), SUM(queued_ns) FROM stretch s JOIN code USING (code_id) JOIN thread t USING (thread_id)"
+                                     " JOIN process p USING (process_id) WHERE qualname = 'spin' AND p.parent_process_id IS NULL")
+    assert queued > 0.9 * waited > 100 * MS
+    first = run("report", trace).stdout
+    assert "waiting for a processor" in first.splitlines()[0] and "spin waited" not in first
+
+
 def test_a_thread_that_does_not_run_has_few_samples(record):
     trace = record(["-c", "import time; time.sleep(2)"]).path
     (count,), = query(trace, "SELECT COUNT(*) FROM thread_cpu")

@@ -2,7 +2,7 @@
 --
 -- Why: A function may be slow because it computes or because it waits: for a lock, a disk, another process, or a free processor.
 -- Columns: qualname, filename, first_line: the function; calls: frames entered; self_ms: callees excluded; waited_ms: of that
---   certainly off a processor; queued_ms: of that ready to run, while other threads had the processors; ran_ms: of self_ms certainly on
+--   certainly off a processor; queued_ms: of that at most ready to run, while other threads had the processors; ran_ms: of self_ms certainly on
 --   a processor; longest_wait_ms: the longest wait for something else. Measured from outside, at most every 10 ms, in
 --   stretches of a millisecond or more without a call; the rest of self_ms is not divided.
 SELECT qualname, filename, first_line, calls, round(self_ns / 1e6, 3) AS self_ms, round(waited_ns / 1e6, 3) AS waited_ms,

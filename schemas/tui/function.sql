@@ -17,7 +17,7 @@ SELECT SUM(calls) AS calls, SUM(total_ns) AS total, SUM(self_ns) AS self, NULLIF
        (SELECT qualname FROM code WHERE code_id = ?1) AS function
 FROM code_total WHERE code_id IN $codes AND EXISTS (SELECT 1 FROM code WHERE code_id = ?1);
 
---| {waited:duration} waiting at least[, {queued:duration} of that for a processor][; {ran:duration} on a processor at least]
+--| {waited:duration} waiting at least[, at most {queued:duration} of that for a processor][; {ran:duration} on a processor at least]
 SELECT SUM(waited_ns) AS waited, NULLIF(SUM(queued_ns), 0) AS queued, NULLIF(SUM(ran_ns), 0) AS ran
 FROM waited WHERE code_id IN $codes HAVING SUM(waited_ns) > 0;
 
