@@ -9,7 +9,7 @@ static enum ended push_attribute(struct watched *w, int slots, bool method, PyOb
     return push_callable(w, method, value, shadow);
 }
 
-/* Where an attribute of an array, or of the result of a node, comes from. */
+/* Where an attribute of an array, or of a node's result, comes from. */
 enum array_origin {
     ARRAY_UNKNOWN,
     ARRAY_METHOD, /* a method */
@@ -52,7 +52,8 @@ static enum ended read_array_metadata(struct capture *c, struct watched *w, int 
     return push_attribute(w, slots, method, value, shadow_const(c, value));
 }
 
-/* Capture cannot follow the attribute: raise AttributeError as CPython does, or break the graph. */
+/* Capture cannot follow the attribute. Raise AttributeError if CPython would raise it; otherwise
+ * break the graph. */
 static enum ended break_at_array_attribute(struct capture *c, PyObject *owner, PyObject *name,
                                            bool is_absent)
 {
@@ -247,7 +248,8 @@ static struct shadow *class_method_shadow(struct capture *c, struct shadow *of, 
     return method_of(c, of, name, function, source, of);
 }
 
-/* Like lacks_attribute(), for an object that was read from outside the function. */
+/* Does reading attribute NAME raise AttributeError, as in lacks_attribute()? The object was read
+ * from outside the function. */
 static bool read_object_lacks(struct capture *c, PyObject *owner, struct shadow *of, PyObject *name)
 {
     OWNED PyObject *value = NULL;
@@ -301,7 +303,7 @@ static struct shadow *read_c_method(struct capture *c, struct attribute_read *re
     return method_of(c, read->of, read->name, NULL, NULL, NULL);
 }
 
-/* Read a class method; OF_CLASS is the source of its class. */
+/* Read a class method. OF_CLASS is the source of the class that has the method. */
 static struct shadow *read_class_method(struct capture *c, struct attribute_read *read,
                                         struct shadow *of_class)
 {

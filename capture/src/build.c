@@ -162,8 +162,8 @@ static PyObject *make_slice_of_top(struct capture *c, const struct watched *w, i
     return PySlice_New(PyTuple_GET_ITEM(bounds, 0), PyTuple_GET_ITEM(bounds, 1), step);
 }
 
-/* Replace the top COUNT values by one value: with SET by a set of these values, otherwise by the
- * string that joins them (an f-string). */
+/* Replace the top COUNT values of the stack by one value. With SET, this is a set of these values;
+ * otherwise it is the string that joins them (an f-string). */
 static enum ended build_set_or_string(struct capture *c, struct watched *w, int count, bool set)
 {
     struct shadow *of, *made;
@@ -306,7 +306,8 @@ static struct shadow *shadow_from_mirror(struct capture *c, PyObject *mirror)
     return made;
 }
 
-/* Is OF an iterator of itertools that has a mirror, and have both given equally many items? */
+/* Does OF, an iterator of itertools, have a mirror, and have OF and its mirror given equally many
+ * items? */
 static bool has_mirror(const struct shadow *of)
 {
     if (!is_kind(of, SHADOW_ITERATOR) || of->iterator.how != ITERATES_MIRROR)
@@ -471,8 +472,9 @@ struct moving {
     const char *takes; /* the entry of the table `moves`, a letter for each argument */
     bool changes;      /* the call changes its first argument */
     int positional;    /* number of positional arguments */
-    PyObject *mirrors[MOST_MIRRORED]; /* owned: a mirror of each argument, or NULL */
-    PyObject *given;                  /* owned: the result of the call with the mirrors, or NULL */
+    /* owned: for each argument, its mirror; NULL if the argument has none */
+    PyObject *mirrors[MOST_MIRRORED];
+    PyObject *given; /* owned: the result of the call with the mirrors, or NULL */
 };
 
 /* Is the call allowed to change its first argument now? Returns true if the call does not change
@@ -493,7 +495,8 @@ static bool may_change_first_argument(struct capture *c, const struct moving *mo
     return moving->takes[0] != '-' || can_release_all(c, self, of);
 }
 
-/* Make a mirror of each argument. Returns false if an argument has none. */
+/* Make a mirror of each argument. Returns false if there is an argument of which no mirror can be
+ * made. */
 static bool mirror_arguments(struct capture *c, struct moving *moving)
 {
     const struct call *call = moving->call;
@@ -617,8 +620,8 @@ static bool has_key_twice(struct capture *c, PyObject *dict, PyObject *from, str
     return false;
 }
 
-/* Add to a container, which lies BELOW slots deeper: the value on top of the stack if METHOD is
- * append or add, the items of this value if METHOD is extend or update. */
+/* Add to a container that lies BELOW slots deeper in the stack. If METHOD is append or add, add the
+ * value on top of the stack; if METHOD is extend or update, add the items of this value. */
 static enum ended add_top_to(struct capture *c, struct watched *w, int below, const char *method)
 {
     PyObject *container = stack_value(w, below);
@@ -961,8 +964,8 @@ static enum ended execute_subscript(struct capture *c, struct watched *w, int op
         ended = dispatch_subscript(c, w, what, names[what], &call);
     }
     if (what != SUBSCRIPT_GET && is_done(ended))
-        /* one value too many is left: the None that a call returned, or the instruction's last
-         * operand */
+        /* one value too many is left on the stack: the None that a call returned, or the
+         * instruction's last operand */
         stack_drop(w, 1);
     return ended;
 }

@@ -161,8 +161,8 @@ static Py_ssize_t count_mortal(const struct capture *c, const PyObject *value)
     return count;
 }
 
-/* Make the shadows of the arguments. For a resume function these include the values that it will
- * restore. */
+/* Make the shadows of the arguments. A resume function restores variables and stack slots from some
+ * of its arguments; these get shadows, too. */
 static bool make_initial_shadows(struct capture *c, struct watched *w)
 {
     w->globals = c->globals;
@@ -275,8 +275,8 @@ static PyObject *call_finish(void *data)
     return result;
 }
 
-/* Describe the graph break as (kind, reason, offset, call stack), or None if the function
- * returns. */
+/* Describe the graph break as a tuple (kind, reason, offset, call stack). The result is None if the
+ * function returns without a graph break. */
 static PyObject *describe_break(const struct capture *c, const struct watched *w, bool returns)
 {
     if (returns)

@@ -107,7 +107,7 @@ struct source {
     Py_ssize_t cell; /* in a 'C' step: the index of the free variable */
     /* for a source in capture->mortal: the number of references that the capture holds */
     Py_ssize_t references;
-    /* guards ensure that the first `apart` effects do not change this object */
+    /* guards ensure that none of the first `apart` effects changes this object */
     Py_ssize_t apart;
     PyObject *path; /* borrowed: the result of source_path(); NULL before the first call */
     /* borrowed: the node for this input of the graph; NULL if the value is no input */
@@ -244,7 +244,8 @@ struct watched {
     struct watched *outer;
     compat_frame *frame;
     PyCodeObject *code; /* borrowed from the frame */
-    /* the bytecode as it was compiled, without specialization; its memory is in `held` */
+    /* the bytecode as it was compiled, without CPython's specialized instructions; its memory is in
+     * `held` */
     const uint8_t *bytes;
     PyObject *held; /* owned */
     int32_t units;
@@ -328,9 +329,10 @@ struct capture {
     PyObject *raised; /* borrowed: the StopIteration that ended the last iterator; or NULL */
     /* the call of send() that is about to resume a generator; NULL for next() */
     const struct call *sent;
-    /* the next function that is stepped is a __next__, so it may raise StopIteration */
+    /* the next function that capture steps through is a __next__, so it may raise StopIteration */
     bool may_end;
-    bool ends; /* the stepped __next__ raised StopIteration and had no other effect */
+    /* the __next__ that was stepped through raised StopIteration and had no other effect */
+    bool ends;
     bool shapes_read;
     /* memory ran out, or a value changed during the watched call: discard the whole capture */
     bool failed;
@@ -592,8 +594,8 @@ PyObject *source_path(struct capture *c, struct shadow *source);
 extern PyObject *capture_modules; /* a function that returns sys.modules; guards call it */
 int guard_on(struct capture *c, struct shadow *source, const char *kind, PyObject *value);
 void guard_length(struct capture *c, struct shadow *source, const char *kind, Py_ssize_t length);
-/* Add a guard that keeps the value of SHADOW the same in later calls. Returns false if no guard
- * can. */
+/* Add a guard that keeps the value of SHADOW the same in later calls. Returns false if no guard can
+ * ensure this. */
 bool value_known(struct capture *c, PyObject *value, struct shadow *shadow);
 /* Add a guard on the type of SHADOW's value and, for a tuple or list, on the length. Returns false
  * if no guard can be added. */
@@ -625,11 +627,10 @@ struct shadow *varying_shape(struct capture *c, PyObject *value, struct shadow *
 PyObject *value_argument(struct capture *c, PyObject *value, struct shadow *shadow);
 
 /* ---- effect.c ---- */
-/* If an effect has changed the object of SHADOW under another source, return that source; otherwise
- * return SHADOW. Adds guards. */
+/* If an effect has changed the object of SHADOW, which it reached through another source, return
+ * that source; otherwise return SHADOW. Adds guards. */
 struct shadow *one_of(struct capture *c, struct shadow *shadow);
-/* Is SHADOW's object certainly different from every object that an effect changed under another
- * source? Adds guards. */
+/* Is it certain that no effect has changed SHADOW's object through another source? Adds guards. */
 bool is_apart(struct capture *c, struct shadow *shadow);
 /* May an effect release OLD? It may if OLD's death runs no code, neither now nor in later calls. */
 bool can_release(struct capture *c, PyObject *old, struct shadow *shadow);

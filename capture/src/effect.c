@@ -103,8 +103,8 @@ struct shadow *one_of(struct capture *c, struct shadow *shadow)
     return shadow;
 }
 
-/* Is SHADOW's object different from CHANGED's, the object that an effect changed? VALUE is SHADOW's
- * object, or the dict of a module. Adds guards. */
+/* Is SHADOW's object another one than CHANGED's object, which an effect has changed? VALUE is
+ * SHADOW's object, or the dict of a module. Adds guards. */
 static bool guard_is_other_object(struct capture *c, struct shadow *shadow, PyObject *value,
                                   struct shadow *changed)
 {

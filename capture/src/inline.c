@@ -50,7 +50,8 @@ static struct shadow *keyword_default(struct capture *c, PyFunctionObject *funct
     return from ? value_part(c, all, from, name, value) : NULL;
 }
 
-/* Return the shadow of parameter NUMBER of FUNCTION in a call that gives no argument for it. */
+/* Return the shadow of the value that parameter NUMBER of FUNCTION has in a call without an
+ * argument for it. */
 static struct shadow *shadow_of_default(struct capture *c, PyFunctionObject *function,
                                         struct shadow *of, int number)
 {
@@ -150,8 +151,8 @@ static bool can_close_silently(PyCodeObject *code)
     return !code_handles(code, (const uint8_t *)PyBytes_AS_STRING(bytes), -1);
 }
 
-/* CALL makes a generator of CODE. OF is the generator function; SHADOWS are those of the first
- * COUNT variables. */
+/* CALL makes a generator of CODE. OF is the shadow of the generator function; SHADOWS are those of
+ * the first COUNT variables. */
 static enum ended call_generator_function(struct capture *c, struct watched *w,
                                           const struct call *call, PyCodeObject *code,
                                           struct shadow *of, struct shadow *const *shadows,

@@ -206,8 +206,8 @@ static struct shadow *add_operation(struct capture *c, struct operation *operati
     return shadow;
 }
 
-/* Is RESULT a dtype or the like, made by calling its class with known arguments, e.g.
- * np.dtype(float)? */
+/* Is RESULT a description such as a dtype, made by calling its class with known arguments, as
+ * np.dtype(float) does? */
 static bool is_known_description(const struct operation *operation, PyObject *result)
 {
     return operation->counted && PyType_Check(operation->target) && value_is_description(result);
@@ -453,7 +453,8 @@ static bool is_pure_operator(const struct call *call, const char *name, enum ope
     return pure && !torch_warns(call, name);
 }
 
-/* Store in SHADOW that its node computes the number RESULT from the numbers of CALL. */
+/* SHADOW's node computes the number RESULT from the numbers that are CALL's arguments. Store this
+ * in SHADOW. */
 static void set_number(struct capture *c, struct shadow *shadow, const struct call *call,
                        PyObject *result)
 {
@@ -532,8 +533,8 @@ enum ended unknown_argument(struct capture *c, const struct call *call)
     return unknown_operand(c, call, name_of(call->callable, text, sizeof text));
 }
 
-/* Is CALLABLE a function of numpy? It may warn even if its arguments are numbers, as np.log(-1.0)
- * does. */
+/* Is CALLABLE a function of numpy? Such a function may warn even if its arguments are numbers, as
+ * np.log(-1.0) does. */
 static bool is_numpy_function(PyObject *callable)
 {
     OWNED PyObject *module = NULL;

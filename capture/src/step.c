@@ -89,7 +89,7 @@ static void set_variable(struct watched *w, uint32_t variable, PyObject *value,
     Py_XDECREF(old);
 }
 
-/* Pop the value on top of the stack: a new reference. */
+/* Pop the value on top of the stack and return it, a new reference. */
 static PyObject *pop_value(struct watched *w, struct shadow **shadow)
 {
     int at;
@@ -885,7 +885,7 @@ void watched_close(struct capture *c, struct watched *w)
     watched_free(w);
 }
 
-/* Return the unit at which CPython must continue the frame of W. */
+/* Return the code unit at which CPython must continue the frame of W. */
 static int32_t unit_to_go_on(const struct watched *w, enum ended ended)
 {
     switch (ended) {

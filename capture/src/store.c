@@ -3,8 +3,8 @@
 
 /* ---- an attribute or item of a value that was read ---- */
 
-/* Make the SHADOW_CHANGED for VALUE, which an effect stores at STEP KEY of OF. OLD is the former
- * value, or NULL. */
+/* Make the SHADOW_CHANGED for VALUE. An effect stores VALUE at STEP KEY of OF, where OLD was before
+ * (NULL if there was nothing). */
 static struct shadow *changed_shadow(struct capture *c, struct shadow *of, char step, PyObject *key,
                                      PyObject *old, PyObject *value, struct shadow *of_value)
 {
@@ -156,7 +156,8 @@ static enum setting classify_set(struct capture *c, const struct attribute_set *
     return set->of->kind == SHADOW_OBJECT ? SETTING_MADE : SETTING_READ;
 }
 
-/* Guard that the class still has this descriptor for the attribute, or none. */
+/* Guard that in later calls the class still has this descriptor for the attribute, or still has
+ * none. */
 static bool guard_descriptor(struct capture *c, const struct attribute_set *set,
                              struct shadow *of_class)
 {

@@ -13,7 +13,7 @@
 
 enum {
     DIGITS_LEAST = 4,
-    /* two different doubles always print differently with 17 significant digits */
+    /* with 17 significant digits two different doubles never print the same */
     DIGITS_MOST = 17,
     NUMBERS_MOST = 128,
     /* most bytes of a number that is shortened; longer numbers are copied unchanged */

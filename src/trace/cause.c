@@ -1,4 +1,5 @@
-/* trace/cause.c -- why an older entry did not fit: a row of recompile_cause. See trace/cause.h. */
+/* trace/cause.c -- why an older cache entry could not run a call: a row of recompile_cause. See
+ * trace/cause.h. */
 #include "trace/cause.h"
 
 #include <inttypes.h>
@@ -75,7 +76,7 @@ const char *cause_seen(const struct cause *cause)
     size_t length = cause->source ? strlen(cause->source) : 0;
     const char *value;
 
-    /* A guard that is an expression saw "L['x'].size()[0] = 8". */
+    /* A guard that is an expression stores "L['x'].size()[0] = 8" as the actual value. */
     if (!seen || !length || strncmp(seen, cause->source, length))
         return seen;
     value = seen + length;

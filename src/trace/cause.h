@@ -1,4 +1,4 @@
-/* trace/cause.h -- why an older entry did not fit: a row of recompile_cause. */
+/* trace/cause.h -- why an older cache entry could not run a call: a row of recompile_cause. */
 #ifndef DYNTRACE_CAUSE_H
 #define DYNTRACE_CAUSE_H
 
@@ -14,7 +14,8 @@ struct cause {                                    /* each text is borrowed, or N
      * afterwards */
     const char *how;
     bool decided; /* this guard is the first guard of the older entry that failed */
-    /* the guard's only failure: dropping the guard and fixing the cause are equivalent */
+    /* the guard has no other cause, so dropping the guard has the same effect as fixing this
+     * cause */
     bool whole;
 };
 

@@ -32,14 +32,14 @@ struct count {
      * call */
     int64_t warm_ns;
     unsigned next;    /* index + 1 of the record of the same code object in another process, or 0 */
-    unsigned decided; /* index + 1 of this record's first outcome in counts->decided, or 0 */
+    unsigned decided; /* index + 1 of this record's first item in counts->decided, or 0 */
     bool turned_away; /* the compiler skipped the function unread (view turned_away) */
 };
 
 /* Calls with one outcome, after the warm-up. */
 struct count_decided {
     int64_t calls, time_ns;
-    unsigned next; /* index + 1 of the next outcome of the same struct count, or 0 */
+    unsigned next; /* index + 1 of the next item of the same struct count, or 0 */
     enum outcome outcome;
 };
 

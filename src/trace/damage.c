@@ -22,8 +22,8 @@ enum {
 
 /* ---- the file as a whole --------------------------------------------------- */
 
-/* Describe the kind of a file that is not a database. HEAD is the first LENGTH bytes of
- * the file. */
+/* Say what kind of file this is, which is not a database. HEAD has the first LENGTH bytes of the
+ * file. */
 static const char *other_kind(const unsigned char *head, size_t length)
 {
     static const struct {

@@ -24,7 +24,7 @@ struct damage {
      * rows can" */
     LIST(char *) tables;
     int64_t rows;   /* readable rows of all tables */
-    int64_t broken; /* number of damaged tables and indexes */
+    int64_t broken; /* number of tables and indexes that are damaged */
 };
 
 /* Open the file PATH and check its header, length and log, which is quick. Returns false, with

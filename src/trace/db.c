@@ -30,7 +30,7 @@ enum {
     TEXT_SHOWN = 64 << 10, /* bytes to which query_text cuts a longer text */
 };
 
-/* damage in any trace has been reported since the last db_retry */
+/* an error message about a damaged trace has been printed since the last db_retry */
 static atomic_bool damage_said;
 
 struct db {
@@ -251,7 +251,7 @@ static int file_connect(struct db *db, const char *absolute, enum how how)
         status = sqlite3_exec(
             db->handle, how & VIEWS ? "PRAGMA cache_size = -16384" : "PRAGMA cache_size = -4096",
             NULL, NULL, NULL);
-    /* hold one lock throughout instead of one for each query */
+    /* with EACH, hold one lock as long as the file is open, instead of one lock for each query */
     if (status == SQLITE_OK && how & EACH)
         status = sqlite3_exec(db->handle, "BEGIN", NULL, NULL, NULL);
     if (each)

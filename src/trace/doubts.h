@@ -21,7 +21,8 @@ struct doubts doubts_say(struct db *db, const char *so_far, const char *missing)
 /* Return a text about which frames DB has, or NULL if it has all of them. */
 const char *doubts_frames(struct db *db);
 
-/* What counted frames mean for a picture of single frames, in few words. */
+/* A note for pictures of single frames in a trace with counted frames: the time of counted frames
+ * is shown as their callers' time. */
 #define DOUBTS_COUNTED "counted frames: their callers' time"
 
 /* Return how many frames were counted and have no rows. */
@@ -46,7 +47,7 @@ const char *doubts_values(struct db *db);
 /* Return a text about the settings of `run --set` in DB, including those that had no effect.
  * Returns NULL if there are none. The caller frees the text. */
 char *doubts_settings(struct db *db);
-/* Print doubts_settings on stderr, for answers whose page has no place for it. */
+/* Print the text of doubts_settings on stderr, for a command that prints it nowhere else. */
 void doubts_say_settings(struct db *db);
 /* Write the settings as a list named `settings` to JSON. Nothing is written if there are none. */
 void doubts_json_settings(struct db *db, struct json *json);

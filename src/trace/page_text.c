@@ -17,7 +17,7 @@ static bool is_part(const struct template_block *block)
     return block_word(block, "+") && !block_word(block, "|");
 }
 
-/* Print TEXT with the fields of ROW. If IS_END, also end the line. */
+/* Print TEXT with the values of ROW in its fields. If IS_END, also end the line. */
 static void line_print(struct page_text *page, struct arena *arena, const struct row *row,
                        const char *text, bool is_end)
 {

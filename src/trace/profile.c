@@ -108,8 +108,8 @@ static void call_ended(void *context, struct track *track)
 
 /* ---- the second walk ----------------------------------------------------- */
 
-/* Is FRAME one of the slowest calls? A tree of its callees starts at each of these. Their nodes
- * have the code ids -1, -2, ... */
+/* Is FRAME one of the slowest calls? Each of these becomes the root of a tree of its callees. The
+ * root nodes have the code ids -1, -2, ... */
 static bool is_slowest(void *context, struct open_frame *frame)
 {
     const struct reading *reading = context;

@@ -291,8 +291,8 @@ static void choose_case(const struct remedy_rule *rule, struct remedy_facts *fac
 
 /* ---- sentences ----------------------------------------------------------- */
 
-/* Return TEXT on one line, cut to WORD_BYTES before a UTF-8 character. An uncut text loses its
- * final dot, because the sentence around it has one. */
+/* Return TEXT on one line, cut to WORD_BYTES before a UTF-8 character. If the text is not cut, its
+ * final dot is left out, because the sentence around it has one. */
 static const char *word_of(struct arena *arena, const char *text)
 {
     size_t bytes = prose_cut(text, WORD_BYTES);

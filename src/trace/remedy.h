@@ -95,7 +95,8 @@ struct remedy_rule {
     enum remedy_on on;
     enum outcome outcome;
     const char *name;
-    /* Conditions of the rule; NULL allows anything. If `is` is NULL, the rule asks for no case. */
+    /* Conditions of the rule; NULL means that the rule allows anything. If `is` is NULL, the rule
+     * asks for no case. */
     const char *kind, *source, *aspect, *said, *reason, *words, *code, *is, *expected, *function;
     const char *stack, *line;
     enum remedy_use use;

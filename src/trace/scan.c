@@ -155,9 +155,9 @@ static bool tree_scan(struct scan *scan, uint64_t number, int depth)
 void scan_rows(struct db *db, enum row_table table,
                bool (*row)(void *context, const int64_t *values, unsigned nulls), void *context)
 {
-    /* Finds the page at which the table begins. The table must have our own definition, because
-     * another one may have other columns. No table in `temp` may have the same name, because SQL
-     * would read that table instead. */
+    /* This SELECT finds the page at which the table begins. The table must have our own definition,
+     * because another one may have other columns. No table in `temp` may have the same name,
+     * because SQL would read that table instead. */
     static const char tree[] =
         "SELECT s.rootpage FROM main.sqlite_schema s JOIN json_each(?1) o ON o.value ->> 'sql' = "
         "s.sql WHERE s.name = ?2 AND o.value ->> 'name' = s.name AND ?2 NOT IN (SELECT name FROM "

@@ -66,7 +66,7 @@ void tree_link(struct tree *tree)
     uint32_t *order = malloc(((size_t)count + 1) * sizeof *order);
     struct node *nodes = tree->nodes.at;
 
-    for (uint32_t i = count; i-- > 1;) { /* callees come after their callers */
+    for (uint32_t i = count; i-- > 1;) { /* each callee has a higher index than its caller */
         struct node *node = &nodes[i];
         struct node *caller = &nodes[node->parent];
         if (node->self_ns > 0)

@@ -87,8 +87,8 @@ static bool begins_with(const char *text, const char *words)
     return !strncmp(text, words, strlen(words));
 }
 
-/* If LINE begins with LABEL and a text follows, keep the text in PART, unless PART has one already.
- * Returns true if LINE is such a line. */
+/* If LINE begins with LABEL and text follows, return true and copy the text to PART, unless PART
+ * has a text already. */
 static bool take_part(char part[TORCH_PART], const char *line, const char *label)
 {
     const char *text = line + strlen(label);

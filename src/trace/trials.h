@@ -28,14 +28,14 @@ struct db;
  * unknown if the run left no trace. */
 struct trial {
     int64_t trial_id;
-    int64_t batch; /* the trial_id of the baseline of its batch */
+    int64_t batch; /* the trial_id of the baseline with which this trial is compared */
     /* the settings as given to --set, separated by blanks; "" for the baseline */
     const char *setting;
     const char *error; /* why the run does not count, for example a refused setting; or NULL */
     const char *values_same; /* "equal", "close" or "different"; NULL if values were not compared */
     int64_t exit_code, exit_signal, output_same;
     int64_t compiles, recompiles, breaks, eager, hits, compile_ns, step_ns;
-    bool baseline; /* the unchanged run of its batch */
+    bool baseline; /* the unchanged run with which the other runs of its batch are compared */
     bool works;    /* the run ended like the baseline, with the same output and results */
     bool gain;     /* the trial works, and is better than the baseline */
     /* the gain in words, or why the trial does not work; NULL for a baseline that works */

@@ -47,7 +47,7 @@ static int64_t first_number(sqlite3 *handle, int *status, const char *sql, int64
 static const char schema_words[] =
     "SELECT group_concat(words, char(10)) FROM (SELECT COALESCE(type || ' ' || name || ' ' || "
     "tbl_name, '?') || ' ' || COALESCE(sql, '') AS words FROM main.sqlite_schema ORDER BY 1)";
-/* Selects the schema's statements, and where each table is in the file. */
+/* This SELECT returns the schema's statements, and where each table is in the file. */
 static const char schema_placed[] = "SELECT group_concat(words, char(10)) FROM (SELECT quote(type) "
                                     "|| quote(name) || quote(tbl_name) || quote(rootpage) || "
                                     "quote(sql) AS words FROM main.sqlite_schema ORDER BY rowid)";

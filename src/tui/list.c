@@ -171,8 +171,8 @@ static bool is_inside_letter(char byte)
     return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
-/* If MADE is wider than its column, replace its beginning by "…" as far as the text that it is
- * compared with begins in the same way. */
+/* If MADE is wider than its column, replace its beginning by "…", as long as that beginning is the
+ * same in the text that it is compared with. */
 static void difference_print(char made[CELL_TEXT], const struct list *list,
                              const struct screen *screen, const struct value *row, int column,
                              int width)
@@ -379,7 +379,7 @@ static void list_lead(struct view *view, struct arena *arena, struct target *tar
     if (title < 0)
         title = 0;
     *target = target_of(list, arena, lead);
-    if (row && !target->title) /* the row's title */
+    if (row && !target->title) /* the target has no title of its own: use the row's title */
         target->title = value_print(arena_take(arena, CELL_TEXT), &row[title], AS_TEXT, 0);
 }
 
@@ -466,10 +466,11 @@ static bool list_search(struct view *view, const char *text, int direction)
     bool was_cut = list->read && list->read->cut;
     bool found;
 
-    if (windowed(list) && list->asking) /* the ids to search have not all been read */
+    if (windowed(list) && list->asking) /* not all ids in which to search have been read yet */
         return false;
     if (view->count && windowed(list)) {
-        rows_seek(list, text, direction); /* a job searches, and seek_take() goes to the row */
+        /* a job searches; later seek_take() goes to the row that the job found */
+        rows_seek(list, text, direction);
         return true;
     }
     found = view_find(view, direction, row_fits, text);
@@ -619,7 +620,7 @@ static void list_refresh(struct view *view)
         return;
     work_drop(list->view.tui->work, list->window); /* fetched rows may be out of date */
     rows_again(list, true);
-    /* a cursor in the first row stays there, even if another row becomes the first */
+    /* if the cursor is in the first row it stays there, even if another row becomes the first */
     if (!view->at)
         list->wanted_id = -1;
 }

@@ -22,13 +22,13 @@ struct list_column {
     /* the target that Enter opens when this column is chosen (see tui/lead.h), or NULL if Enter
      * opens the row's target */
     const char *lead;
-    bool empty; /* whole lists of a template: every row has NULL or 0 in this column */
+    bool empty; /* for whole lists with a template: every row has NULL or 0 in this column */
 };
 
 typedef LIST(struct list_column) list_columns;
 
 struct question {
-    /* the query that finds the rows (all strings of struct question are borrowed) */
+    /* the query that returns the rows (all strings of struct question are borrowed) */
     const char *sql;
     /* whole lists: a faster query for the first look, with the same columns but without the slow
      * values; or NULL */
@@ -46,7 +46,7 @@ struct question {
     const char *condition;
     int sort; /* the column to sort by, or -1 for the order of the query */
     bool descending;
-    bool typed; /* the user typed `sql`, and not all SQL can be a subquery */
+    bool typed; /* the user typed `sql` as a query; not every query can be used as a subquery */
     bool cut;   /* whole list: some rows were not kept, so SQLite sorts and filters them */
 };
 

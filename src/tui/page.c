@@ -146,7 +146,7 @@ static bool has_room(const struct doc *doc)
     return (int)doc->lines.count + 1 < doc->rows;
 }
 
-/* A row of a block that is being added to a page. */
+/* A row of a query that is being added to a page by the lines of a template block. */
 struct page_row {
     struct doc *doc;
     struct db *db;
@@ -190,7 +190,7 @@ static enum line_kind line_kind(const struct template_line *line)
     return LINE_OTHER;
 }
 
-/* Read the number at the beginning of TEXT into *NUMBER, which becomes 0 if there is none.
+/* Read the number at the beginning of TEXT into *NUMBER, or 0 if TEXT begins with no number.
  * Returns the text behind the number. */
 static const char *number_skip(char *text, long *number)
 {
@@ -262,8 +262,8 @@ static bool row_put(const struct page_row *r, const struct template_block *block
     return true;
 }
 
-/* Add the lines of BLOCK that replace its rows: WORD is "none" if there are no rows, or "slow"
- * if they are left out of the first look. */
+/* A template block can have lines that replace its rows. Add them: those for the WORD "none" if
+ * there are no rows, or those for "slow" if a first look leaves the rows out. */
 static void instead_put(struct doc *doc, const struct template_block *block, const char *word)
 {
     static const struct row none = {0};
@@ -348,7 +348,7 @@ static const char *line_shown(struct doc *doc, const char *text)
     return doc_print(doc, "%*s%s", indent, "", doc_safe(doc, rest, 1000));
 }
 
-/* Combine the gutters of LINE: the first mark, and the first note. */
+/* Combine the gutters that belong to LINE: take the first mark and the first note. */
 static struct gutter gutter_at(const struct gutter *gutter, size_t gutters, int64_t line)
 {
     struct gutter found = {0};

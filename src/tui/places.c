@@ -99,7 +99,7 @@ static bool target_same(const struct target *a, const struct target *b)
     return !strcmp(a_where, b_where);
 }
 
-/* Free VIEW, which is on the stack no more, unless it is a place. */
+/* Free VIEW, which has left the stack, unless VIEW is a place. */
 static void view_leave(struct places *places, struct view *view)
 {
     bool kept = view == places->kept[view->target.kind];
@@ -400,8 +400,9 @@ void places_hint_draw(struct places *places)
     screen_put(screen, screen->rows - 1, 0, screen->columns, STYLE_DIM, line);
 }
 
-/* Return the key for column X of WORDS (BYTES long), such as "+ - * zoom": the key that stands
- * there, else the first one, and the help's if WORDS does not begin with a key. */
+/* Return the key for a click on column X of WORDS (BYTES long), such as "+ - * zoom": the key at X
+ * if there is one, else the first key. If WORDS does not begin with a key, return the key of the
+ * help. */
 static int hint_key(const char *words, int bytes, int x)
 {
     int code = KEY_NONE;

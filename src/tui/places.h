@@ -21,8 +21,8 @@ struct places {
     int depth;                       /* how many views are on the stack; the last is on top */
     /* owned: the places that have been opened, or NULL; `stack` borrows them */
     struct view *kept[VIEW_KINDS];
-    /* owned: the view beside the one on top; NULL if the screen is not split, or the line under
-     * the cursor leads nowhere */
+    /* owned: the view beside the one on top; NULL if the screen is not split, or if the line under
+     * the cursor has no target */
     struct view *aside;
     struct arena lead; /* holds the strings of the target that places_lead() returned */
     /* the column of the first screen line where each view's name was drawn, or 0 if it was not

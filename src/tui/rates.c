@@ -73,8 +73,8 @@ void rates_look(struct rates *rates, struct db *db)
     compiling_look(rates, db);
 }
 
-/* Return the width of the bars of rate I, if all rates share ROOM columns. If that is too
- * narrow, only the calls get bars. */
+/* Return the width of the bars of rate I if all rates share ROOM columns. If the bars would be too
+ * narrow, only the rate of calls gets bars. */
 static int bars_width(const struct rates *rates, int room, int i)
 {
     int width = room / RATES - 1;
@@ -136,7 +136,7 @@ void rates_print(const struct rates *rates, int pid, int columns, char *line, si
     int left = columns - MEMORY_COLUMNS - (int)compiling;
     size_t used;
 
-    /* printed once with no room for bars, to learn how much room is left for them */
+    /* rates_put() is called once with no room for bars, to learn how much room is left for them */
     left -= (int)rates_put(rates, 0, rest, room);
     used = rates_put(rates, left, rest, room);
     if (memory >= 0 && used + 1 < room)

@@ -70,7 +70,7 @@ static void do_go(struct tui *tui, const struct target *target)
     if (was.at_ns > 0)
         tui->moment_ns = was.at_ns;
     again = places_go(&loop->places, target);
-    /* the overview was opened afresh: forget the moment and the split, too */
+    /* the overview was opened again: forget the moment and end the split as well */
     if (again && target->kind == VIEW_OVERVIEW) {
         tui->moment_ns = 0;
         if (tui->split)
@@ -181,7 +181,7 @@ const struct tui_calls loop_calls = {
     .ask = do_ask,
 };
 
-/* Return HAS. If HAS is false, show the message OTHERWISE. */
+/* Return HAS. If HAS is false, also show the message OTHERWISE. */
 static bool check_can(struct loop *loop, bool has, const char *otherwise)
 {
     if (!has)

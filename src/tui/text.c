@@ -189,8 +189,8 @@ static bool half_choose(struct text *text, bool right)
     return true;
 }
 
-/* Go to TARGET, the previous or next row of key p or n. A target of this view's kind replaces
- * this view's own. Returns false if TARGET is empty. */
+/* Go to TARGET, the previous or next row of key p or n. If TARGET has this view's kind, the view
+ * shows TARGET instead of its own target. Returns false if TARGET is empty. */
 static bool beside_go(struct text *text, const struct target *target)
 {
     if (target->kind == text->view.target.kind) {
@@ -202,8 +202,8 @@ static bool beside_go(struct text *text, const struct target *target)
     return target->kind;
 }
 
-/* Mark DOC as incomplete: its first line gives the reason WHY, and lines that announce more lose
- * their "...". */
+/* Mark DOC as incomplete: its first line says WHY, and lines that end in "..." because more was to
+ * come lose the "...". */
 static void doc_failed(struct doc *doc, const char *why)
 {
     struct doc_line *lines;
@@ -235,7 +235,8 @@ static void keep_shown(struct text *text, struct doc *failed)
     view->at += !doc->failed;
     doc_failed(doc, failed->job.error);
     view->count = doc->lines.count;
-    doc->columns = failed->columns; /* so that is_resized() does not build the text again */
+    /* so that is_resized() returns false and the text is not built again */
+    doc->columns = failed->columns;
     doc->rows = failed->rows;
     work_drop(view->tui->work, failed);
 }

@@ -93,8 +93,8 @@ struct view_ops {
      * may be NULL) */
     const char *summary;
     const char *writes; /* the extension of the files that key e writes, such as "csv" */
-    /* the keys of the view with what they do, two spaces between: "+ - zooms  n finds"; for the
-     * last line of the screen, and the help */
+    /* the keys of the view and what they do, with two spaces between them: "+ - zooms n finds";
+     * shown in the last line of the screen and in the help */
     const char *keys;
     /* size of the view's struct: a struct view, then pointers to its jobs (owned or NULL), then
      * other members */
@@ -140,7 +140,7 @@ struct view_ops {
     void (*input)(struct view *view, const char *text);
     /* the prompt of key i, whose answer goes to input(); NULL if the view asks nothing */
     const char *asks;
-    /* text views (tui/text.h): make the lines; runs in a thread */
+    /* for text views (tui/text.h): make the lines; runs in a thread */
     void (*build)(struct doc *doc, struct db *db);
     bool slow;    /* build() may take seconds */
     bool at_once; /* build() needs no trace, so it runs at once and not as a job */

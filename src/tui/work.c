@@ -83,8 +83,8 @@ static struct job *job_next(const struct work *work)
     return job;
 }
 
-/* Store an error that was reported while a job ran. Only the first is kept, because later errors
- * follow from it. In a cancelled job the error is "cancelled". */
+/* Store an error that was reported while a job ran. Only the first error is kept, because later
+ * errors follow from it. If the job was cancelled, the error is "cancelled". */
 static void job_said(void *context, const char *line)
 {
     struct job *job = context;
@@ -147,7 +147,7 @@ static void *work_thread(void *argument)
         worker->generation = work->generation;
         pthread_mutex_unlock(&work->lock);
         say_divert(job_said, job);
-        /* if that fails, the old connection still works */
+        /* if no new connection can be opened, the old one still works */
         if (stale && (fresh = open_connection(work->path))) {
             pthread_mutex_lock(&work->lock);
             db_close(worker->db);

@@ -32,10 +32,13 @@ enum order_policy {
 };
 
 struct cached {
-    uint32_t id;    /* the number by which the caller knows the entry */
-    bool unsure;    /* what-if: the entry may not exist, because a guess may be wrong */
-    bool ghost;     /* what-if: the entry is not expected, but exists if a guess is wrong */
-    bool trusted;   /* what-if: the entry exists only if unrecorded compiles gave code */
+    uint32_t id; /* the number by which the caller knows the entry */
+    bool unsure; /* in a what-if: the entry may not exist, because the simulation guessed */
+    /* in a what-if: the simulation does not expect the entry, but the entry exists if a guess is
+     * wrong */
+    bool ghost;
+    /* in a what-if: the entry exists only if compiles that were not recorded produced code */
+    bool trusted;
     int64_t region; /* region of the entry; -1 is the common region */
 };
 
@@ -58,8 +61,8 @@ void cache_order_fork(struct cache_order *order, const struct cache_order *paren
 void cache_order_free(struct cache_order *order);
 
 /* A walk through the entries that a lookup sees, in the order in which it tries them. OWN is the
- * lookup's region. COMMON is the region whose entries all lookups see (-1), or equals OWN if there
- * is none. */
+ * lookup's region. COMMON is the region whose entries all lookups see (-1), or equals OWN if no
+ * entry is common. */
 struct cache_walk {
     const struct cache_order *order; /* borrowed; must not change during the walk */
     int64_t own, common;

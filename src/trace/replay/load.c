@@ -279,8 +279,8 @@ static bool guard_row(void *context, const int64_t *v, unsigned nulls)
 /* The columns of the statement replay/checks. */
 enum { C_LOOKUP, C_ENTRY, C_RESULT, C_FAILED, C_POSITION, C_GUARDS, C_NS };
 
-/* Row V names a failed guard. Is the row wrong, because the check passed, or because the guard
- * belongs to another entry than ENTRY? */
+/* Row V names a failed guard. Is the row wrong, because the check passed, or because the guard does
+ * not belong to ENTRY? */
 static bool is_failed_wrong(const struct check_reader *c, const int64_t *v, uint32_t entry)
 {
     return v[C_RESULT] == CHECK_PASS || replay_index(&c->owners, v[C_FAILED]) != entry;
@@ -439,7 +439,7 @@ static bool inherits_entry(const struct replay *r, uint32_t process, uint32_t ma
     return process == maker; /* also true if both processes are unknown */
 }
 
-/* Did PROCESS fork while its entry E was alive? */
+/* Did PROCESS fork while its entry E was alive, so that the child has a copy of E? */
 static bool is_handed_on(const struct replay_process *process, const struct replay_entry *e)
 {
     if (e->born_ns >= process->last_fork_ns)
@@ -628,7 +628,7 @@ struct replay *replay_open(struct db *db, bool checks)
     struct replay *r = calloc(1, sizeof *r);
 
     r->db = db;
-    /* tables are read only once, from end to end: a large page cache would not help */
+    /* each table is read only once, from end to end, so a large page cache would not help */
     db_integer(db, 0, "PRAGMA cache_size = -8192");
     db_each(db, schema_statement("replay/processes"), process_row, r);
     db_each(db, schema_statement("replay/threads"), thread_row, r);

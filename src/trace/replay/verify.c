@@ -33,7 +33,7 @@ enum {
     SLACK_NS = 50 * 1000000,
 };
 
-/* Messages about faults that several functions find. */
+/* Fault messages that several functions use. */
 static const char no_entry[] = "it names an entry that the trace does not have",
                   other_code[] = "it tried or ran an entry of other code, or of another process",
                   no_pass[] = "it ran an entry whose guards did not pass",
@@ -50,7 +50,7 @@ struct walk {
          * hit */
         int64_t low, high;
         uint32_t tried; /* index + 1 of the last lookup that tried the entry */
-        /* index + 1 of the last lookup that overlapped with another lookup which moved the entry */
+        /* index + 1 of the last lookup that overlapped another lookup which moved this entry */
         uint32_t wild;
     } * moved;
     /* The lookup that is being verified. */
@@ -68,8 +68,8 @@ static const struct replay_entry *entry_of(const struct walk *w, uint32_t entry)
     return &w->r->entries.at[entry];
 }
 
-/* Was ENTRY born, or did it die, at about the time of the lookup? Then the lookup may have tried it
- * or not. */
+/* Was ENTRY born, or did ENTRY die, at about the time of the lookup? Then the lookup may or may not
+ * have tried the entry. */
 static bool is_optional(const struct walk *w, uint32_t entry)
 {
     const struct replay_entry *e = entry_of(w, entry);
@@ -443,8 +443,8 @@ static bool was_tried(const struct walk *w, uint32_t entry, uint32_t count)
     return false;
 }
 
-/* Are X and Y different entries, of one region and both precompiled or both not, so that the times
- * when they moved tell their order? */
+/* Do the times at which the entries X and Y moved to the front tell the order of X and Y? True for
+ * two different entries of one region that are both precompiled or both not. */
 static bool are_ordered(const struct walk *w, uint32_t x, uint32_t y)
 {
     const struct replay_entry *a = entry_of(w, x);
@@ -510,8 +510,8 @@ static bool is_order_possible(struct walk *w, uint32_t rank)
     return true;
 }
 
-/* Put the entries that the lookup tried in front, in the recorded order, so that one wrong row does
- * not make later lookups wrong. */
+/* Put the entries that the lookup tried at the front of the cache, in the recorded order, so that
+ * one wrong row does not make later lookups look wrong. */
 static void restore_recorded_order(struct walk *w)
 {
     for (uint32_t i = w->l->check_count; i > 0; i--) {
@@ -602,7 +602,7 @@ static bool moves_entry(const struct walk *w)
     return !entry_of(w, l->entry)->pinned;
 }
 
-/* May lost events or the overlap of lookups explain the fault WHY of lookup number RANK? */
+/* Can lost events or overlapping lookups explain the fault WHY of lookup number RANK? */
 static bool is_excused(struct walk *w, uint32_t rank, int64_t lost_ns, const char *why)
 {
     if (w->l->start_ns >= lost_ns)

@@ -44,10 +44,10 @@ struct sim { /* a simulated cache */
     int64_t ever;  /* number of entries made since the last reset of the cache */
     /* number of compiles that raised since the last reset; torch counts them towards its limit */
     int64_t failed;
-    /* groups whose limit is reached: torch does not compile for them any more */
+    /* groups that have reached their limit: torch compiles nothing more for them */
     LIST(struct group_limit) limited;
-    uint32_t dying; /* number of recorded deaths that have been simulated */
-    uint32_t born;  /* number of recorded births that have been simulated */
+    uint32_t dying; /* how many of the recorded deaths have been simulated so far */
+    uint32_t born;  /* how many of the recorded births have been simulated so far */
     int64_t less;   /* number of entries in `cache` that may not exist (`unsure`) */
     int64_t more;   /* number of unexpected entries in `cache` that may exist (`ghost`) */
     bool begun;
@@ -65,7 +65,8 @@ struct thread {
     struct nested {
         int64_t until_ns;
         enum around runs;
-        bool unsure; /* the call may also run as recorded */
+        /* the simulation is not sure that the call runs in another way than recorded */
+        bool unsure;
         uint32_t code;
     } stack[NESTED];
     int depth;
@@ -318,12 +319,13 @@ struct call {
     uint32_t backend;
     const struct replay_lookup *l;
     const struct replay_cache *cache;
-    /* the innermost enclosing call that does not run as recorded; NULL if there is none */
+    /* the innermost enclosing call that the simulation runs in another way than recorded; NULL if
+     * there is none */
     const struct nested *around;
     int64_t region;
     int64_t group;
     bool torch;
-    bool run_only; /* the call may hit an entry, but may not be compiled */
+    bool run_only; /* the call is allowed to hit an entry, but not to be compiled */
 };
 
 static struct call call_of(const struct whatif *w, uint32_t lookup)
@@ -836,8 +838,8 @@ static void nested_enter(struct whatif *w, const struct call *c, enum around run
     t->depth++;
 }
 
-/* Store when C ends. In the recording C ran compiled code; in the simulation C hits, or may hit,
- * another entry. */
+/* Store when C ends. In the recording C ran compiled code; in the simulation C hits another entry,
+ * or may hit one. */
 static void store_other_entry_end(struct whatif *w, const struct call *c)
 {
     int64_t end_ns = frame_end(w, c->l->id);
@@ -955,7 +957,8 @@ static uint8_t run_entry(struct whatif *w, struct sim *s, const struct call *c, 
     struct whatif_function *f = &w->functions[c->code];
 
     f->trusting += !is_recorded(w, entry->id);
-    /* after the recorded decline the function was not looked up again; after a hit it would be */
+    /* a function that was declined is not looked up again; after a hit its later calls would be
+     * looked up, and the trace does not have them */
     f->unrecorded += c->l->outcome == OUTCOME_DECLINED;
     *settled = !unsure && is_certain(w, entry);
     cache_order_hit(&s->cache, place);

@@ -250,7 +250,7 @@ static void learn_part(struct value *v, const struct part *p)
         v->length = strtoll(end + 1, NULL, 10);
 }
 
-/* Fill in A's unknown sizes from MORE. */
+/* Set those sizes of A that are not known to the sizes in MORE. */
 static void learn_shape(struct shape *a, const struct shape *more)
 {
     if (a->rank < 0)

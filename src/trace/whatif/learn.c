@@ -127,8 +127,8 @@ static void learn_unseen(struct whatif *w, uint32_t lookup)
     }
 }
 
-/* C is a check of lookup K. If a fork copied the checked entry, and K's process made it, store K's
- * time as the last time that this process tried the entry. */
+/* C is a check by lookup K. If a fork copied the checked entry, and if K's process made that entry,
+ * store K's time as the last time at which this process tried the entry. */
 static void learn_seen(struct whatif *w, const struct replay_lookup *k,
                        const struct replay_check *c)
 {

@@ -82,7 +82,7 @@ enum assumption {
 enum { DIMENSIONS = 16, SIZE_ANY = -1 };
 
 struct shape {
-    int rank;                 /* number of dimensions; -1 if not known */
+    int rank;                 /* number of dimensions; -1 if the number is not known */
     int64_t size[DIMENSIONS]; /* SIZE_ANY if a size is not known, or if a guard allows any size */
 };
 
@@ -147,7 +147,7 @@ struct guard {
     bool condition; /* the guard is a condition on sizes or numbers, such as 2 <= size */
 };
 
-struct guards { /* the guards of one entry, sorted by source and then by kind */
+struct guards { /* The guards of one entry, sorted by source and then by kind. */
     struct guard *at;
     size_t count, room;
     /* READ: the guards have been loaded or made up. UNLIKE: no recorded entry was similar enough to

@@ -75,7 +75,8 @@ struct whatif_function { /* the counts for one code object */
     int64_t gone;      /* number of calls that would not be looked up any more */
     int64_t undecided; /* number of calls whose outcome may differ from the prediction */
     int64_t trusting;  /* number of calls that would run code whose compile was not recorded */
-    /* hits for which several entries are possible, so that the number of checks is a guess */
+    /* number of hits for which several entries are possible, so that the number of checks is a
+     * guess */
     int64_t either;
     /* least number of lookups that would happen and are not in the trace */
     int64_t unrecorded;

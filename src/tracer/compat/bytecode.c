@@ -96,7 +96,8 @@ const struct compat_op compat_ops[256] = {
 
     [PUSH_NULL] = {.top = SLOT_NULL},
     [LOAD_GLOBAL] = {.top = SLOT_NULL, .below = !COMPAT_CALLABLE_FIRST, .if_odd = true},
-#if PY_VERSION_HEX < 0x030c0000 /* LOAD_METHOD pushes NULL and attribute, or function and self */
+/* LOAD_METHOD pushes NULL and the attribute, or the function and self */
+#if PY_VERSION_HEX < 0x030c0000
     [LOAD_METHOD] = {.top = SLOT_VALUE | SLOT_NULL, .below = true},
 #else
     [LOAD_ATTR] = {.top = SLOT_VALUE | SLOT_NULL, .below = !COMPAT_CALLABLE_FIRST, .if_odd = true},
@@ -122,11 +123,13 @@ const struct compat_op compat_ops[256] = {
 #ifdef PRECALL
     [PRECALL] = {.not_behind = CALLS},
 #endif
-#ifdef KW_NAMES /* the names are not on the stack, so CALL must follow */
+/* KW_NAMES stores the names of keyword arguments outside the stack, so the function cannot be split
+ * between it and its CALL */
+#ifdef KW_NAMES
     [KW_NAMES] = {.not_behind = CALLS},
 #endif
 #if PY_VERSION_HEX >= 0x030d0000 && \
-    PY_VERSION_HEX < 0x030e0000 /* FOR_ITER jumps behind END_FOR and POP_TOP */
+    PY_VERSION_HEX < 0x030e0000 /* FOR_ITER jumps past END_FOR and POP_TOP */
     [END_FOR] = {.not_before = LOOPS, .not_behind = LOOPS},
 #elif defined(END_FOR)
     [END_FOR] = {.not_before = LOOPS},

@@ -1,8 +1,8 @@
 /* tracer/compat/bytecode.h -- what differs between the bytecode of CPython's versions.
  *
  * CPython itself tells how an instruction changes the depth of the stack
- * (PyCompile_OpcodeStackEffectWithJump). This file has the rest, as far as functions that are no
- * generators need it. */
+ * (PyCompile_OpcodeStackEffectWithJump). This file has all other facts that are needed about
+ * functions which are no generators. */
 #ifndef DYNTRACE_COMPAT_BYTECODE_H
 #define DYNTRACE_COMPAT_BYTECODE_H
 
@@ -20,8 +20,8 @@ enum compat_slot {
     SLOT_CELL = 8,
     /* the index of a running iteration over the list or tuple in the slot below, or NULL */
     SLOT_INDEX = 16,
-    /* such a list or tuple, or an iterator: as long as it lies below its index, the two belong
-     * together */
+    /* a list or tuple that is being iterated, or an iterator; while it lies below its index, the
+     * two belong together */
     SLOT_ITERATED = 32,
 };
 
@@ -34,9 +34,11 @@ struct compat_op {
     bool has_variable; /* the argument is the number of a variable */
     /* the two instructions that this one combines, each with one variable; or 0 */
     unsigned char half[2];
-    /* kind of the instruction's variable afterwards, if it does not depend on the stack; or 0 */
+    /* the kind (enum compat_slot) of the instruction's variable afterwards, if the kind does not
+     * depend on the stack; or 0 */
     unsigned char variable;
-    /* kind of the topmost stack slot afterwards; 0: unchanged, or a pushed SLOT_VALUE */
+    /* the kind of the topmost stack slot afterwards; 0 if the slot is unchanged, or is a pushed
+     * SLOT_VALUE */
     unsigned char top;
     /* below: `top` describes the second slot from the top. if_odd: `top` holds only if the argument
      * is odd */

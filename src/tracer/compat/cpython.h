@@ -11,8 +11,8 @@
 
 #include "versions.h"
 
-/* Opcodes that not every version has get a number here that no instruction has. opcode.h, which is
- * included later, redefines those that the version does have. */
+/* Each opcode that this version of CPython lacks gets a number here that no instruction has.
+ * opcode.h, which is included later, redefines the opcodes that the version does have. */
 enum compat_other_opcodes {
     COMPAT_OTHER_OPCODES = 511,
     LOAD_CLOSURE,
@@ -109,10 +109,10 @@ typedef struct _PyInterpreterFrame compat_frame;
     #define f_funcobj f_func
 #endif
 
-/* Functions that a later version made public, often under another name: reading an optional
- * attribute without the cost of an exception; asking whether the interpreter is shutting down; user
- * data in code objects. Also the remaining recursion depth, which counts Python and C separately
- * since 3.12. */
+/* Functions that a later version made public, often under another name: they read an optional
+ * attribute without the cost of an exception, ask whether the interpreter is shutting down, and
+ * keep user data in code objects. Also the remaining recursion depth, which counts Python and C
+ * separately since 3.12. */
 #if PY_VERSION_HEX >= 0x030d0000
     #define compat_optional_attribute PyObject_GetOptionalAttr
     #define compat_is_finalizing Py_IsFinalizing
@@ -160,7 +160,7 @@ static inline PyObject *compat_local(compat_frame *frame, int i)
     #define compat_is_hidden(code, i) ((void)(code), (void)(i), 0)
 #endif
 
-/* Replace the code of a frame that has not started by CODE, which has the same variables. */
+/* Replace the code of a frame that has not started by CODE. CODE must have the same variables. */
 static inline void compat_set_code(compat_frame *frame, PyCodeObject *code)
 {
     PyObject *old = (PyObject *)compat_code(frame);
@@ -187,7 +187,8 @@ static inline void compat_set_function(compat_frame *frame, PyFunctionObject *fu
     Py_DECREF(old);
 }
 
-/* Drop the frame's reference in local number I. Somebody else owns another one. */
+/* Make local number I of FRAME NULL without releasing the reference: somebody else owns the
+ * reference now. */
 static inline void compat_drop_local(compat_frame *frame, int i)
 {
 #if PY_VERSION_HEX >= 0x030e0000
@@ -252,7 +253,7 @@ static inline void compat_hide(compat_frame *frame)
     *now = _PyCode_CODE(code) + code->_co_firsttraceable - 1;
 }
 
-/* Hide a frame for a while: compat_show() undoes the effect. */
+/* A frame that is hidden for a while: compat_show() makes it visible again. */
 struct compat_hidden {
     _Py_CODEUNIT *now;
     int line;
@@ -292,8 +293,8 @@ static inline void compat_bind(PyFunctionObject *function, PyObject *globals, Py
     Py_DECREF(old[1]);
 }
 
-/* Has the frame run already? Yes for a resumed generator, and for a frame that another hook
- * began. */
+/* Has the frame run already? This is true for a resumed generator, and for a frame that another
+ * hook began to run. */
 static inline int compat_has_started(compat_frame *frame)
 {
 #if PY_VERSION_HEX >= 0x030d0000
@@ -474,7 +475,7 @@ static inline void compat_dispose(PyThreadState *ts, compat_frame *frame)
 #endif
 }
 
-/* May a class have a method __buffer__ (PEP 688)? Then asking for a buffer may run the program's
+/* Can a class have a method __buffer__ (PEP 688)? Then asking for a buffer may run the program's
  * code. */
 #define COMPAT_HAS_BUFFER_METHOD (PY_VERSION_HEX >= 0x030c0000)
 
@@ -514,7 +515,7 @@ static inline unsigned compat_slot_changes(PyInterpreterState *interpreter)
 #define COMPAT_HAS_TRAMPOLINES (PY_VERSION_HEX >= 0x030c0000)
 
 /* f_lasti of a frame that has not started, in code units. Since 3.13 a frame points at its next
- * instruction, before that at its last one. */
+ * instruction; before 3.13 a frame points at its last one. */
 #define COMPAT_NOT_STARTED (PY_VERSION_HEX >= 0x030d0000 ? 0 : -1)
 
 /* The chunks of memory that hold the frames' data. The lowest chunk stays as long as the stack of
@@ -577,10 +578,10 @@ struct compat_bounds {
 #endif
 
 /* 3.12 and 3.13 put a frame of the interpreter's own ("shim", owned by the C stack) below each
- * frame that is called from C. Under a hook all frames are. While a frame ends and its variables
- * die, its shim is the current frame. A finalizer then runs above this shim, with a shim of its
- * own. faulthandler does not expect two shims in a row: 3.13 crashes, 3.12 prints one. So the
- * finalizer's shim is put above the caller's frame instead, as without a hook.
+ * frame that is called from C. Under a hook all frames are called from C. While a frame ends and
+ * its variables die, its shim is the current frame. A finalizer then runs above this shim, with a
+ * shim of its own. faulthandler does not expect two shims in a row: 3.13 crashes, 3.12 prints one.
+ * So the finalizer's shim is put above the caller's frame instead, as without a hook.
  * compat_step_over_shim() returns the skipped shim, or NULL, for compat_step_back(). */
 #if PY_VERSION_HEX >= 0x030c0000 && PY_VERSION_HEX < 0x030e0000
 static inline compat_frame *compat_step_over_shim(PyThreadState *ts)

@@ -14,7 +14,7 @@ static const struct {
     unsigned char shift; /* number of bits by which the argument is shifted right */
     /* the mapped flag is set if the argument has one of these bits; if 0, `flag` is the flag */
     unsigned char flag_bits;
-    unsigned char flag; /* the mapped flag if flag_bits is 0 */
+    unsigned char flag; /* if flag_bits is 0: the flag of every instruction with this opcode */
 } steps[COMPAT_OPCODES] = {
     /* a new reference serves as well as a borrowed one */
     [LOAD_CLOSURE] = {LOAD_FAST},

@@ -74,7 +74,7 @@ static struct guard_node *node_get(struct guard_node *parent, enum guard_step_ki
     node->slot = -1;
     node->at = at;
     if (kind == STEP_ITEM && PyLong_CheckExact(key)) {
-        /* an int that is too large becomes the largest index, which is out of range as well */
+        /* if the int is too large, this is the largest index, which is out of range as well */
         node->step.index = PyNumber_AsSsize_t(key, NULL);
         PyErr_Clear();
     }

@@ -268,7 +268,7 @@ static int add_unread(struct explanation *x, const struct guard_node *node, int 
 
 static int explain_node(struct explanation *x, struct guard_node *node, PyObject *parent)
 {
-    /* use a copy, because a read changes the step's attribute cache */
+    /* read with a copy of the step, because a read changes the step's attribute cache */
     struct guard_step step = node->step;
     OWNED PyObject *value = NULL, *raised = NULL;
     int status;

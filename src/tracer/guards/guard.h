@@ -3,8 +3,8 @@
  * Runs in: the traced process, under the GIL.
  *
  * A guard tree is what `dyntrace.guards` builds. Its nodes are access paths (L['x'], then .size,
- * then [0]), each read once per check; its leaves are guards, numbered 0, 1, ... in the order in
- * which they were added. Checking stops at the first leaf that does not hold. */
+ * then [0]), and a check reads each of them once. Its leaves are guards, numbered 0, 1, ... in the
+ * order in which they were added. Checking stops at the first leaf that does not hold. */
 #ifndef DYNTRACE_TRACER_GUARD_H
 #define DYNTRACE_TRACER_GUARD_H
 

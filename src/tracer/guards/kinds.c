@@ -104,7 +104,7 @@ static int is_same_value(PyObject *wanted, PyObject *value)
         OWNED PyObject *first = Py_NewRef(PySequence_Fast_GET_ITEM(wanted, i));
         OWNED PyObject *second =
             i < Py_SIZE(value) ? Py_NewRef(PySequence_Fast_GET_ITEM(value, i)) : NULL;
-        /* `second` is NULL if an __eq__ has shortened the list */
+        /* `second` is NULL if an __eq__ has made the list shorter meanwhile */
         result = second ? is_same_value(first, second) : 0;
     }
     Py_LeaveRecursiveCall();

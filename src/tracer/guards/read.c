@@ -74,7 +74,7 @@ static inline PyObject *read_cached(const struct attribute_cache *cache, PyObjec
         dict = compat_made_dict(object);
         if (!dict)
             return NULL;
-        Py_INCREF(dict); /* the object's dict may be replaced meanwhile */
+        Py_INCREF(dict); /* other code may replace the object's dict during the read */
         value = _PyDict_GetItem_KnownHash(dict, name, ((PyASCIIObject *)name)->hash);
         value = value && compat_is_lazy(value) ? NULL : Py_XNewRef(value);
         Py_DECREF(dict);
@@ -142,7 +142,7 @@ static int read_local(compat_frame *frame, PyObject *name, Py_ssize_t *hint, boo
     int count = code->co_nlocalsplus;
     int i = (int)*hint;
 
-    if (unlikely(!(code->co_flags & CO_OPTIMIZED))) { /* a class body or a module */
+    if (unlikely(!(code->co_flags & CO_OPTIMIZED))) { /* FRAME runs a class body or a module */
         if (!frame->f_locals)
             return 0;
         if (PyDict_CheckExact(frame->f_locals))
@@ -169,7 +169,7 @@ PyObject *guard_frame_locals(compat_frame *frame)
     PyObject *locals = PyDict_New();
     int status = locals ? 0 : -1;
 
-    if (!status && !(code->co_flags & CO_OPTIMIZED)) { /* a class body or a module */
+    if (!status && !(code->co_flags & CO_OPTIMIZED)) { /* FRAME runs a class body or a module */
         /* reading the keys of any other mapping would run the program's code */
         if (frame->f_locals && PyDict_CheckExact(frame->f_locals))
             status = PyDict_Update(locals, frame->f_locals);

@@ -24,7 +24,7 @@
 /* ---- reading a guard's source (tracer/guards/read.c) ---- */
 
 enum guard_step_kind {
-    STEP_UNREAD,   /* the node's value is not needed and is NULL */
+    STEP_UNREAD,   /* no guard needs the node's own value, so the value is NULL */
     STEP_LOCALS,   /* L: all locals, a dict */
     STEP_GLOBALS,  /* G */
     STEP_BUILTINS, /* B */
@@ -91,12 +91,15 @@ struct guard_leaf {
     struct guard_identity is[2];
     /* owned: the properties of a tensor (tracer/guards/tensor.c), or NULL */
     struct guard_tensor *tensor;
-    /* owned: for a relation, where the values of its sources are kept */
+    /* owned: if the guard is a relation, the slots in which a check keeps the values of the guard's
+     * sources */
     uint32_t *slots;
     uint32_t slot_count;
     uint32_t ordinal, fails;
-    bool relation; /* the guard has several sources, or is checked last */
-    bool stays;    /* the guard may run the program's code, so it never moves */
+    /* the guard is checked after all others, because it has several sources or because its kind
+     * asks for this */
+    bool relation;
+    bool stays; /* the guard may run the program's code, so it never moves */
 };
 
 /* Check that the parts of LEAF, which come from Python code, fit the kind NAME, and set LEAF's
@@ -128,7 +131,9 @@ struct guard_leaves {
 
 struct guard_node {
     struct guard_step step;
-    int slot; /* where the node's value is kept for relations; -1 if it is not kept */
+    /* the slot in which a check keeps the node's value for relations; -1 if no relation needs the
+     * value */
+    int slot;
     uint32_t fails;
     struct guard_leaves leaves;
     /* owned array of the children, in the order in which they are tried */
@@ -153,7 +158,7 @@ struct guard_tree {
     struct guard_bound {
         PyObject *object; /* owned */
         const struct guard_binding *to;
-    } * bound; /* owned: see guard_tree_bind */
+    } * bound; /* owned: the cache entries that become invalid with the tree (guard_tree_bind) */
     uint32_t bound_count;
 };
 

@@ -241,8 +241,8 @@ static void place_cell(compat_frame *frame, PyCodeObject *code, int free)
         return;
     compat_drop_local(frame, at);
     compat_give_local(frame, at, Py_XNewRef(compat_local(frame, free)));
-    /* In an older CPython both variables keep the cell, and f_locals may write it twice with the
-     * same value. A newer CPython must find each name only once. */
+    /* In an older CPython the cell stays in both variables, and f_locals may write it twice with
+     * the same value. A newer CPython must find each name only once. */
     if (COMPAT_FREE_MAY_BE_NULL)
         compat_drop_local(frame, free);
 }

@@ -13,7 +13,7 @@
 struct step {
     uint8_t op, size; /* size: code units without the caches */
     bool starts;      /* false for the second step of an instruction */
-    bool due;         /* analyse.c must visit the step again */
+    bool due;         /* analyse.c has to visit the step again */
     uint32_t arg;
     int32_t to;   /* the old step to which this step may jump, or -1 */
     int32_t span; /* index in `spans` of the exception handler that covers the step, or -1 */

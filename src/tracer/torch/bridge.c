@@ -120,8 +120,8 @@ struct guard_outcome torch_failed(struct cache_entry *entry, const struct cache_
                                   compat_frame *frame, PyObject *locals)
 {
     const bool recorded = entry->id != ENTRY_UNRECORDED;
-    /* torch checks the guards that tell entries apart by a tree of their own, which `view` does not
-     * describe */
+    /* when torch tells entries apart it checks their guards by a separate tree, which `view` does
+     * not describe */
     const bool all = !entry->front->skip_guards_unsafe;
     const bool known = all && recorded && parts->view && locals;
     struct guard_outcome outcome = {GUARD_FAIL, 0, UINT32_MAX, 0};
@@ -323,7 +323,7 @@ static void slot_free(void *value)
         Py_DECREF((PyObject *)value);
 }
 
-/* The thread's callback while our code runs without it. */
+/* The thread's callback, which is put aside while our code runs. */
 struct aside {
     struct tracer *t; /* NULL if the thread has no tracer */
     /* owned: the shim's callback; the callback of torch's evaluator in observe mode */

@@ -42,7 +42,7 @@ struct pending {
     enum frame_action callback;
     /* done: torch has passed the frame on; asked: the callback was called; asking: it is running */
     bool done, asked, asking;
-    /* torch runs the frame as it is: a callback that the frame sets stays set after the frame */
+    /* torch runs the frame unchanged: a callback that the frame sets stays set after the frame */
     bool untouched;
     /* a filter leaves the frame out of the trace: `open` is the frame that called it, and what
      * torch decides about it is only counted */
@@ -113,13 +113,14 @@ static struct cache_entry *entry_new(struct code_state *state, PyObject *guarded
     return entry;
 }
 
-/* Return the evaluator that is in the slot when torch's is not. */
+/* Return the evaluator that is in the slot while torch's evaluator is not. */
 static inline _PyFrameEvalFunction ours_or_below(void)
 {
     return P.hook ? P.hook : P.evaluate;
 }
 
-/* Run FRAME with the evaluator below torch's: our hook, or the one below ours. */
+/* Run FRAME with the evaluator that torch's evaluator would call: our hook, or the evaluator that
+ * was in the slot before our hook. */
 static inline __attribute__((always_inline)) PyObject *run_below(PyThreadState *ts,
                                                                  compat_frame *frame, int throwflag)
 {
@@ -131,7 +132,7 @@ static inline __attribute__((always_inline)) PyObject *run_below(PyThreadState *
                          : P.evaluate(ts, frame, throwflag);
 }
 
-/* Return P's decision. Begin the decision if this has not happened yet. */
+/* Return the decision about P's frame. The first call begins the decision. */
 static struct decision *decision_of(struct pending *p)
 {
     if (!p->deciding)
@@ -341,8 +342,8 @@ static enum outcome plain_outcome(const struct pending *p, struct code_actions a
     return OUTCOME_PLAIN;
 }
 
-/* Write that FRAME's code is skipped: the program marked the code before it had an id in the
- * trace. */
+/* Record that torch skips FRAME's code. The program marked the code for this before the code had an
+ * id in the trace. */
 static __attribute__((noinline)) void write_skip(compat_frame *frame)
 {
     const int64_t region = region_now();
@@ -400,7 +401,8 @@ static HOT __attribute__((noinline)) PyObject *run_for(struct tracer *t, struct 
     return record_evaluate(t, ts, frame, 0);
 }
 
-/* Handle FRAME, the first frame that arrives at `lower` since P is pending. */
+/* Handle FRAME, the first frame that torch's evaluator passes to `lower` while P's frame is
+ * pending. */
 static HOT __attribute__((noinline)) PyObject *first_below(struct tracer *t, struct pending *p,
                                                            PyThreadState *ts, compat_frame *frame)
 {
@@ -521,7 +523,8 @@ static HOT PyObject *lower(PyThreadState *ts, compat_frame *frame, int throwflag
     return run_below(ts, frame, throwflag);
 }
 
-/* Run a frame that torch runs unchanged. ACTION says how torch treats the calls that it makes. */
+/* Run a frame that torch runs unchanged. ACTION says how torch treats the calls that the frame
+ * makes. */
 static __attribute__((noinline)) PyObject *
 run_undecided(struct tracer *t, PyThreadState *ts, compat_frame *frame, enum frame_action action)
 {

@@ -199,10 +199,10 @@ static int run_begins(PyObject *code, PyObject **under, PyObject **instead, PyOb
     const long override = S.override ? PyLong_AsLong(S.override) : 0;
     int stops;
 
-    if (PyErr_Occurred()) /* the program's `override` is no int */
+    if (PyErr_Occurred()) /* the program has set `override` to something that is no int */
         return -1;
     S.fullgraph_frames += S.fullgraph_frames >= 0;
-    /* torch forbids compiling in callees of this frame */
+    /* torch forbids compiling the functions that this frame calls */
     if ((S.fullgraph_frames >= 0 || override) && *under && *under != Py_False) {
         *instead = S.fullgraph_fails || override == 2
                        ? call_in("torch._dynamo.convert_frame", "get_fail_callback", *under)

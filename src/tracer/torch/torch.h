@@ -4,8 +4,8 @@
  * Runs in: the traced process, under the GIL.
  *
  * torch's Python code sets callbacks through functions of torch's C module, which
- * python/dyntrace/_torch.py replaces. What decide_frame() does differently for them is in their
- * struct front (tracer/evaluator/cache.h). */
+ * python/dyntrace/_torch.py replaces. Each front end has a struct front, which says what
+ * decide_frame() does differently for it (tracer/evaluator/cache.h). */
 #ifndef DYNTRACE_TRACER_TORCH_H
 #define DYNTRACE_TRACER_TORCH_H
 

@@ -25,7 +25,8 @@
 
 enum {
     GROUPS_MOST = 100, /* most callers or callees that are listed */
-    /* frames below a callee that are read one by one before its end is searched for */
+    /* after this many frames below a callee have been read one by one, the callee's end is searched
+     * for */
     PASS_OVER = 64,
     QUICK_FRAMES = 30000, /* frames that are read for the first look */
     FINE_BITS = 7,        /* durations are rounded to 1 part in 2^FINE_BITS */
@@ -337,7 +338,8 @@ struct spread {
     uint32_t buckets[64 * FINE]; /* how many calls had a duration in each bucket */
     struct near slowest[SLOWEST];
     struct groups callers, callees;
-    /* the call that part_rank() is about, and its neighbours in order of duration */
+    /* the call that part_rank() is about, and the calls that took the next longer and the next
+     * shorter time */
     struct near asked, slower, faster;
     int64_t longer; /* how many calls come before `asked` in order of duration, the longest first */
 };
@@ -384,9 +386,9 @@ static bool is_before(struct near a, struct near b)
     return a.id < b.id;
 }
 
-/* The values of open_frame.what in this walk: CALL_OF_IT is set if the frame is a call of the
- * function. The other bits are the position in the stack, from 1, of the innermost call of the
- * function among the frame's callers; 0 if there is none. */
+/* The values of open_frame.what while spread_read() walks the frames: CALL_OF_IT is set if the
+ * frame is a call of the function. The other bits are the position in the stack, from 1, of the
+ * innermost call of the function among the frame's callers; 0 if there is none. */
 enum { CALL_OF_IT = 1 << 30 };
 
 /* Return the code object at position AT, from 1, in the stack of TRACK; 0 if AT is 0. */

@@ -175,8 +175,8 @@ static struct target place_target(struct db *db, const char *text)
     return target;
 }
 
-/* Return the target of ROW: by the id in a column whose NAMES entry is known (`compile_id`),
- * else by a place FILE:LINE in a cell. */
+/* Return the target of ROW. If a column's name in NAMES is that of an id, such as `compile_id`, the
+ * target is the row with this id; otherwise the function at a place FILE:LINE in a cell. */
 static struct target row_lead(struct db *db, const struct cells *names, const struct cells *row)
 {
     int named = row->count < names->count ? row->count : names->count;
@@ -280,7 +280,7 @@ static char *after_prefix(char *text, const char *prefix)
     return strncmp(text, prefix, bytes) ? text : text + bytes;
 }
 
-/* Return LINE without "dyntrace: PATH: " at its beginning, which error messages have. */
+/* Return LINE without the prefix "dyntrace: PATH: " of error messages. */
 static char *message_of(char *line, const char *path)
 {
     char *message = after_prefix(line, "dyntrace: ");
@@ -314,8 +314,8 @@ static int last_cell(const struct cells *cells, const int widths[])
     return x;
 }
 
-/* Add TEXT, the output of a command on the trace at PATH, to DOC. TEXT is cut up. OTHER is the
- * second trace of a `diff`, or NULL. */
+/* Add TEXT, the output of a command on the trace at PATH, to DOC. The function writes NULs into
+ * TEXT. OTHER is the second trace of a `diff`, or NULL. */
 static void output_put(struct doc *doc, struct db *db, char *text, const char *path,
                        const char *other)
 {

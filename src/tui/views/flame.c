@@ -206,8 +206,8 @@ static uint32_t path_follow(const struct flame *flame, const int64_t *path, size
     return node;
 }
 
-/* Return the node of the new tree that corresponds to node AT of the tree WAS, or 0. NOW is the
- * new node of AT's parent. */
+/* Return the node of the new tree that corresponds to node AT of the old tree WAS, or 0. NOW is the
+ * node of the new tree that corresponds to AT's parent. */
 static uint32_t node_carry(const struct flame *flame, const struct flame_job *was, uint32_t at,
                            uint32_t now)
 {
@@ -355,9 +355,9 @@ static int node_depth(const struct flame *flame, uint32_t at)
     return (int)(node_at(flame, at)->depth - node_at(flame, flame->focus)->depth - 1);
 }
 
-/* Return how many steps to indent a line of DEPTH. FITS steps leave room for a name. If the
- * chosen node is deeper than that, all lines move left until its name is visible. *MOVED: the
- * indentation does not show the depth. */
+/* Return how many steps to indent a line of DEPTH. With at most FITS steps there is room for a
+ * name. If the chosen node is deeper than that, all lines move left until its name is visible.
+ * *MOVED: the indentation does not show the depth. */
 static int indent_of(const struct flame *flame, int depth, int fits, bool *moved)
 {
     int hidden = node_depth(flame, flame->chosen) - fits;

@@ -298,7 +298,8 @@ static char outcome_mark(int64_t outcome)
     return outcome == OUTCOME_LIMIT || outcome >= OUTCOME_GUARD_ERROR ? 'X' : 'e';
 }
 
-/* Does mark A replace mark B in a column? The order is hit, miss, eager, limit or error. */
+/* Does mark A replace mark B in a column? Each mark replaces those before it in this order: hit,
+ * miss, eager, limit or error. */
 static bool is_stronger(char a, char b)
 {
     static const char order[] = ".meX";
@@ -306,7 +307,7 @@ static bool is_stronger(char a, char b)
     return !b || strchr(order, a) > strchr(order, b);
 }
 
-/* Place a call that ran in each column, and its callers. */
+/* For each column, find a call that ran there, and put this call and its callers into the cells. */
 static void samples_put(struct detail_job *job, struct db *db)
 {
     frame_stack stack = {0};
@@ -356,8 +357,8 @@ static bool ids_many(const struct ids *ids)
     return (uint64_t)ids->last - (uint64_t)ids->first > DETAIL_ROWS;
 }
 
-/* Choose for each column of JOB the ids among which its sample is: frames that began in the
- * column, else the last one that began before. */
+/* Choose for each column of JOB the ids from which its sample is taken: the frames that began in
+ * the column or, if none did, the last frame that began before it. */
 static void samples_choose(struct detail_job *job, const struct lanes_job *lanes,
                            const struct lane *lane)
 {

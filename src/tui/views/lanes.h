@@ -84,7 +84,7 @@ struct lanes_job {
 
 /* A job that reads the calls of one lane between two moments, and places them in COLUMNS columns
  * of the screen. If there are too many for one screen, it is `sampled`: it reads only
- * one call that ran in each column, with its callers, and no lookups. */
+ * one call that ran in each column, with its callers. It reads no lookups then. */
 struct detail_job {
     struct job job;
     int64_t thread_id, ended_ns, from_ns, to_ns;
@@ -93,7 +93,7 @@ struct detail_job {
     int columns, lane;
     bool sampled;
     int sampled_at;                  /* the column that is being sampled */
-    struct ids samples[SCREEN_MOST]; /* for each column: among which ids its sample is */
+    struct ids samples[SCREEN_MOST]; /* for each column: the ids from which its sample is taken */
     int depth;                       /* how many rows of `cells` have calls */
     /* for each column: the depth of its deepest stack, also beyond DETAIL_DEPTH */
     int stack[SCREEN_MOST];

@@ -306,7 +306,7 @@ static bool replay_request(struct view *view, enum request request, const struct
     static const struct {
         enum request request;
         int times;
-        const char *move; /* "%s" stands for what ] and [ step by */
+        const char *move; /* "%s" stands for the kind of event that ] and [ step by */
     } moves[] = {
         {REQUEST_DOWN, 1, "next event"},
         {REQUEST_WHEEL_DOWN, 1, "next event"},

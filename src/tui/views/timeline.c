@@ -385,7 +385,8 @@ static struct bucket column_sums(const struct timeline *t, int at, int column)
     return sums;
 }
 
-/* For each column of a lane: the longest compile, and whether a compile's graph broke. */
+/* For each column of a lane: the longest compile, and whether any compile there had a graph
+ * break. */
 struct compiles {
     const struct compile_mark *longest[SCREEN_MOST];
     bool broke[SCREEN_MOST];
