@@ -1,6 +1,9 @@
--- Which tables, views and indexes are not as this program makes them: ?1 is what it makes (src/trace/db.h), ?2 its
--- version, as nothing is known of another version's, ?3 whether the trace is being recorded: two indexes are made when
--- that ends. Tables and views of trials come with the first one (`dyntrace try`) where the recording had none.
+-- Lists the tables, views and indexes of the trace that differ from those that this program makes.
+-- ?1 describes those that this program makes (trust_schema_made() in src/trace/trust.h). ?2 is this
+-- program's version: a trace of another version gives no rows, because what that version makes is
+-- not known. ?3 tells whether the trace is still being recorded: two indexes are made only at the
+-- end of a recording. The tables and views of trials are made by the first `dyntrace try`, so they
+-- may be missing.
 SELECT o.value ->> 'name'
 FROM json_each(?1) o
 LEFT JOIN main.sqlite_schema s ON s.type = o.value ->> 'type' AND s.name = o.value ->> 'name'

@@ -1,38 +1,43 @@
--- diff.sql -- what `dyntrace diff` asks. Each trace is asked for its functions and for facts about them, which are
--- copied into a database in memory (tables) and compared there. ?1: --function or NULL; ?2: the rank that is meant, or NULL.
+-- diff.sql -- the statements of `dyntrace diff`. Statements read from each trace its functions and
+-- facts about them. C copies the rows into a database in memory (the statement `tables`), where
+-- they are compared. ?1: the value of --function, or NULL; ?2: the rank to compare, or NULL.
 --
--- Calls, compiles and entries are of the process of their thread, as docs/answers.md has it: a forked rank runs the code
--- objects of its parent.
+-- Calls, compiles and entries belong to the process of their thread (docs/answers.md): a forked
+-- rank runs the code objects of its parent.
 
 -- name: tables
--- side: 0 in A, 1 in B.
+-- side: 0 for trace A, 1 for trace B.
 CREATE TABLE code(side, code_id, name, file, kind, line, fingerprint, is_own, PRIMARY KEY(side, code_id));
--- What is counted of a code object. kind: the kind of difference that it can be; number: the order among these.
+-- A count for a code object. kind: the kind of difference to which the count belongs; number: the
+-- position among the counts of this kind.
 CREATE TABLE fact(side, code_id, kind, number, what, value REAL);
 CREATE INDEX fact_code ON fact(side, code_id);
 CREATE TABLE entry(side, cache_entry_id, label);
--- A function of one side; those of A and B that are the same one have one `pair`.
+-- A function of one trace. The functions of A and B that are the same have the same `pair`.
 CREATE TABLE function(function_id INTEGER PRIMARY KEY, side, name, file, kind, line, fingerprint, pair,
     UNIQUE(side, name, file, kind, line));
 CREATE INDEX function_pair ON function(pair, side);
 CREATE VIEW known AS SELECT side, code_id, function_id, pair FROM code c JOIN function f USING (side, name, file, kind, line);
--- All facts of each pair, A's and B's beside each other. Of guards it is the time of a call.
+-- The sum of each fact over a pair: `a` for trace A, `b` for trace B. For guards it is the mean
+-- time for one call.
 CREATE TABLE total(pair, kind, number, what, a REAL, b REAL);
 CREATE INDEX total_pair ON total(pair);
 
 CREATE TABLE thread(side, thread_id, who);
--- What is found, in this order. Integers are durations; NULL: not there.
+-- The differences that were found, in the order of the output. An integer is a duration; NULL means
+-- that this trace has no such thing.
 CREATE TABLE difference(kind, function, place, what, a, b);
 
 -- name: fact
 INSERT INTO fact VALUES (?1, ?2, ?5, ?3, ?6, ?4);
 
 -- name: rank
--- The processes that are meant.
+-- The processes to compare.
 SELECT process_id FROM process WHERE ?2 IS NULL OR rank = ?2;
 
 -- name: codes
--- The code objects; of the file its last part. is_own: of a process that is meant.
+-- The code objects, with the last part of the file's path. is_own: the code object belongs to a
+-- process to compare.
 SELECT code_id, COALESCE(substr(qualname, 1, 2000), ''),
        COALESCE(substr(replace(filename, rtrim(filename, replace(filename, '/', '')), ''), 1, 2000), ''), COALESCE(kind, ''),
        COALESCE(first_line, 0), COALESCE(fingerprint, 0),
@@ -41,8 +46,9 @@ FROM code
 WHERE kind IS NOT 'compiled' AND (?1 IS NULL OR qualname GLOB ?1 OR qualname GLOB '*.' || ?1);
 
 -- name: facts
--- What was counted of code objects, but for calls and checks of guards. Of reasons (number 1) what was seen (sizes,
--- values) is no part; they are counted by recompiles, so that one which only attempts without code had is there, as 0.
+-- The counts for each code object, except those of calls and of guard checks. The actual sizes and
+-- values are left out of the reasons for recompiles (number 1). A reason is counted once for each
+-- recompile; a reason that occurs only in compiles without code has the count 0.
 SELECT e.code_id, 'entry', 0, 'cache entries', COUNT(*)
 FROM cache_entry e LEFT JOIN compile m USING (compile_id) LEFT JOIN thread t USING (thread_id) LEFT JOIN code c ON c.code_id = e.code_id
 LEFT JOIN process p ON p.process_id = COALESCE(t.process_id, c.process_id)
@@ -71,19 +77,21 @@ FROM code_total n JOIN code c USING (code_id) LEFT JOIN process p USING (process
 WHERE n.calls > 0 AND (?2 IS NULL OR p.rank = ?2);
 
 -- name: checks
--- The time of each check of guards. Checks are many: they are read in their order, which needs no sorting.
+-- The time of each guard check. There are many checks, so they are read in the order of the table,
+-- without sorting.
 SELECT cache_entry_id, duration_ns FROM guard_check k
 WHERE duration_ns IS NOT NULL
   AND (?2 IS NULL OR ?2 = (SELECT p.rank FROM lookup l JOIN thread t USING (thread_id) JOIN process p USING (process_id)
                            WHERE l.lookup_id = k.lookup_id));
 
 -- name: entries
--- Cache entries of code objects.
+-- The cache entries of the code objects.
 SELECT cache_entry_id, substr(label, 1, 200), code_id FROM cache_entry;
 
 -- name: functions
--- Code objects of one file, name, kind and line are one function, in several processes or defined again. The sum of
--- their fingerprints says whether its bytecode changed; 0 is unknown.
+-- Code objects with the same file, name, kind and line are one function: several processes run it,
+-- or one process defines it several times. The sum of the fingerprints tells whether the bytecode
+-- changed; 0 means that it is not known.
 INSERT INTO function(side, name, file, kind, line, fingerprint)
 SELECT side, name, file, kind, line, SUM(DISTINCT fingerprint & 0xffffffff)
 FROM code c
@@ -98,7 +106,8 @@ GROUP BY side, name, file, kind, line;
 --     4  name, kind and file                      both
 --     5  name, kind and fingerprint               it moved to another file
 --     6  last part of the name, kind, file, line  torch's logs, so imports, have forward for Net.forward
--- Directories may differ (another checkout, another machine). Of several that agree the first is that of the first.
+-- Only the last part of a path is compared, because another checkout or machine has other
+-- directories. If several functions agree, they are paired in order of their lines.
 WITH keyed AS (
     SELECT function_id, side, iif(?1 < 6, name, replace(name, rtrim(name, replace(name, '.', '')), '')) AS name, kind,
            iif(?1 = 5, '', file) AS file, iif(?1 IN (1, 3, 6), line, 0) AS line,
@@ -136,9 +145,11 @@ FROM by_call
 GROUP BY 1, 2, 3, 4;
 
 -- name: rows
--- Finds the differences but for times, or (?1 = 1) times. ?2: times that differ by less than this share are alike; own times
--- below 5 ms, and guards of less than a microsecond a call, are noise whatever the ratio. Numbers differ where both
--- traces have the function; reasons where one alone has it.
+-- Finds all differences except those of times or, with ?1 = 1, those of times. Times that differ by
+-- less than the share ?2 count as equal. Own times that differ by less than 5 ms, and guards that
+-- differ by less than a microsecond for each call, are noise and never count. A difference of
+-- numbers needs a function that both traces have; a reason is a difference if only one trace has
+-- it.
 INSERT INTO difference
 WITH pair AS MATERIALIZED (
     SELECT f.pair, a.function_id AS in_a, b.function_id AS in_b,
@@ -180,27 +191,30 @@ ORDER BY iif(n.kind = 'reason', 1, 2 * (n.kind = 'break' AND number = 1)), iif(n
 SELECT * FROM difference ORDER BY rowid LIMIT ?1;
 
 -- name: fails
--- A row if one is of the kinds ?1, "outcome,entry", "decisions" or "any": whether all of these are times.
+-- Is there a difference of the kinds ?1, such as "outcome,entry", "decisions" or "any"? Returns a
+-- row if there is: 1 if all of them are differences of times, otherwise 0.
 SELECT MIN(kind IN ('guard', 'time')) FROM difference
 WHERE instr(',' || ?1 || ',', ',' || kind || ',') OR instr(',' || ?1 || ',', ',any,')
    OR instr(',' || ?1 || ',', ',decisions,') AND kind NOT IN ('guard', 'time', 'lookup')
 HAVING COUNT(*) > 0;
 
 -- name: counts
--- How many there are of each kind.
+-- The number of differences of each kind.
 SELECT k.value, COUNT(d.kind) FROM json_each('["function", "code", "outcome", "entry", "reason", "break", "guard", "time", "lookup"]') k
 LEFT JOIN difference d ON d.kind = k.value GROUP BY k.key ORDER BY k.key;
 
 -- name: threads
--- Threads that did lookups. Those of A and B that are alike have one name, and the same place among those called so:
--- workers of one pool come in an order. Rank is no part of it: ranks are what is compared.
+-- The threads that made lookups. A thread is named by its name and its number among the threads of
+-- this name, so the same worker of a pool has the same name in A and B. The rank is not part of the
+-- name, because `diff` compares ranks.
 SELECT t.thread_id, COALESCE(t.name, '?') || ' #' || ROW_NUMBER() OVER (PARTITION BY t.name ORDER BY t.thread_id) AS who
 FROM thread t LEFT JOIN process p ON p.process_id = t.process_id
 WHERE t.thread_id IN (SELECT DISTINCT thread_id FROM lookup) AND (?2 IS NULL OR p.rank = ?2)
 ORDER BY who;
 
 -- name: lookups
--- All lookups of those threads, in that order, as numbers: with texts it would take long to sort them.
+-- All lookups of these threads, in the order of the threads, as numbers: sorting texts would take
+-- long.
 WITH named AS MATERIALIZED (
     SELECT thread_id, ROW_NUMBER() OVER (ORDER BY who) AS n FROM (
         SELECT t.thread_id, COALESCE(t.name, '?') || ' #' || ROW_NUMBER() OVER (PARTITION BY t.name
@@ -212,21 +226,24 @@ WHERE ?1 IS NULL OR l.code_id IN (SELECT code_id FROM code WHERE qualname GLOB ?
 ORDER BY n.n, l.lookup_id;
 
 -- name: same-codes
--- The code objects of side ?1; those of A and B that are one function have one number.
+-- The code objects of the trace ?1. A code object of A and one of B have the same number if they
+-- are the same function.
 SELECT code_id, pair FROM known WHERE side = ?1;
 
 -- name: same-entries
--- The cache entries of side ?1; those that are called alike have one number.
+-- The cache entries of the trace ?1. Entries with the same label have the same number in A and B.
 SELECT cache_entry_id, nth FROM (SELECT *, DENSE_RANK() OVER (ORDER BY label) AS nth FROM entry) WHERE side = ?1;
 
 -- name: same-threads
--- Threads by name, with their places in A and B, from 1, as diff/lookups counts them.
+-- The names of the threads, and the number of each thread in A and in B, from 1, as the statement
+-- `lookups` counts them.
 SELECT who, MAX(iif(side = 0, n, NULL)), MAX(iif(side = 1, n, NULL))
 FROM (SELECT side, who, ROW_NUMBER() OVER (PARTITION BY side ORDER BY who) AS n FROM thread)
 GROUP BY who ORDER BY who;
 
 -- name: lookup
--- Lookup ?1 in words, before and behind the time when it began.
+-- Describes lookup ?1: the text before the time at which it began, that time, and the text after
+-- it.
 SELECT COALESCE(c.qualname, '?') AS name, COALESCE(replace(c.filename, rtrim(c.filename, replace(c.filename, '/', '')), ''), '?') || ':' || COALESCE(c.first_line, 0) AS place,
        printf('%.300s %s%s%.100s (lookup %d at ', COALESCE(c.qualname, '?'), COALESCE(o.name, '?'), iif(e.label <> '', ' ', ''),
               COALESCE(e.label, ''), l.lookup_id),

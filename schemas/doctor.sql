@@ -1,5 +1,5 @@
--- What a recording says of torch, of ?1, the file of an evaluator that took our place meanwhile ('': none), and of what it
--- lost, for `dyntrace doctor`.
+-- What `dyntrace doctor` prints about the trace of a trial run: how torch was recorded, what was
+-- lost, and ?1, the file of an evaluator that took the place of ours meanwhile ('' if none did).
 SELECT CASE WHEN torch_mode = 'shim' THEN 'torch ' || torch_version || ' runs on dyntrace''s evaluator, and every lookup is recorded'
             ELSE coalesce(torch_note, 'torch ' || torch_version || ' is not recorded (' || torch_mode || ')') END
 FROM process WHERE torch_version <> ''

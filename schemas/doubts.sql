@@ -1,12 +1,13 @@
--- doubts.sql -- what a reader has to know beside any answer from a trace (src/trace/doubts.c).
+-- doubts.sql -- what a reader has to know before trusting any answer from a trace
+-- (src/trace/doubts.c).
 
 
 -- name: has_left_out
--- Traces that were recorded before 2026-12 do not say.
+-- Does the trace tell how many frames were left out? Traces from before 2026-12 do not.
 SELECT EXISTS (SELECT 1 FROM pragma_table_info('process') WHERE name = 'left_out_frames');
 
 -- name: left_out
--- Of all processes. No row: nothing was left out, or it is not known.
+-- The sums over all processes. Returns no row if nothing was left out, or if this is not known.
 SELECT COALESCE(SUM(left_out_functions), 0), COALESCE(SUM(left_out_frames), 0), COALESCE(SUM(left_out_decisions), 0)
 FROM process
 HAVING SUM(left_out_frames) > 0 OR SUM(left_out_decisions) > 0;
@@ -15,11 +16,13 @@ HAVING SUM(left_out_frames) > 0 OR SUM(left_out_decisions) > 0;
 SELECT EXISTS (SELECT 1 FROM process WHERE mode = 'user');
 
 -- name: redacted
--- Were values of names that look secret left out of what answers compare? Command lines are not compared.
+-- Were values of names that look secret left out of what answers compare? Command lines are not
+-- compared, so they do not matter.
 SELECT EXISTS (SELECT 1 FROM signature WHERE instr(text, '<redacted>')) OR EXISTS (SELECT 1 FROM guard WHERE instr(expression, '<redacted>'));
 
 -- name: settings
--- What `run --set` was given, in words with what of it did nothing, and as a JSON array; no row without.
+-- The settings of `run --set`: as a text that also says which of them had no effect, and as a JSON
+-- array. Returns no row if there were none.
 SELECT COALESCE((SELECT group_concat('--set ' || substr(value, 1, 200), ' ')
                  FROM json_each(iif(json_valid(s.value), s.value, '[]'))), 'settings (--set) that differ from trace to trace')
        || COALESCE('; without effect: ' || replace(rtrim(substr(u.value, 1, 1000), char(10)), char(10), '; '), ''),
@@ -27,5 +30,6 @@ SELECT COALESCE((SELECT group_concat('--set ' || substr(value, 1, 200), ' ')
 FROM meta s LEFT JOIN meta u ON u.key = 'settings_unused' WHERE s.key = 'settings';
 
 -- name: trials
--- How many trials `dyntrace try` stored, and the setting of the last that was a gain; no row without.
+-- The number of trials that `dyntrace try` stored, and the setting of the last one that was a gain.
+-- Returns no row if there are no trials.
 SELECT SUM(NOT baseline), SUM(gain), (SELECT setting FROM trials WHERE gain ORDER BY trial_id DESC LIMIT 1) FROM trials HAVING COUNT(*) > 0;

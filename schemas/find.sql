@@ -1,11 +1,13 @@
--- find.sql -- from what a user types to a function: trace/find_code.c.
+-- find.sql -- finds the function that a user means (src/trace/find_code.c).
 
 -- name: functions
--- The functions that the name ?1 means, by the first way to read it (`way`, in the order below) that finds any: a compile's
--- label, such as 0/1 or torch's 0/1_1; a qualified name or its last part; FUNC@LINE, the resume function of FUNC after that
--- line; FILE:LINE, or the function above that line; a GLOB. Code made by a compiler has the name of what it was made from,
--- so it is not meant. The functions of graphs are all called `forward`: a function of the program with that name comes first.
--- Torch makes some resume functions twice and runs one.
+-- The functions that the name ?1 means. The name is read in several ways, and the first way that
+-- finds a function counts. The column `way` has their order: the label of a compile, such as 0/1 or
+-- torch's 0/1_1; a qualified name or its last part; FUNC@LINE, the resume function of FUNC after
+-- that line; FILE:LINE, the function that begins at this line or above it; a GLOB pattern. Code
+-- objects made by a compiler have the name of the function that was compiled, so they are left out.
+-- All functions of graphs are called `forward`: a function of the program with this name comes
+-- first. Torch makes some resume functions twice and runs one of them.
 WITH parts AS (SELECT ?1 AS name, rtrim(?1, '0123456789') AS head),
 split AS (
     SELECT name, CAST(substr(name, length(head) + 1) AS INTEGER) AS line,
@@ -39,7 +41,7 @@ SELECT SUM(n.calls) AS calls, SUM((SELECT COUNT(*) FROM compile m WHERE m.code_i
        SUM((SELECT COUNT(*) FROM cache_entry e WHERE e.code_id = f.code_id)) AS entries, COALESCE(f.qualname, '?') AS function,
        COALESCE(iif(f.is_resume, 'resume', f.kind), 'code') AS kind,
        COALESCE(f.filename, '?') || ':' || COALESCE(f.first_line, 0) AS "where",
-       -- and what is not listed where they are several
+       -- the columns from here on are not printed when several functions are listed
        SUM((SELECT COUNT(*) FROM compile m WHERE m.code_id = f.code_id)), COALESCE(f.qualname, '?'),
        COALESCE(iif(f.is_resume, 'resume', f.kind), 'code') AS shown_kind, COALESCE(f.filename, '?'), f.first_line, group_concat(f.code_id, ', ') AS ids, COUNT(*) AS code_objects,
        COUNT(DISTINCT f.process_id) AS processes, way = 1 AS is_label, COUNT(*) OVER () AS functions
@@ -49,8 +51,9 @@ GROUP BY f.function_id, shown_kind
 ORDER BY compiles > 0 DESC, MIN(f.code_id);
 
 -- name: worst
--- What to ask about where no function was named, in the columns of find/functions: functions that were compiled again, broke, or ran
--- as Python though compiled code was wanted, the worst first as in report/compiles.
+-- The functions to suggest if the user named none, with the columns of find/functions: functions
+-- that were compiled again, broke their graph, or ran as Python although compiled code was wanted.
+-- The order is that of report/compiles, the worst first.
 WITH made AS MATERIALIZED (
     SELECT code_id, COUNT(cache_entry_id) AS compiles, COUNT(*) AS tries, SUM(is_recompile) AS recompiles,
            SUM((SELECT COUNT(*) FROM graph_break b WHERE b.compile_id = m.compile_id)) AS breaks
@@ -68,16 +71,18 @@ HAVING TOTAL(recompiles) + TOTAL(breaks) + TOTAL(python) > 0
 ORDER BY 1 DESC, 2 DESC, 3 DESC, MIN(f.code_id);
 
 -- name: same
--- The code objects of one function in several processes count as one: each with the first of them.
+-- Maps each code object to the first code object of the same function, because one function has
+-- several code objects if several processes run it.
 SELECT code_id, MIN(code_id) OVER (PARTITION BY function_id, kind) FROM functions;
 
 -- name: names
--- Names, to suggest one.
+-- Names of functions, from which the most similar one is suggested.
 SELECT DISTINCT qualname FROM code WHERE kind IS NOT 'compiled' AND length(qualname) < 200 LIMIT 200000;
 
 -- name: completions
--- Names of functions that a shell completes. Some names would have to be quoted there (make.<locals>.inner), and in a
--- hostile file they could be commands. Of these the last part is offered, which finds the function too.
+-- The names of functions that a shell completes. A name such as make.<locals>.inner would have to
+-- be quoted, and in a hostile file a name could be a command. For such a name the last part is
+-- offered, which finds the function, too.
 WITH named AS (
     SELECT qualname, rtrim(qualname, 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_') AS before
     FROM code WHERE kind IS NOT 'compiled' AND length(qualname) < 200
@@ -89,8 +94,8 @@ ORDER BY name
 LIMIT 2000;
 
 -- name: taker
--- A function whose compiled code has taken in the function ?1, so that no call of that is ever seen: the guards that
--- it needed say so.
+-- A function whose compiled code inlines the function ?1, so that calls of ?1 are not recorded. The
+-- stacks of the guards show this.
 SELECT c.qualname FROM guard g JOIN cache_entry e ON e.cache_entry_id = g.cache_entry_id
     JOIN code c ON c.code_id = e.code_id
 WHERE instr(substr(g.user_stack, 1, 10000) || char(10), ', in ' || ?1 || char(10)) LIMIT 1;

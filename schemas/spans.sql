@@ -1,9 +1,11 @@
--- spans.sql -- which span a call is in (span_of() of src/trace/functions.h).
+-- spans.sql -- finds the span in which a call ran (span_of() in src/trace/functions.h).
 
 -- name: of-frame
--- The innermost span around frame ?1: of those open on its thread when it began, the latest that began in the frame itself or in one
--- around it. A coroutine that goes on after an await has new frames: else it is one that began in an earlier frame of a coroutine around the
--- call, if there is only one, for of two tasks of one coroutine it is not known which goes on.
+-- The innermost span around frame ?1: of the spans that were open on its thread when the frame
+-- began, the latest one that began in the frame or in a caller of it. A coroutine that continues
+-- after an await has a new frame. If no span is found, the span may therefore have begun in an
+-- earlier frame of a coroutine among the callers. This span is returned only if there is just one:
+-- if two tasks run the same coroutine, it is not known which of them continued.
 WITH RECURSIVE up(frame_id, parent_id, code_id, kind, depth) AS (
     SELECT frame_id, parent_id, code_id, kind, 0 FROM frame WHERE frame_id = ?1
     UNION ALL

@@ -1,8 +1,8 @@
--- sql.sql -- what the prompts of `dyntrace sql` and of the TUI ask.
+-- sql.sql -- the statements for the SQL prompts of `dyntrace sql` and of the TUI.
 
 -- name: words
--- What can be completed: keywords as they are typed, in capitals or not; tables, views and columns that can be typed as
--- they are, which in a hostile file need not be all.
+-- Words for completion: keywords in the case in which they are typed, and the tables, views and
+-- columns whose names need no quotes. In a hostile file a name may need them.
 WITH keyword AS (SELECT value FROM json_each('["all", "and", "as", "asc", "avg", "between", "by", "case", "cast", "coalesce",
     "count", "cross", "desc", "distinct", "else", "end", "except", "exists", "explain", "from", "glob", "group", "having", "in",
     "intersect", "is", "join", "left", "like", "limit", "max", "min", "not", "null", "offset", "on", "or", "order", "over",
@@ -20,26 +20,29 @@ UNION ALL SELECT * FROM (
     LIMIT 5000);
 
 -- name: tables-of
--- Names that may have been meant by an unknown table in the SQL ?1: all.
+-- The names of all tables and views, to suggest one for an unknown table in the SQL ?1.
 SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND ?1 <> ''
 UNION SELECT name FROM temp.sqlite_schema WHERE type IN ('table', 'view');
 
 -- name: columns-of
--- Names that may have been meant by an unknown column in the SQL ?1: those of the tables and views that it names.
+-- Names to suggest for an unknown column in the SQL ?1: the columns of the tables and views that
+-- the SQL names.
 SELECT DISTINCT c.name
 FROM (SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')
       UNION SELECT name FROM temp.sqlite_schema WHERE type IN ('table', 'view')) t
 JOIN pragma_table_info(t.name) c
 WHERE instr(lower(?1), lower(t.name));
 
--- Commands that begin with a dot. What stands behind one is in argument(word), else NULL.
+-- The commands that begin with a dot. The word after the command is the argument; argument(word)
+-- has it, or NULL.
 
 -- name: .tables
 SELECT name, type FROM sqlite_schema WHERE type = 'table' UNION SELECT name, type FROM temp.sqlite_schema
 WHERE sql NOT LIKE 'CREATE TABLE%' ORDER BY type, name;
 
 -- name: .schema
--- How the tables and views, or that of the argument, are made, with what each column means, line by line.
+-- The statements that create the tables and views, or the one that the argument names, with the
+-- meaning of each column, line by line.
 SELECT l.value AS "how it is made"
 FROM (SELECT * FROM sqlite_schema WHERE type <> 'view' UNION ALL SELECT * FROM temp.sqlite_schema) s
 JOIN argument ON word IS NULL OR tbl_name LIKE word OR name LIKE word

@@ -1,8 +1,8 @@
--- stacks.sql -- what a walk over frames asks (src/trace/stacks.c).
+-- stacks.sql -- the statements of a walk over the frames (src/trace/stacks.c).
 
 -- name: end
 SELECT end_ns FROM recording_end;
 
 -- name: threads
--- When each thread's open frames ended.
+-- For each thread the time at which its open frames ended.
 SELECT thread_id, end_ns FROM thread_ends ORDER BY thread_id;

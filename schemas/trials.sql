@@ -1,13 +1,15 @@
--- trials.sql -- what `dyntrace try` stored in a trace: and what it counts of a run: src/trace/trials.c.
+-- trials.sql -- reads and writes the trials that `dyntrace try` stores in a trace, and counts the
+-- events of a run (src/trace/trials.c).
 
 -- name: run
--- All trials, oldest first, by the figures of the whole run.
+-- All trials, oldest first, with the counts of the whole run.
 SELECT trial_id, batch, setting, error, values_same, exit_code, exit_signal, output_same, compiles, recompiles, breaks, eager, hits,
        compile_ns, step_ns, baseline, works, gain, note
 FROM trials ORDER BY trial_id LIMIT 10000;
 
 -- name: function
--- Those of batches in which any trial compiled or called the function with the code ids ?1, a JSON array, by its own figures.
+-- The trials of each batch in which some trial compiled or called the function with the code ids
+-- ?1, a JSON array. The counts are those of the function.
 SELECT t.trial_id, t.batch, t.setting, t.error, t.values_same, t.exit_code, t.exit_signal, t.output_same, t.compiles, t.recompiles,
        t.breaks, t.eager, t.hits, t.compile_ns, t.step_ns, t.baseline, t.works, t.gain, t.note
 FROM trial_functions t
@@ -15,8 +17,9 @@ WHERE t.function_id IN (SELECT function_id FROM functions WHERE code_id IN (SELE
 ORDER BY t.trial_id LIMIT 10000;
 
 -- name: count-run
--- Of a trial's own trace: the figures of the whole run, which are those of `report`. Of a function that was given up, a call that
--- ran as Python is known, and those after it are not: they are frames, which --frames decided does not have. Then the number is NULL.
+-- For the trace of a run: the counts of the whole run, as `report` counts them. If the compiler
+-- gave up a function, the first call that ran as Python is recorded. Later calls are only frames,
+-- which --frames decided does not record, so their number is NULL.
 WITH eager AS MATERIALIZED (
     SELECT TOTAL(ran_as_python) AS calls,
            MAX(code_id IN (SELECT code_id FROM code_mark WHERE action = 'skip' AND region_id IS NULL)) AS given_up
@@ -26,8 +29,9 @@ SELECT COUNT(cache_entry_id) AS compiles, TOTAL(is_recompile), (SELECT COUNT(*) 
 FROM compiles;
 
 -- name: count-functions
--- The same of each function that was compiled or called. step_ns: the median time of its calls that began after its last compile
--- in that process and in which nothing else was compiled, where there are five or more.
+-- The same counts for each function that was compiled or called. step_ns: the median time of the
+-- calls that began after the function's last compile in their process, and during which nothing
+-- else was compiled. There must be at least five such calls.
 WITH function AS MATERIALIZED (SELECT code_id, function_id, filename, qualname, first_line FROM functions),
 every AS MATERIALIZED (SELECT * FROM compiles),
 broken AS MATERIALIZED (SELECT compile_id, COUNT(*) AS breaks FROM graph_break GROUP BY compile_id),
@@ -73,16 +77,17 @@ WHERE f.code_id = f.function_id
 ORDER BY f.function_id;
 
 -- name: lost
--- Of a trial's own trace: what is missing in it.
+-- For the trace of a run: what is missing from it.
 SELECT cause FROM losses WHERE NOT is_stall AND events IS NOT 0 LIMIT 1;
 
 -- name: ended
--- Of a trial's own trace: how the command ended, and which settings did nothing.
+-- For the trace of a run: how the command ended, and which settings had no effect.
 SELECT exit_code, exit_signal, (SELECT value FROM meta WHERE key = 'settings_unused')
 FROM process ORDER BY process_id LIMIT 1;
 
 -- name: function-id
--- Of the trace that trials are stored in: the function in file ?1, called ?2, in line ?3.
+-- For the trace in which trials are stored: the id of the function in file ?1 that is called ?2 and
+-- begins at line ?3.
 SELECT MIN(code_id) FROM code WHERE filename IS ?1 AND qualname IS ?2 AND first_line IS ?3;
 
 -- name: store
@@ -96,7 +101,8 @@ INSERT INTO trial_function(trial_id, function_id, compiles, recompiles, breaks, 
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9);
 
 -- name: worst
--- Which functions to try to help where none is named, FILE:LINE, the worst first as in report/compiles.
+-- The functions for which to try settings if the user named none, as FILE:LINE. The order is that
+-- of report/compiles, the worst first.
 WITH made AS MATERIALIZED (
     SELECT code_id, SUM(is_recompile) AS recompiles, SUM((SELECT COUNT(*) FROM graph_break b WHERE b.compile_id = m.compile_id)) AS breaks
     FROM compiles m GROUP BY code_id),

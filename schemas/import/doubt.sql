@@ -1,9 +1,11 @@
--- import/doubt.sql -- what is not taken from torch's logs, and why: rows of `loss`, and lines for the user (`notice`). `dyntrace import` runs
--- this after map.sql and text.sql. A text that is missing, cut, altered or of a form that is not known is no fact.
+-- import/doubt.sql -- what is not taken from torch's logs, and why: rows of `loss`, and lines for
+-- the user (`notice`). `dyntrace import` runs this script after map.sql and text.sql. A text that
+-- is missing, cut, altered or in an unknown form gives no facts.
 
 CREATE TEMP TABLE notice(text TEXT);
 
--- Texts that are not as torch wrote them: a row each, of a thousand for each process, and a mark on their compile.
+-- Texts that differ from what torch wrote: a row for each, at most a thousand for each process, and
+-- a mark on their compile.
 CREATE TEMP TABLE damaged AS
 SELECT r.id, r.process_id, r.at_ns, ROW_NUMBER() OVER (PARTITION BY r.process_id ORDER BY r.id) AS place, p.compile_id,
        'import: ' || s.file || ':' || r.line || ': the text of ' || CASE WHEN r.name = 'artifact' AND json_valid(r.data)
@@ -16,7 +18,7 @@ JOIN source USING(process_id) WHERE place > 1000 GROUP BY process_id;
 INSERT INTO listing(compile_id, kind, text) SELECT compile_id, 'damaged', group_concat(cause, char(10)) FROM damaged
 WHERE compile_id IS NOT NULL AND place <= 1000 GROUP BY compile_id;
 
--- Texts that are whole and of a form that is not known.
+-- Texts that are complete, but in an unknown form.
 CREATE TEMP TABLE strange AS
 SELECT r.process_id, r.at_ns, r.line, 'dynamo_cpp_guards_str' AS name, 'no line of it is a guard' AS why
 FROM text t JOIN record r ON r.id = t.id JOIN cache_entry e ON e.compile_id = t.compile_id
@@ -39,7 +41,8 @@ INSERT INTO loss(process_id, at_ns, events, cause) SELECT process_id, at_ns, eve
 INSERT INTO notice SELECT 'records of a form that is not known were left out: ' || SUM(events) || '; the first: ' || said
 FROM (SELECT * FROM stranger ORDER BY at_ns) HAVING COUNT(*) > 0;
 
--- Torches outside of those that are tested. One that does not say its version, nor whether a compile had code, is older than all of them.
+-- Versions of torch that were never tested. A log that names no version, and does not say whether a
+-- compile made code, is from a version older than all tested ones.
 CREATE TEMP TABLE torch AS
 SELECT p.process_id, s.file, p.start_ns, p.torch_version AS version, CAST(p.torch_version AS INTEGER) * 100
            + CAST(substr(p.torch_version, instr(p.torch_version, '.') + 1) AS INTEGER) AS number,
@@ -58,7 +61,8 @@ INSERT INTO notice SELECT MIN(file) || iif(COUNT(*) > 1, ' and ' || (COUNT(*) - 
 INSERT INTO notice SELECT MIN(file) || iif(COUNT(*) > 1, ' and ' || (COUNT(*) - 1) || ' more', '') || ': written by torch ' || version
     || ', newer than ' || (most / 100) || '.' || (most % 100) || ', the newest that was tested' FROM torch JOIN tested WHERE number > most GROUP BY version;
 
--- Ranks: a name and records that do not agree, and a rank that several processes claim. Which of them has it nobody knows.
+-- Ranks: a file name and records that disagree, and a rank that several processes claim. Nobody
+-- knows which of them is right.
 INSERT INTO notice SELECT s.file || ': its name says rank ' || s.rank || ', its records say rank ' || p.rank || ', which is taken'
 FROM source s JOIN process p USING(process_id) WHERE s.rank <> p.rank;
 INSERT INTO loss(process_id, at_ns, events, cause)

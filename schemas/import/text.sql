@@ -1,12 +1,15 @@
--- import/text.sql -- what `dyntrace import` makes of torch's texts: guards, causes and breaks.
+-- import/text.sql -- what `dyntrace import` takes from torch's texts: guards, causes and graph
+-- breaks.
 
--- The tree of guards is a listing of managers, each with the guards of its value; two blanks and a '#' begin a comment:
+-- Torch prints the tree of guards as a list of managers, each with the guards of its value. Two
+-- blanks and a '#' begin a comment:
 --
 --     | +- GuardManager: source=L['x'], accessed_by=...
 --     | | +- TENSOR_MATCH: check_tensor(L['x'], ...)    # y = x * k  # a/b.py:4 in f
 --
--- A row for each line of the text of an entry; kind NULL: a manager. Also "KeyManager: GuardManager: source=...". (A backslash
--- takes another shape while JSON parts the lines, so that "\n" is a line's end for sure.)
+-- Makes a row for each line of an entry's text; `kind` is NULL in the line of a manager. A manager
+-- can also look like "KeyManager: GuardManager: source=...". (Backslashes are replaced while JSON
+-- splits the text into lines, so that "\n" certainly means the end of a line.)
 CREATE TEMP TABLE leaf(entry INTEGER, line INTEGER, depth INTEGER, kind TEXT, source TEXT, said TEXT, comment TEXT, PRIMARY KEY (entry, line));
 INSERT INTO leaf
 WITH line AS MATERIALIZED (
@@ -29,10 +32,12 @@ SELECT entry, line, depth, iif(is_manager, NULL, kind),
        rtrim(iif(hash, substr(said, 1, hash - 1), said)), iif(hash, substr(substr(said, hash + 2), -4000), NULL)
 FROM sourced ORDER BY entry, line;
 
--- Torch prints each part of a long guard on a line of its own. Those of OBJECT_ALIASING are guards by themselves, and of
--- LAMBDA_GUARD but for the one of all sizes at the end. What is between several values is printed once. The user's line is the
--- last "# a/b.py:4 in f" of a comment, unless that is torch's own code; torch shortens paths, so that of the compiled function
--- stands for what it ends in. What the guards of the whole call look at has the names that our own recorder gives it.
+-- Torch prints each part of a long guard on its own line. The lines of OBJECT_ALIASING are separate
+-- guards, and so are those of LAMBDA_GUARD, except the last one, which is about all sizes. A guard
+-- between several values is printed once. The program's line is the last "# a/b.py:4 in f" of a
+-- comment that is not in torch's own code. Torch shortens paths, so the path of the compiled
+-- function is used if it ends in the shortened one. Guards of the whole call get the names that our
+-- own recorder gives them.
 INSERT INTO guard(cache_entry_id, ordinal, kind, source, expression, user_stack)
 WITH begun AS (
     SELECT *, kind IS NULL OR kind IS NOT LAG(kind) OVER entry OR depth IS NOT LAG(depth) OVER entry
@@ -63,14 +68,15 @@ LEFT JOIN leaf m ON m.entry = s.entry AND m.line = s.manager ORDER BY s.entry, s
 DROP TABLE leaf;
 UPDATE cache_entry SET guard_count = (SELECT NULLIF(COUNT(*), 0) FROM guard g WHERE g.cache_entry_id = cache_entry.cache_entry_id);
 
--- A cause of a recompile is a sentence after the label of an entry,
+-- The cause of a recompile is a sentence after the label of an entry,
 --
 --     0/0: tensor 'x' size mismatch at index 0. expected 2, actual 3
 --     0/1: k == 1   # def f(x, k): ...  # a/b.py:4 in f
 --
--- in which locals have their bare names ("L['" and "']" are left out on both sides of a comparison). The guard is the one
--- of that entry that says so; when none does, the sentence is kept and nothing is guessed. One reason is logged as it is,
--- several as an array; older torch logs an array always.
+-- in which local variables have their bare names ("L['" and "']" are removed on both sides before a
+-- comparison). The guard is the one of this entry that has the same text. If there is no such
+-- guard, the sentence is kept and no guard is guessed. Torch logs a single reason as a string and
+-- several reasons as an array; older versions always log an array.
 INSERT INTO recompile_cause(compile_id, cache_entry_id, ordinal, guard_id, kind, source, aspect, dimension, expected, actual, text, how)
 WITH word(mark, narrow, aspect) AS (VALUES
     (''' size mismatch at index ', '.size()', 'size'), (''' stride mismatch at index ', '.stride()', 'stride'),
@@ -85,7 +91,7 @@ labelled AS (
     SELECT *, substr(reason, 1, colon - 1) AS label, substr(reason, colon + 2, instr(substr(reason || char(10), colon + 2), char(10)) - 1) AS line
     FROM reason WHERE colon AND substr(reason, 1, colon - 1) NOT GLOB '*[^!0-9/]*'),
 said AS (
-    -- The entry of that label that was there last: labels are used again after a reset.
+    -- The last entry before with this label, because a reset of torch uses labels again.
     SELECT *, rtrim(substr(line, 1, instr(line || '  # ', '  # ') - 1)) AS text,
         (SELECT m.cache_entry_id FROM attempt b JOIN attempt a ON a.process_id = b.process_id AND a.label = l.label
          JOIN compile m ON m.compile_id = a.compile_id AND m.cache_entry_id IS NOT NULL
@@ -125,17 +131,18 @@ SELECT r.compile_id, f.entry, ROW_NUMBER() OVER (PARTITION BY r.compile_id, f.en
     substr(values_, instr(values_, ', actual ') + 9), COALESCE(f.text, r.reason), 're-checked'
 FROM reason r LEFT JOIN found f USING (id, key) LEFT JOIN guard g ON g.guard_id = f.guard ORDER BY r.id, r.key;
 
--- A break is
+-- A graph break looks like this:
 --
 --     Graph break in user code at FILE:LINE
 --     Graph Break Reason: ...
 --     User code traceback:
 --       File "FILE", line N, in f
 --
--- When torch gives the function up for a break, that is the compile's reason, and nothing goes on after it. A break that makes
--- torch start again is met again: it is one. It is at a line of the compiled function, which may be in the middle of calling
--- another one that torch looked into: the line is that of the innermost frame that is the function. (A resume function has
--- its function's name there.)
+-- If torch gives up the function because of a break, the break is the compile's reason, and no code
+-- runs after it. If a break makes torch start the compile again, torch meets the same break again,
+-- which is counted once. The line of a break is a line of the compiled function, which may be
+-- calling another function that torch inlined: it is the line of the innermost frame of the
+-- compiled function. (A resume function has the name of its function there.)
 INSERT INTO graph_break(compile_id, code_id, line, reason, user_stack)
 WITH logged AS (
     SELECT t.id, t.compile_id, m.code_id, c.filename, c.qualname, r.body,
@@ -163,7 +170,7 @@ broken AS MATERIALIZED (
     FROM parts)
 SELECT compile_id, code_id, line, reason, stack FROM (SELECT *, MIN(id) AS first FROM broken GROUP BY compile_id, line, reason) ORDER BY first;
 
--- The rest after a break is known when it was compiled, too.
+-- The code after a break is known if it was compiled, too.
 UPDATE graph_break SET resume_code_id = (SELECT r.code_id FROM code c JOIN code r ON r.process_id = c.process_id
     AND r.filename IS c.filename AND r.kind = 'resume' WHERE c.code_id = graph_break.code_id
     AND r.qualname = CASE WHEN c.kind = 'resume' THEN substr(c.qualname, 1, length(rtrim(c.qualname, '0123456789')))

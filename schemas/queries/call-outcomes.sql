@@ -1,10 +1,12 @@
 -- How each function's calls were decided: hits, compiles, and what ran as Python (reads every lookup)
 --
--- Why: The first look: is compiled code used at all, and where not.
--- Columns: qualname, filename, first_line: the function; lookups: calls that the compiler was asked about; hit: ran an
---   entry; compiled: made one; run_only: compiling was not allowed; skip: marked never to be compiled; at_limit: it
---   has as many entries as it may; declined: the compiler gave no code; disabled: it was off; error: a guard or the
---   compiler raised; lookup_ms: until it was known what runs.
+-- Why: Shows first of all whether compiled code is used, and where it is not.
+-- Columns: qualname, filename, first_line: the function; lookups: calls for which the compiler was
+--   asked; hit: calls that ran an entry; compiled: calls that made an entry; run_only: calls for
+--   which compiling was not allowed; skip: calls of a function that is marked never to be compiled;
+--   at_limit: calls of a function that has as many entries as it may have; declined: calls for
+--   which the compiler gave no code; disabled: calls while the compiler was off; error: calls in
+--   which a guard or the compiler raised; lookup_ms: time until it was known which code runs.
 WITH decided AS MATERIALIZED (
     SELECT code_id, COUNT(*) AS lookups, SUM(outcome = $HIT) AS hit, SUM(outcome = $COMPILED) AS compiled, SUM(outcome = $RUN_ONLY) AS run_only,
            SUM(outcome = $SKIP) AS skip, SUM(outcome = $LIMIT) AS at_limit, SUM(outcome = $DECLINED) AS declined, SUM(outcome = $DISABLED) AS disabled,

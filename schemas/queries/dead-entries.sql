@@ -1,9 +1,10 @@
 -- Cache entries that died, and of what; how many compiles of the same code came after
 --
--- Why: An entry that dies is compiled again: a guarded object that does not live long enough costs a compile each
--- time.
--- Columns: death_cause: of what; qualname: the function; label: of the entry; backend: which compiled it; born_s,
---   died_s: when; later_compiles: of the same code.
+-- Why: When an entry dies, its function is compiled again: a guarded object that does not live long
+--   enough costs a compile each time.
+-- Columns: death_cause: why the entry died; qualname: the function; label: the compiler's name for
+--   the entry; backend: the backend that compiled it; born_s, died_s: when it was made and died;
+--   later_compiles: how many compiles of the same code came later.
 SELECT e.death_cause, c.qualname, e.label, e.backend, round(e.born_ns / 1e9, 6) AS born_s, round(e.died_ns / 1e9, 6) AS died_s,
        (SELECT COUNT(*) FROM compile m WHERE m.code_id = e.code_id AND m.start_ns >= e.died_ns) AS later_compiles
 FROM cache_entry e

@@ -1,8 +1,10 @@
 -- Calls that a compiler was asked about and that ran as Python, by function and reason (reads every call)
 --
--- Why: The calls that a compiler was meant to make faster and did not. Those of functions that it turned away unread are in skips.
--- Columns: qualname, filename, first_line: the function; outcome: why it ran as Python; calls: how many;
---   percent_of_calls: of all calls of the function; first_s, last_s: when.
+-- Why: Lists the calls that a compiler was meant to make faster and did not; the query skips lists
+--   functions that the compiler turned away unread.
+-- Columns: qualname, filename, first_line: the function; outcome: why its calls ran as Python;
+--   calls: how many such calls there were; percent_of_calls: their part of all calls of the
+--   function; first_s, last_s: when the first and the last of them began.
 WITH eager AS MATERIALIZED (
     SELECT code_id, outcome, COUNT(*) AS calls, MIN(start_ns) AS first_ns, MAX(start_ns) AS last_ns
     FROM calls

@@ -1,9 +1,10 @@
 -- Guards that failed or raised, most often first, whether a recompile came of it or not (reads every check)
 --
--- Why: A guard that fails costs a try at each lookup even when another entry fits; the order of entries may be to
--- blame.
--- Columns: qualname: the function; entry: whose guard; result: fail, or error when it raised; times: how often; kind,
---   source, expression: the guard, what it looks at, what it asks.
+-- Why: A guard that fails costs time in each lookup, even if another entry fits; entries may be
+--   tried in an unlucky order.
+-- Columns: qualname: the function; entry: the entry with the guard; result: fail, or error if the
+--   guard raised; times: how often; kind, source, expression: the guard's kind, the value that it
+--   checks, and its condition.
 WITH failed AS MATERIALIZED (
     SELECT failed_guard_id, result, COUNT(*) AS times
     FROM guard_check

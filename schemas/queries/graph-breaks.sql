@@ -1,12 +1,14 @@
 -- Graph breaks by place and reason, most often first; what the rest after each costs: its calls, compiles and their time
 --
--- Why: Each break is a smaller graph, a return to Python and a function more to look up.
--- Columns: qualname, filename, line: where; times: in so many compiles; reason: its first line; user_stack: the user's
---   code there; rest: the function made of what comes after; rest_calls, rest_compiles, rest_compile_ms: what that
---   costs.
+-- Why: Each break makes graphs smaller, returns to Python, and adds a function that has to be
+--   looked up.
+-- Columns: qualname, filename, line: where the graph broke; times: in how many compiles; reason:
+--   the first line of the reason; user_stack: the program's code at the break; rest: the function
+--   that runs the code after the break; rest_calls, rest_compiles, rest_compile_ms: its calls, its
+--   compiles and their time.
 --
--- A break makes of the rest a function of its own, which is called, looked up and compiled for itself. Code objects
--- for the rest are made anew at each compile, so they are summed up by function.
+-- The code after a break becomes a function of its own, which is called, looked up and compiled
+-- separately. Each compile makes new code objects for it, so they are summed up by function.
 WITH broken AS MATERIALIZED (
     SELECT b.code_id, b.line, substr(b.reason, 1, instr(b.reason || char(10), char(10)) - 1) AS reason, b.user_stack,
            r.qualname AS rest, r.function_id AS rest_id

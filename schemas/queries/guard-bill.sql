@@ -1,11 +1,14 @@
 -- What guards cost, the most costly entry first: checks, failures, time, share of the function's time (reads every check)
 --
 -- Why: Guards run at every call, so costly ones can cost more than compiled code saves.
--- Columns: qualname, filename, first_line: the function; entry, backend, guard_count: the cache entry; checks: times
---   its guards were run; failures: in vain; guards_per_check: how many ran until one failed; ns_per_check: what one
---   check took; ms: all of them; percent_of_function: of the function's time in all.
+-- Columns: qualname, filename, first_line: the function; entry, backend, guard_count: the cache
+--   entry; checks: how often its guards were run; failures: how many of these checks failed;
+--   guards_per_check: how many guards a check ran on average; ns_per_check: time of a check on
+--   average; ms: time of all checks; percent_of_function: this time as a part of the function's
+--   total time.
 --
--- The view guard_bill breaks this down by kind and source, by an estimate that reads every guard of every check.
+-- The view guard_bill divides this time among kinds and sources. That is an estimate, and reads
+-- every guard of every check.
 WITH bill AS MATERIALIZED (
     SELECT cache_entry_id, COUNT(*) AS checks, SUM(result <> $CHECK_PASS) AS failures, SUM(guards_run) AS guards_run,
            SUM(duration_ns) AS duration_ns

@@ -1,9 +1,10 @@
 -- What guards look at, by function and source: in how many entries, how often it failed, in how many recompiles (reads every check)
 --
--- Why: Shows which input a function depends on most, and which of them changes.
--- Columns: qualname: the function; source: what is looked at; guards: on it, in all entries; entries: that have one;
---   kinds: of these guards; failures: how often one of them failed; recompiles: that it decided; user_stack: the
---   user's code for whose sake it is there.
+-- Why: Shows on which inputs a function depends most, and which of them change.
+-- Columns: qualname: the function; source: the value that the guards check; guards: how many guards
+--   check it, in all entries; entries: how many entries have such a guard; kinds: the kinds of
+--   these guards; failures: how often one of them failed; recompiles: how many recompiles they
+--   decided; user_stack: the program's code that needs the guard.
 WITH failed AS MATERIALIZED (
     SELECT failed_guard_id, COUNT(*) AS times FROM guard_check WHERE failed_guard_id IS NOT NULL GROUP BY failed_guard_id
 ),

@@ -1,8 +1,9 @@
 -- Functions that reached a limit of compiles: since when, how many entries they had, how many calls ran eagerly since (reads every lookup)
 --
--- Why: From then on new inputs run as Python without a word.
--- Columns: qualname, filename, first_line: the function; reason: which limit; since_s: since when; entries: it had;
---   eager_calls: that ran as Python since; calls: of all; last_s: the last of those.
+-- Why: Once the limit is reached, new inputs run as Python, without any message.
+-- Columns: qualname, filename, first_line: the function; reason: the limit; since_s: when it was
+--   reached; entries: how many entries the function had; eager_calls: how many calls ran as Python
+--   since then; calls: number of all calls; last_s: when the last eager call began.
 WITH reached AS (
     SELECT code_id, MIN(start_ns) AS since_ns, MAX(substr(reason, 1, instr(reason || char(10), char(10)) - 1)) AS reason
     FROM compile

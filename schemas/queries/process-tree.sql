@@ -1,8 +1,9 @@
 -- Processes as a tree, with how each ended
 --
--- Why: Who started whom in a job with workers, and who did not end well.
--- Columns: pid: set in under its parent; ended: exit status or signal; seconds: it ran; threads: that ran Python;
---   python_version: of its interpreter; argv: its command line.
+-- Why: Shows which process of a job started which, and which of them failed.
+-- Columns: pid: the process, indented below its parent; ended: its exit status or signal; seconds:
+--   how long it ran; threads: how many threads ran Python; python_version: the version of its
+--   interpreter; argv: its command line.
 SELECT printf('%*s%d', depth * 2, '', p.pid) AS pid,
        COALESCE(ended, 'still running') AS ended,
        round((p.end_ns - p.start_ns) / 1e9, 3) AS seconds,

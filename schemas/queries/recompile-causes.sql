@@ -1,9 +1,10 @@
 -- Guards that made recompiles necessary, most recompiles first: function, source, what it wanted and saw
 --
--- Why: What to make dynamic, constant or the same each time.
--- Columns: qualname, filename, first_line: the function; kind: of the guard; source: what it looked at; recompiles: in
---   which it failed; decided: in which it was the first to fail; wanted: by the first entry; first_seen, last_seen:
---   instead; first_s: when first.
+-- Why: Shows which inputs to make dynamic, constant or equal in all calls.
+-- Columns: qualname, filename, first_line: the function; kind: the guard's kind; source: the value
+--   that it checked; recompiles: for how many recompiles it failed; decided: for how many of them
+--   it was the first guard to fail; wanted: the value that the first entry expected; first_seen,
+--   last_seen: the first and the last actual value; first_s: when it first failed.
 SELECT r.qualname, r.filename, r.first_line, MIN(r.kind) AS kind, r.source,
        COUNT(DISTINCT r.compile_id) AS recompiles,
        COUNT(DISTINCT CASE WHEN r.decided THEN r.compile_id END) AS decided,

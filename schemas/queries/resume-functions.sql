@@ -1,8 +1,9 @@
 -- Functions that run the rest after a graph break, and what they were made from: calls, compiles, recompiles
 --
--- Why: What graph breaks cost after the break.
--- Columns: qualname: of the rest; rest_of: the function that broke; filename, after_line: where; code_objects: it is
---   made anew at each compile; calls, compiles, recompiles, compile_ms: of the rest.
+-- Why: Shows what graph breaks cost after the break.
+-- Columns: qualname: the resume function; rest_of: the function that broke; filename, after_line:
+--   where it broke; code_objects: how many code objects were made for it, one at each compile;
+--   calls, compiles, recompiles, compile_ms: those of the resume function.
 SELECT c.qualname, MAX(o.qualname) AS rest_of, c.filename, c.first_line AS after_line, COUNT(*) AS code_objects, SUM(n.calls) AS calls,
        SUM(m.compiles) AS compiles, SUM(m.recompiles) AS recompiles, round(SUM(m.compile_ns) / 1e6, 3) AS compile_ms
 FROM functions c

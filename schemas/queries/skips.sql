@@ -1,10 +1,11 @@
 -- Functions that the compiler turned away, or was told to skip: since when, why, and whether for good
 --
--- Why: Calls that were never given a chance, and who said so.
--- Columns: qualname, filename, first_line: the function; calls: of the function; times: turned away; how: skipped by
---   the compiler, declined, or marked; sticky: for good; since_s: since when; reason: in the compiler's words.
+-- Why: Shows which functions were never compiled, and who decided so.
+-- Columns: qualname, filename, first_line: the function; calls: number of its calls; times: how
+--   often it was turned away; how: skipped by the compiler, declined, or marked; sticky: whether
+--   this is for good; since_s: since when; reason: the compiler's reason.
 --
--- sticky: 1, calls are not looked at again; 0, they are; nothing where that is not known.
+-- sticky is 1 if later calls are not looked at again, 0 if they are, and NULL if this is not known.
 WITH turned AS (
     SELECT code_id, MIN(start_ns) AS since_ns, COUNT(*) AS times, MAX(sticky) AS sticky, outcome AS how,
            substr(reason, 1, instr(reason || char(10), char(10)) - 1) AS reason

@@ -1,10 +1,12 @@
 -- The longest single frames (reads every frame)
 --
--- Why: The outliers that averages hide. Without frames that only wait for the program to end: functions of the standard library that
---   wait (the view waits), and frames with less than a tenth of their time of their own that last as long as their thread, to a tenth,
---   or wait for others until it ends: <module>, main, a worker's run.
--- Columns: frame_id: for the view frames; ms: how long; qualname, filename, first_line: the function; pid, thread:
---   where; exit: how it ended, NULL for one that was still open when its process ended.
+-- Why: Shows the outliers that averages hide. Frames that only wait for the end of the program are
+--   left out: functions of the standard library that wait (the view waits), and frames that spend
+--   less than a tenth of their time in themselves and last nearly as long as their thread, or wait
+--   for others until their thread ends (<module>, main, or the run of a worker).
+-- Columns: frame_id: the frame, for the view frames; ms: how long it took; qualname, filename,
+--   first_line: its function; pid, thread: its thread; exit: how it ended, or NULL if it was still
+--   open when its process ended.
 WITH lives AS MATERIALIZED (
     SELECT f.thread_id, MIN(f.start_ns) AS from_ns, MAX(COALESCE(f.end_ns, e.end_ns)) AS to_ns
     FROM frame f LEFT JOIN thread_ends e USING (thread_id) GROUP BY f.thread_id

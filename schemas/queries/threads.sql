@@ -1,8 +1,8 @@
 -- Threads: when each first and last ran Python, and for how long (reads every frame)
 --
--- Why: Which threads worked, and which only waited to be started.
--- Columns: thread_id, pid, os_tid, name: the thread; stacks: outermost frames; busy_s: time within them; first_s,
---   last_s: when it ran Python.
+-- Why: Shows which threads worked, and which only waited.
+-- Columns: thread_id, pid, os_tid, name: the thread; stacks: number of its outermost frames;
+--   busy_s: time in these frames; first_s, last_s: when it first and last ran Python.
 WITH bottom AS (
     SELECT thread_id, COUNT(*) AS stacks, SUM(duration_ns) AS busy_ns, MIN(start_ns) AS first_ns,
            MAX(start_ns + duration_ns) AS last_ns

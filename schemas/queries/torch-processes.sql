@@ -1,8 +1,9 @@
 -- Processes that compiled, with torch or a compiler of their own: rank, version, how it was watched and why, compiles; ranks should compile alike
 --
--- Why: A rank that compiles more than the others holds all of them up.
--- Columns: pid, rank, local_rank: the process; python_version, torch_version: what it ran; torch_mode, torch_note: how
---   torch was watched, and why not better; compiles, recompiles, graph_breaks, compile_ms: what it compiled.
+-- Why: A rank that compiles more than the others makes all of them wait.
+-- Columns: pid, rank, local_rank: the process; python_version, torch_version: the versions that it
+--   ran; torch_mode, torch_note: how torch was watched, and why not in a better way; compiles,
+--   recompiles, graph_breaks, compile_ms: its compiles, and their time.
 WITH compiled AS MATERIALIZED (
     SELECT m.process_id, COUNT(m.cache_entry_id) AS compiles, SUM(m.is_recompile) AS recompiles, SUM(m.compile_ns) AS compile_ns,
            SUM((SELECT COUNT(*) FROM graph_break b WHERE b.compile_id = m.compile_id)) AS graph_breaks

@@ -1,5 +1,6 @@
--- One call: how long it took, how it was decided if it was, what ran inside, and who called. ?1 is its frame_id, or -lookup_id:
--- then the lookup is known at once, and no frame need be stored. What is slow is asked with the lookup, if there is one.
+-- One call: how long it took, how the compiler decided about it, what ran inside it, and its
+-- callers. ?1 is its frame_id, or minus the id of its lookup: then the lookup is known at once, and
+-- the frame need not be stored. Slow parts of the page are read with the lookup, if there is one.
 
 --title {function:80} #{frame_id|not stored}
 --subject => call {call_id} AT {at}

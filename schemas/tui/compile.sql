@@ -26,7 +26,8 @@ SELECT s.text AS inputs, -l.lookup_id AS call_id
 FROM compile m JOIN lookup l ON l.code_id = m.code_id AND l.frame_id = m.frame_id JOIN signature s ON s.signature_id = l.signature_id
 WHERE m.compile_id = ?1 LIMIT 1;
 
--- `compile_remedy` reads the columns up to the version by number; those from kind to cache_entry_id are CAUSE_COLUMNS of trace/cause.h.
+-- `compile_remedy` reads the columns up to the version by their numbers. The columns from kind to
+-- cache_entry_id are CAUSE_COLUMNS of trace/cause_read.h.
 --# Why no older entry fitted
 --start
 --| [    {!d}and {!n}{too:120}{!d} would have failed too: expected {said:80|?}, actual {was:80|?}]  => entry {cache_entry_id}

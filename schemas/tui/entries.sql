@@ -16,7 +16,7 @@
 --id cache_entry_id
 --title label
 --none no cache entry was recorded
--- One that was compiled ran when that was over.
+-- A call that compiled an entry ran the entry when the compile had ended.
 WITH tries AS MATERIALIZED (SELECT cache_entry_id, COUNT(*) AS tried FROM guard_check WHERE NOT $quick GROUP BY 1),
   uses AS MATERIALIZED (SELECT cache_entry_id, SUM(outcome = $HIT) AS hits,
                                MAX(iif(outcome = $COMPILED, start_ns + COALESCE(duration_ns, 0), start_ns)) AS last

@@ -1,5 +1,6 @@
--- The guards of an entry, by what they look at; and unless ?2, how often each ran and failed: checks that ended alike are one
--- before their guards are looked at, and the guards have their places in the order of that moment.
+-- The guards of an entry, by source; unless ?2 is set, also how often each guard ran and failed.
+-- Checks that ended in the same way are joined before their guards are read. Each guard has its
+-- place in the order of that moment.
 WITH ended AS MATERIALIZED (
   SELECT k.guards_run, k.failed_guard_id, k.result <> $CHECK_PASS AS failed, COUNT(*) AS times,
          CASE WHEN ?1 IN (SELECT cache_entry_id FROM guard_order) THEN

@@ -10,7 +10,7 @@ SELECT e.cache_entry_id, c.qualname AS function, c.filename, c.first_line, e.lab
        e.death_cause, e.compile_id, e.code_id
 FROM cache_entry e LEFT JOIN code c ON c.code_id = e.code_id WHERE e.cache_entry_id = ?1;
 
--- One that was compiled ran when that was over.
+-- A call that compiled an entry ran the entry when the compile had ended.
 --slow ...
 --| {!style}{hits:count~hit}[{!n}, last used {last:time} s]{never|}  => ledger WHERE cache_entry_id = {cache_entry_id} | its hits
 SELECT COALESCE(SUM(outcome = $HIT), 0) AS hits, MAX(iif(outcome = $COMPILED, start_ns + COALESCE(duration_ns, 0), start_ns)) AS last,

@@ -1,4 +1,4 @@
--- Every call that was recorded, of watched code or not.
+-- Every recorded call, of watched code and of other code.
 
 --| frame_id  integer
 --| at  time  => timeline {thread_id} AT {at}

@@ -1,5 +1,6 @@
--- What stands at the lines ?2 to ?3 of the file of code object ?1: code objects that begin there -- resume functions, nested
--- functions, comprehensions -- with their own time and that of all of them, and graph breaks of the function.
+-- What belongs to the lines ?2 to ?3 of the file of code object ?1. These are the code objects that
+-- begin there (resume functions, nested functions, comprehensions), with their own time and the own
+-- time of all of them, and the graph breaks of the function.
 WITH here AS (SELECT filename FROM code WHERE code_id = ?1),
   found AS (
     SELECT c.code_id, c.first_line, c.kind, c.qualname, SUM(n.self_ns) AS self, SUM(n.calls) AS calls

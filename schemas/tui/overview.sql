@@ -1,5 +1,5 @@
--- The answer on one screen. What the small tables say is there at once; what needs every lookup read comes a moment later.
--- The cursor begins on the cause of most recompiles.
+-- The answer on one screen. Small tables are read at once; figures that need every lookup appear a
+-- moment later. The cursor begins on the cause of most recompiles.
 
 --dense
 --| [{!b}{command:300}]
@@ -21,7 +21,7 @@ FROM (SELECT COALESCE(state, 'state unknown') AS state, span, frames, open, proc
 --| {!r}{died:count} of {processes:count~process} died by a signal{!n}  => processes WHERE ended GLOB 'signal *'
 SELECT SUM(exit_signal IS NOT NULL) AS died, COUNT(*) AS processes FROM process HAVING died > 0;
 
--- Of several threads, that whose innermost open call is the newest.
+-- If there are several threads: the thread whose innermost open call is the newest.
 --slow
 --start
 --|   {!r}{pid} {ended:ended}{!n}[ at {at:seconds}][ in {!b}{function:80}{!n}  {!d}{filename:path60}:{first_line}]  => process {process_id}
@@ -50,13 +50,13 @@ SELECT cause, SUM(events) AS events FROM losses WHERE NOT is_stall GROUP BY caus
 --| {!d}the program waited for the recorder; nothing is missing for that  => losses
 SELECT 1 WHERE EXISTS (SELECT 1 FROM losses WHERE is_stall);
 
--- The words are those of `report` and `why`.
+-- The words are those that `report` and `why` print.
 --slow # What to look at first
 --slow   ...
 --call findings
 SELECT 1;
 
--- The shares are those of `report` and `check`.
+-- The shares are those that `report` and `check` print.
 --slow # Calls that wanted compiled code
 --slow   ...
 --none # Calls that wanted compiled code

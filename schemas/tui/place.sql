@@ -1,4 +1,4 @@
--- Where the code of row ?2 of the view ?1 stands: file, line; and its name.
+-- The file, the line and the name of the code that row ?2 of the view ?1 is about.
 SELECT c.filename, COALESCE(p.line, c.first_line), c.qualname
 FROM (SELECT ?2 AS code_id, NULL AS line WHERE ?1 = 'function'
       UNION ALL SELECT code_id, NULL FROM cache_entry WHERE ?1 = 'entry' AND cache_entry_id = ?2

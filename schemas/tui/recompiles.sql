@@ -1,4 +1,4 @@
--- Recompiles, by function and cause, with what the values were.
+-- Recompiles by function and cause, with the values.
 
 --| function  text 16
 --| recompiles  alarm
@@ -16,7 +16,8 @@
 --subject => function {code_id}
 --id id
 --none nothing was compiled again
--- A recompile counts where what decided it is: the view recompiles, as in the numbers of the other views.
+-- The view recompiles decides what counts as a recompile, so the numbers are those of the other
+-- views.
 WITH decided AS MATERIALIZED (SELECT cause_id AS id, kind, COALESCE(aspect, kind) AS aspect, aspect AS part, dimension, source, expected, actual, why, code_id, function_id, start_ns, compile_ns, filename, qualname, first_line,
          MAX(start_ns) OVER (PARTITION BY function_id, COALESCE(aspect, kind), source) AS last
   FROM recompiles LEFT JOIN (SELECT code_id, function_id FROM functions) USING (code_id)),

@@ -1,4 +1,4 @@
--- Named stretches of time, as the program or torch names them.
+-- Spans: stretches of time that the program or torch has named.
 
 --| span_id  integer
 --| at  time  => timeline {thread_id} AT {at}

@@ -1,4 +1,4 @@
--- Frame ?1 and its callers, the outermost first; ?4 is the end of one that has none.
+-- Frame ?1 and its callers, the outermost first. ?4 is the end of a frame without an end.
 WITH RECURSIVE up(frame_id, parent_id, code_id, start_ns, end_ns, n) AS (
   SELECT frame_id, parent_id, code_id, start_ns, end_ns, 0 FROM frame WHERE frame_id = ?1
   UNION ALL
