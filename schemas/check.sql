@@ -1,16 +1,18 @@
--- check.sql -- what `dyntrace check` asks. Calls and the times of guards it counts itself (src/trace/counts.h) and puts into
--- `counted`; each limit then finds what is held against it.
+-- check.sql -- the statements of `dyntrace check`. C counts calls and the times of guards
+-- (src/trace/counts.h) and stores them in the table `counted`. The statement of each limit then
+-- adds to `found` what counts against the limit.
 
 -- name: tables
--- counted: calls of a function in a process after the warm-up: all, those that count in shares, those of them that ran as
--- Python, those that ran compiled code; what began at warm_ns or later is after the warm-up.
+-- The calls of a function in a process after the warm-up: all calls; those from which shares are
+-- computed (asked); those of them that ran as Python; and those that ran compiled code. A call is
+-- after the warm-up if it began at warm_ns or later.
 CREATE TEMP TABLE counted(
     code_id INTEGER, process_id INTEGER, calls INTEGER, asked INTEGER, python INTEGER, compiled INTEGER, warm_ns INTEGER,
     guard_ns INTEGER, guards INTEGER, outcomes TEXT, PRIMARY KEY (code_id, process_id));
--- Code objects that --function means; none: all.
+-- The code objects that --function names. An empty table means all code objects.
 CREATE TEMP TABLE meant(code_id INTEGER PRIMARY KEY);
 CREATE TEMP TABLE limits(limit_id INTEGER PRIMARY KEY, name TEXT, allowed REAL, function TEXT);
--- amount: of its process or function.
+-- amount: the number that is compared with the limit, for the row's process or function.
 CREATE TEMP TABLE found(
     limit_id INTEGER, amount REAL, process_id INTEGER, code_id INTEGER, calls INTEGER, compile_id INTEGER, why TEXT);
 CREATE TEMP VIEW offending AS
@@ -24,7 +26,8 @@ SET calls = calls + excluded.calls, asked = asked + excluded.asked, python = pyt
     compiled = compiled + excluded.compiled;
 
 -- name: meant
--- ?1 is a JSON array of globs. The rest of a function after a graph break is the function, too.
+-- Find the code objects that ?1, a JSON array of globs, names. The resume functions of a function
+-- belong to it.
 WITH RECURSIVE m(code_id) AS (
     SELECT code_id FROM code c
     WHERE EXISTS (SELECT 1 FROM json_each(?1) g WHERE c.qualname GLOB g.value OR c.qualname GLOB '*.' || g.value
@@ -37,10 +40,12 @@ INSERT INTO meant SELECT code_id FROM m;
 -- name: limit
 INSERT INTO limits VALUES (?1, ?2, ?3, ?4);
 
--- What the limits find: ?1 is the limit, ?2 the calls of the warm-up.
+-- The statements below find what counts against a limit. ?1 is the limit, ?2 the number of calls of
+-- the warm-up.
 
 -- name: compiles
--- Those that made code; for limit 0 only recompiles, in a part of the trace only those whose cache held an entry then.
+-- Compiles that made code. For a limit of 0 these are only recompiles; if the user asked for a part
+-- of the trace, then only recompiles in a cache that held an entry in this part.
 INSERT INTO found
 SELECT ?1, COUNT(*) OVER (PARTITION BY m.process_id), m.process_id, m.code_id, COALESCE(n.calls, 0), m.compile_id,
        COALESCE(cause_words(k.kind, k.source, k.aspect, k.dimension, substr(k.expected, 1, 400), substr(k.actual, 1, 400), substr(k.text, 1, 1000)),
@@ -62,8 +67,8 @@ WHERE m.cache_entry_id IS NOT NULL AND (?1 > 0 OR m.is_recompile)
 ORDER BY m.process_id, m.start_ns, m.compile_id;
 
 -- name: breaks
--- Those of compiles, and those of the warm-up that calls after it met: they ran the entry that such a compile had made, be it
--- in a process that inherited it.
+-- Graph breaks of compiles. If a compile happened during the warm-up, its breaks count if a later
+-- call ran the entry that the compile made, also in a process that inherited the entry.
 INSERT INTO found
 WITH made AS MATERIALIZED (
     SELECT b.graph_break_id, b.line, COALESCE(b.reason, '?') AS reason, substr(b.user_stack, 1, 4000) AS user_stack,
@@ -101,7 +106,7 @@ WHERE calls > 0 AND guards > 0 AND (code_id IN meant OR NOT EXISTS (SELECT 1 FRO
 ORDER BY rowid;
 
 -- name: eager
--- The share is a process's; the rows are the functions that ran as Python.
+-- The share is that of the whole process. Each row is a function that ran as Python.
 INSERT INTO found
 SELECT ?1, COALESCE(share, 0), process_id, code_id, calls, NULL, outcomes
 FROM (SELECT *, rowid AS place, TOTAL(python) OVER (PARTITION BY process_id) / SUM(asked) OVER (PARTITION BY process_id) AS share
@@ -110,7 +115,8 @@ WHERE python > 0
 ORDER BY place;
 
 -- name: required
--- ?3: the code objects of the function, "1, 2"; none: it is not in the trace. amount: calls that ran compiled code.
+-- ?3: the code objects of the function, "1, 2"; empty if the function is not in the trace. amount:
+-- the number of calls that ran compiled code.
 INSERT INTO found
 SELECT ?1, TOTAL(n.compiled), MAX(n.process_id), o.value, TOTAL(n.calls), NULL,
        CASE WHEN ?3 = '' THEN 'is not in the trace'
@@ -121,7 +127,8 @@ FROM json_each('[' || ?3 || ']') o
 LEFT JOIN counted n ON n.code_id = o.value;
 
 -- name: undecided
--- Why nothing can be held against a limit: no compiler decided about what is checked, so that 0 would be no answer. No row: one did.
+-- Tells why the result 0 would mean nothing: no compiler decided about the calls that are checked.
+-- Returns no row if a compiler did decide.
 WITH mode(off, observed) AS (
     SELECT MIN(mode = 'none'), MAX(iif(torch_mode = 'off', 0, torch_mode IS NOT NULL)) FROM process),
 compiler(loaded) AS (
@@ -137,28 +144,32 @@ WHERE NOT EXISTS (SELECT 1 FROM counted)
   AND NOT EXISTS (SELECT 1 FROM compile m WHERE m.compile_id IN part_compile OR NOT EXISTS (SELECT 1 FROM asked));
 
 -- name: idle
--- Of a merged trace those in which no compiler decided anything: nobody can say that they keep a limit. What started a job's ranks
--- is no rank, and decides nothing.
+-- The files of a merged trace in which no compiler decided anything: nobody can say whether they
+-- keep a limit. The process that started the ranks of a job is not a rank and decides nothing, so
+-- it is not listed.
 SELECT file FROM merged WHERE decided = 0 AND (rank IS NOT NULL OR NOT EXISTS (SELECT 1 FROM merged WHERE rank IS NOT NULL));
 
 -- name: guard_times
--- For db_each: every check of guards with the call that it was for. C adds which checks.
+-- Every check of guards and the call for which it ran, as rows for db_each. C adds conditions that
+-- select the checks.
 SELECT each(l.code_id, l.thread_id, k.lookup_id, k.duration_ns)
 FROM guard_check k NOT INDEXED CROSS JOIN lookup l ON l.lookup_id = k.lookup_id WHERE TRUE
 
 -- name: untimed
--- There were guards, but of none was seen how long it took.
+-- Did guards run, but without any measured time?
 SELECT EXISTS (SELECT 1 FROM counted WHERE calls > 0 AND (code_id IN meant OR NOT EXISTS (SELECT 1 FROM meant))) AND NOT EXISTS (SELECT 1 FROM counted WHERE guards > 0)
        AND EXISTS (SELECT 1 FROM guard_check);
 
 -- name: unseen
--- Calls of what was given up are frames, which are stored at the end.
+-- Are there calls that nobody sees before the recording ends? Calls of a function that the compiler
+-- gave up are found in its frames, which are stored at the end.
 SELECT EXISTS (SELECT 1 FROM given_up g WHERE g.code_id IN meant OR NOT EXISTS (SELECT 1 FROM meant))
        AND EXISTS (SELECT 1 FROM meta WHERE key = 'state' AND value = 'recording');
 
 -- name: rows
--- The result as it is printed: at most ?1 rows of a limit (negative: all). For people (not ?2) a path is its last two parts:
--- rtrim takes off the letters of a part, then a slash.
+-- The result as it is printed: at most ?1 rows for each limit, or all if ?1 is negative. ?2 is
+-- false for people, who see the last two parts of a path: rtrim removes the letters of a part, and
+-- then a slash.
 SELECT f.name AS "check",
        CASE WHEN f.function IS NULL THEN CAST(printf('%.4f', f.allowed) AS NUMERIC) ELSE 'compiled' END AS allowed,
        CASE WHEN f.function IS NULL THEN CAST(printf('%.4f', f.amount) AS NUMERIC) END AS found,

@@ -1,15 +1,18 @@
--- counts.sql -- what counting calls asks (src/trace/counts.c). A part is a trace of those that were merged; of others it is all.
+-- counts.sql -- the statements that count calls (src/trace/counts.c). A merged trace is read part
+-- by part: a part has the rows of one of the traces that were merged. Any other trace is a single
+-- part.
 
 -- name: parts
--- Where each part but the first begins: its ids are greater than these.
+-- Where each part begins, except the first: the ids of the part are greater than these.
 SELECT thread_id, code_id, frame_id, lookup_id, guard_check_id FROM merged ORDER BY merged_id LIMIT -1 OFFSET 1;
 
 -- name: threads
--- Threads with ids from ?1 to ?2, without ?1, and their processes.
+-- The threads with ids greater than ?1 and at most ?2, and their processes.
 SELECT thread_id, process_id FROM thread WHERE thread_id > ?1 AND thread_id <= ?2 AND process_id IS NOT NULL;
 
 -- name: skipped
--- The view skipped_calls for code objects from ?1 to ?2, without ?1, and frames from ?3 to ?4: the columns of `lookup` up to `outcome`.
+-- The rows of the view skipped_calls with code ids greater than ?1 and at most ?2, and frame ids
+-- greater than ?3 and at most ?4. The columns are those of `lookup` up to `outcome`.
 SELECT 0, 0, f.thread_id, f.code_id, f.start_ns, 0, f.outcome
 FROM (SELECT 1 FROM given_up g
       JOIN (SELECT NULL AS skipped) older -- of a trace without the column: the name is then this one's
@@ -19,5 +22,5 @@ WHERE f.frame_id > ?3 AND f.frame_id <= ?4 AND f.outcome = $SKIP AND f.kind = $F
   AND f.code_id IN (SELECT code_id FROM given_up WHERE code_id > ?1 AND code_id <= ?2);
 
 -- name: examined
--- Code objects from ?1 to ?2, without ?1, that the compiler compiled or examined.
+-- The code objects that the compiler compiled or examined, with ids greater than ?1 and at most ?2.
 SELECT DISTINCT code_id FROM compile WHERE code_id > ?1 AND code_id <= ?2 AND outcome IS NOT 'skipped';

@@ -1,6 +1,8 @@
--- sqlite.sql -- what stands before a question of questions.sql where one trace of a job, as `dyntrace merge` makes it, is read straight: the
--- tables that are asked, with job and rank, and times of the day. The file is the database `main`; its views know what a recompile is.
--- Engines do not know the types of what views compute, so these are cast.
+-- sqlite.sql -- stands before a question of questions.sql when the trace of a job, made by
+-- `dyntrace merge`, is read directly. It defines the tables that the questions read, with job and
+-- rank and with times of the day. The file is the database `main`; its views know which compiles
+-- are recompiles. Engines do not know the types of the columns that views compute, so these columns
+-- are cast.
 WITH said AS (SELECT CAST(MAX(CASE WHEN key = 'job' THEN value END) AS VARCHAR) AS job, CAST(CAST(MAX(CASE WHEN key = 'started_unix_ns' THEN value END) AS VARCHAR) AS BIGINT) AS zero_ns
               FROM main.meta),
 process AS (SELECT s.job AS job, p.rank AS rank, p.process_id AS process_id, p.host AS host FROM main.process p CROSS JOIN said s),
