@@ -1,5 +1,7 @@
--- findings.sql -- what to look at first, in words: `report`, `why` without a name, the end of `run`, and the HTML page print these two
--- (src/trace/findings.h). schemas/views.sql has the definitions. ?2: the trace as a word of a command, or NULL: the newest here.
+-- findings.sql -- what to look at first, in sentences. `report`, `why` without a name, the end of
+-- `run`, and the HTML page print these two statements (src/trace/findings.h). schemas/views.sql has
+-- the definitions. ?2: the trace as a word of a command line; NULL for the newest trace in this
+-- directory.
 
 -- name: time
 -- Where the time of the whole recording went.

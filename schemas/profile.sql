@@ -1,6 +1,8 @@
--- profile.sql -- what `dyntrace why` prints of a function that no compiler had to do with: how long its calls took, which were the
--- slowest, who called it. ?2: the profile (profile_json() of src/trace/profile.h), which C reads from the frames; ?3: the ids of the
--- function's code objects, a JSON array; ?4: its name; ?5: the trace; ?6: which frames it has, where that is not every one.
+-- profile.sql -- what `dyntrace why` prints about a function for which no compiler was used: how
+-- long its calls took, the slowest calls, and the callers. ?2: the profile that C computes from the
+-- frames (profile_json() in src/trace/profile.h); ?3: the ids of the function's code objects, a
+-- JSON array; ?4: the function's name; ?5: the trace; ?6: which frames the trace has, or NULL if it
+-- has all.
 
 -- name: sums
 --|
@@ -22,7 +24,8 @@ SELECT value ->> 'from_ns' AS "from", value ->> 'to_ns' AS "to", value ->> 'call
 FROM json_each(?2, '$.histogram') WHERE ?2 ->> 'calls' > 1;
 
 -- name: slowest
--- Of calls within calls, the outermost. Each with the way to where most of its time went.
+-- The slowest calls. If a call of the function encloses another one, only the outer one is listed.
+-- `path` leads from the call to the callee that took most of the time.
 --#
 --# {!b}Slowest calls{!n}: dyntrace tree {function:shell} {file:shell} --call ID
 --|   {ns:duration>9}  at {at:seconds}[, {thread:60}][ of process {pid:integer}], call {frame_id:integer}[, {?open}still open at the end][, {?exit=raise}ended by an exception]
@@ -45,7 +48,8 @@ LEFT JOIN spans n ON n.span_id = span_of(f.frame_id)
 LEFT JOIN call_values a ON a.frame_id = f.frame_id ORDER BY s.key;
 
 -- name: callers
--- The time of calls within calls is in the outermost; a caller of no others has no time.
+-- The callers. If a call encloses another call of the function, the time counts for the outer one,
+-- so a caller of inner calls only has no time.
 --#
 --# {!b}Called by{!n}
 --|   [{?ns}{ns:duration>9}][{-ns} included]  {calls:count>8~call}  {caller:100|the bottom of a stack}[  {file:path200}:{line}]

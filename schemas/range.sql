@@ -1,14 +1,16 @@
--- range.sql -- a part of a trace, as options name it (src/trace/range.h). What is in it is worked out once, as ids.
+-- range.sql -- selects a part of a trace, as options describe it (src/trace/range.h). The ids of
+-- the selected rows are computed once and stored in tables.
 
 -- name: asked
--- What was asked for: 'from' and 'to' with nanoseconds, 'process' with a pid, 'thread' with a name or tid, 'function' with a glob.
+-- What the user asked for: 'from' and 'to' have nanoseconds, 'process' a pid, 'thread' a name or a
+-- tid, 'function' a glob.
 CREATE TEMP TABLE asked(what TEXT, value TEXT);
 
 -- name: ask
 INSERT INTO asked VALUES (?1, ?2);
 
 -- name: nothing
--- What was asked for and is not there.
+-- What the user asked for and the trace does not have.
 SELECT what, value FROM asked
 WHERE NOT CASE what WHEN 'process' THEN EXISTS (SELECT 1 FROM process WHERE pid = value)
                     WHEN 'thread' THEN EXISTS (SELECT 1 FROM thread WHERE os_tid = value OR name GLOB value)
@@ -16,8 +18,10 @@ WHERE NOT CASE what WHEN 'process' THEN EXISTS (SELECT 1 FROM process WHERE pid 
                     ELSE 1 END;
 
 -- name: part
--- Frames and compiles are in it that overlap its time, so the callers of a frame are; lookups that began in it. Of a
--- function are its frames and all that they called. ended_ns: when what the thread had open ended.
+-- A part of the recording's time contains the frames and compiles that overlap it, so it contains
+-- the callers of a frame, too; it contains the lookups that began in it. A function's part contains
+-- its frames and all frames below them. ended_ns: when the frames that a thread
+-- left open ended.
 CREATE TEMP TABLE part_window AS
 SELECT COALESCE((SELECT MAX(CAST(value AS INTEGER)) FROM asked WHERE what = 'from'), -9223372036854775808) AS from_ns,
        COALESCE((SELECT MIN(CAST(value AS INTEGER)) FROM asked WHERE what = 'to'), 9223372036854775807) AS to_ns;
@@ -62,7 +66,7 @@ FROM (SELECT 1 FROM asked LIMIT 1) CROSS JOIN part_window w CROSS JOIN compile m
 WHERE m.start_ns < w.to_ns AND COALESCE(m.end_ns, m.start_ns) >= w.from_ns
   AND COALESCE(m.thread_id IN (SELECT thread_id FROM part_thread), NOT EXISTS (SELECT 1 FROM asked WHERE what IN ('thread', 'process')))
   AND (m.code_id IN part_code OR m.frame_id IN part_frame OR NOT EXISTS (SELECT 1 FROM asked WHERE what = 'function'));
--- Spans that overlap its time, as much of them as lies in it.
+-- The spans that overlap the time of the part, cut to this time.
 CREATE TEMP VIEW part_span AS
 SELECT s.span_id, s.parent_span_id, s.kind, s.name, s.thread_id, s.attributes, MAX(s.start_ns, w.from_ns) AS start_ns,
        MIN(MAX(COALESCE(s.end_ns, t.ended_ns, s.start_ns), s.start_ns), w.to_ns) AS end_ns, s.end_ns IS NULL AS open
@@ -72,12 +76,14 @@ WHERE s.start_ns < w.to_ns AND COALESCE(s.end_ns, t.ended_ns, s.start_ns) >= w.f
   AND (s.frame_id IN (SELECT frame_id FROM part_frame) OR NOT EXISTS (SELECT 1 FROM asked WHERE what = 'function'));
 
 -- name: calls
--- From here on `lookup` and `frame` are those of the part, for the views that read them too.
+-- From here on `lookup` and `frame` have only the rows of the part, also for the views that read
+-- these tables.
 CREATE TEMP VIEW lookup AS SELECT * FROM main.lookup WHERE lookup_id IN part_lookup;
 CREATE TEMP VIEW frame AS SELECT * FROM main.frame WHERE frame_id IN part_frame;
 
 -- name: picture
--- What pictures show: the part of a frame that lies within the time. One that is open beyond it ends with it.
+-- The rows for a picture: each frame is cut to the time of the part. A frame that is still open at
+-- the end of this time ends there.
 CREATE TEMP VIEW frame AS
 SELECT f.frame_id, f.thread_id, f.parent_id, f.code_id, f.kind, f.outcome, MAX(f.start_ns, w.from_ns) AS start_ns,
        CASE WHEN f.end_ns IS NOT NULL OR t.ended_ns > w.to_ns THEN MIN(COALESCE(f.end_ns, w.to_ns), w.to_ns) END AS end_ns,

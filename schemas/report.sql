@@ -1,7 +1,8 @@
--- report.sql -- what `dyntrace report` asks. Rows come in the order in which they matter; how many are shown is up to the
--- form. Calls it counts itself (src/trace/counts.h).
+-- report.sql -- the statements of `dyntrace report`. The most important rows come first; each form
+-- of the report decides how many rows it shows. C counts the calls (src/trace/counts.h).
 --
--- A table of the report is a statement here and its name in src/cmd/report.c or src/cmd/report/html.c:
+-- A table of the report is a statement of this file, whose name is listed in src/cmd/report.c or
+-- src/cmd/report/html.c. Lines above the statement describe the table:
 --
 --   --title words        its heading
 --   --id word            its place in the page, if that is not its name
@@ -15,7 +16,8 @@
 -- --json has every column but those that begin with _, by name.
 
 -- name: facts
--- The recording as a whole: what, a text or a number (of `span` nanoseconds), and more about that. To `frames` C adds the rest.
+-- Facts about the whole recording: a name; a value, which is a text or a number (nanoseconds for
+-- `span`); and a text that says more. C completes the text of `frames`.
 WITH about AS MATERIALIZED (SELECT (SELECT value FROM meta WHERE key = 'command') AS command,
                                    (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'started_unix_ns') AS started,
                                    (SELECT ' on ' || substr(value, 1, 200) FROM meta WHERE key = 'host') AS host,
@@ -52,14 +54,16 @@ SELECT * FROM (
 SELECT COUNT(*) FROM (SELECT end_ns FROM frame LIMIT 2000000) WHERE end_ns IS NULL;
 
 -- name: sums
--- Members of --json: ?1 is the number of frames, ?2 of those that are open.
+-- Members of --json. ?1 is the number of frames, ?2 the number of open frames.
 SELECT ?1 AS frames, ?2 AS open_frames, (SELECT COALESCE(SUM(frames), 0) FROM frame_count) AS counted_frames, (SELECT COUNT(*) FROM process) AS process_count, (SELECT COUNT(*) FROM thread) AS thread_count,
        (SELECT COALESCE(SUM(events), 0) FROM loss) AS lost_events,
        (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'recorder_cpu_ns') AS recorder_cpu_ns;
 
 -- name: cards
--- The numbers at the head of a page: what, what that is, a number, its type ('count', 'ns', 'percent'), and whether it is good or
--- bad. ?2: calls that count in shares, ?3 and ?4: hits and calls that ran as Python; ?5: whether any call was decided.
+-- The numbers at the top of the page: a name, its explanation, a number, the number's type
+-- ('count', 'ns', 'percent'), and whether the number is good or bad. ?2: the calls from which
+-- shares are computed; ?3 and ?4: hits, and calls that ran as Python; ?5: whether the compiler
+-- decided about any call.
 --+ <div class="card {kind}" title="{title}"><b>
 --| [{?type=count}{value:count}][{?type=ns}{value:duration}][{?type=percent}{value:share} %]</b>{what}</div>
 WITH compiled AS MATERIALIZED (
@@ -88,7 +92,7 @@ UNION ALL
 SELECT * FROM (SELECT 'in guards', 'of all checks of guards', SUM(duration_ns) AS ns, 'ns', '' FROM guard_check WHERE ?5) WHERE ns IS NOT NULL;
 
 -- name: losses
--- Many losses have one cause: a row per cause, the worst first.
+-- Many losses have the same cause, so there is one row for each cause, the worst first.
 --title Losses
 --link losses
 --cell {_what}
@@ -145,15 +149,15 @@ JOIN process p ON p.process_id = t.process_id, (SELECT NULL AS own_pid) older --
 ORDER BY t.path;
 
 -- name: is-several
--- Are there several processes or threads, so that they matter?
+-- Does the trace have several processes or threads? Otherwise the report does not mention them.
 SELECT (SELECT COUNT(*) FROM process) > 1 OR (SELECT COUNT(*) FROM thread) > 1;
 
 -- name: has-own
--- Has it calls of functions of the program itself?
+-- Does the trace have calls of the program's own functions?
 SELECT EXISTS (SELECT 1 FROM hot_functions WHERE is_own);
 
 -- name: is-job
--- Has it several ranks, for schemas/ranks.sql to compare?
+-- Does the trace have several ranks, which schemas/ranks.sql can compare?
 SELECT COUNT(DISTINCT rank) FILTER (WHERE rank >= 0) > 1 FROM process;
 
 -- name: threads
@@ -168,7 +172,8 @@ LEFT JOIN process p ON p.process_id = t.process_id
 ORDER BY t.process_id, t.thread_id;
 
 -- name: outcomes
--- How calls were decided: ?1 is what --json says of that, ?2 the calls that count in shares.
+-- How calls were decided. ?1 is the list of outcomes in --json, ?2 the number of calls from which
+-- shares are computed.
 --title Calls, as they were decided
 --always
 --cell {calls:count}  calls
@@ -187,14 +192,15 @@ WHERE calls > 0
 ORDER BY o.outcome;
 
 -- name: call_sums
--- All calls in a sentence. ?1: those that count in shares, ?2 and ?3: those of them that hit and that ran as Python, ?4: calls of functions
--- that the compiler turned away unread.
+-- A sentence about all calls. ?1: the calls from which shares are computed; ?2 and ?3: those of
+-- them that were hits, and those that ran as Python; ?4: calls of functions that the compiler
+-- turned away unread.
 --| [{hits:share} % hits, {python:share} % ran as Python, of {asked:count} calls]
 --| [not counted: {turned_away:count} calls of functions that the compiler turned away unread (`dyntrace sql FILE skips`)]
 SELECT NULLIF(?1, 0) AS asked, 100.0 * ?2 / ?1 AS hits, 100.0 * ?3 / ?1 AS python, NULLIF(?4, 0) AS turned_away;
 
 -- name: compile_sums
--- All compiles in a sentence.
+-- A sentence about all compiles.
 --| {made:count~compile} of {code_objects:count~code object}, {compile_ns:duration}; {recompiles:count~recompile}, {graph_breaks:count~graph break}[; {limits:count} reached the limit][; {errors:count} failed][; {without_code:count~attempt} without code (`dyntrace sql FILE skips`)]
 SELECT COUNT(cache_entry_id) AS made, COUNT(DISTINCT CASE WHEN cache_entry_id IS NOT NULL THEN code_id END) AS code_objects,
        COALESCE(SUM(compile_ns), 0) AS compile_ns, COALESCE(SUM(is_recompile), 0) AS recompiles,
@@ -204,8 +210,8 @@ SELECT COUNT(cache_entry_id) AS made, COUNT(DISTINCT CASE WHEN cache_entry_id IS
 FROM compiles;
 
 -- name: compiles
--- What was compiled, a row per function. What torch only turned away (its own functions, those without tensors) is in
--- the query `skips`.
+-- The functions that were compiled, a row for each. Functions that torch only turned away (its own
+-- functions, and functions without tensors) are in the query `skips`.
 --title Compiles, most recompiles first
 --link compiles
 --cell {compiles:count}  compiles
@@ -261,8 +267,9 @@ SELECT qualname, filename, first_line, eager, calls, eager_ns, why_eager,
 FROM findings WHERE eager > 0 ORDER BY eager DESC, number;
 
 -- name: causes
--- The guards that decided recompiles (compiles.cause_id), by function and by source: each recompile once. The actual
--- values are a list in order, of the first hundred. Columns with a _ are for people (src/trace/functions.h).
+-- The guards that decided recompiles (compiles.cause_id), by function and source. Each recompile
+-- counts once. The actual values are a list in order of time, at most a hundred. Columns that begin
+-- with _ are for people (src/trace/functions.h).
 --id recompiles
 --title Recompiles, by what made them needed
 --link recompiles
@@ -315,7 +322,7 @@ FROM grouped
 ORDER BY recompiles DESC, first_ns, 5, source;
 
 -- name: recompiles
--- Each recompile, with what decided it in each of the older entries.
+-- Each recompile, with the cause that decided in each of the older entries.
 --id each-recompile
 --title Each recompile
 --page {start_ns:duration}  at
@@ -341,7 +348,8 @@ WHERE m.is_recompile AND k.decided
 ORDER BY k.compile_id, k.cache_entry_id;
 
 -- name: breaks
--- Breaks differ in the first line of the reason; the rest is the same for all that begin so.
+-- Graph breaks by place and first line of the reason. Further lines of the reason depend only on
+-- the first line.
 --title Graph breaks, by place
 --link breaks
 --cell {calls:count}  calls
@@ -375,7 +383,8 @@ LEFT JOIN code r ON r.code_id = p.resume_code_id
 ORDER BY p.calls DESC, p.times DESC, p.filename, p.line, p.what;
 
 -- name: trials
--- What `dyntrace try` measured, by the figures of whole runs; --json has those of each function in the view trial_functions.
+-- The results of `dyntrace try` for whole runs. --json also has the results for each function, from
+-- the view trial_functions.
 --title Trials: the recorded command under settings (dyntrace try)
 --link trials
 --cell {setting:60}  setting
@@ -437,7 +446,8 @@ ORDER BY at_ns;
 --page {failures:count}  failures
 --page {estimated_ns:duration}  time (an estimate: a check's time divided evenly among the guards that ran)
 --page {entries:count}  entries (that have it)
--- torch numbers the names by which each entry reaches the builtins: one guard of the program's, many sources.
+-- torch numbers the names by which each entry reaches the builtins, so one guard of the program has
+-- many sources
 SELECT kind, MIN(source) AS source, SUM(evaluations) AS evaluations, SUM(failures) AS failures,
        CAST(SUM(estimated_ns) AS INTEGER) AS estimated_ns, SUM(entries) AS entries, as_written(MIN(source)) AS _name
 FROM guard_bill
@@ -489,7 +499,8 @@ FROM hot_functions WHERE is_own
 ORDER BY self_ns DESC, calls DESC;
 
 -- name: slowest
--- The longest call of each function of the program that was called more than once, in a program without a compiler.
+-- The longest call of each function of the program that was called more than once, for a program
+-- without a compiler.
 --title Slowest calls, the longest of each function
 --cell {max_ns:duration}  longest
 --cell {ns_per_call:duration}  per call
@@ -501,8 +512,8 @@ FROM hot_functions WHERE is_own AND calls > 1 AND max_ns > 0 AND NOT EXISTS (SEL
 ORDER BY max_ns DESC, code_id LIMIT 10;
 
 -- name: longest
--- For a page: the longest call of each function of the program that was called more than once, and where it is in the recording. ?1: the
--- frames, the longest of each code object, a JSON array.
+-- For the HTML page: the longest call of each function of the program that was called more than
+-- once, and its place in the recording. ?1: the longest frames of each code object, a JSON array.
 --title Longest calls, of each function the longest
 --link longest calls
 --page {!c}{qualname}  function
@@ -526,7 +537,7 @@ FROM one o JOIN hot h ON h.function_id = o.function_id
 GROUP BY o.function_id ORDER BY o.ns DESC, o.frame_id LIMIT 20;
 
 -- name: spans
--- What the program itself says that its time was spent on.
+-- The spans in which the program itself says that it spent its time.
 --title Spans
 --link spans
 --cell {total_ns:duration}  total
@@ -548,7 +559,7 @@ FROM span_names
 ORDER BY total_ns DESC, name;
 
 -- name: longest_spans
--- For a page: single spans, the longest first, with their attributes.
+-- For the HTML page: single spans, the longest first, with their attributes.
 --title Longest spans
 --page {name:200}  name
 --page? {!c}{attributes:400}  attributes
@@ -563,7 +574,7 @@ FROM spans s LEFT JOIN frame f ON f.frame_id = s.frame_id LEFT JOIN code c ON c.
 ORDER BY s.duration_ns DESC, s.span_id LIMIT 50;
 
 -- name: waiting
--- Functions that were off the processor for a hundredth of all own time or more.
+-- Functions that were off the processor for at least a hundredth of the own time of all functions.
 --title Waiting: at least so long off a processor
 --cell {waited_ns:duration}  waited
 --cell {queued_ns:duration}  for a processor
@@ -584,7 +595,8 @@ FROM hot_functions WHERE waited_ns > 0 AND waited_ns >= (SELECT SUM(self_ns) / 1
 ORDER BY waited_ns DESC, qualname LIMIT 10;
 
 -- name: packages
--- All others, by what they belong to: the package below site-packages, else the module of the standard library.
+-- Functions that are not the program's own, by package: the folder below site-packages, or else the
+-- module of the standard library.
 --title Other functions, by package
 --cell {functions:count}  functions
 --cell {calls:count}  calls
@@ -631,13 +643,13 @@ FROM hot_functions
 ORDER BY self_ns DESC, calls DESC;
 
 -- name: meta
--- With 1 for what is JSON already.
+-- The third column is 1 if the value is JSON already.
 SELECT key, CAST(CASE WHEN key IN ('command', 'settings', 'options', 'launcher') AND json_valid(value) THEN json(value) ELSE value END AS TEXT),
        typeof(value) = 'integer' OR (key IN ('command', 'settings', 'options', 'launcher') AND json_valid(value))
 FROM meta;
 
 -- name: torch
--- Which torch there was, a row per version and way of watching it.
+-- The versions of torch in the trace, a row for each version and each way of watching torch.
 SELECT torch_version, torch_mode, torch_note, COUNT(*) AS processes
 FROM process
 WHERE torch_version IS NOT NULL
@@ -645,8 +657,9 @@ GROUP BY torch_version, torch_mode, torch_note
 ORDER BY processes DESC, torch_version;
 
 -- name: advised
--- For a page: the first ?1 functions of the findings that a compiler had to do with: what to ask `dyntrace why`, where their source begins
--- (of a resume function that of the whole function), and their code objects.
+-- For the HTML page: the first ?1 functions of the findings for which a compiler was used. The
+-- columns are the name to pass to `dyntrace why`, the line where the source begins (for a resume
+-- function, that of the original function), and the code objects.
 SELECT COALESCE(resume_words(f.qualname), NULLIF(f.qualname, ''), '?') AS name, COALESCE(f.filename, '?') AS filename,
        COALESCE((WITH RECURSIVE up(code_id, n) AS (
                      VALUES(f.code_id, 0) UNION ALL
@@ -657,8 +670,9 @@ SELECT COALESCE(resume_words(f.qualname), NULLIF(f.qualname, ''), '?') AS name, 
 FROM findings f WHERE f.kind = 'compiles' ORDER BY f.number LIMIT ?1;
 
 -- name: marks
--- What the lines of a function did; ?1: its code objects, a JSON array. what: 0 forced recompiles, 1 broke the graph, 2 needs guards. The
--- line is the innermost of a stack, or of a file.
+-- What happened because of each line of a function. ?1: the function's code objects, a JSON array.
+-- what: 0 if the line forced recompiles, 1 if it broke the graph, 2 if it needs guards. A row has a stack, whose
+-- innermost line counts, or a file and a line.
 WITH ids AS MATERIALIZED (SELECT value AS code_id FROM json_each(?1)),
 stacks AS MATERIALIZED ( -- torch does not give the stack of a guard in each entry that has it
     SELECT g.source, substr(MIN(g.user_stack), 1, 4000) AS stack
@@ -692,7 +706,7 @@ SELECT * FROM (
     FROM named GROUP BY stack);
 
 -- name: glossary
--- For a page: words that it uses, as docs/answers.md has them.
+-- For the HTML page: the words that it uses, explained as in docs/answers.md.
 --title What the words mean
 --link glossary
 --page {!c}{word}  word
@@ -724,7 +738,8 @@ WHERE CASE needs WHEN 'frames' THEN frames WHEN 'compiler' THEN compiler WHEN 'b
 ORDER BY place;
 
 -- name: picture_compiles
--- The longest, for the timeline: thread, code, begin, length, label, and how many breaks its graph had.
+-- For the timeline: the longest compiles, with thread, code object, begin, length, label and number
+-- of graph breaks.
 SELECT m.thread_id, m.code_id, m.start_ns, MAX(0, m.end_ns - m.start_ns), substr(m.label, 1, 60),
        (SELECT COUNT(*) FROM graph_break b WHERE b.compile_id = m.compile_id)
 FROM compile m
@@ -733,11 +748,11 @@ ORDER BY m.end_ns - m.start_ns DESC
 LIMIT 4000;
 
 -- name: picture_codes
--- What boxes are called: id, name, where.
+-- The names of boxes: id, name, place.
 SELECT code_id, substr(COALESCE(NULLIF(qualname, ''), '?'), 1, 200), substr(filename, -200), first_line FROM code;
 
 -- name: picture_threads
--- What lanes are called.
+-- The names of lanes.
 SELECT t.thread_id, substr(COALESCE(NULLIF(t.name, ''), 'thread ' || t.os_tid, '?'), 1, 80) || ' of ' || COALESCE(p.pid, '?') || COALESCE(', rank ' || p.rank, ''),
        NULL, NULL
 FROM thread t

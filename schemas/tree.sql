@@ -1,8 +1,8 @@
--- tree.sql -- what `dyntrace tree` asks (src/cmd/tree.c). ?1: the ids of the function's code objects, a JSON array; of `call`,
--- `is-ours` and `code`: one id.
+-- tree.sql -- the statements of `dyntrace tree` (src/cmd/tree.c). ?1: the ids of the function's
+-- code objects, a JSON array; for `call`, `is-ours` and `code` a single id.
 
 -- name: slowest
--- The longest call. Reads `frame`.
+-- The longest call of the function. Reads `frame`.
 SELECT frame_id FROM frame f WHERE code_id IN (SELECT value FROM json_each(?1))
 ORDER BY COALESCE(end_ns, (SELECT e.end_ns FROM thread_ends e WHERE e.thread_id = f.thread_id)) - start_ns DESC, frame_id LIMIT 1;
 
@@ -11,7 +11,7 @@ ORDER BY COALESCE(end_ns, (SELECT e.end_ns FROM thread_ends e WHERE e.thread_id 
 SELECT f.code_id IN (SELECT value FROM json_each(?1)), COALESCE(c.qualname, '?') FROM frame f LEFT JOIN code c USING (code_id) WHERE f.frame_id = ?2;
 
 -- name: calls
--- All calls, as the recorder counted them.
+-- The number of calls of the function, as the recorder counted them.
 --| All calls[: {calls:count~call}, {total_ns:duration}, {self_ns:duration} of that in the function itself]
 SELECT SUM(calls) AS calls, SUM(total_ns) AS total_ns, SUM(self_ns) AS self_ns FROM code_total WHERE code_id IN (SELECT value FROM json_each(?1));
 

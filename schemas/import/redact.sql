@@ -1,5 +1,6 @@
--- import/redact.sql -- texts of the new trace in which values of secret names may stand, as in facts that a recorded program tells
--- (src/tracer/redact.c): the table, the column, and the column with the guard source that the text is about.
+-- import/redact.sql -- the texts of the new trace that may contain values of secret names, as facts
+-- of a recorded program may (src/tracer/redact.c). A row has the table, the column, and the column
+-- with the guard source that the text is about.
 
 -- name: texts
 SELECT 'guard', 'expression', 'source' UNION ALL

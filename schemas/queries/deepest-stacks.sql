@@ -1,11 +1,13 @@
 -- The deepest stack of each thread: its innermost function and its depth (reads every frame)
 --
--- Why: Finds runaway recursion, and what a stack overflow ran into.
--- Columns: depth: frames on top of each other; thread_id, pid, thread: where; qualname, filename, first_line: the
---   innermost function; frame_id: its frame, for the view frames.
+-- Why: Finds runaway recursion, and where a stack overflowed.
+-- Columns: depth: number of frames in the stack; thread_id, pid, thread: the thread; qualname,
+--   filename, first_line: the innermost function; frame_id: the innermost frame, for the view
+--   frames.
 --
--- The depth of callers follows from their callers, level by level. Only frames that called some are in this; the deepest frame of a
--- thread is then one that its deepest caller called.
+-- The depth of a frame is one more than that of its caller, so depths are computed level by level.
+-- Only frames that called another frame take part; the deepest frame of a thread is one that the
+-- deepest of these callers called.
 WITH RECURSIVE
 called_by(frame_id) AS MATERIALIZED (SELECT DISTINCT parent_id FROM frame),
 caller(frame_id, thread_id, parent_id) AS MATERIALIZED (

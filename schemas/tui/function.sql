@@ -1,5 +1,5 @@
--- One function: calls, entries, recompiles, breaks, source. It is opened by one of its code objects; all that are the same
--- function belong to it.
+-- One function: calls, entries, recompiles, graph breaks, source. The page is opened for one code
+-- object and shows all code objects of the same function.
 
 --title {function:140}
 --subject => function {code_id}
@@ -61,7 +61,7 @@ FROM trial_functions WHERE function_id IN $codes ORDER BY batch DESC, trial_id L
 SELECT compile_id, outcome, start_ns AS at, substr(reason, 1, instr(reason || char(10), char(10)) - 1) AS reason
 FROM compile WHERE code_id IN $codes AND cache_entry_id IS NULL ORDER BY start_ns LIMIT 5;
 
--- An entry that was compiled ran when that was over.
+-- A call that compiled an entry ran the entry when the compile had ended.
 --# Cache entries
 --|   {!b}{label:<8}{!n} {!style}{hits:count>14~hit}{!n}  {guards:count>10~guard}  born {born:seconds}[, last used {last:seconds}][{!r}, died {died:seconds}: {death_cause:120|?}]  => entry {cache_entry_id}
 --more 40   {!d}more ...  => entries WHERE code_id IN $codes | {function}
