@@ -197,9 +197,10 @@ static bool is_next_rank(const struct rank *last, const struct rank *next)
 static size_t ranks_end(size_t first)
 {
     const struct rank *ranks = why->ranks.at;
+    const size_t count = why->ranks.count;
     size_t last = first;
 
-    while (last + 1 < why->ranks.count && is_next_rank(&ranks[last], &ranks[last + 1]))
+    while (last + 1 < count && is_next_rank(&ranks[last], &ranks[last + 1]))
         last++;
     return last;
 }
@@ -216,7 +217,7 @@ static void ranks_print(struct page_text *page)
 
     for (size_t i = 0; i < count; i++)
         differ = differ || ranks[i].compiles != ranks[0].compiles;
-    for (size_t i = 0; i < count && more; i++) {
+    for (size_t i = 0; i < count && more; row++) {
         size_t last = ranks_end(i);
         why_facts(&page->facts, ranks_fields, &ranks[i]);
         if (last > i)
@@ -226,8 +227,7 @@ static void ranks_print(struct page_text *page)
         fact(page, "later", i > 0);
         left_fact(page, count, i);
         more = page_text_row(page, "pages/why/rank", row);
-        row++;
-        i = last;
+        i = last + 1;
     }
     fact(page, "differ", differ);
     page_text_row(page, "pages/why/ranks", 0);
