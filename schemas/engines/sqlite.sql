@@ -10,7 +10,7 @@ shares AS (SELECT p.job AS job, p.rank AS rank, p.process_id AS process_id, CAST
            FROM main.shares v JOIN process p ON p.process_id = CAST(v.process_id AS BIGINT)),
 code AS (SELECT p.job AS job, p.rank AS rank, c.code_id AS code_id, c.filename AS filename, c.qualname AS qualname, c.first_line AS first_line
          FROM main.code c JOIN process p ON p.process_id = c.process_id),
-cause AS (SELECT CAST(k.cause_id AS BIGINT) AS cause_id, COALESCE(k.source, k.text) AS cause FROM main.recompile_causes k),
+cause AS MATERIALIZED (SELECT CAST(k.cause_id AS BIGINT) AS cause_id, COALESCE(k.source, k.text) AS cause FROM main.recompile_causes k),
 compile AS (SELECT c.job AS job, c.rank AS rank, m.compile_id AS compile_id, m.code_id AS code_id, m.cache_entry_id AS cache_entry_id, m.label AS label,
                    s.zero_ns + m.start_ns AS start_ns, s.zero_ns + m.end_ns AS end_ns, CAST(m.is_recompile AS BIGINT) AS is_recompile, k.cause AS cause
             FROM main.compiles m JOIN code c ON c.code_id = m.code_id LEFT JOIN cause k ON k.cause_id = CAST(m.cause_id AS BIGINT) CROSS JOIN said s),
