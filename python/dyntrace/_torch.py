@@ -184,6 +184,7 @@ def _bridge(torch, module):
     }
     parts.update(
         while_tracing=versions.decides_while_tracing(_minor(str(torch.__version__))) or None,
+        rules_by_thread=versions.rules_by_thread(_minor(str(torch.__version__))) or None,
         tensor=getattr(torch, "Tensor", None),
         override=getattr(getattr(module, "_EvalFrameOverride", None), "NONE", None),
         range=getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None),

@@ -39,6 +39,15 @@ STATELESS = {
 # so torch's own are kept, too.
 ANSWERS = {"skip_code_recursive_flag": "skip_recursively", "cache_limit_hit_flag": "limit_reached"}
 
+
+
+def rules_by_thread(torch):
+    """Does each thread have its own fullgraph count, and its own skip_guard_eval_unsafe? The same
+    torch versions return the old value from _set_lru_cache. TORCH is the minor version, or None if
+    not known."""
+    return torch is not None and torch >= (2, 15)
+
+
 # ---- CPython's frames ----
 
 

@@ -502,6 +502,7 @@ struct tracer *tracer_attach(compat_frame *frame)
     }
     if (t) {
         t->region = -1;
+        t->rules.fullgraph_frames = -1;
         t->observed = TRACER_NO_CALLBACK;
         t->stack_low = tracer_stack_low(false);
         tracer_thread = t;

@@ -103,6 +103,16 @@ struct asking {
     bool ended;         /* the compile has ended while a later one still runs on another stack */
 };
 
+/* What torch's Python code has set around the calls that run now. */
+struct call_rules {
+    /* how many compiled frames have run since torch began to count; -1 if torch does not count */
+    long fullgraph_frames;
+    /* a compile below a fullgraph frame is an error; if false, it is skipped */
+    bool fullgraph_fails;
+    /* torch's stance of that name: check only guards that tell entries apart; a miss is an error */
+    bool skip_guards_unsafe;
+};
+
 /* One thread's state. Only its own thread touches it, under the GIL of the interpreter in which it
  * runs; `next_tracer` alone is under tracer_lock().
  *
@@ -167,6 +177,7 @@ struct tracer {
     PyObject *aside;
     const struct front *aside_front; /* the front end of `aside` */
     int64_t region;                  /* torch's region of this thread; -1 is the common region */
+    struct call_rules rules;         /* torch 2.15 and later: what holds on this thread */
     /* enum frame_action: the callback of torch's own evaluator; ACTION_SKIP if there is none */
     int observed;
     /* owned: the thread's open compiles, latest first; tracer/evaluator/decision.c */

@@ -98,8 +98,6 @@ struct code_actions {
 struct front {
     /* entries stay in order of insertion: a hit does not move its entry to the front */
     bool insertion_order;
-    /* torch's stance of that name: check only guards that tell entries apart; a miss is an error */
-    bool skip_guards_unsafe;
     bool observed; /* torch's own evaluator decides, so we do not see which guard failed */
     /* the shim applies the limits; if false, the callback does, and answers ACTION_RUN_ONLY */
     bool limits;
@@ -113,6 +111,8 @@ struct front {
     int not_started;         /* f_lasti that a callback sees in its frame, which has not started */
     const char *unexplained; /* text for a failed guard whose parts are unknown */
 
+    /* Return what torch has set for calls on this thread. */
+    struct call_rules *(*rules)(void);
     /* Return the callable that checks GUARD, a new reference. Returns NULL if GUARD has none, or
      * with an exception. */
     PyObject *(*check_of)(PyObject *guard);
@@ -288,6 +288,11 @@ void cache_entry_touch(struct cache_entry *entry);
 static inline int64_t front_region(const struct front *front)
 {
     return front->regions && tracer_thread ? tracer_thread->region : -1;
+}
+/* Does this thread check only the guards that tell FRONT's entries apart? */
+static inline bool front_skips_guards(const struct front *front)
+{
+    return front->rules && front->rules()->skip_guards_unsafe;
 }
 /* Get or set the actions that hold in REGION (-1: the common region). Setting returns -1 with
  * MemoryError. */

@@ -74,12 +74,13 @@ static struct guard_outcome check_entry(const struct cache_entry *entry,
                                         PyObject **seen)
 {
     /* torch does not tell how many of these guards ran, so report 0 */
-    const uint32_t run = entry->front->skip_guards_unsafe ? 0 : entry->guards;
+    const bool skips = front_skips_guards(entry->front);
+    const uint32_t run = skips ? 0 : entry->guards;
     OWNED PyObject *check = NULL, *result = NULL;
 
     if (entry->tree)
         return guard_tree_check(parts->guard, &(struct guard_values){.frame = d->frame}, seen);
-    check = Py_XNewRef(entry->front->skip_guards_unsafe ? parts->difference : parts->check);
+    check = Py_XNewRef(skips ? parts->difference : parts->check);
     if (!check) /* torch does not know yet which guards tell the entries apart */
         return (struct guard_outcome){GUARD_FAIL, 0, UINT32_MAX, 0};
     if (decision_locals(d))
@@ -710,7 +711,7 @@ static PyObject *decide(struct tracer *t, PyThreadState *ts, compat_frame *frame
     if (callback != Py_False && !(state = state_now(state, code)))
         goto err;
     /* fail the compile with torch's own message, which programs search for */
-    if (front->skip_guards_unsafe) {
+    if (front_skips_guards(front)) {
         decision_ask(&decision, state);
         PyErr_SetString(PyExc_RuntimeError,
                         "Recompilation triggered with skip_guard_eval_unsafe stance. This usually "

@@ -122,7 +122,7 @@ struct guard_outcome torch_failed(struct cache_entry *entry, const struct cache_
     const bool recorded = entry->id != ENTRY_UNRECORDED;
     /* when torch tells entries apart it checks their guards by a separate tree, which `view` does
      * not describe */
-    const bool all = !entry->front->skip_guards_unsafe;
+    const bool all = !front_skips_guards(entry->front);
     const bool known = all && recorded && parts->view && locals;
     struct guard_outcome outcome = {GUARD_FAIL, 0, UINT32_MAX, 0};
     OWNED PyObject *found = known ? call_bridge("the guard that failed", parts->view, "failing",

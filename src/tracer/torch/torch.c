@@ -4,14 +4,14 @@
  * Runs in: the traced process, under the GIL.
  *
  * torch/_dynamo calls these functions under the names that torch's own module has for them
- * (python/dyntrace/_torch.py sets the attributes). Their behaviour is that of torch 2.6 to 2.14;
+ * (python/dyntrace/_torch.py sets the attributes). Their behaviour is that of torch 2.6 to 2.15;
  * tests/with_torch and `make conformance` compare them with torch's own. Torch versions call
  * different functions; nothing here depends on the version. */
 #include "tracer/torch/torch.h"
 
 #include <dlfcn.h>
 
-struct torch_settings torch_settings = {.fullgraph_frames = -1};
+struct torch_settings torch_settings = {.rules.fullgraph_frames = -1};
 static PyObject *lookup_name; /* "TorchDynamo Cache Lookup" */
 /* torch's at::hasCallbacks(): does a profiler record ranges? */
 static bool (*profiled)(void);
@@ -191,20 +191,28 @@ static PyObject *debug_begin(void)
     return enter_context(context);
 }
 
+static struct call_rules *torch_rules(void)
+{
+    struct tracer *t = S.rules_by_thread ? tracer_here() : NULL;
+
+    return t ? &t->rules : &S.rules;
+}
+
 /* Do what torch does before compiled CODE runs. May replace *UNDER, the callback for callees;
  * *INSTEAD then owns the new one. Returns -1 with an exception. */
 static int run_begins(PyObject *code, PyObject **under, PyObject **instead, PyObject **debugging)
 {
     OWNED PyObject *debugger = NULL, *done = NULL;
     const long override = S.override ? PyLong_AsLong(S.override) : 0;
+    struct call_rules *rules = torch_rules();
     int stops;
 
     if (PyErr_Occurred()) /* the program has set `override` to something that is no int */
         return -1;
-    S.fullgraph_frames += S.fullgraph_frames >= 0;
+    rules->fullgraph_frames += rules->fullgraph_frames >= 0;
     /* torch forbids compiling the functions that this frame calls */
-    if ((S.fullgraph_frames >= 0 || override) && *under && *under != Py_False) {
-        *instead = S.fullgraph_fails || override == 2
+    if ((rules->fullgraph_frames >= 0 || override) && *under && *under != Py_False) {
+        *instead = rules->fullgraph_fails || override == 2
                        ? call_in("torch._dynamo.convert_frame", "get_fail_callback", *under)
                        : Py_NewRef(Py_None);
         if (!*instead)
@@ -246,6 +254,7 @@ static struct front torch_front = {
     .wraps_backends = true,
     .not_started = COMPAT_NOT_STARTED,
     .unexplained = "it did not hold when it was checked",
+    .rules = torch_rules,
     .check_of = check_of,
     .bind = bind_entry,
     .unbind = unbind_entry,
@@ -274,33 +283,36 @@ static PyObject *set_flag(PyObject *value, bool *flag)
 
 static PyObject *set_skip_guard_eval_unsafe(PyObject *module, PyObject *value)
 {
-    return set_flag(value, &torch_front.skip_guards_unsafe);
+    return set_flag(value, &torch_rules()->skip_guards_unsafe);
 }
 
 static PyObject *set_fullgraph_error(PyObject *module, PyObject *value)
 {
-    return set_flag(value, &S.fullgraph_fails);
+    return set_flag(value, &torch_rules()->fullgraph_fails);
 }
 
 static PyObject *set_fullgraph_count(PyObject *module, PyObject *value)
 {
     long number = PyLong_AsLong(value);
-    long old = S.fullgraph_frames;
+    struct call_rules *rules = torch_rules();
+    long old = rules->fullgraph_frames;
 
     if (number == -1 && PyErr_Occurred())
         return NULL;
     if (number < 0 || old < 0) /* -1 stops counting; a running count continues */
-        S.fullgraph_frames = number;
+        rules->fullgraph_frames = number;
     return PyLong_FromLong(old);
 }
 
 static PyObject *set_lru_cache(PyObject *module, PyObject *value)
 {
-    int is = PyObject_IsTrue(value);
+    const bool was = !torch_front.insertion_order;
+    const int is = PyObject_IsTrue(value);
 
-    if (is >= 0)
-        torch_front.insertion_order = !is;
-    return is < 0 ? NULL : Py_NewRef(Py_None);
+    if (is < 0)
+        return NULL;
+    torch_front.insertion_order = !is;
+    return S.rules_by_thread ? PyBool_FromLong(was) : Py_NewRef(Py_None);
 }
 
 static PyObject *set_region(PyObject *module, PyObject *value)
@@ -420,6 +432,7 @@ static PyObject *set_bridge(PyObject *module, PyObject *args)
         {"c_recursion_limit", &S.c_recursion_limit},
         {"override", &S.override},
         {"range", &S.range},
+        {"rules_by_thread", &S.rules_by_thread},
         {"set_eval_frame", &S.set},
         {"set_code_exec_strategy", &S.strategy},
         {"skip_code", &S.skip},

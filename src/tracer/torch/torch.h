@@ -12,10 +12,10 @@
 #include "tracer/evaluator/cache.h"
 
 extern struct torch_settings {
-    /* how many compiled frames have run since torch began to count; -1 if torch does not count */
-    long fullgraph_frames;
-    /* a compile below a fullgraph frame is an error; if false, it is skipped */
-    bool fullgraph_fails;
+    /* before torch 2.15: what holds on every thread */
+    struct call_rules rules;
+    /* owned: True from torch 2.15 on, where each thread has rules of its own; or NULL */
+    PyObject *rules_by_thread;
     /* owned: an int, the C recursion limit while the callback runs; NULL or -1: unchanged
      * (COMPAT_COUNTS_C_RECURSION) */
     PyObject *c_recursion_limit;
