@@ -460,6 +460,10 @@ def _is_arithmetic(tree):
 _OF_SHAPE = re.compile(r"\.(size|stride)\(\)\[(\d+)\]$")
 
 
+# The length of an iterator over a list that `reversed` returned (torch 2.14).
+_LENGTH_HELPER = re.compile(r"(___list_reverseiterator_len)\((.+)\) == (\d+)$")
+
+
 def _expressions(look):
     """Explain guards that are expressions over the whole call: the failing expressions, with their
     values."""
@@ -467,6 +471,10 @@ def _expressions(look):
     for code in look.codes:
         if "saved_tensors_hooks ids == " in code:
             rows.append(_hooks(code))
+            continue
+        length = _LENGTH_HELPER.match(code)
+        if length:
+            rows.append((length[2], length[3], look.text_of(length[1]), "length"))
             continue
         found = parse(code)
         if found is None:

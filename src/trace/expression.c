@@ -271,6 +271,8 @@ static const struct helper {
     {"___odict_getitem(", 2, "$1[$2]"},
     {"___tuple_iterator_getitem(", 2, "$1[$2]"},
     {"___tuple_iterator_len(", 1, "len($1)"},
+    {"___list_reverseiterator_len(", 1, "len($1)"},
+    {"___list_reverseiterator_backing_list(", 1, "the list of $1"},
     {"dict.keys(", 1, "$1.keys()"},
     {"object.__getattribute__(", 2, "$1.$n"},
     {"getattr(", 2, "$1.$n"},

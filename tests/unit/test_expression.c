@@ -107,6 +107,8 @@ int main(void)
     expression_is("list.__getitem__(L['xs'], 3)", "xs[3]");
     expression_is("tuple.__getitem__(L['xs'], 3).size()[0]", "xs[3].size(0)");
     expression_is("___tuple_iterator_getitem(L['it'], 1)", "it[1]");
+    expression_is("___list_reverseiterator_len(L['it']) == 3", "len(it) == 3");
+    expression_is("len(___list_reverseiterator_backing_list(L['it']))", "len(the list of it)");
     expression_is("list(dict.keys(L['feats']))[0]", "list(feats.keys())[0]");
     expression_is("object.__getattribute__(L['m'], 'n').size()[0]", "m.n.size(0)");
     expression_is("getattr(L['m'], 'n')", "m.n");
