@@ -460,6 +460,31 @@ def _is_arithmetic(tree):
 _OF_SHAPE = re.compile(r"\.(size|stride)\(\)\[(\d+)\]$")
 
 
+# Guards with two outcomes (torch 2.14 and 2.15): the guard's expression, and the words for either.
+_EITHER = [
+    (
+        re.compile(r"___cow_tensor_matches\((.+), (True|False)\)$"),
+        {"True": "copy-on-write", "False": "not copy-on-write"},
+    ),
+    (
+        re.compile(r"(.+) (==|!=) ___get_current_stream\("),
+        {"==": "the current stream", "!=": "another stream"},
+    ),
+]
+
+
+def _either(code):
+    """Return the row of a guard with two outcomes, of which CODE expects one. Returns None for
+    other guards."""
+    for pattern, words in _EITHER:
+        found = pattern.match(code)
+        if found:
+            expected = words[found[2]]
+            (actual,) = set(words.values()) - {expected}
+            return found[1], expected, actual
+    return None
+
+
 # The length of an iterator over a list that `reversed` returned (torch 2.14).
 _LENGTH_HELPER = re.compile(r"(___list_reverseiterator_len)\((.+)\) == (\d+)$")
 
@@ -471,6 +496,10 @@ def _expressions(look):
     for code in look.codes:
         if "saved_tensors_hooks ids == " in code:
             rows.append(_hooks(code))
+            continue
+        either = _either(code)
+        if either:
+            rows.append(either)
             continue
         length = _LENGTH_HELPER.match(code)
         if length:

@@ -57,7 +57,17 @@ _TYPES = frozenset(
 )
 _PLAIN = re.compile(r"[\w.:, -]*( at 0x[0-9a-f]+)?")
 _NO_VALUES = frozenset(
-    ("present", "missing", "its own tensor", "the same object", "different objects")
+    (
+        "present",
+        "missing",
+        "its own tensor",
+        "the same object",
+        "different objects",
+        "copy-on-write",
+        "not copy-on-write",
+        "the current stream",
+        "another stream",
+    )
 )
 
 
