@@ -394,6 +394,11 @@ remedies:
 torch-matrix:
 	$(firstword $(PYTHONS)) tests/matrix/matrix.py $(PYTHONS:%=--python %) $(MATRIX) $(PAIRS)
 
+# What the torch VERSION has changed beside the newest tested one, what dyntrace does not know of it, and the quick tests
+# with it: docs/next-torch.md. NEXT has more options, such as --before 2.14.1 and --no-tests.
+torch-next:
+	$(firstword $(PYTHONS)) tests/matrix/next.py --python $(firstword $(PYTHONS)) $(NEXT) $(VERSION)
+
 # PyTorch's own tests of its Dynamo, on torch's evaluator and on ours. TORCH_PYTHON has the torch, PYTORCH_SRC the
 # tests; FILES names some of them or says all; CONFORMANCE has more options, such as --torch observe.
 conformance:
@@ -449,6 +454,7 @@ help:
 	@echo "make torch-tests     torch.compile programs, with and without dyntrace; TORCH_PYTHON=PY has torch"
 	@echo "make remedies        what is counted and advised of torch programs as people write them, beside torch's counts"
 	@echo "make torch-matrix    the same for each torch and CPython, fetched; PAIRS=\"2.8.0-3.12 2.11.0-3.12\" for a part"
+	@echo "make torch-next      what a torch that is not tested yet has changed, and the quick tests with it; VERSION=2.16.0"
 	@echo "make conformance     PyTorch's test/dynamo with and without dyntrace; PYTORCH_SRC=/path [TORCH_PYTHON=] [FILES=]"
 	@echo "make shim-torture    the same with every frame replaced by the shim"
 	@echo "make resume-torture  CPython's tests, suites from PyPI and random programs with their functions split in two; RESUME=--quick"
@@ -458,7 +464,7 @@ help:
 	@echo "make clean           remove $(BUILD)/"
 
 .PHONY: all program extensions fit bundle wheel sdist install uninstall test unit unit-build lint format ratchet wheel-test deb-test check-san check-valgrind \
-        fuzz fuzz-build tui-fuzz evaluator-fuzz capture-fuzz whatif-pairs whatif-torch-pairs tui-tour bench engines cpython-tests capture-judges torch-tests remedies torch-matrix conformance shim-torture resume-torture clean help
+        fuzz fuzz-build tui-fuzz evaluator-fuzz capture-fuzz whatif-pairs whatif-torch-pairs tui-tour bench engines cpython-tests capture-judges torch-tests remedies torch-matrix torch-next conformance shim-torture resume-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 
