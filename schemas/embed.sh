@@ -68,7 +68,7 @@ awk '/^}/ { listed = 0 }
              rows = rows (rows == "" ? "" : ", ") $0 }
     /^ASPECT = {/ { listed = 1 }
     END { print "    {\"import/aspects\",\n     \"CREATE TEMP TABLE aspect AS SELECT column1 AS kind, column2 AS aspect FROM (VALUES " rows ")\"}," }' "$top/python/dyntrace/_torch_kinds.py"
-# And the torches that are tested: the table `tested`, 206 and 214 for 2.6 and 2.14.
+# And the torches that are tested: the table `tested`, 206 and 215 for 2.6 and 2.15.
 awk '/^_FROM_.*range\([0-9]+, [0-9]+\)/ {
         sub(/.*range\(/, "")
         split($0, ends, /[^0-9]+/)

@@ -272,7 +272,7 @@ def test_a_log_with_more_damage_than_rows_is_imported(logs, rows):
     (None, {}, "a torch that does not log its version, older than 2.6", None), ("2.4.0", {}, "torch 2.4.0, older than 2.6", None),
     ("2.5.1+cu124", {"has_guarded_code": True}, "torch 2.5.1+cu124, older than 2.6", "compiled"),
     (None, {"fail_type": "FailOnCacheLimitHit", "fail_reason": "cache_size_limit reached"}, "older than 2.6", "limit"),
-    ("2.99.0", {"has_guarded_code": True}, "torch 2.99.0, newer than 2.14", "compiled"), ("2.6.0", {"has_guarded_code": True}, None, "compiled"),
+    ("2.99.0", {"has_guarded_code": True}, "torch 2.99.0, newer than 2.15", "compiled"), ("2.6.0", {"has_guarded_code": True}, None, "compiled"),
     ("2.13.0+cpu", {"has_guarded_code": False, "fail_type": "Unsupported"}, None, "declined")])
 def test_logs_of_unsupported_torches_are_reported(logs, rows, version, metrics, words, outcome):
     log = Log(logs)

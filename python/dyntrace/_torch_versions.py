@@ -7,12 +7,12 @@ import sys
 
 # Minor versions of torch that `make torch-matrix` has tested, by minor version of CPython.
 # docs/torch.md has the table.
-_FROM_6_TO_14 = {(2, minor) for minor in range(6, 15)}
+_FROM_6_TO_15 = {(2, minor) for minor in range(6, 16)}
 TESTED = {
-    (3, 11): _FROM_6_TO_14,
-    (3, 12): _FROM_6_TO_14,
-    (3, 13): _FROM_6_TO_14,
-    (3, 14): {(2, 10), (2, 11), (2, 12), (2, 13), (2, 14)},
+    (3, 11): _FROM_6_TO_15,
+    (3, 12): _FROM_6_TO_15,
+    (3, 13): _FROM_6_TO_15,
+    (3, 14): {(2, minor) for minor in range(10, 16)},
 }
 # The version that `pip` installs, by CPython.
 INSTALLED = {(3, 11): "2.13.0"}

@@ -38,7 +38,7 @@ import environment
 ROOT = Path(__file__).resolve().parents[2]
 WHOLE = ["tests/with_torch", "capture/tests/with_torch"]
 BUILD = ROOT / "build"
-VERSIONS = ["2.6.0", "2.7.1", "2.8.0", "2.9.1", "2.10.0", "2.11.0", "2.12.0", "2.13.0", "2.14.1"]
+VERSIONS = ["2.6.0", "2.7.1", "2.8.0", "2.9.1", "2.10.0", "2.11.0", "2.12.0", "2.13.0", "2.14.1", "2.15.0"]
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 BEGIN, END = "<!-- torch-matrix: made by `make torch-matrix` -->\n", "<!-- /torch-matrix -->\n"
 
