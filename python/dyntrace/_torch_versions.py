@@ -8,11 +8,12 @@ import sys
 # Minor versions of torch that `make torch-matrix` has tested, by minor version of CPython.
 # docs/torch.md has the table.
 _FROM_6_TO_15 = {(2, minor) for minor in range(6, 16)}
+_FROM_6_TO_14 = _FROM_6_TO_15 - {(2, 15)}
 TESTED = {
-    (3, 11): _FROM_6_TO_15,
+    (3, 11): _FROM_6_TO_14,
     (3, 12): _FROM_6_TO_15,
-    (3, 13): _FROM_6_TO_15,
-    (3, 14): {(2, minor) for minor in range(10, 16)},
+    (3, 13): _FROM_6_TO_14,
+    (3, 14): {(2, minor) for minor in range(10, 15)},
 }
 # The version that `pip` installs, by CPython.
 INSTALLED = {(3, 11): "2.13.0"}
