@@ -26,7 +26,8 @@ def same_but_for_measures(line):
     line = re.sub(r"[\d.]+ (?:ns|us|ms|s|min)\b", "TIME", line)
     line = re.sub(r"[\d.]+ %", "SHARE", line)
     if line.endswith(")") or " on a processor " in line:  # a busy machine makes any call wait for a processor
-        line = re.sub(r"; it waited at least TIME \(TIME of that for a processor\)|; it was on a processor at least TIME", "", line)
+        line = re.sub(r"; it waited at least TIME \((?:at most )?TIME of that for a processor\)|; it was on a processor at least TIME", "", line)
+    line = line.replace(", TIME waiting for a processor", "")
     line = re.sub(r"\b([Cc]all|process) \d+", r"\1 ID", line)
     return " ".join(line.split())
 
