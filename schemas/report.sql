@@ -263,7 +263,7 @@ ORDER BY recompiles DESC, graph_breaks DESC, compile_ns DESC, m.qualname;
 --page {eager_ns:duration}  since
 --page? {reason}  because
 SELECT qualname, filename, first_line, eager, calls, eager_ns, why_eager,
-       CASE why_eager WHEN 'limit' THEN 'limit reached' WHEN 'error' THEN 'compile failed' END AS reason
+       CASE why_eager WHEN 'limit' THEN 'limit reached' WHEN 'error' THEN 'compile failed' WHEN 'declined' THEN 'compiler gave no code' END AS reason
 FROM findings WHERE eager > 0 ORDER BY eager DESC, number;
 
 -- name: causes

@@ -473,7 +473,8 @@ SELECT (SELECT COUNT(*) FROM process) AS processes, (SELECT COUNT(*) FROM thread
 --               waits: how long it waited at least, but for a processor. slow: its longest call
 --   calls       compiles: calls that wanted compiled code. Else all calls
 --   recompiles, again_ns, source   compiles again, their time, and what most of them were for
---   eager, eager_ns, why_eager     calls of these that ran eagerly, since when, and for which reason: 'limit', 'error' or NULL
+--   eager, eager_ns, why_eager     calls of these that ran eagerly, since when, and for which reason: 'limit', 'error', 'declined' (the
+--                                  compiler gave no code) or NULL
 --   errors, breaks, break_line, break_calls   compiles that raised; graph breaks by place, the first that most calls met, and how many met it;
 ---                                  break_calls is NULL where no lookups are recorded
 --   ns_per_call, share             slow: the mean call; time, waits: part of the own time of all functions
@@ -484,7 +485,7 @@ WITH own AS MATERIALIZED (SELECT code_id, function_id FROM functions),
 every AS MATERIALIZED (SELECT m.*, o.function_id FROM compiles m JOIN own o ON o.code_id = m.code_id),
 made AS MATERIALIZED (
     SELECT function_id, SUM(is_recompile) AS recompiles, SUM(iif(is_recompile, compile_ns, NULL)) AS again_ns,
-           SUM(outcome IS 'limit') AS limits, SUM(outcome IS 'error') AS errors, SUM(iif(outcome IS 'error', compile_ns, NULL)) AS error_ns
+           SUM(outcome IS 'limit') AS limits, SUM(outcome IS 'error') AS errors, SUM(outcome IN ('declined', 'skipped')) AS declines, SUM(iif(outcome IS 'error', compile_ns, NULL)) AS error_ns
     FROM every GROUP BY function_id
 ),
 causes AS MATERIALIZED (
@@ -511,7 +512,7 @@ compiled AS (
            NULLIF(COALESCE(m.again_ns, 0) + COALESCE(m.error_ns, 0), 0) AS cost_ns, r.calls, NULLIF(m.recompiles, 0) AS recompiles, m.again_ns,
            (SELECT source FROM causes k WHERE k.function_id = a.function_id ORDER BY n DESC, first LIMIT 1) AS source,
            NULLIF(r.eager, 0) AS eager, r.eager_ns,
-           iif(r.eager > 0, CASE WHEN m.limits > 0 OR r.limited THEN 'limit' WHEN m.errors > 0 THEN 'error' END, NULL) AS why_eager,
+           iif(r.eager > 0, CASE WHEN m.limits > 0 OR r.limited THEN 'limit' WHEN m.errors > 0 THEN 'error' WHEN m.declines > 0 THEN 'declined' END, NULL) AS why_eager,
            NULLIF(m.errors, 0) AS errors, b.breaks, b.line AS break_line, b.calls AS break_calls, NULL AS ns_per_call, NULL AS share
     FROM (SELECT function_id FROM made WHERE recompiles > 0 OR errors > 0 UNION SELECT function_id FROM ran_by WHERE eager > 0
           UNION SELECT function_id FROM broke) a

@@ -2,6 +2,7 @@
 schemas/*.sql. Whole pages are compared with tests/golden/*.txt; DYNTRACE_RENEW=1 writes them anew, then read the diff."""
 import json
 import os
+import re
 import sqlite3
 import subprocess
 
@@ -715,3 +716,25 @@ def test_a_name_that_is_too_long_for_a_pattern(run, record):
     """SQLite takes no pattern of over 1000 bytes."""
     done = run("why", "f[" + "x" * 2000, record(["-c", "pass"]).path)
     assert done.returncode == 2 and ": no such function in " in done.stderr and done.stderr.count("\n") == 1, done
+
+
+def test_findings_say_that_the_compiler_gave_no_code(record, run):
+    code = """
+from dyntrace.eval_frame import set_eval_frame
+def f(n): return n
+def compiler(frame, entry, state): return None
+set_eval_frame(compiler)
+for n in range(5): f(n)
+set_eval_frame(None)
+"""
+    trace = record(["-c", code]).path
+    found = run("why", trace).stdout
+    assert re.search(r"f: 5 of 5 calls ran as Python since \d\S* s, as the compiler gave no code for it\n", found)
+    assert "\tcompiler gave no code\tf\t" in run("report", trace).stdout
+    # a moment of the run, which began after the recording did
+    with sqlite3.connect(trace) as db:
+        db.execute("UPDATE lookup SET start_ns = start_ns + 5000000000")
+        db.execute("UPDATE compile SET start_ns = start_ns + 4000000000, end_ns = end_ns + 4000000000")
+        db.execute("UPDATE process SET start_ns = 4000000000, end_ns = end_ns + 4000000000")
+    (steady,) = re.findall(r"steady since ([\d.]+) (m?)s", run("why", trace).stdout.splitlines()[0])
+    assert float(steady[0]) < 4 or steady[1]
