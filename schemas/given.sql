@@ -1,9 +1,10 @@
--- given.sql -- what each of several traces says of itself, kept in a database of its own, and which of them do not go together
--- (src/trace/given.c).
+-- given.sql -- collects the metadata of several traces in a private database, and finds those that
+-- do not belong together (src/trace/given.c).
 
 -- name: tables
--- trace: one that is not left out; began_ns: of the day, by the clock that the traces share where they share one. given, had: of these and
--- others, the rows of meta, and the processes.
+-- trace: a trace that is not left out. began_ns: when it began, as a time of day; by the common
+-- clock of the traces if they have one. given, had: the rows of `meta` and the processes of all
+-- traces, including those left out.
 CREATE TABLE trace(trace_id INTEGER PRIMARY KEY, file TEXT, job TEXT, began_ns INTEGER);
 CREATE TABLE given(trace_id INTEGER, key TEXT, value TEXT);
 CREATE TABLE had(trace_id INTEGER, host TEXT, pid INTEGER, rank INTEGER, began_ns INTEGER);
@@ -13,13 +14,13 @@ CREATE INDEX had_rank ON had(rank);
 CREATE INDEX given_trace ON given(trace_id);
 
 -- name: meta
--- Of a trace: its own words, and whether a compiler decided anything in it.
+-- For one trace: its metadata, and whether a compiler decided anything in it.
 SELECT key, value FROM meta WHERE value IS NOT NULL AND key <> 'decided'
 UNION ALL
 SELECT 'decided', EXISTS (SELECT 1 FROM lookup) OR EXISTS (SELECT 1 FROM compile) OR EXISTS (SELECT 1 FROM cache_entry);
 
 -- name: processes
--- Of a trace that began at ?1.
+-- The processes of a trace that began at ?1.
 SELECT COALESCE(host, (SELECT value FROM meta WHERE key = 'host')), pid,
        COALESCE(rank, CAST((SELECT value FROM meta WHERE key = 'rank') AS INTEGER)),
        iif(ABS(start_ns) < 4000000000000000000, ?1 + start_ns, NULL) FROM process;
@@ -34,12 +35,13 @@ INSERT INTO had VALUES (?1, ?2, ?3, ?4, ?5);
 INSERT INTO trace VALUES (?1, ?2, (SELECT value FROM given WHERE trace_id = ?1 AND key = 'job'), ?3);
 
 -- name: twice
--- A process of trace ?1 that another has, too, and what that is called.
+-- Finds a process of trace ?1 that another trace has, too, and the name of that trace.
 SELECT h.pid, t.file FROM had h JOIN had o ON o.pid = h.pid AND o.began_ns = h.began_ns AND o.host IS h.host
 JOIN trace t ON t.trace_id = o.trace_id WHERE h.trace_id = ?1 AND o.trace_id <> ?1 LIMIT 1;
 
 -- name: others
--- Traces of another job than most are of, and those of a rank that another trace has later: which, and why.
+-- The traces that belong to another job than most, and the traces of a rank that another trace has
+-- later: which, and why.
 WITH most AS (SELECT job FROM trace WHERE job IS NOT NULL GROUP BY job ORDER BY COUNT(*) DESC, job LIMIT 1)
 SELECT trace_id, 'is of job ' || job || ', most are of ' || (SELECT job FROM most), NULL FROM trace WHERE job <> (SELECT job FROM most)
 UNION ALL
@@ -48,5 +50,5 @@ JOIN had h ON h.trace_id = a.trace_id JOIN had o ON o.rank = h.rank JOIN trace b
 WHERE COALESCE(a.job = (SELECT job FROM most), TRUE) AND (b.began_ns, b.trace_id) > (a.began_ns, a.trace_id) GROUP BY a.trace_id;
 
 -- name: by-rank
--- The files of the traces, in order of rank.
+-- The files of the traces in order of rank.
 SELECT file FROM trace t ORDER BY (SELECT MIN(rank) FROM had h WHERE h.trace_id = t.trace_id) NULLS LAST, trace_id;

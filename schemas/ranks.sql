@@ -1,5 +1,6 @@
--- ranks.sql -- what `dyntrace ranks` asks of each trace (processes, events, guards, waits), and of what it has kept of all of them
--- in a database of its own (src/cmd/ranks.c).
+-- ranks.sql -- the statements of `dyntrace ranks`. Some read from each trace (processes, events,
+-- guards, waits); the others use what has been kept of all traces in a private database
+-- (src/cmd/ranks.c).
 
 -- name: tables
 -- rank: a rank as its trace has it; times are of the day, by the clock that the ranks share if they share one. asked, python: calls
@@ -87,11 +88,11 @@ WHERE m.outcome IS NOT 'skipped' AND m.qualname IS NOT NULL AND (?1 IS NULL OR m
 ORDER BY m.start_ns, m.compile_id;
 
 -- name: guards
--- Of a trace: by entry, for keys.
+-- For one trace: the guards of each entry, from which keys are made.
 SELECT cache_entry_id, kind, source, expression FROM guard NOT INDEXED;
 
 -- name: compile-guards
--- Of a trace: the guards of compile ?1.
+-- For one trace: the guards of compile ?1.
 SELECT g.ordinal, g.kind, g.source, g.expression FROM compile m JOIN guard g ON g.cache_entry_id = m.cache_entry_id
 WHERE m.compile_id = ?1 ORDER BY g.ordinal;
 
@@ -120,7 +121,8 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?
 INSERT OR IGNORE INTO function(filename, qualname, first_line) VALUES (?1, ?2, ?3);
 
 -- name: event
--- ?1: the file; ?2 to ?16: the columns of the statement `events` up to the fingerprint; ?17: the guards' hash; ?18: the key.
+-- ?1: the file; ?2 to ?16: the columns of the statement `events` up to the fingerprint; ?17: the
+-- hash of the guards; ?18: the key.
 INSERT INTO event(rank_id, function_id, nth, at_ns, ended_ns, lookup, compile_id, outcome, source, expected, actual, breaks, made_by,
                   code, guards, key)
 SELECT r.rank_id, f.function_id, 1 + (SELECT COUNT(*) FROM event e WHERE e.function_id = f.function_id AND e.rank_id = r.rank_id),
@@ -147,8 +149,10 @@ UPDATE rank SET began_ns = began_ns - s.ns, ended_ns = ended_ns - s.ns FROM shif
 -- Code is compared where all ranks know the function's: the key gets it (there is no XOR in SQL).
 UPDATE event SET code = NULL WHERE function_id IN (SELECT function_id FROM event WHERE code IS NULL);
 UPDATE event SET key = ~(key & code) & (key | code) WHERE code IS NOT NULL;
--- What most ranks have as the nth compile of a function is what they agree on: one key, or none. A rank that died may not have come
--- so far. Where as many have this as that, those that compiled are the ones that differ, then the higher rank.
+-- Most ranks agree on the key of the nth compile of a function, or agree that there is no such
+-- compile. A rank that died may not have reached this compile. If two groups are equally large, the
+-- ranks that compiled are the ones that differ; if both groups compiled, the group with the lowest
+-- rank counts as most.
 CREATE TEMP TABLE tally AS
 SELECT e.function_id, e.nth, e.key, COUNT(*) AS ranks, SUM(NOT r.died) AS alive, MIN(r.rank) AS least, MIN(e.event_id) AS event_id
 FROM event e JOIN rank r USING(rank_id) GROUP BY 1, 2, 3;
@@ -159,7 +163,7 @@ SELECT * FROM (SELECT *, SUM(ranks) OVER w AS everyone, COUNT(*) OVER w AS kinds
                       ROW_NUMBER() OVER (PARTITION BY function_id, nth ORDER BY ranks DESC, least) AS place
                FROM tally WINDOW w AS (PARTITION BY function_id, nth))
 WHERE place = 1 AND kinds > 1 AND ranks * 2 >= everyone;
--- Only the first place in a function at which a rank differs.
+-- Only the first place at which a rank differs in a function counts.
 CREATE TEMP TABLE odd AS
 SELECT a.function_id, a.nth, r.rank_id, e.key, e.event_id, a.event_id AS other_id
 FROM agreed a CROSS JOIN rank r LEFT JOIN event e ON e.function_id = a.function_id AND e.nth = a.nth AND e.rank_id = r.rank_id
@@ -171,8 +175,8 @@ LEFT JOIN event t ON t.event_id = o.other_id GROUP BY 1, 2, 3 ORDER BY MIN(COALE
 INSERT INTO differing SELECT d.differs_id, o.rank_id FROM odd o JOIN differs d ON d.function_id = o.function_id AND d.nth = o.nth AND d.key IS o.key;
 
 -- name: pairs
--- Each difference with the two compiles that differ; a side that has none is NULL. moved: where that side has the function, if it has
--- it on another line.
+-- Each difference, with the two compiles that differ; a side without a compile is NULL. moved: the
+-- line of the function on that side, if it is another one.
 SELECT d.differs_id, d.event_id IS NOT NULL, d.other_id IS NOT NULL, e.outcome, t.outcome, e.breaks, t.breaks, e.source, t.source,
        e.expected, t.expected, e.actual, t.actual, e.guards, t.guards, e.code, t.code, COALESCE(e.made_by, t.made_by), f.first_line,
        iif(d.nth = 1 AND (e.event_id IS NULL OR t.event_id IS NULL),
@@ -202,21 +206,22 @@ JOIN rank b ON b.rank_id = (SELECT r.rank_id FROM rank r WHERE NOT r.died AND r.
 WHERE d.what IN (?1, ?2) AND e.source IS NOT NULL ORDER BY d.differs_id LIMIT 50;
 
 -- name: entry-hit
--- Of a trace: which entry lookup ?1 of a function (?2, ?3, ?4) hit in rank ?5.
+-- For one trace: the entry that lookup number ?1 of a function (?2, ?3, ?4) hit in rank ?5.
 SELECT e.label FROM code c JOIN lookup l ON l.code_id = c.code_id JOIN thread t ON t.thread_id = l.thread_id JOIN process p ON p.process_id = t.process_id
 LEFT JOIN cache_entry e ON e.cache_entry_id = l.cache_entry_id AND l.outcome = $HIT
 WHERE c.filename IS ?2 AND c.qualname = ?3 AND c.first_line IS ?4
   AND COALESCE(p.rank, CAST((SELECT value FROM meta WHERE key = 'rank') AS INTEGER)) = ?5 ORDER BY l.start_ns LIMIT 1 OFFSET MAX(0, ?1 - 1);
 
 -- name: cause-of
--- Of a trace: what did not fit in entry ?2 when ?1 was compiled.
+-- For one trace: the guards of entry ?2 that failed when ?1 was compiled.
 SELECT COALESCE(k.source, k.text), k.actual, k.expected FROM recompile_causes k WHERE k.compile_id = ?1 AND k.older_entry = ?2 AND k.decided LIMIT 1;
 
 -- name: guard
 INSERT INTO side_guard VALUES (?1, ?2, ?3, ?4, ?5);
 
 -- name: explain
--- The first guard that one side has otherwise: its source, what side 0 has, what side 1 has; NULL: has none of that kind there.
+-- The first guard that differs between the sides: its source, the value on side 0 and the value on
+-- side 1. A value is NULL if that side has no guard of this kind there.
 SELECT a.source, iif(a.side, b.expression, a.expression), iif(a.side, a.expression, b.expression) FROM side_guard a
 LEFT JOIN side_guard b ON b.side = 1 - a.side AND b.source IS a.source AND b.kind IS a.kind
  AND NOT EXISTS (SELECT 1 FROM side_guard o WHERE o.side = a.side AND o.source IS b.source AND o.kind IS b.kind AND o.expression IS b.expression)
@@ -225,7 +230,7 @@ WHERE NOT EXISTS (SELECT 1 FROM side_guard o WHERE o.side = 1 - a.side AND o.sou
 ORDER BY a.side, a.ordinal, b.ordinal LIMIT 1;
 
 -- name: about
--- The job as a whole: a name and a value.
+-- Facts about the whole job: a name and a value.
 SELECT 'job', COALESCE((SELECT job FROM rank LIMIT 1), '?')
 UNION ALL SELECT 'ranks', COUNT(DISTINCT rank) || ' of ' || MAX(COALESCE(MAX(world_size), 0), MAX(rank) + 1) || ', on ' || COUNT(DISTINCT host) || ' host'
           || iif(COUNT(DISTINCT host) = 1, '', 's') FROM rank
@@ -301,7 +306,8 @@ ORDER BY before IS NULL, differs = 0, late IS NULL, ended IS NULL, slow IS NULL,
 --page {!c}{here}  here
 --page {!c}{others}  others
 --page {at_ns:duration}  at
--- Where ranks differ, in order of time; ?1: how many rows, -1 or NULL all; ?2: for a program, which gets the compiler's text.
+-- Where ranks differ, in order of time. ?1: the number of rows, -1 or NULL for all; ?2: the text is
+-- for a program, which gets the compiler's own words.
 SELECT f.qualname AS function, f.filename || ':' || f.first_line AS "where",
        (SELECT group_concat(said, ',') FROM (
             SELECT CASE WHEN ROW_NUMBER() OVER (ORDER BY MIN(rank)) = 17 THEN '...' WHEN MIN(rank) = MAX(rank) THEN MIN(rank)
@@ -323,7 +329,8 @@ ORDER BY d.differs_id LIMIT COALESCE(?1, -1);
 --page {took_ns:duration}  took
 --page {waiting:count}  waiting (how many ranks)
 --page {waited_ns:duration}  waited
--- Compiles during which others waited in collectives; ?1: how many rows, -1 or NULL all.
+-- Compiles during which other ranks waited in collectives. ?1: the number of rows, -1 or NULL for
+-- all.
 SELECT r.rank, f.qualname AS function, e.at_ns - (SELECT MIN(began_ns) FROM rank) AS at_ns, e.ended_ns - e.at_ns AS took_ns,
        COUNT(DISTINCT w.rank_id) AS waiting, SUM(MIN(w.end_ns, e.ended_ns) - MAX(w.start_ns, e.at_ns)) AS waited_ns
 FROM (SELECT * FROM event WHERE ended_ns - at_ns >= 5000000 ORDER BY ended_ns - at_ns DESC LIMIT 200) e
