@@ -1,8 +1,11 @@
--- export.sql -- what `dyntrace export` asks. Rows come in the order in which they are written.
+-- export.sql -- the statements of `dyntrace export`. Rows come in the order in which they are
+-- written.
 
 -- name: table
--- SQL for the rows of the table or view ?1. Where a part was asked for, those in it (schemas/range.sql): a row is in it as the first id is
--- that it has; what has none (names, guards) is whole, or with ?2, the table that was named, not there.
+-- The SQL for the rows of the table or view ?1. If the user asked for a part of the trace, only
+-- rows in this part are read (schemas/range.sql). The first id that a row has decides whether it is
+-- in the part. A table without such an id (names, guards) is exported whole or, if ?2 is set
+-- because the user named a table, not at all.
 SELECT 'SELECT * FROM "' || replace(name, '"', '""') || '"' || iif(EXISTS (SELECT 1 FROM asked), COALESCE(' WHERE COALESCE(' || part || ', 1)', ''), '') ||
        iif(name = 'frames', ' ORDER BY frame_id', '')
 FROM (SELECT name, (
@@ -29,8 +32,9 @@ WHERE type = 'table' AND rootpage > 0 AND name NOT LIKE 'sqlite|_%' ESCAPE '|'
 ORDER BY rowid;
 
 -- name: track_names
--- Events of Chrome's format (src/cmd/export.c). Pids and tids are those of the view `tracks`; where they are not the real
--- ones, the name says those. Pid 0 has what is of no process that is known, if there is any.
+-- Events in Chrome's format (src/cmd/export.c). Pids and tids are those of the view `tracks`. If
+-- they are not the real ones, the name has the real ones. Events that belong to no known process
+-- have pid 0.
 SELECT 'M' AS ph, 0 AS pid, 0 AS tid, 'process_name' AS name, NULL AS args, 'processes that are not known' AS name, NULL AS sort_index
 WHERE EXISTS (SELECT 1 FROM tracks WHERE pid = 0)
    OR EXISTS (SELECT 1 FROM lookup WHERE thread_id IS NULL OR thread_id NOT IN (SELECT thread_id FROM thread))
@@ -57,7 +61,7 @@ SELECT * FROM (
     ORDER BY k.thread_id);
 
 -- name: track_frames
--- `dur` is where a frame ends.
+-- The column `dur` has the time at which the frame ends, not its duration.
 WITH track AS MATERIALIZED (
     SELECT k.thread_id, k.pid, k.tid, e.end_ns FROM tracks k JOIN thread_ends e ON e.thread_id = k.thread_id)
 SELECT 'X' AS ph, COALESCE(k.pid, 0) AS pid, COALESCE(k.tid, 0) AS tid, f.start_ns AS ts, COALESCE(f.end_ns, k.end_ns, ?1) AS dur,
@@ -72,22 +76,24 @@ LEFT JOIN code c ON c.code_id = f.code_id
 ORDER BY f.frame_id;
 
 -- name: frame_code
--- What events of frames of code ?1 have in common (src/cmd/export/frames.c); ?1 is the smallest integer for NULL.
+-- What all events of frames of code object ?1 have in common (src/cmd/export/frames.c). ?1 is the
+-- smallest integer if the code object is not known.
 SELECT 'frame' AS cat, COALESCE(c.qualname, '?') AS name, c.filename AS file, c.first_line AS line
 FROM (SELECT ?1 AS code_id) i LEFT JOIN code c ON c.code_id = i.code_id;
 
 -- name: frame_thread
--- What those of thread ?1 have in common, and when its frames without an end ended.
+-- What all events of frames of thread ?1 have in common, and when its frames without an end ended.
 SELECT COALESCE(k.pid, 0) AS pid, COALESCE(k.tid, 0) AS tid, iif(k.thread_id IS NULL, NULL, e.end_ns) AS end_ns
 FROM (SELECT ?1 AS thread_id) i LEFT JOIN tracks k ON k.thread_id = i.thread_id LEFT JOIN thread_ends e ON e.thread_id = i.thread_id;
 
 -- name: frame_code_cells
--- The columns of the view `frames` about code ?1.
+-- The columns of the view `frames` that describe code object ?1.
 SELECT NULLIF(i.code_id, -9223372036854775807 - 1), c.qualname, c.filename, c.first_line, c.kind
 FROM (SELECT ?1 AS code_id) i LEFT JOIN code c ON c.code_id = i.code_id;
 
 -- name: frame_thread_cells
--- The columns of the view `frames` about thread ?1, and when its frames without an end ended.
+-- The columns of the view `frames` that describe thread ?1, and when its frames without an end
+-- ended.
 SELECT t.process_id, p.pid, NULLIF(i.thread_id, -9223372036854775807 - 1), t.name, e.end_ns
 FROM (SELECT ?1 AS thread_id) i LEFT JOIN thread t ON t.thread_id = i.thread_id LEFT JOIN process p ON p.process_id = t.process_id
 LEFT JOIN thread_ends e ON e.thread_id = i.thread_id;
@@ -105,7 +111,7 @@ LEFT JOIN outcomes o ON o.outcome = l.outcome
 ORDER BY l.lookup_id;
 
 -- name: track_compiles
--- Two events each; the first has the arguments.
+-- Two events for each compile, of which the first has the arguments.
 WITH track AS MATERIALIZED (SELECT thread_id, pid, tid FROM tracks WHERE thread_id IS NOT NULL)
 SELECT part.value AS ph, COALESCE(k.pid, 0) AS pid, COALESCE(k.tid, 0) AS tid,
        iif(part.key, MAX(COALESCE(m.end_ns, (SELECT e.end_ns FROM thread_ends e WHERE e.thread_id = m.thread_id), ?1), m.start_ns), m.start_ns) AS ts, CAST(m.compile_id AS TEXT) AS id, 'compile' AS cat,
@@ -121,7 +127,7 @@ CROSS JOIN json_each('["b", "e"]') part
 ORDER BY m.compile_id, part.key;
 
 -- name: track_spans
--- Two events each, as of a compile: spans of tasks overlap on their thread.
+-- Two events for each span, as for a compile, because spans of tasks overlap on their thread.
 WITH track AS MATERIALIZED (SELECT thread_id, pid, tid FROM tracks WHERE thread_id IS NOT NULL)
 SELECT part.value AS ph, COALESCE(k.pid, 0) AS pid, COALESCE(k.tid, 0) AS tid, iif(part.key, s.end_ns, s.start_ns) AS ts,
        'span ' || s.span_id AS id, 'span' AS cat, COALESCE(s.name, '?') AS name, NULL AS args, s.span_id AS span,
@@ -142,7 +148,7 @@ WHERE e.died_ns IS NOT NULL
 ORDER BY e.cache_entry_id;
 
 -- name: about
--- What the trace says of itself.
+-- The metadata of the trace.
 SELECT 'producer' AS key, 'dyntrace' AS value
 UNION ALL
 SELECT * FROM (SELECT key, CAST(value AS TEXT) FROM meta
@@ -152,7 +158,7 @@ UNION ALL
 SELECT 'lost_events', CAST(COALESCE(SUM(COALESCE(events, 1)), 0) AS TEXT) FROM losses WHERE NOT is_stall;
 
 -- name: folded_code
--- The code ?1 in a folded stack: "f (app.py:10)".
+-- The name of code object ?1 in a folded stack: "f (app.py:10)".
 SELECT COALESCE(NULLIF(qualname, ''), '?') || ' (' ||
        COALESCE(replace(filename, rtrim(filename, replace(filename, '/', '')), ''), '?') || ':' || COALESCE(first_line, '?') || ')'
 FROM code WHERE code_id = ?1;
@@ -170,7 +176,7 @@ WHERE t.thread_id = ?1;
 SELECT code_id, COALESCE(qualname, '?') AS name, filename AS file, first_line AS line FROM code ORDER BY code_id;
 
 -- name: profile
--- What the profile of thread ?1 is called in speedscope.
+-- The name of the profile of thread ?1 in speedscope.
 SELECT COALESCE(NULLIF(t.name, ''), 'thread ' || t.os_tid, '?') || ' [' || COALESCE(p.pid, '?') || COALESCE(' rank ' || p.rank, '') || ']'
 FROM thread t
 LEFT JOIN process p ON p.process_id = t.process_id
@@ -180,7 +186,7 @@ WHERE t.thread_id = ?1;
 SELECT COALESCE(name, '?') AS name FROM part_span GROUP BY 1 ORDER BY 1;
 
 -- name: span_threads
--- Threads with spans, and what a profile of speedscope is called.
+-- The threads that have spans, and the names of their profiles in speedscope.
 SELECT s.thread_id, COALESCE(NULLIF(t.name, ''), 'thread ' || t.os_tid, '?') || ' [' || COALESCE(p.pid, '?') || COALESCE(' rank ' || p.rank, '') || ']'
 FROM (SELECT DISTINCT thread_id FROM part_span) s
 LEFT JOIN thread t ON t.thread_id = s.thread_id
@@ -188,23 +194,25 @@ LEFT JOIN process p ON p.process_id = t.process_id
 ORDER BY s.thread_id;
 
 -- name: thread_spans
--- The spans of thread ?1; of each the place of its name in span_names.
+-- The spans of thread ?1, each with the index of its name in span_names.
 WITH names AS MATERIALIZED (SELECT name, ROW_NUMBER() OVER (ORDER BY name) - 1 AS place FROM (SELECT DISTINCT COALESCE(name, '?') AS name FROM part_span))
 SELECT s.start_ns, s.end_ns, n.place FROM part_span s JOIN names n ON n.name = COALESCE(s.name, '?')
 WHERE s.thread_id IS ?1
 ORDER BY s.start_ns, s.end_ns DESC, s.span_id;
 
--- For a Parquet dataset (src/cmd/parquet.c), of each trace:
+-- The statements below read each trace for a Parquet dataset (src/cmd/parquet.c).
 
 -- name: rank
--- Its rank: what it says of itself, else that of all of its processes.
+-- The rank of the trace: the one that the trace names, or else the common rank of all its
+-- processes.
 SELECT COALESCE((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'rank'), (SELECT MIN(rank) FROM process HAVING MIN(rank) = MAX(rank)), -1);
 
 -- name: compiles
--- Compiles, and of each recompile the source of the guard that decided it, or the cause in words.
+-- Compiles, and for each recompile the source of the guard that decided it, or the cause in words.
 SELECT m.*, COALESCE(k.source, k.text) AS cause FROM compiles m LEFT JOIN recompile_causes k ON m.is_recompile AND k.cause_id = m.cause_id
 ORDER BY m.compile_id;
 
 -- name: skipped
--- Frames of calls that ran as Python without a lookup, since their function was given up.
+-- Frames of calls that ran as Python without a lookup, because the compiler had given up their
+-- function.
 SELECT * FROM frame WHERE frame_id IN (SELECT frame_id FROM skipped_calls);
