@@ -101,7 +101,7 @@ static inline bool secret_ends(const char *word, const char *end)
     return length >= tail && !strcmp(word + length - tail, end);
 }
 
-/* Words that make a name secret wherever they stand. */
+/* Does WORD make a name secret at any place in it? */
 static inline bool secret_strong(const char *word)
 {
     static const char list[] =
@@ -113,7 +113,7 @@ static inline bool secret_strong(const char *word)
            secret_ends(word, "passwd");
 }
 
-/* The word before "key" or "keys" that makes the two secret. */
+/* Does WORD before "key" or "keys" make a name secret? */
 static inline bool secret_before_key(const char *word)
 {
     static const char list[] =
@@ -122,8 +122,8 @@ static inline bool secret_before_key(const char *word)
     return secret_listed(list, word);
 }
 
-/* A first or last word that says that the value is a property of the secret: its length, its file.
- */
+/* Does the first or last word of the name say that the value is only a property of the secret, such
+ * as its length or its file? */
 static inline bool secret_property(const struct secret_words *words)
 {
     static const char first[] = " num n len max min count has is no ";
@@ -138,7 +138,8 @@ static inline bool secret_property(const struct secret_words *words)
     return words->count > 1 && (secret_listed(first, words->at[0]) || secret_listed(last, end));
 }
 
-/* Is a name secret, for strings, that ends with "token", "auth", "pwd" or the like? */
+/* Do the WORDS of a name end with "token", "auth", "pwd" or the like, so that strings of this name
+ * are secret? */
 static inline bool secret_weak(const struct secret_words *words, bool shouted)
 {
     /* "pad_token", "next_token": pieces of text */
@@ -236,7 +237,7 @@ static inline void secret_hide(struct secret_text *to)
     to->changed = true;
 }
 
-/* The character at AT, or 0 at END. */
+/* Return the character at AT, or 0 at END. */
 static inline char secret_char(const char *at, const char *end)
 {
     return at < end ? *at : 0;
@@ -258,7 +259,7 @@ static inline bool secret_is_quote(char c)
     return c == '\'' || c == '"';
 }
 
-/* The end of the name that begins at AT. A hyphen belongs to it: "x-api-key". */
+/* Return the end of the name that begins at AT. A name may contain hyphens: "x-api-key". */
 static inline const char *secret_name_end(const char *at, const char *end)
 {
     while (at < end) {
@@ -270,7 +271,8 @@ static inline const char *secret_name_end(const char *at, const char *end)
     return at;
 }
 
-/* The end of the string that begins with the quote at AT: after its closing quote, or END. */
+/* Return the end of the string that begins with the quote at AT: the place after its closing quote,
+ * or END. */
 static inline const char *secret_string_end(const char *at, const char *end)
 {
     char quote = *at++;
@@ -310,13 +312,14 @@ static inline const char *secret_number_end(const char *at, const char *end)
     return at;
 }
 
-/* Is the bracket at AT a subscript, as in L['x'], and no list? */
+/* Does the bracket at AT begin a subscript, as in L['x'], and not a list? */
 static inline bool secret_is_subscript(const char *begin, const char *at)
 {
     return at > begin && (secret_is_name(at[-1]) || secret_among(at[-1], "])"));
 }
 
-/* Copy [AT, END) without strings, and with LEVEL SECRET_ALL without numbers. Subscripts stay. */
+/* Copy the text from AT to END without strings and, if LEVEL is SECRET_ALL, without numbers.
+ * Subscripts are copied unchanged. */
 static inline void secret_literals(struct secret_text *to, enum secret level, const char *at,
                                    const char *end)
 {
@@ -324,7 +327,7 @@ static inline void secret_literals(struct secret_text *to, enum secret level, co
 
     while (at < end) {
         const char *after = at + 1;
-        if (*at == '#') /* the place of torch's guard in the source follows, with its line */
+        if (*at == '#') /* a comment follows, in which torch quotes the program's line */
             level = SECRET_STRINGS;
         if (*at == '[' && secret_is_subscript(begin, at)) {
             while (after < end && *after != ']')
@@ -347,7 +350,7 @@ static inline void secret_literals(struct secret_text *to, enum secret level, co
     }
 }
 
-/* The end of the container that begins at AT. */
+/* Return the end of the container that begins at AT. */
 static inline const char *secret_container_end(const char *at, const char *end)
 {
     int depth = 0;
@@ -361,8 +364,8 @@ static inline const char *secret_container_end(const char *at, const char *end)
     return at;
 }
 
-/* The end of a URL's password whose URL's "://" is at AT, with *FROM where it begins; NULL: it has
- * none. */
+/* Find the password in the URL whose "://" is at AT. Returns the password's end and sets *FROM to
+ * its beginning; returns NULL if the URL has no password. */
 static inline const char *secret_in_url(const char *at, const char *end, const char **from)
 {
     *from = NULL;
@@ -400,8 +403,9 @@ static inline bool secret_is_literal(const char *at, const char *end)
     return at < end && (secret_is_quote(*at) || secret_is_number(at, end));
 }
 
-/* What follows a secret name: from the name's end to where its value begins. NULL: no value. The
- * value is a *SHAPE where the name is followed by .size(), .shape and the like. */
+/* Return where the value of a secret name begins; AT is the name's end. Returns NULL if no value
+ * follows. *SHAPE becomes true if .size(), .shape or the like stands between: the value is then
+ * only a shape. */
 static inline const char *secret_to_value(const char *at, const char *end, bool *shape)
 {
     const char *before;
@@ -431,7 +435,7 @@ static inline const char *secret_to_value(const char *at, const char *end, bool 
         return NULL;
     while (secret_char(at, end) == ' ')
         at++;
-    /* `password: str = 'x'` and `password: str 'x'`, the type between */
+    /* skip the type in `password: str = 'x'` and `password: str 'x'` */
     before = secret_name_end(at, end);
     if (at[-1] != ' ' || !islower((unsigned char)secret_char(at, end)))
         return at;
@@ -453,8 +457,8 @@ static inline bool secret_is_scheme(const char *at, const char *end)
     return false;
 }
 
-/* Copy the value at AT of a name of LEVEL without what is secret. Returns its end. BARE: a value
- * needs no quotes (a command line's word). */
+/* Copy the value at AT without its secret parts, and return its end. LEVEL says how secret the
+ * value's name is. BARE: the value need not be in quotes, as in a command line. */
 static inline const char *secret_value(struct secret_text *to, enum secret level, bool bare,
                                        const char *at, const char *end)
 {
@@ -531,7 +535,8 @@ static inline void secret_redact(const struct secret_rules *rules, bool bare, co
     }
 }
 
-/* How secret is what SOURCE reads, such as L['user']['password']? */
+/* Return how secret the value is that the guard source SOURCE reads, such as
+ * L['user']['password']. */
 static inline enum secret secret_source(const struct secret_rules *rules, const char *source,
                                         size_t bytes)
 {

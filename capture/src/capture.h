@@ -390,8 +390,8 @@ struct call {
     struct shadow *of, **shadows; /* the shadows of the callable and of the arguments */
     int count;                    /* number of arguments */
     int slots;                    /* number of stack slots that the result replaces */
-    /* `callable` is an operation, such as operator.add; the operation calls the function to be
-     * stepped */
+    /* `callable` is an operation, such as operator.add, which itself calls the function that
+     * capture steps through */
     bool operates;
     /* the operation calls the function with the two operands swapped, as for __radd__ */
     bool reflected;

@@ -14,7 +14,7 @@
 #include "trace/torch_words.h"
 #include "trace/user_stack.h"
 
-enum { WORD_BYTES = 100 }; /* most bytes of a fact within a sentence */
+enum { WORD_BYTES = 100 }; /* the most bytes that one value takes in the sentence of a remedy */
 
 /* ---- which rule fits ------------------------------------------------------- */
 

@@ -68,7 +68,7 @@ static const char *text_of(PyObject *word)
 /* What the launchers before a program do to it. */
 struct start {
     const char *by; /* the launcher that does not pass the environment on, or NULL */
-    bool paths;     /* the child gets another PYTHONPATH */
+    bool paths;     /* a launcher gives the program another PYTHONPATH */
     bool elsewhere; /* started in another directory: relative names cannot be resolved here */
     int depth;      /* number of launchers and scripts around the program */
 };

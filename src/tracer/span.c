@@ -32,17 +32,19 @@ _Static_assert(4 + RING_SPAN_BYTES / 8 + 16 <= RING_MARGIN, "a span fits into th
 
 /* A span that is recorded. */
 struct open {
-    PyObject_HEAD struct open *outer; /* owned: the context's innermost before; or NULL. It may have
-                                       * ended, or be a suspended generator's */
+    /* owned: the span that was the context's innermost before; or NULL. It may have ended, or
+     * belong to a suspended generator */
+    PyObject_HEAD struct open *outer;
     uint32_t id;
     uint32_t session; /* tracer_process.sessions */
     bool ended;
     /* compared only: the frame of the generator in which the span began; or NULL */
     const compat_frame *generator;
-    PyObject *before; /* owned: what the program's span object had open before; or NULL */
+    PyObject *before; /* owned: the span that the program's object had open before; or NULL */
 };
 
-/* Of the home interpreter (tracer/place.c): in others spans have no parents. */
+/* The type in the home interpreter (tracer/place.c). Spans of other interpreters have no
+ * parents. */
 static PyTypeObject *open_type;
 static PyObject *innermost; /* a context variable: the context's innermost struct open */
 
@@ -73,7 +75,8 @@ static bool is_home(void)
     return open_type && P.interpreter && PyInterpreterState_Get() == P.interpreter;
 }
 
-/* Is OPEN around what runs now? A span of a generator is if the generator is running. */
+/* Is OPEN around the code that runs now? A span that began in a generator is only while the
+ * generator is running. */
 static bool is_around(const struct open *open)
 {
     const compat_frame *frame;
@@ -130,7 +133,8 @@ static struct open *find_innermost(void)
     return open;
 }
 
-/* Return the id + 1 of the innermost span of the list OPEN that is around what runs now, or 0. */
+/* Return the id + 1 of the innermost span in the list OPEN that is around the code that runs now,
+ * or 0. */
 static uint64_t parent_of(const struct open *open)
 {
     while (open && !is_around(open))
@@ -202,7 +206,7 @@ static bool span_write(struct tracer *t, const struct open *open, enum span_kind
     return true;
 }
 
-/* Is something recorded on this thread T now? */
+/* Are events of thread T recorded now? */
 static bool records(const struct tracer *t)
 {
     return t && P.recording && !t->quiet;
@@ -261,8 +265,8 @@ PyObject *span_begin(enum span_kind kind, PyObject *name, PyObject *keys, PyObje
     return (PyObject *)open;
 }
 
-/* Make the span around OPEN the context's innermost, if OPEN is that. In another context than that
- * of its beginning OPEN is not. */
+/* If OPEN is the context's innermost span, make the span around it the innermost. In another
+ * context than the one in which OPEN began, it is not the innermost. */
 static void leave_context(struct open *open)
 {
     OWNED PyObject *found = context_value();
@@ -330,7 +334,7 @@ struct spanned {
 
 static PyObject *span_around(struct span *span, PyObject *function);
 
-/* Of the interpreter that loaded the module: each has types of its own. */
+/* Get the TYPE of the interpreter that loaded the module; each interpreter has types of its own. */
 static PyTypeObject *type_of_module(PyTypeObject *type, const char *name)
 {
     PyObject *module = PyType_GetModule(type);
@@ -418,7 +422,7 @@ static void span_free(PyObject *self)
 
     if (PyObject_GC_IsTracked(self))
         PyObject_GC_UnTrack(self);
-    while (span->open) { /* it was begun, and its end never came */
+    while (span->open) { /* the object is freed while a span of it is open: end the span */
         PyObject *open = span->open;
         span->open = Py_XNewRef(((struct open *)open)->before);
         Py_DECREF(open);
@@ -449,8 +453,9 @@ static PyObject *span_enter(PyObject *self, PyObject *none)
     return Py_NewRef(self);
 }
 
-/* Take from SPAN the open span that ends now: the context's innermost if that is one of them, for
- * several tasks or threads may use one object; otherwise the latest. A new reference. */
+/* Take from SPAN the open span that ends now, and return a new reference. Several tasks or threads
+ * may use one object, so this is the context's innermost span if SPAN has begun it, otherwise the
+ * span that began last. */
 static PyObject *span_take(struct span *span)
 {
     OWNED PyObject *found = context_value();
@@ -707,7 +712,7 @@ static PyObject *spanned_get(PyObject *self, PyObject *object, PyObject *type)
     return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
 }
 
-/* Attributes that are not the wrapper's own are the function's. */
+/* Read an attribute that the wrapper does not have from the function. */
 static PyObject *spanned_attribute(PyObject *self, PyObject *name)
 {
     PyObject *value = PyObject_GenericGetAttr(self, name);
@@ -796,8 +801,8 @@ static PyType_Spec spanned_spec = {
     .slots = spanned_slots,
 };
 
-/* Return FUNCTION with SPAN around each call, a new reference. Of functions that are suspended and
- * go on, python/dyntrace/_span.py makes one of the same kind. */
+/* Return a function that calls FUNCTION within SPAN, a new reference. For generators and coroutines
+ * python/dyntrace/_span.py makes a function of the same kind. */
 static PyObject *span_around(struct span *span, PyObject *function)
 {
     const int suspended = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;

@@ -313,7 +313,7 @@ static bool is_quit(const char *name)
     return !strcmp(name, "q") || !strcmp(name, "qa") || !strcmp(name, "quit!");
 }
 
-/* Run the command TEXT, `:name rest`. TEXT is cut up. */
+/* Run the command TEXT, `:name rest`. Changes TEXT. */
 static void run_command(struct loop *loop, char *text)
 {
     char *name = text + strspn(text, " :");

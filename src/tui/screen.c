@@ -614,7 +614,7 @@ static struct key mouse_read(void)
         return key;
     key.y = event.y;
     key.x = event.x;
-    /* two clicks: report the second one later */
+    /* ncurses reports two clicks at once: put one back, so that it is read later */
     if (event.bstate & (BUTTON1_DOUBLE_CLICKED | BUTTON1_TRIPLE_CLICKED)) {
         event.bstate = BUTTON1_PRESSED;
         ungetmouse(&event);

@@ -1396,7 +1396,7 @@ static int64_t known_limit(const struct whatif_knobs *knobs, const struct like_c
 {
     if (knobs->recompile_limit)
         return knobs->recompile_limit;
-    /* the recorded limit may be the limit on all entries ever made */
+    /* the limit that stopped the recorded calls may be the one on all entries ever made */
     if (f->maybe_ever && knobs->accumulated_limit)
         return -1;
     if (f->accumulated || f->limit <= 0)

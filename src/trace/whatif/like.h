@@ -160,7 +160,8 @@ struct guards { /* The guards of one entry, sorted by source and then by kind. *
 /* Bits for a pair of classes: class MADE has an entry, and calls of class OTHER may hit this
  * entry. */
 enum {
-    /* observe mode: a call that made OTHER's entry, or ran no entry, missed MADE's entry */
+    /* a trace of observe mode shows that MADE's entry did not fit the call that made OTHER's entry,
+     * or a call of OTHER that ran no entry */
     FIRST_FAIL = 1 << 0,
     /* a call of OTHER passed over MADE's entry, which belongs to another backend */
     SEEN_MISMATCH = 1 << 1,
