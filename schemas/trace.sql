@@ -68,8 +68,8 @@ INSERT INTO meta VALUES ('schema_version', 2);
 -- stands here, so that they are greater than those of the traces before it.
 CREATE TABLE merged(
     merged_id       INTEGER PRIMARY KEY,
-    file            TEXT,
-    host            TEXT,
+    file            TEXT,    -- its path when it was merged
+    host            TEXT,    -- the machine that recorded it
     command         TEXT,    -- its meta.command
     started_unix_ns INTEGER, -- by the clock that the traces share, where they share one
     rank            INTEGER, -- the greatest of its processes; NULL: of none
