@@ -74,6 +74,18 @@ def _load(spec):
     return module
 
 
+def _show(module, spec, private):
+    """Let the package be imported. MODULE is the extension, SPEC and PRIVATE are the package."""
+    sys.modules["_dyntrace"] = module
+    if spec and module not in sys.meta_path:
+        module._package = spec
+        module._private_package = private
+        # The extension's find_spec() finds the package under these two names. The extension is the
+        # last finder, so it is not called for an import that succeeds, and a program's own package
+        # called dyntrace is found first.
+        sys.meta_path.append(module)
+
+
 def _start(inject, session):
     """Begin to record this process. Returns None, or the reason why this is impossible: one of the
     words that the extension's _start.__doc__ lists."""
@@ -83,23 +95,22 @@ def _start(inject, session):
         # the extension imports the package under this name
         private = _spec(library, "_dyntrace_package")
         standard = os.path.dirname(os.__file__)
+        if session == "standby":  # src/inject.h
+            _show(module, spec, private)
+            module._standby(standard, inject)
+            return None
         capture = _extension_spec("_dyntrace_capture")
         # from here on calls of Python functions are recorded
         why = module._start(session, standard, inject, capture)
         if why is None:
-            sys.modules["_dyntrace"] = module
-            if spec:
-                module._package = spec
-                module._private_package = private
-                # The extension's find_spec() finds the package under these two names. The
-                # extension is the last finder, so it is not called for an import that succeeds,
-                # and a program's own package called dyntrace is found first.
-                sys.meta_path.append(module)
+            _show(module, spec, private)
             module._begin_settings()
             return None
         sys.modules.pop("_dyntrace", None)
         if why != "another":  # "another": the extension is of another version, and of no use
             return why
+    if session == "standby":
+        return "unsupported"
     _note(
         session,
         "%s %d.%d at %s"
@@ -170,14 +181,32 @@ def _uncache():
         pass
 
 
+def _attach(session):
+    """Record this program, which runs already: src/cmd/attach/ has the code that calls this.
+    Returns None, or why it is not recorded. After _attach() of the extension nothing here is a call
+    of a Python function."""
+    library = os.path.dirname(_inject)
+    module = sys.modules.get("_dyntrace") or _load(_extension_spec("_dyntrace"))
+    if not module:
+        return "no extension for %s %d.%d at %s" % (
+            sys.implementation.name,
+            sys.version_info[0],
+            sys.version_info[1],
+            sys.executable,
+        )
+    _show(module, _spec(library, "dyntrace"), _spec(library, "_dyntrace_package"))
+    return module._attach(session, os.path.dirname(os.__file__), _inject)
+
+
 _inject = os.path.dirname(os.path.abspath(__file__))
-_session = _hide(_inject)
-_uncache()
-try:
-    if _session:
-        _start(_inject, _session)
-except Exception:  # an error of ours must not stop the program
-    pass
-sys.modules.pop("sitecustomize", None)
-# the user's own; if there is none, site.py ignores the ImportError
-import sitecustomize  # noqa: E402
+if __name__ == "sitecustomize":  # the other name is that of `dyntrace attach`
+    _session = _hide(_inject)
+    _uncache()
+    try:
+        if _session:
+            _start(_inject, _session)
+    except Exception:  # an error of ours must not stop the program
+        pass
+    sys.modules.pop("sitecustomize", None)
+    # the user's own; if there is none, site.py ignores the ImportError
+    import sitecustomize  # noqa: E402

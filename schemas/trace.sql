@@ -107,7 +107,7 @@ INSERT INTO enum VALUES
     ('frame.kind', 0, 'call'),         -- from its beginning
     ('frame.kind', 1, 'resume'),       -- a generator or coroutine carried on after a yield
     ('frame.kind', 2, 'throw'),        -- the same, by an exception thrown into it
-    ('frame.kind', 3, 'inherited');    -- was already running when its process was forked, or a gap in the recording ended
+    ('frame.kind', 3, 'inherited');    -- was already running when its process was forked, a gap in the recording ended, or `attach` began
 -- frame.exit: how it ended
 INSERT INTO enum VALUES
     ('frame.exit', 0, 'return'),
@@ -115,7 +115,8 @@ INSERT INTO enum VALUES
     ('frame.exit', 2, 'raise'),        -- an exception left it
     ('frame.exit', 3, 'abandoned');    -- it never ended by itself (a cancelled thread): the end is that
                                         --   of the frame around it; or in a gap of the recording, and the end is
-                                        --   where that begins. A frame open at the end has exit NULL
+                                        --   where that begins; or it was inherited, and the end is when the next
+                                        --   frame of the thread began. A frame open at the end has exit NULL
 
 
 -- phase: in which part of torch's work frames were counted (frame_count.phase); all but 'import' are torch's names

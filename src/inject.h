@@ -23,6 +23,7 @@
 
 #define INJECT_PATHS "PYTHONPATH"
 #define INJECT_SESSION "DYNTRACE_SESSION"
+#define INJECT_STANDBY "standby" /* in place of a session: `run --standby` */
 
 /* Does PATHS begin with INJECT? */
 static inline bool inject_leads(const char *inject, const char *paths)
@@ -63,6 +64,24 @@ static inline void inject_environment(const char *inject, const char *session)
     if (!before || strcmp(before, session))
         setenv(INJECT_SESSION, session, 1);
     free(paths);
+}
+
+/* Undo inject_environment. */
+static inline void inject_environment_undo(const char *inject)
+{
+    const char *paths = getenv(INJECT_PATHS);
+    char *rest = NULL;
+
+    unsetenv(INJECT_SESSION);
+    if (!paths || !inject_leads(inject, paths))
+        return;
+    paths += strlen(inject);
+    rest = *paths ? strdup(paths + 1) : NULL;
+    if (!*paths)
+        unsetenv(INJECT_PATHS);
+    else if (rest)
+        setenv(INJECT_PATHS, rest, 1);
+    free(rest);
 }
 
 /* Does PROGRAM have the name of a Python: python, python3, python3.12? */

@@ -47,7 +47,7 @@
  * A word, high bits first:
  *
  *     ENTER   tag 3 | code id 21 | clock 40      tag 0 call, 1 resume, 2 throw,
- *                                                    3 inherited across fork
+ *                                                    3 inherited: running already
  *     EXIT    tag 3 | frame   21 | clock 40      tag 4 return, 5 yield, 6 raise
  *     CONTROL tag 3 | what 5 | words 16 | payload 40          tag 7
  *
@@ -65,7 +65,7 @@
 enum {
     /* Increment this number with each change of a shared struct, of FACTS, of RECORDER_PUTS or of a
      * table. A build does not continue a session of another format. */
-    RING_FORMAT = 14,
+    RING_FORMAT = 15,
     RING_MAX = 2048,        /* most rings of a process, that is threads alive at once */
     RING_MARGIN = 192,      /* words kept free, so that control words always fit */
     RING_SPAN_BYTES = 1280, /* most bytes of a span's name and attributes */
@@ -285,7 +285,8 @@ enum session_clock {
 /* Which of the program's values may be recorded; python/dyntrace/_guard_words.py applies this. */
 enum session_values { SESSION_VALUES_ALL, SESSION_VALUES_TYPES, SESSION_VALUES_OFF };
 
-/* Written once by `dyntrace run`. Afterwards only `closed`, `now` and `ns_per_tick_32` change. */
+/* Written once by `dyntrace run`. Afterwards only `closed`, `leave`, `now` and `ns_per_tick_32`
+ * change. */
 struct session_file {
     char magic[8];
     uint32_t format, bytes; /* size of this whole file */
@@ -316,6 +317,12 @@ struct session_file {
     uint32_t keep_secrets; /* 1: `run --no-redact`: values of secret names are recorded */
     uint32_t secrets;      /* strings in text[] after the settings: patterns of `run --redact` */
     uint32_t arguments;    /* strings in text[] after these: globs of `run --args` */
+    /* the process that `dyntrace attach` wants in this session, by the pid that it has in its own
+     * namespace; 0: none */
+    uint32_t attach_pid;
+    /* 1: `dyntrace attach` ends, and processes leave the session when they get SIGURG
+     * (tracer/attach.c) */
+    _Atomic uint32_t leave;
     /* Strings: the second directory for rings, of the same name as the first, or ""; the path of
      * the database; globs, "+GLOB" or "-GLOB"; settings, "SETTING"; patterns of secret names;
      * globs of --args. Each ends with a NUL. */

@@ -36,6 +36,7 @@ DOORS = {
     "tracer_shim": "tracer",
     "tracer/module": "tracer/module",
     "tracer/services": "tracer/module",  # for capture/, of all parts
+    "tracer/attach": "tracer/module",  # joins and leaves
     "recorder_sqlite": "collector",
     "replay": "trace",
     "tui": "tui",

@@ -313,9 +313,22 @@ static bool list_add(PyObject *list, const char *name, const char *value)
     return entry && PyList_Append(list, entry) == 0;
 }
 
-/* Copy LIST, a list of b"NAME=value", and add our variables. Returns NULL without an exception if
- * that fails: the caller then passes LIST itself. */
-static PyObject *mend_list(PyObject *list)
+/* Return the session that a program which is started now is to join, or NULL. The directory of
+ * sitecustomize.py is stored in P.inject_directory. */
+static const char *session_of_children(void)
+{
+    const bool over = !P.session || atomic_load_explicit(&P.session->closed, memory_order_relaxed);
+
+    if (P.standby && !P.inject_directory)
+        P.inject_directory = strdup(P.standby);
+    if (!P.inject_directory)
+        return NULL;
+    return !over ? P.session_directory : P.standby ? INJECT_STANDBY : NULL;
+}
+
+/* Copy LIST, a list of b"NAME=value", and add our variables, for SESSION. Returns NULL without an
+ * exception if that fails: the caller then passes LIST itself. */
+static PyObject *mend_list(PyObject *list, const char *session)
 {
     PyObject *copy = PyList_New(0);
     const char *old = NULL;
@@ -331,8 +344,7 @@ static PyObject *mend_list(PyObject *list)
             mended = PyList_Append(copy, entry) == 0;
     }
     paths = mended ? inject_paths(P.inject_directory, old) : NULL;
-    if (!paths || !list_add(copy, INJECT_PATHS, paths) ||
-        !list_add(copy, INJECT_SESSION, P.session_directory))
+    if (!paths || !list_add(copy, INJECT_PATHS, paths) || !list_add(copy, INJECT_SESSION, session))
         Py_CLEAR(copy);
     PyErr_Clear();
     free(paths);
@@ -346,11 +358,11 @@ static int mapping_set(PyObject *mapping, const char *name, const char *value)
     return key && bytes ? PyDict_SetItem(mapping, key, bytes) : -1;
 }
 
-/* Copy MAPPING, from names to values (str or bytes), and add our variables. Like the original
- * function, it calls keys() and values() once each, which may be the program's code. The original
- * then reads our copy. If a name occurs as str and as bytes, the first counts, as in getenv().
- * Returns NULL without an exception on failure. */
-static PyObject *mend_mapping(PyObject *mapping)
+/* Copy MAPPING, from names to values (str or bytes), and add our variables, for SESSION. Like the
+ * original function, it calls keys() and values() once each, which may be the program's code. The
+ * original then reads our copy. If a name occurs as str and as bytes, the first counts, as in
+ * getenv(). Returns NULL without an exception on failure. */
+static PyObject *mend_mapping(PyObject *mapping, const char *session)
 {
     OWNED PyObject *path_key = PyBytes_FromString(INJECT_PATHS), *old = NULL;
     OWNED PyObject *keys = PyMapping_Keys(mapping),
@@ -369,7 +381,7 @@ static PyObject *mend_mapping(PyObject *mapping)
     if (mended) {
         paths = inject_paths(P.inject_directory, old ? PyBytes_AS_STRING(old) : NULL);
         mended = paths && mapping_set(copy, INJECT_PATHS, paths) == 0 &&
-                 mapping_set(copy, INJECT_SESSION, P.session_directory) == 0;
+                 mapping_set(copy, INJECT_SESSION, session) == 0;
     }
     PyErr_Clear();
     if (!mended)
@@ -395,25 +407,28 @@ static PyObject *follow_call(const struct wrapped *f, PyObject *self, PyObject *
     OWNED PyObject *mended = NULL;
     PyObject **changed = NULL;
     PyObject *result;
+    const char *session;
 
     slot_look(true);
-    if (P.inject_directory && P.session &&
-        !atomic_load_explicit(&P.session->closed, memory_order_relaxed)) {
+    session = session_of_children();
+    if (session) {
         if (f->environment >= 0 && f->environment < count)
             at = f->environment;
         for (Py_ssize_t i = count; f->environment >= count && i < given; i++)
             if (!PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i - count), "env"))
                 at = i;
-        if (f->program >= 0 && count > f->program && count > f->words)
+        if (!P.session)
+            ; /* nothing is recorded, so nothing can be missing */
+        else if (f->program >= 0 && count > f->program && count > f->words)
             note_program(args[f->program], args[f->words], has_directory(f, args, count));
         else if (f->program < 0 && given)
             note_script(text_of(args[0]), (struct start){0});
         if (at < 0 || args[at] == Py_None)
-            inject_environment(P.inject_directory, P.session_directory);
+            inject_environment(P.inject_directory, session);
         else if (PyList_CheckExact(args[at]) || PyTuple_CheckExact(args[at]))
-            mended = mend_list(args[at]);
+            mended = mend_list(args[at], session);
         else if (PyMapping_Check(args[at]))
-            mended = mend_mapping(args[at]);
+            mended = mend_mapping(args[at], session);
     }
     if (mended && (changed = PyMem_Calloc((size_t)given + 1, sizeof *changed))) {
         memcpy(changed, args, (size_t)given * sizeof *changed);
@@ -600,6 +615,7 @@ done:
 
 void tracer_follow_children(const char *inject)
 {
+    free(P.inject_directory);
     P.inject_directory = strdup(inject);
     for (int i = 0; i < FOLLOWED && P.inject_directory; i++)
         wrap_builtin(&wrapped[i]);

@@ -351,6 +351,23 @@ static uintptr_t give_id(PyCodeObject *code, struct fact_text name, struct fact_
     return (uintptr_t)id << CODE_SHIFT;
 }
 
+/* Is CODE the line in which `dyntrace attach` runs its code (src/cmd/attach/inject.c)? The line has
+ * the name of that code among its constants. */
+static bool is_injected(PyCodeObject *code)
+{
+    PyObject *constants = code->co_consts;
+    bool found = false;
+
+    if (!P.inherits || code->co_flags & CO_OPTIMIZED)
+        return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(constants) && !found; i++) {
+        PyObject *constant = PyTuple_GET_ITEM(constants, i);
+        found = PyUnicode_CheckExact(constant) &&
+                PyUnicode_CompareWithASCIIString(constant, "<dyntrace>") == 0;
+    }
+    return found;
+}
+
 uintptr_t tracer_mark_code(PyCodeObject *code)
 {
     OWNED PyObject *keep_name = NULL, *keep_file = NULL;
@@ -368,7 +385,7 @@ uintptr_t tracer_mark_code(PyCodeObject *code)
     KEPT struct tracer_exception pending = tracer_exception_aside();
     name = values_utf8(code->co_qualname, NAME_MAX_BYTES, &bytes[0], &keep_name);
     file = values_utf8(code->co_filename, NAME_MAX_BYTES, &bytes[1], &keep_file);
-    mark = CODE_SEEN | skip_of(file, name);
+    mark = CODE_SEEN | (is_injected(code) ? CODE_SKIP : skip_of(file, name));
     if (!(mark & CODE_SKIP))
         mark |=
             give_id(code, (struct fact_text){name, bytes[0]}, (struct fact_text){file, bytes[1]});

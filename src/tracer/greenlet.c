@@ -111,6 +111,16 @@ static void set_bottom(struct tracer *t, const void *bottom)
     tsearch(t->here, &t->stacks, by_bottom);
 }
 
+void tracer_stack_claim(struct tracer *t, PyThreadState *ts)
+{
+    const void *bottom = tracer_stack_bottom(ts);
+
+    t->switches = ts;
+    t->chunk = compat_chunk(ts);
+    if (t->here->bottom != bottom)
+        set_bottom(t, bottom);
+}
+
 struct tracer_stack *tracer_stack_new(struct tracer *t, const void *bottom)
 {
     struct tracer_stack *stack = calloc(1, sizeof *stack);

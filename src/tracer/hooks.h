@@ -105,6 +105,8 @@ struct tracer_hooks {
 
     /* Call tracer_record() of tracer_shim.c. ring.c calls it when the session is over. GIL. */
     void (*record)(bool on);
+    /* Call tracer_mark_code() of code.c. inherit.c calls it for frames that are running. GIL. */
+    uintptr_t (*mark_code)(PyCodeObject *code);
     /* Call slot_reached() of slot.c: a frame has reached our hook while
      * tracer_process.slot_watched. ring.c calls it at that frame's ENTER. GIL; runs no code of the
      * program. */

@@ -6,6 +6,7 @@
  *
  * The shim's objects belong to the home interpreter (tracer/place.c); in other interpreters the
  * shim's functions raise. */
+#include "tracer/attach.h"
 #include "tracer/evaluator/cache.h"
 #include "tracer/hooks.h"
 #include "tracer/resume/resume.h"
@@ -140,6 +141,8 @@ static PyObject *start(PyObject *module, PyObject *args)
         return NULL;
     why = join(PyBytes_AS_STRING(session), PyBytes_AS_STRING(library),
                inject ? PyBytes_AS_STRING(inject) : NULL);
+    if (!why)
+        attach_listen(module);
     captures = !why && inject && P.session->capture && tracer_place() == PLACE_HOME;
     if (captures && capture_begin(module, capture)) {
         PyErr_Clear();
@@ -394,7 +397,7 @@ static int fill(PyObject *module)
     }
     if (place <= PLACE_AGAIN && await_end(module))
         return -1;
-    if (span_types_ready(module))
+    if (span_types_ready(module) || PyModule_AddFunctions(module, attach_methods))
         return -1;
     if (place != PLACE_HOME)
         return PyModule_AddFunctions(module, elsewhere);
@@ -431,7 +434,11 @@ static struct PyModuleDef definition = {
 /* Fill in tracer/hooks.h: first the base's own members, then those of the parts above it. */
 static void register_parts(void)
 {
+    static const struct attach_calls of_attach = {join, leave};
+
+    attach_register(&of_attach);
     tracer_hooks.record = tracer_record;
+    tracer_hooks.mark_code = tracer_mark_code;
     tracer_hooks.slot_reached = slot_reached;
     tracer_hooks.forked = session_forked;
     evaluator_register();

@@ -151,6 +151,8 @@ record_exit(struct tracer *t, struct open_frame *open, PyThreadState *ts, compat
     if (likely(t->head < t->limit && now <= t->until) || (now = tracer_room(t, now)))
         tracer_put(t, RING_WORD(tag, open->ordinal & RING_ID_MASK, now));
     t->open = open->outer;
+    if (unlikely(open->code & OPEN_BASE))
+        t->limit = 0; /* before the next event inherited frames are looked at */
 }
 
 #endif

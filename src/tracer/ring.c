@@ -136,17 +136,28 @@ static void keep_generated_name(char *name)
     name[0] = 0;
 }
 
-/* Store in NAME the thread's name as Python knows it, or "" if it is not known. A thread of
+/* Return the outermost frame of FRAME's callers, or FRAME, or NULL if FRAME is. */
+static compat_frame *outermost(compat_frame *frame)
+{
+    compat_frame *outer;
+
+    while ((outer = frame ? compat_python_frame(frame->previous) : NULL))
+        frame = outer;
+    return frame;
+}
+
+/* Store in NAME the name of T's thread as Python knows it, or "" if it is not known. A thread of
  * `threading` begins with the frame Thread._bootstrap, whose self has the name as a plain
- * attribute. Only ordinary attribute access is used, so no code of the program runs. */
-static void thread_name(compat_frame *frame, char *name, size_t room)
+ * attribute; FRAME is the thread's first. Only ordinary attribute access is used, so no code of the
+ * program runs. */
+static void thread_name(const struct tracer *t, compat_frame *frame, char *name, size_t room)
 {
     PyObject *self = frame ? compat_local(frame, 0) : NULL;
     PyObject *value, *keep;
     size_t bytes;
 
     name[0] = 0;
-    if (getpid() == (pid_t)syscall(SYS_gettid)) {
+    if ((uint64_t)getpid() == t->os_tid) {
         snprintf(name, room, "MainThread");
         return;
     }
@@ -293,7 +304,8 @@ static bool gap_write_open(struct tracer *t, uint64_t *now)
         if (room) {
             stack[n]->ordinal = t->entered++;
             stack[n]->code &= ~OPEN_LOST;
-            tracer_put_control(t, CONTROL_ENTER, (uint64_t)RING_INHERITED << 37 | stack[n]->code, 1,
+            tracer_put_control(t, CONTROL_ENTER,
+                               (uint64_t)RING_INHERITED << 37 | (stack[n]->code & ~OPEN_BITS), 1,
                                now);
         }
     }
@@ -333,12 +345,13 @@ static bool write_switch(struct tracer *t, uint64_t *now)
 
     if (here->rings != t->rings) { /* the first switch to this stack in this ring */
         char name[32];
+        if (P.inherits)
+            tracer_inherit(t, PyThreadState_GET());
         mark_open_unwritten(t);
         tracer_lock();
         snprintf(name, sizeof name, "greenlet %u", P.threads);
         here->thread = P.threads;
-        tracer_fact(THREAD, .thread = P.threads++, .os_tid = syscall(SYS_gettid),
-                    .name = fact_string(name));
+        tracer_fact(THREAD, .thread = P.threads++, .os_tid = t->os_tid, .name = fact_string(name));
         tracer_unlock();
         here->rings = t->rings;
     }
@@ -403,22 +416,23 @@ static void stop(struct tracer *t, uint64_t now, int error)
 
 /* ---- threads ---- */
 
-/* Give T a ring, and write which thread uses the ring and, after a fork, which frames are open.
- * Returns false if there is no ring. */
-static bool ring_attach(struct tracer *t, compat_frame *frame)
+/* Give T a ring, and write which thread uses the ring and, after a fork, which frames are open. TS
+ * is T's thread, FRAME its first frame or NULL. Returns false if there is no ring. */
+static bool ring_attach(struct tracer *t, PyThreadState *ts, compat_frame *frame)
 {
     struct ring *ring;
     uint64_t now = tracer_now();
     char name[256];
     uint32_t id;
 
-    thread_name(frame, name, sizeof name);
+    if (P.inherits && !frame)
+        frame = outermost(compat_python_frame(compat_current_frame(ts)));
+    thread_name(t, frame, name, sizeof name);
     tracer_lock();
     ring = P.file ? ring_take() : NULL;
     id = P.threads;
     if (ring)
-        tracer_fact(THREAD, .thread = P.threads++, .os_tid = syscall(SYS_gettid),
-                    .name = fact_string(name));
+        tracer_fact(THREAD, .thread = P.threads++, .os_tid = t->os_tid, .name = fact_string(name));
     tracer_unlock();
     if (!ring) {
         t->gone = true;
@@ -440,9 +454,13 @@ static bool ring_attach(struct tracer *t, compat_frame *frame)
     t->rings++;
     *t->here = (struct tracer_stack){.bottom = t->here->bottom, .thread = id, .rings = t->rings};
     t->written = t->here;
+    if (P.inherits)
+        tracer_inherit(t, ts);
     mark_open_unwritten(t);
     if (!gap_write_open(t, &now))
         gap_begin(t, now, 0);
+    if (tracer_is_found(t->open))
+        t->limit = 0;
     return true;
 }
 
@@ -483,7 +501,87 @@ static void thread_ended(void *value)
     tracer_unlock();
     tracer_stack_release(t);
     tracer_stacks_release(t);
+    tracer_inherited_release(t);
     free(t);
+}
+
+/* Make the tracer of the thread TS, which the kernel calls OS_TID. Returns NULL without memory. */
+static struct tracer *tracer_new(PyThreadState *ts, uint64_t os_tid)
+{
+    struct tracer *t = aligned_alloc(64, (sizeof *t + 63) & ~(size_t)63);
+
+    if (!t)
+        return NULL;
+    memset(t, 0, sizeof *t);
+    t->here = tracer_stack_new(t, NULL);
+    if (!t->here) {
+        free(t);
+        return NULL;
+    }
+    t->region = -1;
+    t->rules.fullgraph_frames = -1;
+    t->observed = TRACER_NO_CALLBACK;
+    t->os_tid = os_tid;
+    t->thread_state = ts->id;
+    tracer_lock();
+    t->next_tracer = all_tracers;
+    all_tracers = t;
+    tracer_unlock();
+    return t;
+}
+
+/* Return the tracer of the thread TS, which the kernel calls OS_TID; NULL if there is none. The
+ * kernel may have given the number of a thread that has ended to another. */
+static struct tracer *tracer_find(const PyThreadState *ts, uint64_t os_tid)
+{
+    struct tracer *t;
+
+    tracer_lock();
+    for (t = all_tracers; t; t = t->next_tracer)
+        if (t->os_tid == os_tid) {
+            if (!t->awaited || t->thread_state == ts->id)
+                break;
+        }
+    tracer_unlock();
+    return t;
+}
+
+void rings_inherit(void)
+{
+    PyThreadState *own = PyThreadState_GET();
+    PyThreadState *ts = PyInterpreterState_ThreadHead(own->interp);
+
+    for (; ts && P.session; ts = PyThreadState_Next(ts)) {
+        const uint64_t os_tid = ts->native_thread_id;
+        struct tracer *t = tracer_find(ts, os_tid);
+        bool waits = t && t->greenlets; /* which of its stacks runs is seen at its next event */
+        if (waits || !compat_python_frame(compat_current_frame(ts)))
+            continue;
+        if (!t && (t = tracer_new(ts, os_tid)))
+            t->awaited = true;
+        if (!t || t->ring)
+            continue;
+        if (!t->gone)
+            ring_attach(t, ts, NULL);
+    }
+}
+
+/* Release the tracers of threads that have had no event. */
+static void release_awaited(void)
+{
+    struct tracer **link = &all_tracers;
+
+    while (*link) {
+        struct tracer *t = *link;
+        if (!t->awaited) {
+            link = &t->next_tracer;
+            continue;
+        }
+        *link = t->next_tracer;
+        tracer_stacks_release(t);
+        tracer_inherited_release(t);
+        free(t);
+    }
 }
 
 struct tracer *tracer_attach(compat_frame *frame)
@@ -491,29 +589,21 @@ struct tracer *tracer_attach(compat_frame *frame)
     int saved_errno = errno;
     /* generator.throw() starts a frame with the exception set */
     KEPT struct tracer_exception pending = tracer_exception_aside();
-    struct tracer *t = aligned_alloc(64, (sizeof *t + 63) & ~(size_t)63);
+    PyThreadState *ts = PyThreadState_GET();
+    const uint64_t os_tid = (uint64_t)syscall(SYS_gettid);
+    struct tracer *t = P.inherits ? tracer_find(ts, os_tid) : NULL;
+    if (t)
+        t->awaited = false;
+    else
+        t = tracer_new(ts, os_tid);
     if (t) {
-        memset(t, 0, sizeof *t);
-        t->here = tracer_stack_new(t, NULL);
-    }
-    if (t && !t->here) {
-        free(t);
-        t = NULL;
-    }
-    if (t) {
-        t->region = -1;
-        t->rules.fullgraph_frames = -1;
-        t->observed = TRACER_NO_CALLBACK;
         t->stack_low = tracer_stack_low(false);
+        t->here->stack_low = t->stack_low;
         tracer_thread = t;
-        tracer_lock();
-        t->next_tracer = all_tracers;
-        all_tracers = t;
-        tracer_unlock();
         if (thread_key_made || (thread_key_made = !pthread_key_create(&thread_key, thread_ended)))
             pthread_setspecific(thread_key, t);
-        if (P.session)
-            ring_attach(t, frame);
+        if (P.session && !t->ring)
+            ring_attach(t, ts, frame);
         if (frame && tracer_hooks.thread_begins)
             tracer_hooks.thread_begins();
     }
@@ -530,10 +620,14 @@ static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
     bool room = false;
 
     fork_check();
+    if (unlikely(tracer_is_found(t->open)) && !t->quiet) {
+        if (tracer_inherited_returned(t))
+            t->written = NULL; /* a CONTROL_SWITCH tells how many are open */
+    }
     while (!t->quiet && !room && P.session && !t->gone) {
         /* the first event after a fork, or the first event in this session of an older thread */
         if (!t->ring) {
-            ring_attach(t, NULL);
+            ring_attach(t, PyThreadState_GET(), NULL);
             *now = tracer_now();
         } else if (is_abandoned()) {
             stop(t, *now, 0);
@@ -565,7 +659,7 @@ static bool make_room(struct tracer *t, uint64_t *now, bool at_frame)
         tracer_put_control(t, CONTROL_EPOCH, 0, 1, now);
         t->until = *now + RING_EPOCH_TICKS;
     }
-    if (unlikely(fork_is_near() || P.slot_watched))
+    if (unlikely(fork_is_near() || P.slot_watched || tracer_is_found(t->open)))
         t->limit = 0;
     errno = saved_errno;
     return room;
@@ -592,6 +686,8 @@ uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, 
         tracer_hooks.slot_reached();
     if (entered) {
         record_open(t, open, code, tag, entered, true);
+        if (tracer_is_found(open->outer))
+            open->code |= OPEN_BASE;
         goto done;
     }
     if (t->quiet || !P.session)
@@ -609,7 +705,7 @@ uint64_t tracer_enter(struct tracer *t, struct open_frame *open, uint32_t code, 
         atomic_fetch_add(&P.root->orphan_frames, 1);
     if (t->ring && !t->gone) {
         open->outer = t->open;
-        open->code = code | OPEN_LOST;
+        open->code = code | OPEN_LOST | (tracer_is_found(t->open) ? OPEN_BASE : 0);
         open->depth = open->outer ? open->outer->depth + 1 : 0;
         t->open = open;
         entered = tracer_now();
@@ -638,8 +734,10 @@ void rings_forked(struct tracer *thread)
 {
     atomic_store(&sleepers, 0);
     all_tracers = thread;
-    if (thread)
+    if (thread) {
         thread->next_tracer = NULL;
+        thread->os_tid = (uint64_t)syscall(SYS_gettid);
+    }
     detach_all();
 }
 
@@ -652,5 +750,6 @@ void rings_leave(void)
     atomic_store(&stalled, false);
     tracer_lock();
     detach_all();
+    release_awaited();
     tracer_unlock();
 }

@@ -5,6 +5,7 @@
  * fork()'s handler makes a file for the child, or a nested one (ring.h), and drops the parent's
  * rings. The child's first event attaches a ring and writes an ENTER for each frame that was open
  * (tracer/ring.c). */
+#include "inject.h"
 #include "namespaces.h"
 #include "session_check.h"
 #include "tracer/file.h"
@@ -197,6 +198,21 @@ const char *tracer_open_session(const char *directory)
     return why;
 }
 
+/* Programs that are started after `dyntrace attach` get the environment that they got before it. */
+static void environment_restore(void)
+{
+    const char *session = getenv(INJECT_SESSION);
+
+    if (!P.inject_directory || !session)
+        return;
+    if (strcmp(session, P.session_directory))
+        return;
+    if (P.standby)
+        inject_environment(P.inject_directory, INJECT_STANDBY);
+    else if (P.inherits)
+        inject_environment_undo(P.inject_directory);
+}
+
 /* Leave the session. The GIL is held, so no other thread is writing. A thread inside a recorded
  * frame finds no ring at the frame's end. */
 void tracer_close_session(void)
@@ -211,8 +227,10 @@ void tracer_close_session(void)
     }
     rings_leave();
     file_close();
+    environment_restore();
     free(P.inject_directory); /* programs started from now on are not recorded */
     P.inject_directory = NULL;
+    P.inherits = false;
     P.now = NULL;
     P.max_depth = 0;
     munmap((void *)P.session, P.session->bytes);

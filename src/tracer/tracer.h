@@ -15,6 +15,8 @@
  *   values.c           text of the program's values; quiet.c: code of ours runs unseen
  *   stack.c            deep recursion: more C stack when a thread's runs short
  *   greenlet.c         one thread, several stacks of frames
+ *   attach.c           `dyntrace attach`: joins and leaves at a signal; inherit.c: frames that ran
+ *                      already
  *   builtins.c         children, and the environment that makes them trace themselves; perf's
  *                      trampolines
  *   evaluator/         the shim: which code runs for a call
@@ -46,13 +48,18 @@
 /* A recorded frame that is running. Lives on the C stack of its evaluator call. */
 struct open_frame {
     struct open_frame *outer; /* the recorded frame that called this one, or NULL */
-    uint32_t code;            /* code id, with OPEN_LOST if the frame's ENTER is not in the ring */
+    uint32_t code;            /* code id, with the OPEN_ bits below */
     uint32_t ordinal;         /* number of the frame's ENTER among those of its ring */
     /* how many recorded frames are around this one; kept only with --max-depth */
     uint32_t depth;
 };
 
-#define OPEN_LOST (UINT32_C(1) << 31)
+#define OPEN_LOST (UINT32_C(1) << 31) /* the frame's ENTER is not in the ring */
+/* The frame was running when `dyntrace attach` began, so it is no struct on a C stack, and its end
+ * is not seen (tracer/inherit.c). */
+#define OPEN_FOUND (UINT32_C(1) << 30)
+#define OPEN_BASE (UINT32_C(1) << 29) /* `outer` has OPEN_FOUND */
+#define OPEN_BITS (OPEN_LOST | OPEN_FOUND | OPEN_BASE)
 
 /* The part of a thread's state that belongs to the running stack of frames: it points into this
  * stack, or is valid only while the code on this stack runs. While another stack runs, the values
@@ -186,6 +193,10 @@ struct tracer {
     char *stack_low;            /* below this address little of the C stack is left */
     char *spare;                /* an unused stack segment (tracer/stack.c), or NULL */
     struct tracer *next_tracer; /* list of all threads; under tracer_lock() */
+    /* which thread it is, by the kernel and by CPython */
+    uint64_t os_tid, thread_state;
+    bool awaited;            /* made for a thread that has had no event yet */
+    struct inherited *found; /* owned: frames with OPEN_FOUND, those that have returned, too */
 };
 
 /* The whole process. */
@@ -235,6 +246,12 @@ struct tracer_process {
     char standard_library[512];      /* the directory of the standard library; "" if not known */
     PyInterpreterState *interpreter; /* the main interpreter; NULL if not seen yet */
     bool interpreters;               /* there are sub-interpreters, or were */
+    /* the session was joined while the program ran, by `dyntrace attach`: frames that are running
+     * are written as inherited */
+    bool inherits;
+    /* `run --standby`: programs started outside of a session are on standby, too; inject.h.
+     * Borrowed, or NULL */
+    const char *standby;
     /* counts by enum left_out: in `file`, or in tracer_left_uncounted, which nobody reads */
     uint64_t *left_out;
 };
@@ -459,6 +476,24 @@ static inline __attribute__((always_inline)) void tracer_follow(struct tracer *t
     if (unlikely(compat_chunk(ts) != t->chunk))
         tracer_switched(t, ts, frame);
 }
+
+/* Note that T's frames are those of TS, on the stack that runs now. */
+void tracer_stack_claim(struct tracer *t, PyThreadState *ts);
+
+/* tracer/inherit.c */
+/* Put the frames of TS that are running and not recorded among T's open frames, each at its
+ * place. */
+void tracer_inherit(struct tracer *t, PyThreadState *ts);
+/* Remove those inherited frames from T's open ones that have returned. Returns true if there were
+ * any. */
+bool tracer_inherited_returned(struct tracer *t);
+void tracer_inherited_release(struct tracer *t);
+static inline bool tracer_is_found(const struct open_frame *open)
+{
+    return open && open->code & OPEN_FOUND;
+}
+/* Make the rings of all threads, and write the frames that they are running. */
+void rings_inherit(void);
 
 /* tracer/stack.c */
 PyObject *tracer_evaluate_on_new_stack(struct tracer *t, PyThreadState *ts, compat_frame *frame,

@@ -577,6 +577,18 @@ struct compat_bounds {
     #define compat_current_frame(ts) ((ts)->cframe->current_frame)
 #endif
 
+/* Return FRAME, or the first of its callers that is a frame of Python code; NULL if there is none.
+ * Since 3.12 frames of the interpreter's own stand between those that C code called. Theirs is the
+ * greatest owner. */
+static inline compat_frame *compat_python_frame(compat_frame *frame)
+{
+#if PY_VERSION_HEX >= 0x030c0000
+    while (frame && frame->owner > FRAME_OWNED_BY_FRAME_OBJECT)
+        frame = frame->previous;
+#endif
+    return frame;
+}
+
 /* 3.12 and 3.13 put a frame of the interpreter's own ("shim", owned by the C stack) below each
  * frame that is called from C. Under a hook all frames are called from C. While a frame ends and
  * its variables die, its shim is the current frame. A finalizer then runs above this shim, with a

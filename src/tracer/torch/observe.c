@@ -553,7 +553,7 @@ static __attribute__((noinline)) void finish_pending(struct tracer *t, struct pe
     else if (!p->done) /* the frame never ran */
         decision_write(decision_of(p), t,
                        p->asked ? OUTCOME_CALLBACK_ERROR
-                                : decision_raised(decision_of(p), p->open->code & ~OPEN_LOST),
+                                : decision_raised(decision_of(p), p->open->code & ~OPEN_BITS),
                        NULL);
     if (p->deciding)
         decision_end(&p->decision);

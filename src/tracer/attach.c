@@ -1,0 +1,234 @@
+/* tracer/attach.c -- `dyntrace attach` inside the process: joining and leaving at a signal.
+ *
+ * Runs in: the traced process; nothing here runs for a call.
+ *
+ * A process that is on standby, or in a session of `dyntrace attach`, has a handler of SIGURG: a
+ * built-in function, set like one of the program's by signal.signal(). CPython calls it in the main
+ * thread with the GIL, between two instructions or where a system call was interrupted. SIGURG is
+ * ignored where nobody handles it, so a program that this process becomes by exec() survives one.
+ *
+ *     standby    the handler looks for a session with this process's pid, and joins it
+ *     recording  the handler leaves the session if its `leave` is set
+ *
+ * A program that handles SIGURG itself keeps its handler; `dyntrace attach` then needs another
+ * way. */
+#include "tracer/attach.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "inject.h"
+#include "session_check.h"
+
+#define P tracer_process
+
+/* where `dyntrace attach` may make its session */
+static const char *const bases[] = {"/dev/shm", "/tmp", "/var/tmp"};
+
+static const struct attach_calls *calls; /* borrowed */
+
+void attach_register(const struct attach_calls *of_module)
+{
+    calls = of_module;
+}
+
+static struct {
+    char *library, *inject; /* owned: those of _standby(); NULL: not on standby */
+} standby;
+
+/* ---- the handler ---- */
+
+/* Return what handles SIGURG, a new reference, or NULL. */
+static PyObject *handler_now(PyObject *signals)
+{
+    OWNED PyObject *number = PyLong_FromLong(SIGURG);
+
+    return number ? tracer_call(signals, "getsignal", number, NULL, NULL) : NULL;
+}
+
+/* Set the handler of SIGURG to TO if it is FROM now. That fails, without an exception, in another
+ * thread than the main one. */
+static void exchange_handler(PyObject *signals, PyObject *from, PyObject *to)
+{
+    OWNED PyObject *number = PyLong_FromLong(SIGURG), *now = handler_now(signals);
+    OWNED PyObject *done = NULL;
+
+    if (now && PyObject_RichCompareBool(now, from, Py_EQ) == 1)
+        done = tracer_call(signals, "signal", number, to, NULL);
+    PyErr_Clear();
+}
+
+/* Listen to SIGURG, or with LISTENS false leave it to the system again. */
+static void set_handler(PyObject *module, bool listens)
+{
+    OWNED PyObject *signals = PyImport_ImportModule("_signal");
+    OWNED PyObject *none = signals ? tracer_attribute(signals, "SIG_DFL") : NULL;
+    OWNED PyObject *ours = tracer_attribute(module, "_attach_signal");
+
+    if (none && ours)
+        exchange_handler(signals, listens ? none : ours, listens ? ours : none);
+    PyErr_Clear();
+}
+
+void attach_listen(PyObject *module)
+{
+    if (P.session && P.session->attach_pid)
+        set_handler(module, true);
+}
+
+/* ---- joining ---- */
+
+/* Is the session in the directory PATH made for this process, and not over? */
+static bool is_for_us(const char *path)
+{
+    struct session_file file = {0};
+    int fd = session_open_in(path, "session", O_RDONLY);
+    ssize_t got = fd < 0 ? -1 : pread(fd, &file, sizeof file, 0);
+
+    if (fd >= 0)
+        close(fd);
+    if (got != (ssize_t)sizeof file || memcmp(file.magic, RING_SESSION_MAGIC, sizeof file.magic))
+        return false;
+    return file.attach_pid == (uint32_t)getpid() && !file.closed && !file.leave;
+}
+
+/* Tell `dyntrace attach` WHY this process does not join the session in PATH. */
+static void refuse(const char *path, const char *why)
+{
+    int fd = session_open_in(path, "attach.error", O_WRONLY | O_CREAT | O_EXCL);
+
+    if (fd < 0)
+        return;
+    if (write(fd, why, strlen(why)) < 0) {
+        /* it will give up after a while */
+    }
+    close(fd);
+}
+
+/* Join the session in PATH, and find the frames that are running. */
+static const char *join_running(const char *path, const char *library, const char *inject)
+{
+    const char *why;
+
+    P.inherits = true;
+    why = calls->join(path, library, inject);
+    if (why)
+        P.inherits = false;
+    else if (P.recording)
+        rings_inherit();
+    return why;
+}
+
+/* Look for a session for this process in BASE, and join it. */
+static void look_in(const char *base)
+{
+    DIR *directory = opendir(base);
+    struct dirent *entry;
+    char path[sizeof P.session_directory];
+    const char *why;
+
+    if (!directory)
+        return;
+    while (!P.session && (entry = readdir(directory))) {
+        int length = snprintf(path, sizeof path, "%s/%s", base, entry->d_name);
+        bool fits = length > 0 && (size_t)length < sizeof path;
+        if (strncmp(entry->d_name, "dyntrace-", 9) || !fits)
+            continue;
+        if (!is_for_us(path))
+            continue;
+        why = join_running(path, standby.library, standby.inject);
+        if (why)
+            refuse(path, why);
+    }
+    closedir(directory);
+}
+
+/* Is the session over for this process? */
+static bool is_over(void)
+{
+    return P.session && (atomic_load(&P.session->leave) || atomic_load(&P.session->closed));
+}
+
+static PyObject *signalled(PyObject *module, PyObject *args)
+{
+    if (is_over()) {
+        calls->leave();
+        if (!standby.inject)
+            set_handler(module, false);
+    }
+    for (size_t i = 0; standby.inject && i < sizeof bases / sizeof *bases; i++)
+        if (!P.session)
+            look_in(bases[i]);
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
+/* ---- functions of the module ---- */
+
+static PyObject *attach(PyObject *module, PyObject *args)
+{
+    OWNED PyObject *session = NULL, *library = NULL, *inject = NULL;
+    const char *why;
+
+    if (!PyArg_ParseTuple(args, "O&O&O&:_attach", PyUnicode_FSConverter, &session,
+                          PyUnicode_FSConverter, &library, PyUnicode_FSConverter, &inject))
+        return NULL;
+    if (P.session && !is_over())
+        return PyUnicode_FromString("recorded");
+    why = join_running(PyBytes_AS_STRING(session), PyBytes_AS_STRING(library),
+                       PyBytes_AS_STRING(inject));
+    if (why)
+        return PyUnicode_FromString(why);
+    attach_listen(module);
+    Py_RETURN_NONE;
+}
+
+static PyObject *stand_by(PyObject *module, PyObject *args)
+{
+    OWNED PyObject *library = NULL, *inject = NULL;
+
+    if (!PyArg_ParseTuple(args, "O&O&:_standby", PyUnicode_FSConverter, &library,
+                          PyUnicode_FSConverter, &inject))
+        return NULL;
+    if (standby.inject || tracer_place() != PLACE_HOME)
+        Py_RETURN_NONE; /* a sub-interpreter */
+    standby.library = strdup(PyBytes_AS_STRING(library));
+    standby.inject = strdup(PyBytes_AS_STRING(inject));
+    if (!standby.library || !standby.inject)
+        Py_RETURN_NONE;
+    P.standby = standby.inject;
+    tracer_follow_children(standby.inject);
+    set_handler(module, true);
+    Py_RETURN_NONE;
+}
+
+static PyObject *unmap(PyObject *module, PyObject *args)
+{
+    unsigned long long at;
+    Py_ssize_t bytes;
+
+    if (!PyArg_ParseTuple(args, "Kn:_unmap", &at, &bytes))
+        return NULL;
+    if (at && munmap((void *)(uintptr_t)at, (size_t)bytes))
+        return PyErr_SetFromErrno(PyExc_OSError);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef attach_methods[] = {
+    {"_attach", attach, METH_VARARGS,
+     "_attach($module, session, standard_library, inject, /)\n--\n\n"
+     "Join the session of `dyntrace attach` in directory SESSION, in a program that runs already. "
+     "None, or why\n"
+     "not, as _start says it, or 'recorded': in another session."},
+    {"_standby", stand_by, METH_VARARGS,
+     "_standby($module, standard_library, inject, /)\n--\n\n"
+     "Wait for SIGURG, and then join the session that was made for this process."},
+    {"_attach_signal", signalled, METH_VARARGS,
+     "_attach_signal($module, number, frame, /)\n--\n\nThe handler of SIGURG."},
+    {"_unmap", unmap, METH_VARARGS,
+     "_unmap($module, address, bytes, /)\n--\n\nUnmap the memory in which `dyntrace attach` put "
+     "its code."},
+    {NULL, NULL, 0, NULL},
+};

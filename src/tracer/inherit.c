@@ -1,0 +1,161 @@
+/* tracer/inherit.c -- frames that were running when `dyntrace attach` began.
+ *
+ * Runs in: the traced process; everything here is a slow path.
+ *
+ * The hook has not seen these frames begin, and will not see them end. Each gets a struct
+ * open_frame on the heap, which stands among those on the C stack, and an ENTER of the kind
+ * inherited:
+ *
+ *     t->open -> step() -> [train()] -> main() -> [<module>]       [found], outermost last
+ *                  OPEN_BASE                OPEN_BASE
+ *
+ * Such a frame has returned when a frame begins whose callers do not include it. So while it is the
+ * innermost open frame of a thread, `limit` is 0, each event takes the slow path, and
+ * tracer_inherited_returned() compares. The end that the trace gives such a frame is the time of
+ * that event, with the exit 'abandoned'. */
+#include "tracer/hooks.h"
+
+struct inherited {
+    struct open_frame open;
+    const compat_frame *frame;
+    const PyCodeObject *code; /* compared only */
+    struct inherited *next;   /* list of struct tracer.found */
+};
+
+/* A frame of the running stack that is to be recorded. */
+struct caller {
+    compat_frame *frame;
+    uint32_t code; /* code id */
+};
+
+static compat_frame *innermost(PyThreadState *ts)
+{
+    return compat_python_frame(compat_current_frame(ts));
+}
+
+/* Is FRAME among the frames of the running thread? */
+static bool is_running(const struct inherited *found)
+{
+    compat_frame *frame = innermost(PyThreadState_GET());
+
+    while (frame && frame != found->frame)
+        frame = compat_python_frame(frame->previous);
+    return frame && compat_code(frame) == found->code;
+}
+
+bool tracer_inherited_returned(struct tracer *t)
+{
+    bool any = false;
+
+    while (tracer_is_found(t->open) && !is_running((struct inherited *)t->open)) {
+        t->open = t->open->outer;
+        any = true;
+    }
+    return any;
+}
+
+void tracer_inherited_release(struct tracer *t)
+{
+    while (t->found) {
+        struct inherited *next = t->found->next;
+        free(t->found);
+        t->found = next;
+    }
+}
+
+/* Take the inherited frames of an earlier session out of T's open frames. */
+static void forget_found(struct tracer *t)
+{
+    struct open_frame **link = &t->open;
+
+    while (*link) {
+        if (tracer_is_found(*link)) {
+            *link = (*link)->outer;
+            continue;
+        }
+        (*link)->code &= ~OPEN_BASE;
+        link = &(*link)->outer;
+    }
+    if (!t->greenlets) /* stacks that wait have others */
+        tracer_inherited_release(t);
+}
+
+/* Store in CALLERS the frames of TS that are to be recorded, innermost first, at most MOST. Returns
+ * their number. */
+static size_t callers_of(PyThreadState *ts, struct caller *callers, size_t most)
+{
+    size_t count = 0;
+
+    for (compat_frame *frame = innermost(ts); frame && count < most;
+         frame = compat_python_frame(frame->previous)) {
+        const uintptr_t mark = tracer_hooks.mark_code(compat_code(frame));
+        if (!(mark & CODE_SKIP))
+            callers[count++] = (struct caller){frame, (uint32_t)(mark >> CODE_SHIFT)};
+    }
+    return count;
+}
+
+/* Put an inherited frame for CALLER in front of *LINK. Returns the link behind it; LINK without
+ * memory. */
+static struct open_frame **link_found(struct tracer *t, struct open_frame **link,
+                                      const struct caller *caller)
+{
+    struct inherited *found = malloc(sizeof *found);
+
+    if (!found)
+        return link;
+    *found = (struct inherited){.open = {.outer = *link, .code = caller->code | OPEN_FOUND},
+                                .frame = caller->frame,
+                                .code = compat_code(caller->frame),
+                                .next = t->found};
+    t->found = found;
+    *link = &found->open;
+    return &found->open.outer;
+}
+
+/* Return the first of the COUNT CALLERS from AT on with CODE; COUNT if there is none. */
+static size_t find_caller(const struct caller *callers, size_t at, size_t count, uint32_t code)
+{
+    while (at < count && callers[at].code != (code & ~OPEN_BITS))
+        at++;
+    return at;
+}
+
+/* Open frames of an earlier session may still be running. They are matched by their code. An open
+ * frame that has no match is about to end. */
+static void merge(struct tracer *t, const struct caller *callers, size_t count)
+{
+    struct open_frame **link = &t->open;
+    size_t at = 0;
+
+    for (; *link; link = &(*link)->outer) {
+        size_t match = find_caller(callers, at, count, (*link)->code);
+        if (match == count)
+            continue;
+        while (at < match)
+            link = link_found(t, link, &callers[at++]);
+        at++;
+    }
+    while (at < count)
+        link = link_found(t, link, &callers[at++]);
+    for (struct open_frame *open = t->open; open; open = open->outer)
+        if (tracer_is_found(open->outer))
+            open->code |= OPEN_BASE;
+}
+
+void tracer_inherit(struct tracer *t, PyThreadState *ts)
+{
+    size_t most = 0;
+    struct caller *callers;
+
+    forget_found(t);
+    for (compat_frame *frame = innermost(ts); frame; frame = compat_python_frame(frame->previous))
+        most++;
+    callers = most ? calloc(most, sizeof *callers) : NULL;
+    if (!callers)
+        return;
+    if (t->switches != ts)
+        tracer_stack_claim(t, ts);
+    merge(t, callers, callers_of(ts, callers, most));
+    free(callers);
+}
