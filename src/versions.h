@@ -20,6 +20,9 @@
 
 #define VERSIONS_TEXT_OF(number) #number
 #define VERSIONS_TEXT(number) VERSIONS_TEXT_OF(number)
+/* the first with sys.remote_exec() (PEP 768) */
+#define CPYTHON_REMOTE_EXEC 14
+#define CPYTHON_REMOTE_EXEC_NAME "CPython 3." VERSIONS_TEXT(CPYTHON_REMOTE_EXEC)
 #define CPYTHON_SUPPORTED \
     "CPython 3." VERSIONS_TEXT(CPYTHON_OLDEST) " to 3." VERSIONS_TEXT(CPYTHON_NEWEST)
 

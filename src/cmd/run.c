@@ -30,7 +30,7 @@
 
 static struct {
     const char *trace, *python;
-    bool force, live, quiet;
+    bool force, live, quiet, standby;
     int64_t pid; /* --pid of `collect` */
     struct session_options session;
     LIST(const char *) globs;     /* each owned until the process ends */
@@ -128,6 +128,9 @@ static const struct option run_options[] = {
          "show the recording on the screen while the program runs, as `dyntrace tui` does. What "
          "the program prints is kept apart and printed after the screen has gone; it keeps its "
          "standard input, and where that is the terminal lines are typed to it from the screen"},
+    {"standby", .read = option_flag, .to = &given.standby,
+     .help = "load dyntrace into the program, but record nothing, until `attach` or "
+             "dyntrace.record() does. Until then there is no hook, and no recorder runs"},
     {"python", .value = "PY", .read = option_any, .to = &given.python,
      .help = "run scripts, -m and -c with this interpreter, not that of dyntrace's virtual "
              "environment or python3 on PATH"},
@@ -232,15 +235,45 @@ static const struct option collect_options[] = {
     OPTION_END,
 };
 
-/* ---- for run and collect -------------------------------------------------------- */
+const struct option attach_options[] = {
+    {"output", 'o', "FILE", option_text, &given.trace,
+     .help = "write the trace to FILE; the default is the program's name with .db"},
+    {"force", .read = option_flag, .to = &given.force, .help = "replace FILE if it is there"},
+    {"for", .value = "TIME", .read = option_duration, .to = &attach_given.duration_ns,
+     .help = "record for this long, such as 10s or 500ms; without it until Ctrl-C, `detach` or the "
+             "end of the process"},
+    {"calls", .value = "FUNC:N", .read = option_text, .to = &attach_given.calls,
+     .help = "record until FUNC was called N times. The calls are counted four times a second, so "
+             "some more may be in the trace"},
+    {"frames", .value = "WHICH", .read = option_choice, .to = &given.session.frames,
+     .words = SESSION_FRAMES_WORDS, .help = "which frames to record, as `run --frames`"},
+    {"include", .value = "GLOB", .read = glob_read, .many = true,
+     .help = "record only code whose file or qualified name matches, as `run --include`"},
+    {"exclude", .value = "GLOB", .read = glob_read, .many = true,
+     .help = "do not record code that matches, as `run --exclude`"},
+    {"args", .value = "GLOB", .read = arguments_read, .many = true,
+     .help = "record arguments and return values of functions that match, as `run --args`"},
+    {"values", .value = "WHICH", .read = option_choice, .to = &given.session.values,
+     .words = SESSION_VALUES_WORDS, .help = "all (default), types or off, as `run --values`"},
+    {"redact", .value = "PATTERN", .read = secret_read, .many = true,
+     .help = "do not keep values whose name matches, as `run --redact`"},
+    {"no-redact", .read = option_flag, .to = &given.session.keep_secrets,
+     .help = "keep values whose names look secret, too"},
+    {"no-argv", .read = option_flag, .to = &given.session.no_argv,
+     .help = "do not keep command lines"},
+    OPTION_END,
+};
 
-/* Create the session and the empty trace. The trace is the file of --output, or one named after the
- * last part of NAME. The trace of a rank is created on a local disk and moved later.
- *
- * Returns 0, or -1 on error, which has been reported. The caller removes and closes the session in
- * both cases. After this function a failed allocation does not end the process, because the process
- * must wait for the collector. */
-static int trace_begin(struct session *session, const char *name)
+struct attach_given attach_given;
+
+/* ---- for run, collect and attach ------------------------------------------------- */
+
+struct session_options *recording_options(void)
+{
+    return &given.session;
+}
+
+int trace_begin(struct session *session, const char *name)
 {
     char here[PATH_MAX] = "";
     char base[PATH_MAX], path[2 * PATH_MAX];
@@ -290,10 +323,7 @@ static int trace_begin(struct session *session, const char *name)
     return recorder_create(path, session->frames, given.force);
 }
 
-/* Wait until the trace is complete. Returns false if no collector was left to complete it, which
- * has been reported. */
-static bool trace_end(struct launch *l, volatile sig_atomic_t *interrupted,
-                      struct collector_result *said)
+bool trace_end(struct launch *l, volatile sig_atomic_t *interrupted, struct collector_result *said)
 {
     if (launch_wait(l, interrupted, said))
         return true;
@@ -512,9 +542,36 @@ static bool set_fits(void)
     return false;
 }
 
+/* Can --standby be combined with the other options? */
+static bool standby_fits(void)
+{
+    const char *other = given.trace ? "-o" : given.live ? "--live" : NULL;
+
+    if (!given.standby || !other)
+        return true;
+    say_error("run: --standby records nothing, so it makes no use of %s: give that to attach",
+              other);
+    return false;
+}
+
 static bool options_fit(void)
 {
-    return capture_fits() && set_fits() && redact_fits();
+    return standby_fits() && capture_fits() && set_fits() && redact_fits();
+}
+
+/* Become T, on standby. Returns only if that fails, with the exit status. */
+static int run_standby(const struct program *t)
+{
+    struct asked asked = program_ask(t, false);
+    const char *inject = program_inject();
+
+    if (!inject || !program_fits(t, &asked, false, false))
+        return 2;
+    inject_environment(inject, INJECT_STANDBY);
+    bounds_child();
+    execvp(t->path, t->argv); /* /bin/sh runs a script without "#!" */
+    say_error("%s: %s", t->path, program_why_not(t->path, errno));
+    return 126;
 }
 
 static int run_main(int count, char **operands)
@@ -535,6 +592,8 @@ static int run_main(int count, char **operands)
         say_error("%s: not started: its option -%c makes it ignore the environment, by which it "
                   "would be recorded: leave it out, or run untraced with --frames none",
                   program.argv[0], ignoring);
+    else if (given.standby)
+        status = run_standby(&program);
     else if (!given.session.setting_count || settings_fit(&program, &given.session, "run: --set "))
         status = record_program(&program, count, operands);
 done:

@@ -10,6 +10,7 @@
 #include <sys/statvfs.h>
 
 #include "command.h"
+#include "lib/list.h"
 #include "lib/say.h"
 #include "namespaces.h"
 
@@ -104,6 +105,22 @@ static int directory_make(char *path, size_t room, const char *base)
         errno = EPERM;
     }
     return fd;
+}
+
+/* Make a directory where the process of `attach` looks for it (tracer/attach.c). ROOT is where we
+ * see that process's files. Returns 0, or -1 with errno. */
+static int directory_make_below(struct session *s, const char *root)
+{
+    static const char *const bases[] = {shared_memory, "/tmp", "/var/tmp"};
+
+    errno = EACCES;
+    for (size_t i = 0; i < array_count(bases) && s->place[SESSION_MAIN] < 0; i++) {
+        char base[256];
+        snprintf(base, sizeof base, "%s%s", root, bases[i]);
+        if (session_has_room(base))
+            s->place[SESSION_MAIN] = directory_make(s->directory, sizeof s->directory, base);
+    }
+    return s->place[SESSION_MAIN] < 0 ? -1 : 0;
 }
 
 /* Make the two directories. Both have the same name, so that the first tells the name of the
@@ -227,6 +244,7 @@ static int file_make(struct session *s, const struct session_options *o)
                                 .keep_secrets = o->keep_secrets,
                                 .secrets = o->secret_count,
                                 .arguments = o->argument_count,
+                                .attach_pid = o->attach_pid,
                                 .ring_bytes = RING_BYTES,
                                 .budget_bytes = BUDGET_BYTES};
     int fd = session_open_file(s->place[SESSION_MAIN], "session", O_RDWR | O_CREAT | O_EXCL);
@@ -262,7 +280,14 @@ int session_create(struct session *s, const char *trace, const struct session_op
     *s = SESSION_CLOSED;
     snprintf(s->trace, sizeof s->trace, "%s", trace);
     snprintf(s->frames, sizeof s->frames, "%s-frames", trace);
-    if (directories_make(s)) {
+    if (options->attach_pid && directory_make_below(s, options->root)) {
+        say_error("%s: no directory for the recording can be made in its /dev/shm, /tmp or "
+                  "/var/tmp: %s; make one of them writable and give it 48 MB of room",
+                  *options->root ? options->root : "/", strerror(errno));
+        s->directory[0] = 0;
+        return -1;
+    }
+    if (!options->attach_pid && directories_make(s)) {
         say_error("%s: cannot make a directory for the recording: %s; set TMPDIR to a place with "
                   "room that is yours, or has its sticky bit set",
                   temporary_directory(), strerror(errno));
@@ -328,6 +353,7 @@ static void directory_remove(const char *path, int fd)
 {
     struct dirent **entries = NULL;
     int count = scandirat(fd, ".", &entries, NULL, NULL);
+    int up;
 
     for (int i = 0; i < count; i++) {
         const char *name = entries[i]->d_name;
@@ -337,7 +363,15 @@ static void directory_remove(const char *path, int fd)
         free(entries[i]);
     }
     free(entries);
-    rmdir(path); /* removes what is at PATH now, but only if that is an empty directory */
+    /* removes what is at PATH now, but only if that is an empty directory */
+    if (rmdir(path) == 0)
+        return;
+    /* a path through /proc/PID/root is gone with the process */
+    up = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (up >= 0) {
+        unlinkat(up, basename(path), AT_REMOVEDIR);
+        close(up);
+    }
 }
 
 void session_remove(struct session *s)

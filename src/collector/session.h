@@ -36,6 +36,10 @@ struct session_options {
     uint32_t secret_count;
     const char *const *arguments; /* globs of --args; borrowed */
     uint32_t argument_count;
+    /* `attach`: the process that is to join, by its own pid, and where we see its files: "", or
+     * "/proc/PID/root". Then the directory is made where that process looks for it. */
+    uint32_t attach_pid;
+    const char *root; /* borrowed */
 };
 
 /* How to run the command again, for `meta`: texts that `dyntrace try` needs besides the command.

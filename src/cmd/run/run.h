@@ -7,6 +7,31 @@
 #include <sys/types.h>
 
 #include "collector/launch.h"
+#include "lib/option.h"
+
+/* ---- recordings (run.c) --------------------------------------------------- */
+
+/* Options that only `attach` has. */
+extern struct attach_given {
+    uint64_t duration_ns; /* --for; 0: not given */
+    const char *calls;    /* --calls; or NULL */
+} attach_given;
+extern const struct option attach_options[];
+
+/* Return the options of the command line that the session gets. */
+struct session_options *recording_options(void);
+
+/* Create the session and the empty trace. The trace is the file of --output, or one named after the
+ * last part of NAME. The trace of a rank is created on a local disk and moved later.
+ *
+ * Returns 0, or -1 on error, which has been reported. The caller removes and closes the session in
+ * both cases. After this function a failed allocation does not end the process, because the process
+ * must wait for the collector. */
+int trace_begin(struct session *session, const char *name);
+
+/* Wait until the trace is complete. Returns false if no collector was left to complete it, which
+ * has been reported. */
+bool trace_end(struct launch *l, volatile sig_atomic_t *interrupted, struct collector_result *said);
 
 /* ---- the program (program.c) --------------------------------------------- */
 

@@ -1,0 +1,460 @@
+/* cmd/attach/inject.c -- has a running process run a few lines of Python. See cmd/attach/attach.h.
+ *
+ * Runs in: the command line.
+ *
+ * In this order:
+ *
+ *     SIGURG              a process that listens: on standby, or recorded by `attach`
+ *     sys.remote_exec()   PEP 768, called by the process's own interpreter
+ *     gdb                 src/cmd/ask/attach_gdb.py
+ *
+ * root that attaches to another user's process becomes that user, so what the process may write is
+ * read without root's rights. Only gdb keeps them, in a process of its own: it cannot be told to do
+ * anything else than this. */
+#include "cmd/attach/attach.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd/library.h"
+#include "lib/say.h"
+#include "session_check.h"
+#include "versions.h"
+
+extern const char attach_start_py[], attach_gdb_py[];
+
+enum {
+    WHY_BYTES = 600,
+    ANSWER_BYTES = 1 << 16,
+};
+
+#define WAYS_OUT                                                                               \
+    "start the program with `dyntrace run --standby`, which needs neither gdb nor ptrace, or " \
+    "record it from its start with `dyntrace run`"
+
+struct request {
+    pid_t pid;
+    bool blocked, cancel;
+    char directory[256]; /* "": leave */
+};
+
+struct reply {
+    enum inject_result result;
+    char why[WHY_BYTES];
+};
+
+/* ---- the text ---- */
+
+static void put_hex(FILE *out, const char *text)
+{
+    for (; *text; text++)
+        fprintf(out, "%02x", (unsigned char)*text);
+}
+
+/* Return the path of inject/ as TARGET sees it, or NULL. Owned by the callee. */
+static const char *inject_there(const struct target *target)
+{
+    static const char *const places[] = {
+        "/usr/lib/dyntrace/inject",
+        "/usr/local/lib/dyntrace/inject",
+        "/usr/local/lib/python3.%d/site-packages/dyntrace/inject",
+        "/usr/lib/python3/dist-packages/dyntrace/inject",
+    };
+    static char path[PATH_MAX];
+    char seen[2 * PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/inject", library_directory(NULL));
+    for (size_t i = 0; i <= sizeof places / sizeof *places; i++) {
+        snprintf(seen, sizeof seen, "%s%s/sitecustomize.py", target->root, path);
+        if (access(seen, R_OK) == 0)
+            return path;
+        if (i < sizeof places / sizeof *places)
+            snprintf(path, sizeof path, places[i], target->minor);
+    }
+    return NULL;
+}
+
+/* Return the text that makes the process join DIRECTORY, or leave its session if that is "". It has
+ * two parts: the place of its memory comes between them, if it is in memory of its own. The caller
+ * frees both. */
+static char *make_text(const char *directory, const char *inject, char **after)
+{
+    char *before = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&before, &bytes);
+
+    fputs("exec(compile(bytes.fromhex('", out);
+    put_hex(out, "session, inject, page, size = '");
+    for (const char *p = directory; *p; p++)
+        fprintf(out, "%02x%02x", "0123456789abcdef"[(unsigned char)*p >> 4],
+                "0123456789abcdef"[*p & 15]);
+    put_hex(out, "', '");
+    for (const char *p = inject; *p; p++)
+        fprintf(out, "%02x%02x", "0123456789abcdef"[(unsigned char)*p >> 4],
+                "0123456789abcdef"[*p & 15]);
+    put_hex(out, "', ");
+    fclose(out);
+    out = open_memstream(after, &bytes);
+    put_hex(out, "\n");
+    put_hex(out, attach_start_py);
+    fputs("'),'<dyntrace>','exec'),{})", out);
+    fclose(out);
+    return before;
+}
+
+/* Become the user of TARGET for good. */
+static bool become(const struct target *target)
+{
+    const struct passwd *user = getpwuid(target->uid);
+    int failed;
+
+    if (geteuid() == target->uid)
+        return true;
+    failed = user ? initgroups(user->pw_name, target->gid) : setgroups(0, NULL);
+    return !failed && setresgid(target->gid, target->gid, target->gid) == 0 &&
+           setresuid(target->uid, target->uid, target->uid) == 0;
+}
+
+/* ---- programs ---- */
+
+/* Wait for the child PID. Returns its waitpid() status, or -1. */
+static int wait_for(pid_t pid)
+{
+    int status = -1;
+
+    if (pid < 0)
+        return -1;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status;
+}
+
+/* Read TEXT, cut to ROOM bytes, from FD until its end. */
+static void read_all(int fd, char *text, size_t room)
+{
+    size_t length = 0;
+
+    while (length < room - 1) {
+        ssize_t got = read(fd, text + length, room - 1 - length);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        length += (size_t)got;
+    }
+    text[length] = 0;
+}
+
+/* In a child: execute ARGV with SOURCE as its descriptor 3. With AS it runs as the user of that
+ * process and, if it is in namespaces of its own, there. */
+static void execute(const char *const *argv, int source, const struct target *as)
+{
+    const bool enters = as && *as->root;
+    int pidfd = enters ? (int)syscall(SYS_pidfd_open, as->pid, 0) : -1;
+    int status;
+    pid_t pid = 0;
+
+    if (enters && setns(pidfd, CLONE_NEWNS | CLONE_NEWPID))
+        _exit(126);
+    if (enters) /* only a child is in the pid namespace */
+        pid = fork();
+    if (pid) {
+        status = wait_for(pid);
+        _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 126);
+    }
+    if (as && !become(as))
+        _exit(126);
+    if (source == 3)
+        fcntl(source, F_SETFD, 0);
+    else
+        dup2(source, 3);
+    unsetenv("DEBUGINFOD_URLS");
+    execvp(argv[0], (char *const *)(uintptr_t)argv);
+    _exit(errno == ENOENT ? 127 : 126);
+}
+
+/* Run ARGV with CODE, which it reads as descriptor 3, and store what it prints in TEXT. It is in a
+ * session of its own, so that Ctrl-C does not end it while it has stopped the process. AS: as for
+ * execute(). Returns its waitpid() status, or -1 with errno. */
+static int run_program(const char *const *argv, const char *code, const struct target *as,
+                       char *text, size_t room)
+{
+    int ends[2], source = memfd_create("attach", MFD_CLOEXEC);
+    size_t length = strlen(code);
+    pid_t pid;
+
+    if (pwrite(source, code, length, 0) != (ssize_t)length || pipe2(ends, O_CLOEXEC))
+        return -1;
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        int null = open("/dev/null", O_RDWR);
+        setsid();
+        dup2(null, 0);
+        dup2(ends[1], 1);
+        dup2(ends[1], 2);
+        execute(argv, source, as);
+    }
+    close(ends[1]);
+    close(source);
+    read_all(ends[0], text, pid > 0 ? room : 1);
+    close(ends[0]);
+    return wait_for(pid);
+}
+
+/* ---- gdb ---- */
+
+/* May we debug process PID? Stores the reason in WHY if not. PTRACE_SEIZE does not stop the
+ * process, and the end of the child that calls it undoes it. */
+static bool may_trace(pid_t pid, char *why)
+{
+    int status;
+    pid_t child;
+
+    fflush(NULL);
+    child = fork();
+    if (child == 0)
+        _exit(ptrace(PTRACE_SEIZE, pid, NULL, NULL) ? errno : 0);
+    status = wait_for(child);
+    if (status == 0)
+        return true;
+    snprintf(why, WHY_BYTES,
+             "may not be debugged (ptrace: %s; kernel.yama.ptrace_scope, seccomp or a missing "
+             "CAP_SYS_PTRACE forbid it): run this command as root, or " WAYS_OUT,
+             strerror(WIFEXITED(status) ? WEXITSTATUS(status) : EPERM));
+    return false;
+}
+
+/* The page that a pending call will read, after INJECT_LATER; 0: none. */
+static uint64_t pending_page;
+
+static enum inject_result run_gdb(const struct target *target, const char *before,
+                                  const char *after, bool blocked, char *why)
+{
+    static const char start[] = "python exec(open('/proc/self/fd/3').read())";
+    const char *const argv[] = {"gdb",
+                                "-q",
+                                "-nx",
+                                "-nh",
+                                "-batch",
+                                "-iex",
+                                "set auto-load no",
+                                "-iex",
+                                "set debuginfod enabled off",
+                                "-iex",
+                                "set print thread-events off",
+                                "-ex",
+                                start,
+                                NULL};
+    char *answer = malloc(ANSWER_BYTES), *line;
+    char *code =
+        say_print("pid, blocked = %d, %s\nbefore = \"%s\"\nafter = \"%s\"\n%s", (int)target->pid,
+                  blocked ? "True" : "False", before, after, attach_gdb_py);
+    enum inject_result result = INJECT_CANNOT;
+    int status = run_program(argv, code, NULL, answer, ANSWER_BYTES);
+
+    free(code);
+    line = strstr(answer, "\nattach: ");
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
+        snprintf(why, WHY_BYTES,
+                 "needs gdb, which is not installed, to get into Pythons "
+                 "before " CPYTHON_REMOTE_EXEC_NAME ": install it (apt install gdb), or " WAYS_OUT);
+    } else if (!line) {
+        snprintf(why, WHY_BYTES, "could not be reached with gdb, which says: %.200s", answer);
+        why[strcspn(why, "\n")] = 0;
+    } else if (!strncmp(line + 9, "done", 4)) {
+        result = INJECT_DONE;
+    } else if (sscanf(line + 9, "later %lu", &pending_page) == 1) {
+        result = INJECT_LATER;
+    } else {
+        line[9 + strcspn(line + 9, "\n")] = 0;
+        snprintf(why, WHY_BYTES, "%.300s; try again, or " WAYS_OUT, line + 9 + strlen("cannot "));
+    }
+    free(answer);
+    return result;
+}
+
+/* ---- sys.remote_exec() ---- */
+
+/* Returns false if it cannot be done in this way. */
+static bool run_remote(const struct target *target, const char *directory, const char *before,
+                       const char *after)
+{
+    static const char start[] = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])";
+    const bool elsewhere = *target->root;
+    char number[16], script[PATH_MAX], seen[PATH_MAX + 64], program[64], answer[1000];
+    const char *argv[] = {target->exe, "-I", "-S", "-c", start, number, script, NULL};
+    int status, fd;
+    FILE *out;
+
+    if (target->minor < CPYTHON_REMOTE_EXEC || !target->python)
+        return false;
+    snprintf(script, sizeof script, "%.255s/attach.py", directory);
+    snprintf(seen, sizeof seen, "%s%s", target->root, directory);
+    fd = session_open_in(seen, "attach.py", O_WRONLY | O_CREAT | O_TRUNC);
+    out = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!out)
+        return false;
+    fprintf(out, "%s%s%s\n", before, "302c2030" /* "0, 0" */, after);
+    fclose(out);
+    snprintf(number, sizeof number, "%u", elsewhere ? target->own_pid : (unsigned)target->pid);
+    snprintf(program, sizeof program, "/proc/%d/exe", (int)target->pid);
+    if (!elsewhere && access(target->exe, X_OK))
+        argv[0] = program; /* the program was replaced meanwhile */
+    status = run_program(argv, "", target, answer, sizeof answer);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* ---- all ways ---- */
+
+static enum inject_result run_here(const struct target *target, const struct request *request,
+                                   char *why)
+{
+    const char *session = *request->directory ? request->directory : target->session;
+    const char *inject = inject_there(target);
+    enum inject_result result;
+    char *before, *after;
+
+    if (!inject) {
+        snprintf(
+            why, WHY_BYTES,
+            "sees other files than we do, and no dyntrace among them: install the same version "
+            "there, for example as %s, or run this command there",
+            library_directory(NULL));
+        return INJECT_CANNOT;
+    }
+    before = make_text(request->directory, inject, &after);
+    if (!request->blocked && run_remote(target, session, before, after))
+        result = INJECT_LATER;
+    else if (!may_trace(target->pid, why))
+        result = INJECT_CANNOT;
+    else
+        result = run_gdb(target, before, after, request->blocked, why);
+    free(before);
+    free(after);
+    return result;
+}
+
+/* Make the text of a pending call empty. */
+static void cancel_here(const struct target *target)
+{
+    char path[64];
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%d/mem", (int)target->pid);
+    fd = pending_page && target_lives(target) ? open(path, O_WRONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return;
+    if (pwrite(fd, "", 1, (off_t)pending_page) != 1) {
+        /* the call has been made, and the page is gone */
+    }
+    close(fd);
+    pending_page = 0;
+}
+
+/* ---- the process that keeps root's rights ---- */
+
+static void serve(int link, const struct target *target)
+{
+    struct request request;
+
+    while (recv(link, &request, sizeof request, 0) == sizeof request) {
+        struct reply reply = {INJECT_CANNOT, "belongs to another user by now"};
+        struct target other;
+        request.directory[sizeof request.directory - 1] = 0;
+        if (request.cancel)
+            cancel_here(target);
+        else if (target_like(&other, target, request.pid))
+            reply.result = run_here(&other, &request, reply.why);
+        send(link, &reply, sizeof reply, MSG_NOSIGNAL);
+    }
+}
+
+bool inject_open(struct injector *injector, const struct target *target)
+{
+    int ends[2];
+    pid_t pid;
+
+    injector->link = -1;
+    if (geteuid() == target->uid)
+        return true;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends)) {
+        say_error("attach: %s", strerror(errno));
+        return false;
+    }
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        setsid();
+        serve(ends[1], target);
+        _exit(0);
+    }
+    close(ends[1]);
+    injector->link = ends[0];
+    if (pid < 0 || !become(target)) {
+        say_error("attach: cannot become the user of process %d: %s", (int)target->pid,
+                  strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+void inject_close(struct injector *injector)
+{
+    if (injector->link >= 0)
+        close(injector->link);
+    injector->link = -1;
+}
+
+static enum inject_result ask(const struct injector *injector, const struct target *target,
+                              const struct request *request, char *why)
+{
+    struct reply reply = {INJECT_CANNOT, "is out of reach"};
+
+    if (injector->link < 0) {
+        if (request->cancel)
+            cancel_here(target);
+        return request->cancel ? INJECT_DONE : run_here(target, request, why);
+    }
+    if (send(injector->link, request, sizeof *request, MSG_NOSIGNAL) < 0 ||
+        recv(injector->link, &reply, sizeof reply, 0) != sizeof reply)
+        reply.result = INJECT_CANNOT;
+    memcpy(why, reply.why, sizeof reply.why);
+    return reply.result;
+}
+
+enum inject_result inject_run(const struct injector *injector, const struct target *target,
+                              const char *directory, bool blocked, char *why)
+{
+    struct request request = {.pid = target->pid, .blocked = blocked};
+
+    why[0] = 0;
+    if (target->listens && !blocked) {
+        if (kill(target->pid, SIGURG) == 0)
+            return INJECT_LATER;
+    }
+    snprintf(request.directory, sizeof request.directory, "%s", directory ? directory : "");
+    return ask(injector, target, &request, why);
+}
+
+void inject_cancel(const struct injector *injector, const struct target *target)
+{
+    const struct request request = {.cancel = true};
+    char why[WHY_BYTES];
+
+    ask(injector, target, &request, why);
+}

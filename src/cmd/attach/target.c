@@ -1,0 +1,282 @@
+/* cmd/attach/target.c -- what /proc tells about a process. See cmd/attach/attach.h.
+ *
+ * Runs in: the command line. */
+#include "cmd/attach/attach.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "collector/process.h"
+#include "inject.h"
+#include "lib/say.h"
+#include "session_check.h"
+#include "versions.h"
+
+enum {
+    STOPS_MS = 1000, /* how long a process may sleep without a way to interrupt it */
+    LOOK_MS = 20,
+};
+
+/* What /proc/PID/status has. */
+struct status {
+    char state;
+    unsigned tracer, uid, gid, own_pid;
+    uint64_t caught; /* the signals with a handler, by number - 1 */
+};
+
+static bool status_read(pid_t pid, struct status *status)
+{
+    char path[64], line[512];
+    FILE *file;
+
+    *status = (struct status){.own_pid = (unsigned)pid};
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file)) {
+        const char *last = strrchr(line, '\t');
+        sscanf(line, "State: %c", &status->state);
+        sscanf(line, "TracerPid: %u", &status->tracer);
+        sscanf(line, "Uid: %*u %u", &status->uid);
+        sscanf(line, "Gid: %*u %u", &status->gid);
+        sscanf(line, "SigCgt: %lx", &status->caught);
+        if (last && !strncmp(line, "NSpid:", 6))
+            status->own_pid = (unsigned)strtoul(last, NULL, 10);
+    }
+    if (file)
+        fclose(file);
+    return status->state;
+}
+
+bool target_lives(const struct target *target)
+{
+    return process_is((uint32_t)target->pid, target->started);
+}
+
+/* ---- its memory map ---- */
+
+/* Store the session's directory of the process file that a LINE of /proc/PID/maps names. */
+static void find_session(const char *path, char session[PATH_MAX])
+{
+    const char *file = strrchr(path, '/');
+    size_t length = strlen(path);
+    const bool ring = length > 5 && !strncmp(path + length - 5, ".ring", 5);
+
+    if (!ring || !file)
+        return;
+    snprintf(session, PATH_MAX, "%.*s", (int)(file - path), path);
+    if (!session_check_name(session))
+        session[0] = 0;
+}
+
+/* Store the minor version of CPython that the library PATH belongs to. */
+static void find_minor(const char *path, int *minor)
+{
+    const char *name = basename(path);
+    const char *tag = strstr(name, ".cpython-3");
+    int found = 0;
+
+    if (sscanf(name, "libpython3.%d", &found) != 1 && tag)
+        sscanf(tag, ".cpython-3%d", &found);
+    if (found)
+        *minor = found;
+}
+
+void target_look(struct target *target)
+{
+    char path[64], line[PATH_MAX + 128];
+    struct status status;
+    bool extension = false;
+    FILE *maps;
+
+    target->session[0] = 0;
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)target->pid);
+    maps = fopen(path, "re");
+    while (maps && fgets(line, sizeof line, maps)) {
+        char *name = strchr(line, '/');
+        if (!name)
+            continue;
+        name[strcspn(name, "\n")] = 0;
+        find_minor(name, &target->minor);
+        extension |= !strncmp(basename(name), "_dyntrace.", 10);
+        if (!target->session[0])
+            find_session(name, target->session);
+    }
+    if (maps)
+        fclose(maps);
+    target->listens =
+        extension && status_read(target->pid, &status) && status.caught >> (SIGURG - 1) & 1;
+}
+
+/* ---- can it be attached to? ---- */
+
+/* Has the program of the process CPython in it? A program that embeds CPython without a library
+ * does. */
+static bool has_cpython(const struct target *target)
+{
+    static const char function[] = "PyRun_SimpleString";
+    char path[64];
+    struct stat status;
+    void *program = MAP_FAILED;
+    bool has = false;
+    int fd;
+
+    if (target->minor)
+        return true;
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)target->pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, &status) == 0)
+        program = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (program != MAP_FAILED) {
+        has = memmem(program, (size_t)status.st_size, function, sizeof function);
+        munmap(program, (size_t)status.st_size);
+    }
+    if (fd >= 0)
+        close(fd);
+    return has;
+}
+
+/* Does the process sleep in a system call that no signal interrupts, for STOPS_MS? */
+static bool is_stuck(pid_t pid)
+{
+    struct status status;
+
+    for (int ms = 0; ms < STOPS_MS; ms += LOOK_MS) {
+        if (!status_read(pid, &status) || status.state != 'D')
+            return false;
+        usleep(LOOK_MS * 1000);
+    }
+    return true;
+}
+
+/* Return why the process cannot be attached to, or with LEAVES be detached from; or NULL. */
+static const char *why_not(const struct target *target, const struct status *status, bool leaves)
+{
+    static char text[300];
+    const struct passwd *user = getpwuid(status->uid);
+    const uid_t own = geteuid();
+
+    if (own && own != status->uid) {
+        snprintf(text, sizeof text,
+                 "belongs to another user (%s); only that user and root may do this",
+                 user ? user->pw_name : "?");
+        return text;
+    }
+    if (status->state == 'Z' || status->state == 'X')
+        return "has ended already";
+    if (leaves)
+        return NULL;
+    if (status->state == 'T')
+        return "is stopped; `kill -CONT` lets it go on, then attach again";
+    if (status->tracer) {
+        snprintf(
+            text, sizeof text,
+            "is being debugged by process %u, and a process has one debugger at most; end that "
+            "one first",
+            status->tracer);
+        return text;
+    }
+    if (!*target->exe && !own)
+        return "is a thread of the kernel";
+    if (!*target->exe)
+        return "does not let its own user look at it (it is not dumpable): attach to it as root";
+    if (!has_cpython(target))
+        return "is not Python";
+    if (target->minor && !versions_supports("cpython", 3, target->minor)) {
+        snprintf(text, sizeof text,
+                 "is CPython 3.%d, which is not supported; use " CPYTHON_SUPPORTED, target->minor);
+        return text;
+    }
+    if (is_stuck(target->pid))
+        return "does not come back from a system call that cannot be interrupted (state D); try "
+               "again when it has";
+    return NULL;
+}
+
+/* Are the files of process PID in another mount namespace than ours, or below another root? */
+static bool is_elsewhere(pid_t pid)
+{
+    char path[64], theirs[64] = "", ours[64] = "";
+    struct stat root, own;
+
+    snprintf(path, sizeof path, "/proc/%d/ns/mnt", (int)pid);
+    if (readlink(path, theirs, sizeof theirs - 1) < 0 ||
+        readlink("/proc/self/ns/mnt", ours, sizeof ours - 1) < 0)
+        return false;
+    if (strcmp(theirs, ours))
+        return true;
+    snprintf(path, sizeof path, "/proc/%d/root/.", (int)pid);
+    if (stat(path, &root) || stat("/", &own))
+        return false;
+    return root.st_dev != own.st_dev || root.st_ino != own.st_ino;
+}
+
+/* Fill TARGET, of which pid and started are set. */
+static void target_fill(struct target *target, const struct status *status)
+{
+    char path[64];
+
+    target->uid = status->uid;
+    target->gid = status->gid;
+    target->own_pid = status->own_pid;
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)target->pid);
+    if (readlink(path, target->exe, sizeof target->exe - 1) < 0)
+        target->exe[0] = 0;
+    target->python = python_is(target->exe);
+    sscanf(basename(target->exe), "python3.%d", &target->minor);
+    target_look(target);
+    if (is_elsewhere(target->pid))
+        snprintf(target->root, sizeof target->root, "/proc/%d/root", (int)target->pid);
+}
+
+bool target_like(struct target *other, const struct target *target, pid_t pid)
+{
+    struct status status;
+    uint32_t parent;
+
+    *other = (struct target){.pid = pid};
+    if (pid <= 0 || !process_stat((uint32_t)pid, &parent, &other->started))
+        return false;
+    if (!status_read(pid, &status) || status.state == 'Z')
+        return false;
+    if (status.uid != target->uid)
+        return false;
+    target_fill(other, &status);
+    return true;
+}
+
+bool target_read(struct target *target, const char *word, const char *command)
+{
+    struct status status;
+    char *end;
+    long pid = strtol(word, &end, 10);
+    const char *why;
+    uint32_t parent;
+    bool is_pid;
+
+    *target = (struct target){.pid = (pid_t)pid};
+    is_pid = !*end && pid > 0 && pid <= INT32_MAX;
+    if (!is_pid) {
+        say_error("%s: %s: is not a process id", command, word);
+        return false;
+    }
+    if (!process_stat((uint32_t)pid, &parent, &target->started) ||
+        !status_read(target->pid, &status)) {
+        say_error("%s: process %ld: there is no such process", command, pid);
+        return false;
+    }
+    target_fill(target, &status);
+    why = why_not(target, &status, !strcmp(command, "detach"));
+    if (why) {
+        say_error("%s: process %ld %s", command, pid, why);
+        return false;
+    }
+    return true;
+}
