@@ -388,6 +388,11 @@ remedies:
 	$(MAKE) PYTHONS="$(TORCH_PYTHON)" all
 	$(TORCH_PYTHON) tests/remedies/table.py --dyntrace $(BUILD)/dyntrace --python $(TORCH_PYTHON) $(REMEDIES)
 
+# Attach to running programs and detach, CYCLES times each; PYTHON has what the PROGRAMS need (tests/attach_cycles.py).
+CYCLES = 200
+attach-cycles: all
+	DYNTRACE=$(BUILD)/dyntrace $(firstword $(PYTHONS)) tests/attach_cycles.py --cycles $(CYCLES) --python $(firstword $(PYTHONS)) $(PROGRAMS)
+
 # The same with every pair of torch and CPython that is said to work, each torch fetched; PAIRS names some of them, and
 # MATRIX has more options, such as --keep. What came of it stays in build/torch-matrix, and in the table of docs/torch.md
 # with MATRIX="--docs docs/torch.md".
@@ -452,6 +457,7 @@ help:
 	@echo "make capture-judges  dyntrace.compile on its corpus, random functions and CPython's tests, beside torch.compile; RANDOM=2000"
 	@echo "make cpython-tests   CPython's own tests with and without dyntrace; COMPARE=--quick takes minutes"
 	@echo "make torch-tests     torch.compile programs, with and without dyntrace; TORCH_PYTHON=PY has torch"
+	@echo "make attach-cycles   attach to running programs and detach, 200 times each"
 	@echo "make remedies        what is counted and advised of torch programs as people write them, beside torch's counts"
 	@echo "make torch-matrix    the same for each torch and CPython, fetched; PAIRS=\"2.8.0-3.12 2.11.0-3.12\" for a part"
 	@echo "make torch-next      what a torch that is not tested yet has changed, and the quick tests with it; VERSION=2.16.0"
@@ -464,7 +470,7 @@ help:
 	@echo "make clean           remove $(BUILD)/"
 
 .PHONY: all program extensions fit bundle wheel sdist install uninstall test unit unit-build lint format ratchet wheel-test deb-test check-san check-valgrind \
-        fuzz fuzz-build tui-fuzz evaluator-fuzz capture-fuzz whatif-pairs whatif-torch-pairs tui-tour bench engines cpython-tests capture-judges torch-tests remedies torch-matrix torch-next conformance shim-torture resume-torture clean help
+        fuzz fuzz-build tui-fuzz evaluator-fuzz capture-fuzz whatif-pairs whatif-torch-pairs tui-tour bench engines cpython-tests capture-judges torch-tests remedies attach-cycles torch-matrix torch-next conformance shim-torture resume-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 
