@@ -10,6 +10,11 @@ SELECT thread_id, code_id, frame_id, lookup_id, guard_check_id FROM merged ORDER
 -- The threads with ids greater than ?1 and at most ?2, and their processes.
 SELECT thread_id, process_id FROM thread WHERE thread_id > ?1 AND thread_id <= ?2 AND process_id IS NOT NULL;
 
+-- name: dropped
+-- The lookups of code with ids greater than ?1 and at most ?2 that a recording with a bound dropped, added up. ?3: the process is not known.
+SELECT COALESCE(process_id, ?3), code_id, outcome, lookups, duration_ns FROM lookup_count
+WHERE code_id > ?1 AND code_id <= ?2 AND lookups > 0 AND outcome IS NOT $SKIP ORDER BY first_ns;
+
 -- name: skipped
 -- The rows of the view skipped_calls with code ids greater than ?1 and at most ?2, and frame ids
 -- greater than ?3 and at most ?4. The columns are those of `lookup` up to `outcome`.

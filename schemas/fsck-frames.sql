@@ -34,7 +34,7 @@ seen AS (SELECT e.code_id, e.calls + COALESCE(f.calls, 0) AS calls, e.total_ns +
          FROM temp.seen e LEFT JOIN counted f ON f.code_id = e.code_id)
 SELECT s.code_id
 FROM seen s LEFT JOIN code_total n ON n.code_id = s.code_id
-JOIN (SELECT EXISTS (SELECT 1 FROM meta WHERE key = 'min_duration_ns' AND value > 0) AS some,
+JOIN (SELECT EXISTS (SELECT 1 FROM meta WHERE key IN ('min_duration_ns', 'thin', 'keep_ns', 'keep_bytes') AND value > 0) AS some,
              EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%') AS full,
              (SELECT value FROM meta WHERE key = 'state') AS state) m
 WHERE CASE WHEN m.some AND m.state = 'recovered' THEN 0 -- the last ones before the kill are missing
@@ -49,7 +49,8 @@ SELECT o.name || ': ' || c.count || ' frames, ' || COALESCE(l.count, 0) || ' loo
 FROM tally c JOIN outcomes o ON o.outcome = c.number
 LEFT JOIN (SELECT outcome, COUNT(*) AS count FROM lookup GROUP BY outcome) l ON l.outcome = c.number
 WHERE (o.missed OR o.name = 'hit') AND c.count > COALESCE(l.count, 0)
-  AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%' OR events IS NULL);
+  AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%' OR events IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM meta WHERE key = 'kept_from_ns'); -- frames that began before the window
 
 -- name: rule-skipped
 -- code whose calls were skipped is marked so

@@ -75,12 +75,18 @@ WHERE frame_id IS NULL OR start_ns IS NULL OR COALESCE(duration_ns, -1) < 0
 
 -- name: lookup-frame
 -- a lookup and the frame of its call agree: thread, code, outcome, entry, time
--- In a child that was forked meanwhile the frame is one that it inherited, and begins later.
+-- In a child that was forked meanwhile the frame is one that it inherited, and begins later. With --keep a lookup may outlast its frame.
 SELECT l.lookup_id FROM lookup l LEFT JOIN frame f ON f.frame_id = l.frame_id
 WHERE CASE WHEN f.frame_id IS NULL THEN EXISTS (SELECT 1 FROM frame) AND NOT EXISTS (SELECT 1 FROM loss WHERE cause LIKE 'disk:%' OR events IS NULL)
+                                     AND l.start_ns >= COALESCE((SELECT value FROM meta WHERE key = 'kept_from_ns'), l.start_ns)
            ELSE f.kind NOT IN ($FRAME_CALL, $FRAME_INHERITED) OR f.thread_id IS NOT l.thread_id OR f.code_id IS NOT l.code_id
                 OR f.outcome IS NOT l.outcome OR f.cache_entry_id IS NOT l.cache_entry_id OR (l.start_ns < f.start_ns AND f.kind = $FRAME_CALL)
                 OR l.start_ns + l.duration_ns > f.end_ns END;
+
+-- name: lookup-count
+-- lookups that were dropped (--keep) are of code and entries that exist
+SELECT rowid FROM lookup_count
+WHERE code_id NOT IN (SELECT code_id FROM code) OR cache_entry_id NOT IN (SELECT cache_entry_id FROM cache_entry) OR lookups < 1 OR last_ns < first_ns;
 
 -- name: lookup-once
 -- a call is looked up once

@@ -28,6 +28,7 @@ HAVING COUNT(*) = (SELECT COUNT(*) FROM trace) AND MIN(value) = MAX(value);
 CREATE TEMP TABLE number AS SELECT trace_id, file, began_ns,
   COALESCE(MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'span_ns'), 0) AS span_ns,
   COALESCE(MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'min_duration_ns'), 0) AS min_duration_ns,
+  MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'kept_from_ns') AS from_ns,
   MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'clock_doubt_ns') AS clock_doubt_ns,
   MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'recorder_cpu_ns') AS cpu_ns,
   MAX(CAST(value AS INTEGER)) FILTER (WHERE key = 'frame_count') AS frames,
@@ -49,6 +50,8 @@ UNION ALL SELECT 'clock_doubt_ns', MAX(clock_doubt_ns) FROM number HAVING COUNT(
 UNION ALL SELECT 'started_unix_ns', MIN(began_ns) FROM number
 UNION ALL SELECT 'span_ns', MAX(0, MAX(began_ns + span_ns) - MIN(began_ns)) FROM number
 UNION ALL SELECT 'min_duration_ns', MAX(min_duration_ns) FROM number
+UNION ALL SELECT 'kept_from_ns', MAX(began_ns + from_ns) - MIN(all_began_ns) FROM (SELECT *, MIN(began_ns) OVER () AS all_began_ns FROM number) WHERE from_ns > 0 HAVING COUNT(*)
+UNION ALL SELECT key, MAX(CAST(value AS INTEGER)) FROM given JOIN trace USING(trace_id) WHERE key IN ('thin', 'keep_ns', 'keep_bytes') GROUP BY key
 UNION ALL SELECT 'recorder_cpu_ns', SUM(cpu_ns) FROM number HAVING COUNT(cpu_ns) = COUNT(*);
 
 -- name: merged-from

@@ -44,6 +44,80 @@ INSERT INTO late(frame_id, cache_entry_id) VALUES (?1, ?2) ON CONFLICT(frame_id)
 -- name: LEFT_OPEN
 INSERT INTO late(frame_id, left_open) VALUES (?1, 1) ON CONFLICT(frame_id) DO UPDATE SET left_open = 1;
 
+-- name: keep_begin
+-- Of a recording that keeps a window of frames and lookups only (src/collector/keep.h). long_frame: frames that outlast their page.
+-- kept: the first lookup, check and row of lookup_count that are still to be looked at, and, while old ones are dropped, the next behind them.
+CREATE TABLE IF NOT EXISTS long_frame(frame_id INTEGER PRIMARY KEY, thread_id, parent_id, code_id, kind, outcome, start_ns, end_ns, cache_entry_id, exit);
+CREATE TABLE IF NOT EXISTS kept(lookup_id INTEGER, check_id INTEGER, count_id INTEGER, next_lookup INTEGER, next_check INTEGER);
+INSERT INTO kept SELECT 0, 0, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM kept);
+
+-- name: LONG_FRAME
+INSERT OR REPLACE INTO long_frame VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10);
+
+-- name: LONG_FRAME_END
+UPDATE long_frame SET outcome = ?2, end_ns = ?3, exit = ?4 WHERE frame_id = ?1;
+
+-- name: long_frame
+SELECT parent_id, start_ns, code_id, thread_id, kind, outcome FROM long_frame WHERE frame_id = ?1;
+
+-- name: keep_lookups
+-- Lookups from before the window are added up and dropped, with their checks, but for those that asked the compiler.
+UPDATE kept SET next_lookup = COALESCE(
+    (SELECT l.lookup_id FROM lookup l WHERE l.lookup_id >= kept.lookup_id
+     AND l.start_ns >= (SELECT value FROM meta WHERE key = 'kept_from_ns') ORDER BY l.lookup_id LIMIT 1),
+    (SELECT MAX(l.lookup_id) + 1 FROM lookup l), kept.lookup_id);
+INSERT INTO lookup_count(process_id, code_id, outcome, cache_entry_id, lookups, duration_ns, entries_checked, first_ns, last_ns)
+SELECT t.process_id, l.code_id, l.outcome, l.cache_entry_id, COUNT(*), SUM(l.duration_ns), SUM(l.entries_checked), MIN(l.start_ns), MAX(l.start_ns)
+FROM kept k CROSS JOIN lookup l ON l.lookup_id >= k.lookup_id AND l.lookup_id < k.next_lookup LEFT JOIN thread t ON t.thread_id = l.thread_id
+WHERE l.outcome NOT IN ($COMPILED, $GUARD_ERROR, $CALLBACK_ERROR) AND l.frame_id NOT IN (SELECT frame_id FROM compile WHERE frame_id IS NOT NULL)
+GROUP BY 1, 2, 3, 4;
+UPDATE kept SET next_check = COALESCE(
+    (SELECT c.guard_check_id FROM guard_check c WHERE c.guard_check_id >= kept.check_id AND c.lookup_id >= kept.next_lookup
+     ORDER BY c.guard_check_id LIMIT 1),
+    (SELECT MAX(c.guard_check_id) + 1 FROM guard_check c), kept.check_id);
+DELETE FROM lookup
+WHERE lookup_id >= (SELECT k.lookup_id FROM kept k) AND lookup_id < (SELECT next_lookup FROM kept)
+  AND outcome NOT IN ($COMPILED, $GUARD_ERROR, $CALLBACK_ERROR) AND frame_id NOT IN (SELECT frame_id FROM compile WHERE frame_id IS NOT NULL);
+DELETE FROM guard_check
+WHERE guard_check_id >= (SELECT check_id FROM kept) AND guard_check_id < (SELECT next_check FROM kept)
+  AND NOT EXISTS (SELECT 1 FROM lookup l WHERE l.lookup_id = guard_check.lookup_id);
+UPDATE kept SET lookup_id = next_lookup, check_id = next_check;
+
+-- name: keep_sweep
+-- The same of tables that are not in the order of time; and rows of lookup_count with one key become one.
+DELETE FROM span WHERE end_ns < (SELECT value FROM meta WHERE key = 'kept_from_ns');
+DELETE FROM stretch WHERE end_ns < (SELECT value FROM meta WHERE key = 'kept_from_ns');
+DELETE FROM thread_cpu WHERE at_ns < (SELECT value FROM meta WHERE key = 'kept_from_ns') - 1000000000;
+DELETE FROM long_frame WHERE end_ns < (SELECT value FROM meta WHERE key = 'kept_frame_ns');
+DELETE FROM call_args WHERE frame_id < (SELECT value FROM meta WHERE key = 'kept_frame_id') AND frame_id NOT IN (SELECT frame_id FROM long_frame);
+DELETE FROM late WHERE frame_id < (SELECT value FROM meta WHERE key = 'kept_frame_id') AND frame_id NOT IN (SELECT frame_id FROM long_frame);
+UPDATE kept SET count_id = (SELECT COALESCE(MAX(rowid), 0) FROM lookup_count);
+INSERT INTO lookup_count(process_id, code_id, outcome, cache_entry_id, lookups, duration_ns, entries_checked, first_ns, last_ns)
+SELECT process_id, code_id, outcome, cache_entry_id, SUM(lookups), SUM(duration_ns), SUM(entries_checked), MIN(first_ns), MAX(last_ns)
+FROM lookup_count GROUP BY 1, 2, 3, 4;
+DELETE FROM lookup_count WHERE rowid <= (SELECT count_id FROM kept);
+
+-- name: kept_rows
+-- How many rows of the window there are, but frames.
+SELECT (SELECT COUNT(*) FROM lookup) + (SELECT COUNT(*) FROM guard_check) + (SELECT COUNT(*) FROM span) + (SELECT COUNT(*) FROM stretch)
+       + (SELECT COUNT(*) FROM thread_cpu) + (SELECT COUNT(*) FROM call_args);
+
+-- name: metrics
+-- What src/collector/metrics.c writes of the tables.
+SELECT 'calls_total', 'counter', 'Calls of Python functions that were recorded.', COALESCE(SUM(calls), 0) FROM code_total
+UNION ALL SELECT 'exceptions_total', 'counter', 'Frames that an exception left.', COALESCE(SUM(raised), 0) FROM code_total
+UNION ALL SELECT 'functions', 'gauge', 'Code objects that were recorded.', COUNT(*) FROM code
+UNION ALL SELECT 'processes_total', 'counter', 'Processes that were recorded.', COUNT(*) FROM process WHERE executable IS NOT NULL
+UNION ALL SELECT 'compiles_total', 'counter', 'Compiles that made code.', COUNT(*) FROM compile WHERE outcome = 'compiled'
+UNION ALL SELECT 'compile_seconds_total', 'counter', 'Time in the compiler.', COALESCE(SUM(end_ns - start_ns), 0) / 1e9 FROM compile
+UNION ALL SELECT 'recompiles_total', 'counter', 'Compiles of code that had an entry.', COUNT(DISTINCT compile_id) FROM recompile_cause
+UNION ALL SELECT 'graph_breaks_total', 'counter', 'Graph breaks.', COUNT(*) FROM graph_break
+UNION ALL SELECT 'cache_entries', 'gauge', 'Cache entries that are alive.', COUNT(*) FROM cache_entry WHERE died_ns IS NULL
+UNION ALL SELECT 'losses_total', 'counter', 'Things that were not recorded, rows of table loss.', COUNT(*) FROM loss WHERE events > 0 OR events IS NULL
+UNION ALL SELECT 'lost_events_total', 'counter', 'Events that are known to be missing.', COALESCE(SUM(events), 0) FROM loss
+UNION ALL SELECT 'window_seconds', 'gauge', 'How long the frames that are kept reach back (--keep).',
+    ((SELECT value FROM meta WHERE key = 'span_ns') - value) / 1e9 FROM meta WHERE key = 'kept_from_ns';
+
 -- name: stretches
 -- Of each stretch, s to e, how long it was certainly on a processor and certainly off it: the most that any two samples around its ends
 -- say, less the time between them that is not in the stretch. a, b: the last sample before s and the first

@@ -13,6 +13,43 @@ UPDATE trace.frame SET cache_entry_id = (SELECT l.cache_entry_id FROM main.late 
 WHERE frame_id IN (SELECT frame_id FROM main.late WHERE cache_entry_id);
 UPDATE trace.frame SET end_ns = NULL, exit = NULL WHERE frame_id IN (SELECT frame_id FROM main.late WHERE left_open);
 
+-- name: kept
+-- Of a recording with a bound (src/collector/keep.h): lookups and checks, and frames that outlasted their page. Their ids are smaller than all others.
+INSERT OR IGNORE INTO trace.lookup SELECT * FROM main.lookup;
+INSERT OR IGNORE INTO trace.guard_check SELECT * FROM main.guard_check;
+INSERT OR IGNORE INTO trace.frame SELECT * FROM main.long_frame;
+-- The caller of a frame that ended before the window may be gone: the nearest caller that is stored takes its place. Such frames are in the first pages.
+UPDATE trace.frame SET parent_id = (SELECT l.frame_id FROM trace.frame l
+                                    WHERE l.frame_id < frame.parent_id AND l.thread_id = frame.thread_id AND l.start_ns <= frame.start_ns
+                                      AND COALESCE(l.end_ns >= frame.end_ns, 1) ORDER BY l.frame_id DESC LIMIT 1)
+WHERE frame_id < (SELECT value + ((SELECT MAX(frame_id) FROM trace.frame) - value) / 2 FROM trace.meta WHERE key = 'kept_frame_id')
+  AND parent_id < (SELECT value FROM trace.meta WHERE key = 'kept_frame_id')
+  AND NOT EXISTS (SELECT 1 FROM trace.frame p WHERE p.frame_id = frame.parent_id);
+UPDATE trace.meta SET value = value + (SELECT COUNT(*) FROM main.long_frame) WHERE key = 'frame_count';
+DELETE FROM trace.meta WHERE key IN ('kept_frame_id', 'kept_frame_ns');
+
+-- name: long
+-- Frames with a bound (src/collector/keep.h) that outlasted their pages, from id ?1 to before ?2.
+SELECT frame_id, thread_id, parent_id, code_id, kind, outcome, start_ns, end_ns, cache_entry_id, exit FROM main.long_frame
+WHERE frame_id >= ?1 AND frame_id < ?2;
+
+-- name: long_put
+INSERT OR IGNORE INTO trace.frame VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10);
+
+-- name: snapshot
+-- Of a copy of a recording that goes on: what ended after its moment was open.
+UPDATE trace.frame SET end_ns = NULL, exit = NULL
+WHERE end_ns = 0 OR end_ns > (SELECT value FROM trace.meta WHERE key = 'snapshot_ns');
+INSERT OR REPLACE INTO trace.meta(key, value) SELECT 'open_frame_count', COUNT(*) FROM trace.frame WHERE end_ns IS NULL;
+INSERT OR REPLACE INTO trace.meta(key, value) SELECT 'frame_count', COUNT(*) FROM trace.frame;
+DELETE FROM trace.meta WHERE key IN ('session', 'destination', 'kept_frame_id', 'kept_frame_ns');
+UPDATE trace.meta SET value = 'complete' WHERE key = 'state';
+
+-- name: bounds
+-- Of a recording with a bound: its two bounds, and since when everything is kept.
+SELECT COALESCE((SELECT value FROM meta WHERE key = 'keep_ns'), 0) || ' ' || COALESCE((SELECT value FROM meta WHERE key = 'keep_bytes'), 0)
+       || ' ' || value FROM meta WHERE key = 'kept_from_ns';
+
 -- name: salvage
 -- Where the pages of lookups and guard checks were lost that the collector had in memory.
 INSERT OR IGNORE INTO trace.lookup SELECT * FROM main.lookup;
@@ -34,7 +71,7 @@ UPDATE trace.meta SET value = MAX(value, (SELECT COALESCE(MAX(MAX(start_ns, COAL
 -- name: totals
 -- They are made again, with a view, which SQLite sees once the version is another. Frames that --min-duration left out are in them only.
 PRAGMA trace.schema_version=1000;
-DELETE FROM trace.code_total WHERE NOT EXISTS (SELECT 1 FROM trace.meta WHERE key = 'min_duration_ns' AND value > 0);
+DELETE FROM trace.code_total WHERE NOT EXISTS (SELECT 1 FROM trace.meta WHERE key IN ('min_duration_ns', 'thin', 'keep_ns', 'keep_bytes') AND value > 0);
 
 -- name: frames
 -- In the order in which they began: kind 0 is a call, exit 2 an exception.
@@ -53,7 +90,7 @@ INSERT OR IGNORE INTO trace.code_total(code_id, calls, total_ns, self_ns, raised
 -- Those frames have no rows: what the frames with rows add up to lacks theirs, and has their time as their callers' own.
 INSERT INTO trace.code_total(code_id, calls, total_ns, self_ns, raised, max_ns, skipped)
 SELECT code_id, SUM(calls), SUM(total_ns), SUM(self_ns) - SUM(inner_ns), SUM(raised), MAX(max_ns), SUM(calls * (outcome = $SKIP)) FROM trace.frame_count
-WHERE NOT EXISTS (SELECT 1 FROM trace.meta WHERE key = 'min_duration_ns' AND value > 0)
+WHERE NOT EXISTS (SELECT 1 FROM trace.meta WHERE key IN ('min_duration_ns', 'thin', 'keep_ns', 'keep_bytes') AND value > 0)
 GROUP BY code_id
 ON CONFLICT(code_id) DO UPDATE SET calls = calls + excluded.calls, total_ns = total_ns + excluded.total_ns,
     self_ns = MAX(self_ns + excluded.self_ns, 0), raised = raised + excluded.raised, max_ns = MAX(max_ns, COALESCE(excluded.max_ns, 0)),

@@ -48,6 +48,15 @@ PRAGMA user_version = 2;            -- the same number as meta.schema_version
 --   open_frame_count  those of them without an end
 --   counted_frame_count  frames in `frame_count`, which have no rows; only where there are any
 --   min_duration_ns   shorter frames were not stored (code_total still counts them)
+--   thin              with `run --thin`: of functions called over a million times one call in so many was stored, besides the first million
+--                     and the slowest (code_total counts all)
+--   keep_ns, keep_bytes  with `run --keep`: for how long, or in how many bytes, frames, lookups, guard checks, spans, arguments, stretches
+--                     and processor times were kept. Older ones were dropped; all else is of the whole recording
+--   kept_from_ns      since when they are all there, with frames that began earlier and ended later
+--   kept_frame_id, kept_frame_ns  of a live trace, for the recorder alone
+--   snapshots         what --snapshot-on wrote, a line each with the reason, FILE: WHY
+--   snapshot_ns       of a trace that `dyntrace snapshot` made: when, and what ended later is open
+--   keep_over_bytes   by how much what is always kept was more than keep_bytes
 --   merged_from       of a trace that `dyntrace merge` made: a JSON array of {file, host, command, started_unix_ns, rank,
 --                     decided}, the first 1,000 rows of the table `merged`; what the traces differ in is 'several', and ids are
 --                     in order of birth within each of them only
@@ -306,6 +315,21 @@ CREATE TABLE guard_check(
     duration_ns     INTEGER  -- of all of them together
 );
 CREATE INDEX guard_check_lookup ON guard_check(lookup_id); -- made when the recording ends, like lookup_code
+
+
+-- Lookups that were dropped from a recording with a bound (meta.keep_ns, keep_bytes), added up: those from before
+-- meta.kept_from_ns that did not ask the compiler. Several rows may have one key.
+CREATE TABLE lookup_count(
+    process_id      INTEGER, -- in which process
+    code_id         INTEGER, -- of which code
+    outcome         INTEGER, -- enum 'outcome'
+    cache_entry_id  INTEGER, -- the entry that was hit, or NULL
+    lookups         INTEGER, -- how many
+    duration_ns     INTEGER, -- of all of them
+    entries_checked INTEGER, -- by all of them; NULL: not known
+    first_ns        INTEGER, -- when the first of them began
+    last_ns         INTEGER  -- when the last of them began
+);
 
 
 -- Compiled code for one code object, valid while its guards pass.

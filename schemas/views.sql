@@ -80,8 +80,10 @@ FROM frame f;
 -- turned_away: code objects that the compiler turned away unread, such as its own functions: no lookup of them came as
 -- far as an entry, and no compile looked at them. Their calls count in no share. Reads `lookup`.
 CREATE VIEW turned_away AS
-SELECT DISTINCT code_id FROM lookup
+SELECT code_id FROM (SELECT code_id FROM lookup UNION SELECT code_id FROM lookup_count)
 WHERE code_id IS NOT NULL
+  AND code_id NOT IN (SELECT l.code_id FROM lookup_count l JOIN outcomes o ON o.outcome = l.outcome
+                      WHERE (o.name = 'hit' OR o.missed) AND o.name <> 'declined' AND l.code_id IS NOT NULL)
   AND code_id NOT IN (SELECT code_id FROM compile WHERE outcome IS NOT 'skipped' AND code_id IS NOT NULL)
   AND code_id NOT IN (SELECT l.code_id FROM lookup l JOIN outcomes o ON o.outcome = l.outcome
                       WHERE (o.name = 'hit' OR o.missed) AND o.name <> 'declined' AND l.code_id IS NOT NULL);
@@ -131,14 +133,27 @@ LEFT JOIN process p ON p.process_id = COALESCE(t.process_id, c.process_id)
 LEFT JOIN turned_away a ON a.code_id = l.code_id;
 
 
--- shares: of the calls of each process, how many ran compiled code as it was, and how many ran as Python. Reads what
--- `calls` reads.
+-- dropped_calls: the calls that a recording with a bound (run --keep) has dropped, added up: `lookups` of them in a row.
+CREATE VIEW dropped_calls AS
+SELECT COALESCE(n.process_id, c.process_id) AS process_id, p.pid, n.code_id, c.qualname, o.name AS outcome, o.asked AND a.code_id IS NULL AS counted,
+       o.name = 'hit' AS is_hit, o.missed, o.ran_as_python, n.cache_entry_id, n.lookups, n.duration_ns, n.first_ns, n.last_ns
+FROM lookup_count n
+LEFT JOIN outcomes o ON o.outcome = n.outcome
+LEFT JOIN code c ON c.code_id = n.code_id
+LEFT JOIN process p ON p.process_id = COALESCE(n.process_id, c.process_id)
+LEFT JOIN turned_away a ON a.code_id = n.code_id
+WHERE n.outcome IS NOT $SKIP;
+
+
+-- shares: of the calls of each process, how many ran compiled code as it was, and how many ran as Python. Calls that were
+-- dropped (dropped_calls) count. Reads what `calls` reads.
 CREATE VIEW shares AS
-SELECT process_id, pid, SUM(counted) AS calls, SUM(counted AND is_hit) AS hits, SUM(counted AND missed) AS misses,
-       SUM(counted AND ran_as_python) AS ran_as_python,
-       1.0 * SUM(counted AND is_hit) / NULLIF(SUM(counted), 0) AS hit_share,
-       1.0 * SUM(counted AND ran_as_python) / NULLIF(SUM(counted), 0) AS eager_share, SUM(counted = 0) AS turned_away
-FROM calls
+SELECT process_id, pid, SUM(n * counted) AS calls, SUM(n * (counted AND is_hit)) AS hits, SUM(n * (counted AND missed)) AS misses,
+       SUM(n * (counted AND ran_as_python)) AS ran_as_python,
+       1.0 * SUM(n * (counted AND is_hit)) / NULLIF(SUM(n * counted), 0) AS hit_share,
+       1.0 * SUM(n * (counted AND ran_as_python)) / NULLIF(SUM(n * counted), 0) AS eager_share, SUM(n * (counted = 0)) AS turned_away
+FROM (SELECT process_id, pid, counted, is_hit, missed, ran_as_python, 1 AS n FROM calls
+      UNION ALL SELECT process_id, pid, counted, is_hit, missed, ran_as_python, lookups FROM dropped_calls)
 GROUP BY process_id;
 
 
@@ -344,11 +359,13 @@ LEFT JOIN signature s ON s.signature_id = l.signature_id;
 
 
 -- cache_entries: the life of each entry: born, how often tried and hit, last used, died. A use is a hit, or the
--- call that compiled it, which ran it when the lookup was over. Reads `lookup` and `guard_check`.
+-- call that compiled it, which ran it when the lookup was over. Dropped hits (dropped_calls) count, dropped tries do not.
+-- Reads `lookup` and `guard_check`.
 CREATE VIEW cache_entries AS
 SELECT e.cache_entry_id, e.code_id, c.qualname, c.filename, c.first_line, e.compile_id, e.label, e.backend,
        e.region_id, e.guard_count, e.born_ns,
-       COALESCE(tries.tried, 0) AS tried, COALESCE(uses.hit, 0) AS hit, uses.last_use_ns,
+       COALESCE(tries.tried, 0) AS tried, COALESCE(uses.hit, 0) + COALESCE(gone.hit, 0) AS hit,
+       COALESCE(uses.last_use_ns, gone.last_use_ns) AS last_use_ns,
        e.died_ns, e.death_cause
 FROM cache_entry e
 LEFT JOIN code c ON c.code_id = e.code_id
@@ -356,7 +373,9 @@ LEFT JOIN (SELECT cache_entry_id, COUNT(*) AS tried FROM guard_check GROUP BY ca
        ON tries.cache_entry_id = e.cache_entry_id
 LEFT JOIN (SELECT cache_entry_id, SUM(outcome = $HIT) AS hit, MAX(iif(outcome = $COMPILED, start_ns + COALESCE(duration_ns, 0), start_ns)) AS last_use_ns
            FROM lookup WHERE outcome IN ($HIT, $COMPILED) GROUP BY cache_entry_id) uses
-       ON uses.cache_entry_id = e.cache_entry_id;
+       ON uses.cache_entry_id = e.cache_entry_id
+LEFT JOIN (SELECT cache_entry_id, SUM(lookups) AS hit, MAX(last_ns) AS last_use_ns FROM lookup_count WHERE outcome = $HIT GROUP BY cache_entry_id) gone
+       ON gone.cache_entry_id = e.cache_entry_id;
 
 
 -- cache_events: what happened to caches: an entry was 'born', 'hit' or 'died', a lookup was a 'miss', calls of a code
@@ -433,9 +452,10 @@ LEFT JOIN compile m ON m.compile_id = b.compile_id
 LEFT JOIN code c ON c.code_id = b.code_id
 LEFT JOIN code r ON r.code_id = b.resume_code_id;
 
--- entry_calls: how many calls ran the compiled code of each entry: hits, and those that compiled it. Reads `lookup`.
+-- entry_calls: how many calls ran the compiled code of each entry: hits (dropped ones, too), and those that compiled it. Reads `lookup`.
 CREATE VIEW entry_calls AS
-SELECT cache_entry_id, COUNT(*) AS calls FROM lookup
+SELECT cache_entry_id, SUM(n) AS calls
+FROM (SELECT cache_entry_id, outcome, 1 AS n FROM lookup UNION ALL SELECT cache_entry_id, outcome, lookups FROM lookup_count)
 WHERE outcome IN ($HIT, $COMPILED) AND cache_entry_id IS NOT NULL GROUP BY cache_entry_id;
 
 

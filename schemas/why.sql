@@ -329,6 +329,11 @@ SELECT outcome, cache_entry_id, COUNT(*) AS calls, MIN(start_ns) AS first_ns, MA
        SUM(duration_ns) AS lookup_ns
 FROM lookup WHERE code_id IN (SELECT value FROM json_each(?1)) GROUP BY outcome, cache_entry_id;
 
+-- name: dropped
+-- those of its calls that the window of the recording has dropped (run --keep)
+SELECT outcome, cache_entry_id, lookups AS calls, first_ns, last_ns, duration_ns AS lookup_ns
+FROM lookup_count WHERE code_id IN (SELECT value FROM json_each(?1));
+
 -- name: lookups-rows
 SELECT outcome, cache_entry_id, start_ns, duration_ns FROM lookup
     WHERE code_id IN (SELECT value FROM json_each(?1));

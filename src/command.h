@@ -37,6 +37,7 @@ extern const struct command command_run, command_collect, command_report, comman
     command_sql, command_replay, command_fsck, command_doctor;
 extern const struct command command_tui, command_check, command_export, command_merge, command_diff,
     command_import, command_ranks, command_try, command_tree, command_attach, command_detach;
+extern const struct command command_snapshot, command_ls;
 
 /* Read the command line and run COMMAND. ARGV[0] is the command's name. Returns the exit status. */
 int command_start(const struct command *command, int argc, char **argv);

@@ -43,6 +43,11 @@ struct recorder {
     sqlite3_stmt *meta;
     bool begun, failed;
     bool once; /* a row was written that could not be written again, and is not committed yet */
+    /* With a bounded log: its most pages, a connection that moves the log's pages into the file
+     * while a transaction is open, and whether a reader keeps the log from being used again. */
+    int log_most;
+    sqlite3 *mover;
+    bool log_blocked;
     char error[256];
 };
 
@@ -186,8 +191,45 @@ void recorder_close(struct recorder *r)
     for (int i = 0; i < PUTS; i++)
         sqlite3_finalize(r->put[i].statement);
     sqlite3_finalize(r->meta);
+    sqlite3_close(r->mover);
     sqlite3_close(r->db);
     free(r);
+}
+
+/* ---- a bounded log ---- */
+
+/* Move pages from the log into the file through DB, and see whether a reader holds the log. */
+static void log_move(struct recorder *r, sqlite3 *db)
+{
+    int pages = 0;
+    int moved = 0;
+
+    sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &moved);
+    r->log_blocked = moved < pages && pages / 2 > r->log_most;
+}
+
+static int on_commit(void *of, sqlite3 *db, const char *name, int pages)
+{
+    struct recorder *r = of;
+
+    if (pages >= r->log_most)
+        log_move(r, db);
+    return SQLITE_OK;
+}
+
+void recorder_bound_log(struct recorder *r, int pages)
+{
+    r->log_most = pages;
+    r->log_blocked = false;
+    if (!r->mover &&
+        sqlite3_open_v2(sqlite3_db_filename(r->db, NULL), &r->mover,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK)
+        sqlite3_wal_hook(r->db, on_commit, r);
+}
+
+bool recorder_is_held(const struct recorder *r)
+{
+    return r->log_blocked;
 }
 
 /* ---- writing ---- */
@@ -251,6 +293,11 @@ void recorder_values(struct recorder *r, enum recorder_put which, const int64_t 
     run(r, put->statement);
 }
 
+void recorder_once(struct recorder *r)
+{
+    r->once = true;
+}
+
 void recorder_write(struct recorder *r, enum recorder_put which, const void *row)
 {
     const struct put *put = put_of(r, which);
@@ -298,6 +345,13 @@ bool recorder_commit(struct recorder *r)
 {
     bool failed;
 
+    if (r->log_blocked) {
+        recorder_in_sqlite = 1;
+        log_move(r, r->mover);
+        recorder_in_sqlite = 0;
+    }
+    if (r->log_blocked)
+        return false; /* the rows stay in the open transaction */
     if (r->begun) {
         if (execute(r, "COMMIT")) {
             r->begun = false;
@@ -320,6 +374,31 @@ void recorder_commit_unrepeatable(struct recorder *r)
 }
 
 /* ---- reading ---- */
+
+bool recorder_find(struct recorder *r, const char *sql, int64_t id, int64_t *found, int columns)
+{
+    sqlite3_stmt *s = NULL;
+    bool is_found = false;
+
+    recorder_in_sqlite = 1;
+    if (sqlite3_prepare_v2(r->db, sql, -1, &s, NULL) == SQLITE_OK) {
+        sqlite3_bind_int64(s, 1, id);
+        is_found = sqlite3_step(s) == SQLITE_ROW;
+    }
+    for (int i = 0; is_found && i < columns; i++)
+        found[i] = sqlite3_column_int64(s, i);
+    sqlite3_finalize(s);
+    recorder_in_sqlite = 0;
+    return is_found;
+}
+
+int64_t recorder_number(struct recorder *r, const char *sql)
+{
+    int64_t number = 0;
+
+    recorder_find(r, sql, 0, &number, 1);
+    return number;
+}
 
 uint64_t recorder_missing(struct recorder *r, char *worst, size_t room)
 {

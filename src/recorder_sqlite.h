@@ -85,6 +85,9 @@ struct sqlite3;
       "duration_ns") \
     X(LATE_ENTRY, frame, STATEMENT | ONCE, "frame_id cache_entry_id") \
     X(LEFT_OPEN, frame, STATEMENT | ONCE, "frame_id") \
+    X(LONG_FRAME, frame, STATEMENT | ONCE, \
+      "frame_id thread_id parent_id code_id kind outcome start_ns end_ns cache_entry_id exit") \
+    X(LONG_FRAME_END, frame, STATEMENT | ONCE, "frame_id outcome end_ns exit") \
     X(SPAN, span, PART | ONCE, \
       "span_id parent_span_id thread_id frame_id name start_ns attributes? kind") \
     X(SPAN_END, span, PART | ONCE, "span_id end_ns") \
@@ -142,12 +145,26 @@ const char *recorder_why(struct sqlite3 *db);
 int recorder_system_error(struct sqlite3 *db);
 void recorder_close(struct recorder *r);
 
+/* A row was written by recorder_values that could not be written again (ONCE). */
+void recorder_once(struct recorder *r);
+/* Bound SQLite's log to some PAGES. While a reader keeps it from being used again, nothing is
+ * committed. */
+void recorder_bound_log(struct recorder *r, int pages);
+/* Does a reader keep the log from being used again? */
+bool recorder_is_held(const struct recorder *r);
+
 /* Commit if a row was written that could not be written again (ONCE). */
 void recorder_commit_unrepeatable(struct recorder *r);
 /* Commit. Returns true if everything written so far is in the file. */
 bool recorder_commit(struct recorder *r);
 /* Return the text of the last error, or NULL. Borrowed until the next call. */
 const char *recorder_error(const struct recorder *r);
+
+/* Run SQL with ID for ?1. Returns false if there is no row, else the first COLUMNS of it, which are
+ * numbers. */
+bool recorder_find(struct recorder *r, const char *sql, int64_t id, int64_t *found, int columns);
+/* Return the number that SQL asks for; 0 on error. */
+int64_t recorder_number(struct recorder *r, const char *sql);
 
 /* Return the number of rows of `loss` about missing events that are not counted elsewhere. Sets
  * WORST to the cause of the largest loss. */

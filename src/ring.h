@@ -65,7 +65,7 @@
 enum {
     /* Increment this number with each change of a shared struct, of FACTS, of RECORDER_PUTS or of a
      * table. A build does not continue a session of another format. */
-    RING_FORMAT = 15,
+    RING_FORMAT = 16,
     RING_MAX = 2048,        /* most rings of a process, that is threads alive at once */
     RING_MARGIN = 192,      /* words kept free, so that control words always fit */
     RING_SPAN_BYTES = 1280, /* most bytes of a span's name and attributes */
@@ -299,6 +299,8 @@ struct session_file {
     uint64_t budget_bytes;
     uint64_t min_duration_ns; /* applied by the collector */
     uint64_t max_stall_ns;    /* longest time that a full ring stops a thread */
+    /* how much is kept (collector/keep.h): time, and bytes; 0: everything */
+    uint64_t keep_ns, keep_bytes;
     uint64_t start_clock, start_unix_ns;
     uint64_t ns_per_tick_32; /* nanoseconds per tick << 32; the collector sets it, 0 before */
     /* the coarse clock, which the collector keeps current if `coarse` is set */
@@ -310,6 +312,7 @@ struct session_file {
     uint32_t coarse;         /* 1: programs read `now` instead of a clock */
     /* 1: `run --capture`: dyntrace.compile is applied to the user's functions */
     uint32_t capture;
+    uint32_t thin;          /* 1: `run --thin`; applied by the collector */
     uint64_t pid_namespace; /* the recorder's pid namespace (namespaces.h); 0 if not known */
     /* by how much CLOCK_MONOTONIC in the recorder's time namespace is ahead of the machine's */
     int64_t clock_ahead_ns;
@@ -323,9 +326,10 @@ struct session_file {
     /* 1: `dyntrace attach` ends, and processes leave the session when they get SIGURG
      * (tracer/attach.c) */
     _Atomic uint32_t leave;
+    uint32_t triggers;     /* strings in text[] after these: conditions of `run --snapshot-on` */
     /* Strings: the second directory for rings, of the same name as the first, or ""; the path of
      * the database; globs, "+GLOB" or "-GLOB"; settings, "SETTING"; patterns of secret names;
-     * globs of --args. Each ends with a NUL. */
+     * globs of --args; conditions of --snapshot-on. Each ends with a NUL. */
     char text[];
 };
 

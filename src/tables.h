@@ -130,6 +130,17 @@
     ID(failed_guard_id, GUARD) \
     NUMBER(guards_run) \
     NUMBER(duration_ns)
+#define COLUMNS_lookup_count(KEY, ID, TIME, NUMBER, TEXT) \
+    ID(process_id, PROCESS) \
+    ID(code_id, CODE) \
+    NUMBER(outcome) \
+    ID(cache_entry_id, ENTRY) \
+    NUMBER(lookups) \
+    NUMBER(duration_ns) \
+    NUMBER(entries_checked) \
+    TIME(first_ns) \
+    TIME(last_ns) \
+    ID(rowid, ROW)
 #define COLUMNS_cache_entry(KEY, ID, TIME, NUMBER, TEXT) \
     KEY(cache_entry_id, ENTRY) \
     ID(code_id, CODE) \
@@ -282,9 +293,9 @@
 /* clang-format off */
 #define TABLES(X) \
     X(process) X(thread) X(code) X(frame) X(code_total) X(frame_count) X(thread_cpu) X(stretch) \
-    X(signature) X(lookup) X(guard_check) X(cache_entry) X(guard) X(guard_order) X(compile) \
-    X(compile_phase) X(code_mark) X(recompile_cause) X(graph_break) X(graph) X(graph_node) \
-    X(listing) X(span) X(call_args) X(loss) X(trial) X(trial_function)
+    X(signature) X(lookup) X(guard_check) X(cache_entry) X(lookup_count) X(guard) X(guard_order) \
+    X(compile) X(compile_phase) X(code_mark) X(recompile_cause) X(graph_break) X(graph) \
+    X(graph_node) X(listing) X(span) X(call_args) X(loss) X(trial) X(trial_function)
 /* clang-format on */
 
 enum row_table {

@@ -461,6 +461,7 @@ except capture.GraphBreak:
 with dyntrace.record("t.db", force=True, values="types", argv=False, strict=True) as path:
     print(path, dyntrace.__version__)
 recorded: trace.Trace = path
+dyntrace.snapshot("s.db", force=True)
 with dyntrace.open(path) as opened:
     functions: trace.Rows[trace.Function] = opened.functions()
     recompiles: trace.Rows[trace.Recompile] = opened.recompiles()

@@ -27,7 +27,7 @@ from __future__ import annotations
 import sys
 
 from . import _native, config
-from .record import record
+from .record import record, snapshot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ __all__ = [
     "record",
     "register_array",
     "reset",
+    "snapshot",
     "span",
 ]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from .trace import Trace
 
-__all__ = ["record"]
+__all__ = ["record", "snapshot"]
 
 _said = False  # has the warning about joining another recording been given?
 
@@ -194,3 +194,33 @@ def record(
         said, errors = collector.communicate()
         if collector.returncode and not said.startswith(b"done"):
             raise RuntimeError(_in_python(errors) or "the recording could not be finished")
+
+
+def snapshot(path: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Write what the recording of this process has so far as a whole trace, and go on.
+
+        dyntrace.snapshot("now.db")
+
+    With `dyntrace run --keep` that is the window of the last seconds or bytes. Frames that are open
+    have no end there. The file appears when it is whole, and the function returns then.
+
+    Parameters
+    ----------
+    path
+        The trace to write.
+    force
+        Replace an existing file.
+
+    Raises
+    ------
+    RuntimeError
+        The process is not being recorded, or the file cannot be written.
+    """
+    import subprocess
+
+    command = [_program(), "snapshot", str(os.getpid()), "-o", os.fspath(path)]
+    done = subprocess.run(
+        command + (["--force"] if force else []), stdin=subprocess.DEVNULL, capture_output=True
+    )
+    if done.returncode:
+        raise RuntimeError(_in_python(done.stderr) or "no snapshot was taken")

@@ -17,6 +17,7 @@
 #include <poll.h>
 
 #include "cmd/run/run.h"
+#include "collector/keep.h"
 #include "collector/trace_files.h"
 #include "command.h"
 #include "inject.h"
@@ -29,7 +30,7 @@
 #include "versions.h"
 
 static struct {
-    const char *trace, *python;
+    const char *trace, *python, *metrics;
     bool force, live, quiet, standby;
     int64_t pid; /* --pid of `collect` */
     struct session_options session;
@@ -37,8 +38,11 @@ static struct {
     LIST(const char *) settings;  /* each borrowed */
     LIST(const char *) secrets;   /* each borrowed */
     LIST(const char *) arguments; /* each borrowed */
+    LIST(const char *) triggers;  /* each borrowed */
+    int snapshot_signal;          /* asks for a snapshot; 0: none does */
 } given = {.session.frames = SESSION_FOLDED, .session.max_stall_ns = SESSION_MAX_STALL_NS};
 
+#define KEEP_LEAST_NS UINT64_C(1000000000)
 #define MAX_STALL_MOST_NS \
     (60 * UINT64_C(1000000000)) /* how long the program stops at most if the recorder is killed */
 
@@ -58,6 +62,54 @@ static const char *depth_read(const struct option *option, const char *value)
     if (option_count(&(struct option){.to = &depth}, value) || depth < 1 || depth > INT32_MAX)
         return "not a number from 1 on";
     *(uint32_t *)option->to = (uint32_t)depth;
+    return NULL;
+}
+
+/* Read the value of --keep: a time or a size. */
+static const char *keep_read(const struct option *option, const char *value)
+{
+    const struct option time = {.to = &given.session.keep_ns};
+    const struct option size = {.to = &given.session.keep_bytes};
+
+    (void)option;
+    if (!option_duration(&time, value))
+        return given.session.keep_ns >= KEEP_LEAST_NS ? NULL : "less than a second";
+    if (!option_size(&size, value))
+        return given.session.keep_bytes >= KEEP_LEAST ? NULL : "less than 16M";
+    return "not a time such as 60s or 10min, or a size such as 500M or 2G";
+}
+
+/* Return the number of the signal called NAME, with or without SIG, or 0 if it cannot ask for a
+ * snapshot. */
+static int signal_of(const char *name)
+{
+    static const int signals[] = {SIGUSR1, SIGUSR2, SIGHUP};
+
+    if (!strncmp(name, "SIG", 3))
+        name += 3;
+    for (size_t i = 0; i < array_count(signals); i++)
+        if (!strcmp(name, sigabbrev_np(signals[i])))
+            return signals[i];
+    return 0;
+}
+
+/* Read the value of --snapshot-on. */
+static const char *trigger_read(const struct option *option, const char *value)
+{
+    uint64_t limit_ns;
+    const struct option time = {.to = &limit_ns};
+    const char *limit = strrchr(value, '>');
+    int number = signal_of(value);
+    bool is_call = limit && limit > value && !option_duration(&time, limit + 1);
+
+    (void)option;
+    if (number)
+        given.snapshot_signal = number;
+    else if (!is_call && strcmp(value, "exception"))
+        return "not 'FUNC>TIME' such as 'handle>200ms', exception, USR1, USR2 or HUP";
+    *list_add(&given.triggers) = value;
+    given.session.triggers = given.triggers.at;
+    given.session.trigger_count = (uint32_t)given.triggers.count;
     return NULL;
 }
 
@@ -206,9 +258,30 @@ static const struct option run_options[] = {
          "single calls mostly take no time or a tenth of a millisecond, sums over many are right"},
     {"max-depth", .value = "N", .read = depth_read, .to = &given.session.max_depth,
      .help = "record at most N frames on top of each other, and no lookups of deeper ones"},
+    {"keep", .value = "BOUND", .read = keep_read, .many = true,
+     .help =
+         "keep the frames and lookups of the last BOUND only: a time such as 60s or 10min, or a "
+         "size such as 500M or 2G, which the trace never outgrows; may be given twice, one of "
+         "each. Compiles, causes, entries, totals and losses are always kept, and lookups that "
+         "were dropped are counted"},
+    {"metrics", .value = "FILE.prom", .read = option_text, .to = &given.metrics,
+     .help = "write counters to this file as Prometheus text, every five seconds, for "
+             "node_exporter's textfile collector: calls, lookups, compiles, recompiles, losses, "
+             "bytes. It stays at the end, with dyntrace_recording 0"},
+    {"snapshot-on", .value = "WHAT", .read = trigger_read, .many = true,
+     .help = "write a snapshot beside the trace, as `dyntrace snapshot` does, TRACE-snapshot-1.db "
+             "and so on, when WHAT happens; may be repeated. One in ten seconds, and ten at most\n"
+             "'FUNC>TIME': a call of FUNC, whose file or qualified name matches, took longer\n"
+             "exception: one that nobody caught ended a thread or a process\n"
+             "USR1, USR2, HUP: this process gets the signal, which the program then does not get"},
     {"min-duration", .value = "TIME", .read = option_duration, .to = &given.session.min_duration_ns,
      .help = "leave out frames shorter than this, such as 500ns, 20us, 1.5ms or 2s; the totals by "
              "function still count them; frames with a lookup are kept"},
+    {"thin", .read = option_flag, .to = &given.session.thin,
+     .help =
+         "of functions that are called over a million times store the first million calls, then "
+         "the slowest and one in a thousand of the rest; the totals by function count all, and "
+         "frames with a lookup are kept"},
     {"max-stall", .value = "TIME", .read = stall_read, .to = &given.session.max_stall_ns,
      .help = "stop the program for at most this long, 1s unless given and 60s at most, when the "
              "recorder cannot keep up; then it goes on, and the frames that are not recorded are "
@@ -224,6 +297,7 @@ static const struct option collect_options[] = {
      .words = SESSION_VALUES_WORDS, .help = "all (default), types or off, as `run --values`"},
     {"args", .value = "GLOB", .read = arguments_read, .many = true,
      .help = "record arguments and return values of functions that match, as `run --args`"},
+    {"keep", .value = "BOUND", .read = keep_read, .many = true, .help = "as `run --keep`"},
     {"redact", .value = "PATTERN", .read = secret_read, .many = true,
      .help = "do not keep values whose name matches, as `run --redact`"},
     {"no-redact", .read = option_flag, .to = &given.session.keep_secrets,
@@ -273,6 +347,34 @@ struct session_options *recording_options(void)
     return &given.session;
 }
 
+/* Note in SESSION where --metrics writes. Returns false if nothing can be written there, which has
+ * been reported. */
+static bool metrics_place(struct session *session)
+{
+    char path[2 * PATH_MAX];
+    char here[PATH_MAX] = "";
+    const char *why = NULL;
+    char *end;
+
+    if (!given.metrics)
+        return true;
+    if (*given.metrics != '/' && !getcwd(here, sizeof here))
+        why = strerror(errno);
+    snprintf(path, sizeof path, "%s%s%s", here, *here ? "/" : "", given.metrics);
+    if (!why && strlen(path) >= sizeof session->metrics - 32)
+        why = strerror(ENAMETOOLONG);
+    if (!why) {
+        snprintf(session->metrics, sizeof session->metrics, "%.*s", PATH_MAX - 1, path);
+        end = strrchr(path, '/');
+        *end = 0;
+        if (access(*path ? path : "/", W_OK))
+            why = strerror(errno);
+    }
+    if (why)
+        say_error("run: --metrics %s: cannot be written: %s", given.metrics, why);
+    return !why;
+}
+
 int trace_begin(struct session *session, const char *name)
 {
     char here[PATH_MAX] = "";
@@ -310,6 +412,8 @@ int trace_begin(struct session *session, const char *name)
     free(apart);
     bounds_memory_needed(false);
     if (session_create(session, path, &given.session))
+        return -1;
+    if (!metrics_place(session))
         return -1;
     memcpy(session->destination, place.destination, sizeof session->destination);
     session->clock_offset_ns = place.clock_offset_ns;
@@ -415,6 +519,11 @@ static void say_result(const struct session *session, const struct collector_res
         say_error("%s is not complete: %s%s; `dyntrace report` lists %s", session->trace,
                   said->worst, said->missing > 1 ? ", and more" : "",
                   said->missing > 1 ? "all losses" : "it");
+    if (said->over)
+        say_error(
+            "%s: what is always kept (compiles, causes, code, totals) takes %llu MB more than "
+            "--keep allows; it is all there",
+            session->trace, (unsigned long long)(said->over / 1000000 + 1));
     if (said->cpu_ns > 0)
         snprintf(cpu, sizeof cpu, "; the recorder took %.2f s of processor time",
                  (double)said->cpu_ns / 1e9);
@@ -456,6 +565,7 @@ static int record_program(const struct program *t, int argc, char **argv)
     }
     if ((given.live && !live_open()) || launch_collector(&l, &session, command))
         goto done;
+    job_snapshot_on(given.snapshot_signal);
     if (job_start(t, &l, given.live)) {
         status = 126;
         launch_order(&l, &(struct collector_order){.what = ORDER_DONE, .pid = -1});

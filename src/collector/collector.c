@@ -24,8 +24,11 @@
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 
+#include "collector/keep.h"
+#include "collector/metrics.h"
 #include "collector/process.h"
 #include "collector/trace_files.h"
+#include "collector/trigger.h"
 #include "collector/watch.h"
 #include "command.h"
 #include "job.h"
@@ -46,6 +49,9 @@ enum {
     IDLE_POLL_MS = 4,
     IDLE_ROUNDS = 64,
     STATUS_TRIES = 10,
+    SNAPSHOT_END_MS = 1000, /* how long the end waits for a snapshot */
+    SNAPSHOT_WAITS = 200,   /* 50 ms in all */
+    SNAPSHOT_WAIT_US = 200,
     COMMAND_ID = 1 /* process_id of the command */
 };
 enum { SHOW_ROOM = 64 << 20 /* free bytes on the disk that show() needs */ };
@@ -147,6 +153,8 @@ static bool has_room(const struct collector *c)
  * room. */
 static void show(struct collector *c)
 {
+    if (keep_is_on(&c->keep))
+        return; /* they have no pages */
     for (int table = 0; table < LOOKUP_TABLES; table++)
         if (c->lookups.shown[table] < c->lookups.next[table] && has_room(c))
             lookup_pages_show(&c->lookups, table, show_row, c->recorder);
@@ -301,12 +309,14 @@ static void commit_sometimes(struct run *run, bool now)
     if (!now && at - run->last_commit < COMMIT_NS)
         return;
     watch_statuses(c);
+    keep_trim(c);
     say_totals(c);
     say_counts(c);
     recorder_meta(c->recorder, "span_ns", NULL, (int64_t)c->decode.last_ns);
     note_cpu(run);
     if (recorder_commit(c->recorder))
         watch_committed(c);
+    metrics_write(c, false);
     if (getppid() != run->parent)
         orphaned(run);
     run->last_commit = clock_monotonic_ns();
@@ -351,6 +361,9 @@ static void orders_take(struct run *run)
             command_say(run);
         } else if (order.what == ORDER_ENDED) {
             command_ended(run, order.status);
+        } else if (order.what == ORDER_SNAPSHOT) {
+            snprintf(c->decode.why_tripped, sizeof c->decode.why_tripped, "signal");
+            c->decode.tripped = true;
         } else {
             run->stop = true;
         }
@@ -450,6 +463,29 @@ static void wait_for_events(struct run *run, int milliseconds)
     }
 }
 
+/* Write all that is known to the two files for `dyntrace snapshot`, and wait until it has begun to
+ * read them, a moment at most. */
+static void snapshot_serve(struct run *run)
+{
+    struct collector *c = &run->c;
+    struct state_header *header = &c->state.file->header;
+    const uint32_t asked = atomic_load(&header->snapshot_asked);
+
+    if (asked == atomic_load(&header->snapshot_ready))
+        return;
+    for (struct traced *t = c->traced; t; t = t->next)
+        list_each(r, &t->rings)
+            decode_store(&r->decoder);
+    lookup_pages_store(&c->lookups);
+    frame_pages_flush(&c->pages);
+    commit_sometimes(run, true);
+    header->snapshot_held = recorder_is_held(c->recorder);
+    header->snapshot_ns = c->decode.last_ns;
+    atomic_store(&header->snapshot_ready, asked);
+    for (int i = 0; i < SNAPSHOT_WAITS && atomic_load(&header->snapshot_taken) != asked; i++)
+        usleep(SNAPSHOT_WAIT_US);
+}
+
 static void drain_until_end(struct run *run)
 {
     int idle = 0;
@@ -469,6 +505,8 @@ static void drain_until_end(struct run *run)
         }
         /* Look after `forking` was read: a child that is no longer counted there has a file. */
         watch_new(&run->watch);
+        trigger_serve(&run->c);
+        snapshot_serve(run);
         if (fullest <= 64 && !run->ended)
             show(&run->c);
         commit_sometimes(run, false);
@@ -539,8 +577,10 @@ static unsigned join_how(const struct collector *c)
         how |= JOIN_RECOVERED;
     if (c->salvaged)
         how |= JOIN_SALVAGED;
-    if (c->pages.indexed)
+    if (c->pages.indexed || keep_is_on(&c->keep))
         how |= JOIN_INDEXED;
+    if (keep_is_on(&c->keep))
+        how |= JOIN_KEPT;
     return how;
 }
 
@@ -550,6 +590,8 @@ static uint64_t undecided_bytes(const struct collector *c, uint64_t frames)
 {
     uint64_t lookups = c->lookups.next[PAGES_LOOKUP] - 1;
 
+    if (keep_is_on(&c->keep))
+        return 0;
     if (!c->torch || frames <= lookups)
         return 0;
     return c->pages.leaves_of_frames * (frames - lookups) / frames * FRAME_PAGE_BYTES;
@@ -574,6 +616,8 @@ static void finish_trace(struct run *run, int64_t frames, struct collector_resul
     settings_end(c, result);
     recorder_run(c->recorder, "recorder/stretches");
     commit_sometimes(run, true);
+    metrics_end(c);
+    result->over = c->keep.over_bytes;
     result->missing = recorder_missing(c->recorder, result->worst, sizeof result->worst);
     why = recorder_error(c->recorder);
     if (why) {
@@ -599,6 +643,11 @@ static void finish(struct run *run, struct collector_result *result)
     const char *why;
     int64_t frames;
 
+    for (int i = 0; i < SNAPSHOT_END_MS && trigger_is_busy(c); i++) {
+        snapshot_serve(run);
+        usleep(1000);
+    }
+    trigger_end(c);
     atomic_store(&c->session->file->closed, 1);
     ticker_stop(run);
     for (struct traced *t = c->traced; t; t = t->next) {
@@ -613,6 +662,7 @@ static void finish(struct run *run, struct collector_result *result)
     for (int i = 0; i < STATUS_TRIES && watch_statuses(c); i++)
         usleep(1000);
     lookup_pages_finish(&c->lookups);
+    keep_end(c);
     frames = frame_pages_finish(&c->pages);
     if (c->pages.error) {
         why = strerror(c->pages.error);
@@ -667,10 +717,13 @@ static bool frames_open(struct run *run, const struct session *session)
 {
     struct collector *c = &run->c;
     int fd = open(session->frames, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    struct page_window keep;
 
     if (fd < 0)
         return false;
-    if (frame_pages_open(&c->pages, fd, &c->state.file->window, c->resumed))
+    keep_find(c);
+    keep = keep_window(c);
+    if (frame_pages_open_window(&c->pages, fd, &c->state.file->window, c->resumed, &keep))
         return false;
     return c->salvaged || watch_open(&run->watch, c);
 }
@@ -694,7 +747,7 @@ static bool collector_open(struct run *run, struct session *session, bool resume
         collector_state_recall(&c->state);
     run->cpu_before_ns = c->state.file->header.cpu_ns;
     lookup_pages_open(&c->lookups, &c->pages, &c->state.file->lookups, c->state.file->header.next,
-                      c->resumed);
+                      c->resumed && !keep_is_on(&c->keep));
     c->recorder = recorder_open(session->trace, error);
     if (!c->recorder)
         return false;
@@ -702,6 +755,7 @@ static bool collector_open(struct run *run, struct session *session, bool resume
     c->decode.start_clock = session->file->start_clock;
     c->decode.ns_per_tick_32 = session->file->ns_per_tick_32;
     c->decode.min_duration_ns = session->file->min_duration_ns;
+    c->decode.thin = session->file->thin;
     c->decode.next = c->state.file->header.next;
     c->decode.last_ns = c->state.file->header.last_ns;
     counts_open(&c->counts, session, c->resumed && !c->salvaged);
@@ -817,6 +871,8 @@ static bool begin(struct collector *c, const char *argv)
     recorder_meta(r, "session", c->session->directory, 0);
     recorder_meta(r, "started_unix_ns", NULL, (int64_t)file->start_unix_ns);
     recorder_meta(r, "min_duration_ns", NULL, (int64_t)file->min_duration_ns);
+    if (file->thin)
+        recorder_meta(r, "thin", NULL, THIN_SHARE);
     job_write(r);
     settings_begin(c);
     secrets_begin(c);
@@ -920,6 +976,8 @@ static bool record(struct run *run, const char *argv, int to, struct collector_r
         return false;
     }
     recorder_views(c->recorder);
+    keep_begin(c);
+    trigger_begin(c);
     if (c->salvaged) {
         collector_loss(c, 0, 0, 0, (uint64_t)ROW_NONE,
                        LOSS_KILLED

@@ -105,6 +105,20 @@ static void resume_counts(struct decoder *d)
         settle_counts(d);
 }
 
+void decode_store(struct decoder *d)
+{
+    if (d->now.page == DECODE_NO_PAGE)
+        return;
+    close_page(d);
+    commit(d);
+}
+
+void decode_store_old(struct decoder *d)
+{
+    if (d->now.page != DECODE_NO_PAGE && frame_pages_is_old(d->session->pages, d->now.page))
+        decode_store(d);
+}
+
 /* The row of frame ID in the page that is being filled; NULL: it is stored. */
 static struct frame_row *row_here(struct decoder *d, uint64_t id)
 {
@@ -211,6 +225,8 @@ static bool read_row(struct decoder *d, uint64_t id, struct frame_row *row)
         *row = *here;
         return true;
     }
+    if (frame_pages_dropped(d->session->pages, id))
+        return traced_long_frame(d->owner, id, row);
     return frame_pages_read(d->session->pages, id, row);
 }
 
@@ -566,6 +582,28 @@ static __attribute__((noinline)) void leave_counted(struct decoder *d, uint64_t 
     d->changed_from = MIN(d->changed_from, d->now.counted ? d->now.counted - 1 : 0);
 }
 
+/* With --thin: a frame of CODE_ID took DURATION_NS. Can its row be left out? Rows of the first
+ * million calls, of the slowest calls, and of one in a thousand of the rest are stored. The
+ * estimate rises by 1/64 with a slow call, and falls by 1/65536 with another one: so one call in
+ * about 1,024 is slow. */
+static __attribute__((noinline)) bool is_thinned(struct decoder *d, uint32_t code_id,
+                                                 uint64_t duration_ns)
+{
+    struct decode_thin *thin = list_reach(&d->session->thins, code_id);
+    const uint64_t most = UINT64_MAX >> (THIN_SHIFT + 1);
+    bool is_slow;
+
+    if (!thin)
+        return false;
+    thin->calls++;
+    is_slow = MIN(duration_ns, most) > thin->slow >> THIN_SHIFT;
+    if (is_slow)
+        thin->slow += (thin->slow >> 6) + (UINT64_C(1) << THIN_SHIFT);
+    else
+        thin->slow -= thin->slow >> 16;
+    return !is_slow && thin->calls > THIN_CALLS && thin->calls % THIN_SHARE;
+}
+
 /* The innermost open frame, which has a row, ends. */
 static inline __attribute__((always_inline)) void leave_row(struct decoder *d, uint64_t ns,
                                                             unsigned exit)
@@ -575,7 +613,10 @@ static inline __attribute__((always_inline)) void leave_row(struct decoder *d, u
     uint64_t id = frame->frame_id;
     struct frame_row *row = row_here(d, id);
     bool is_short = ns - frame->start_ns < d->session->min_duration_ns;
-    bool left_out = is_short && !frame->looked_up; /* a lookup names its frame */
+    bool is_spare = is_short;
+    if (__builtin_expect(d->session->thin, false))
+        is_spare = is_thinned(d, frame->code_id, ns - frame->start_ns) || is_short;
+    bool left_out = is_spare && !frame->looked_up; /* a lookup names its frame */
     bool is_last = row && row == &d->place->rows[now->rows - 1];
     bool is_on_last_page = (id - 1) / FRAME_PAGE_ROWS == d->last_page;
     unsigned outcome = frame->outcome;
@@ -596,6 +637,8 @@ static inline __attribute__((always_inline)) void leave_row(struct decoder *d, u
         now->used -= row->open_bytes + row->entry_bytes + 2u;
     } else if (row) {
         now->used -= frame_row_end(row, ns, exit);
+    } else if (frame_pages_dropped(d->session->pages, id)) {
+        traced_long_frame_end(d->owner, id, ns, outcome, exit);
     } else {
         frame_pages_end(d->session->pages, id, ns, outcome, exit);
         if (left_out && !now->rows && is_on_last_page) {
@@ -606,10 +649,27 @@ static inline __attribute__((always_inline)) void leave_row(struct decoder *d, u
         }
     }
 }
+/* The innermost open frame ends at NS: does a condition of --snapshot-on hold? */
+static __attribute__((noinline)) void check_limit(struct decoder *d, uint64_t ns, unsigned exit)
+{
+    const struct decode_frame *frame = innermost(d);
+    const struct decode_session *session = d->session;
+    const uint32_t id = frame->code_id;
+    const uint64_t limit = id < session->limits.count ? session->limits.at[id] : 0;
+
+    if (limit && ns - frame->start_ns > limit)
+        traced_slow(d->owner, id, ns - frame->start_ns);
+    if (d->stack.count == 1)
+        traced_outermost(d->owner, exit == EXIT_RAISE);
+}
+
 /* The innermost open frame ends. */
 static void leave(struct decoder *d, uint64_t ns, unsigned exit)
 {
     const struct decode_frame *frame = innermost(d);
+
+    if (__builtin_expect(d->session->limits_on, false))
+        check_limit(d, ns, exit);
 
     if (frame->counted)
         leave_counted(d, ns - frame->start_ns, exit == EXIT_RAISE);

@@ -63,6 +63,17 @@ struct decode_total {
     bool changed;
 };
 
+/* With `run --thin`: what is known of a function's calls, over all threads. */
+struct decode_thin {
+    uint64_t calls;
+    uint64_t slow; /* an estimate of the time that one call in 1,024 exceeds: ns << THIN_SHIFT */
+};
+enum {
+    THIN_CALLS = 1000000, /* as many calls of a function are stored in any case */
+    THIN_SHARE = 1000,    /* and then one in so many */
+    THIN_SHIFT = 20,
+};
+
 /* Row ids by the ids that a process uses itself; 0 = not yet. */
 typedef LIST(uint32_t) decode_ids;
 
@@ -72,6 +83,8 @@ struct decode_session {
     LIST(struct decode_total) totals; /* by code_id; owned, grown here */
     uint64_t start_clock, ns_per_tick_32;
     uint64_t min_duration_ns;
+    bool thin;
+    LIST(struct decode_thin) thins; /* by code_id; owned, grown here */
     /* traced_stretch() is called when a thread has no event for this long; the same time in two
      * units */
     uint64_t stretch_ns, stretch_ticks;
@@ -80,6 +93,11 @@ struct decode_session {
     /* borrowed: the next ids of what words say; NULL: nobody counts */
     const uint64_t *next;
     struct counts *counts; /* borrowed; NULL: every frame has a row */
+    /* For --snapshot-on: owned, by code_id: how long a call may take, in ns; 0: any time. */
+    LIST(uint64_t) limits;
+    bool limits_on;
+    bool tripped; /* a snapshot is to be taken, and why */
+    char why_tripped[256];
 };
 
 struct decode_frame {
@@ -147,6 +165,11 @@ void decode_open(struct decoder *d, struct decode_session *session, struct trace
  * were taken: all of them, unless the last record is cut off. */
 size_t decode_words(struct decoder *d, const uint64_t *words, size_t count);
 
+/* Store the page that is being filled. */
+void decode_store(struct decoder *d);
+/* Store the page that is being filled if it is old: with --keep pages are dropped by their age. */
+void decode_store_old(struct decoder *d);
+
 /* The thread writes no more: frames that are open stay open for ever. Frees what the decoder owns.
  * */
 void decode_close(struct decoder *d);
@@ -190,6 +213,15 @@ void traced_settle(struct traced *t);
 void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry_id);
 /* The part of D's ring in the file of counts. It is made with MAKE; NULL: there is none. */
 struct count_ring *traced_counts(struct traced *t, const struct decoder *d, bool make);
+/* Frame FRAME_ID outlasted its page (run --keep): set *ROW to what is known since its start, or set
+ * its end. */
+bool traced_long_frame(struct traced *t, uint64_t frame_id, struct frame_row *row);
+void traced_long_frame_end(struct traced *t, uint64_t frame_id, uint64_t end_ns, unsigned outcome,
+                           unsigned exit);
+/* With --snapshot-on: a call of CODE_ID took DURATION_NS, longer than it may. */
+void traced_slow(struct traced *t, uint32_t code_id, uint64_t duration_ns);
+/* With --snapshot-on: the outermost frame ended; RAISED: with an exception. */
+void traced_outermost(struct traced *t, bool raised);
 /* A frame that will never end. */
 void traced_left_open(struct traced *t, uint64_t frame_id);
 /* From START_NS to END_NS the thread with row THREAD_ID began and ended no frame. FRAME was its

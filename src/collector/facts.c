@@ -6,15 +6,22 @@
  * other, so a guard is named by its entry and its ordinal. A row whose own id is 0, because what it
  * is about is not known, is not written (recorder_put). */
 #include <errno.h>
+#include <fnmatch.h>
 #include <sys/mman.h>
 #include <sys/param.h>
 
 #include "collector/traced.h"
 #include "lib/json.h"
+#include "schema.h"
 #include "vocabulary.h"
 
 /* bytes of one record, and ids of one kind in one process, that we believe */
 enum { FACT_MAX = 64 << 20, IDS_MAX = 64 << 20 };
+
+enum {
+    NAME_MOST = 4096,  /* bytes of a name that are compared with patterns */
+    LIMIT_OF_HOOK = 1, /* ns: every call of threading's excepthook is too long */
+};
 
 /* The row id that the fact already has (a killed collector gave it), or a new one. */
 static uint32_t row_id(struct traced *t, struct fact *shared, uint32_t *next)
@@ -366,12 +373,85 @@ static void take_loss(struct traced *t, const struct fact_LOSS *fact, struct fac
                        (uint64_t)known(fact->events), strndupa(fact->cause.text, bytes));
 }
 
+/* Does PATTERN match the code of FACT: its qualified name or its file? */
+static bool matches(const char *pattern, const struct fact_CODE *fact)
+{
+    const char *name = strndupa(fact->qualname.text, (size_t)MIN(fact->qualname.bytes, NAME_MOST));
+    const char *file = strndupa(fact->filename.text, (size_t)MIN(fact->filename.bytes, NAME_MOST));
+
+    return !fnmatch(pattern, name, 0) || !fnmatch(pattern, file, 0);
+}
+
+/* Is this the function that threading calls with an exception that nobody caught? */
+static bool is_excepthook(const struct fact_CODE *fact)
+{
+    return matches("_make_invoke_excepthook.<locals>.invoke_excepthook", fact);
+}
+
+/* Note how long calls of the code ID may take (run --snapshot-on). */
+static void limit_set(struct collector *c, uint32_t id, const struct fact_CODE *fact)
+{
+    uint64_t limit_ns = 0;
+    uint64_t *limit;
+
+    if (!c->decode.limits_on)
+        return;
+    list_each(condition, &c->trigger.conditions)
+        if (matches(condition->pattern, fact))
+            limit_ns = limit_ns ? MIN(limit_ns, condition->limit_ns) : condition->limit_ns;
+    if (c->trigger.on_exception && is_excepthook(fact))
+        limit_ns = LIMIT_OF_HOOK;
+    limit = limit_ns ? list_reach(&c->decode.limits, id) : NULL;
+    if (limit)
+        *limit = limit_ns;
+}
+
+static void trip(struct collector *c, const char *why)
+{
+    if (!c->decode.tripped)
+        snprintf(c->decode.why_tripped, sizeof c->decode.why_tripped, "%s", why);
+    c->decode.tripped = true;
+}
+
+void traced_slow(struct traced *t, uint32_t code_id, uint64_t duration_ns)
+{
+    struct collector *c = t->collector;
+    char why[128];
+
+    snprintf(why, sizeof why, "a call took %.3f ms", (double)duration_ns / 1e6);
+    trip(c, c->decode.limits.at[code_id] == LIMIT_OF_HOOK ? "uncaught exception in a thread" : why);
+}
+
+/* T failed and one of its outermost frames ended with an exception, whichever is known first. */
+static void trip_failed(struct traced *t)
+{
+    bool is_uncaught = t->raised && t->failed;
+
+    if (is_uncaught && t->collector->trigger.on_exception)
+        trip(t->collector, "a process ended with an uncaught exception");
+}
+
+void traced_outermost(struct traced *t, bool raised)
+{
+    t->raised = t->raised || raised;
+    trip_failed(t);
+}
+
+void traced_failed(struct traced *t)
+{
+    if (t->failed)
+        return;
+    t->failed = true;
+    trip_failed(t);
+}
+
 static void take_code(struct traced *t, const struct fact_CODE *fact, struct fact *shared)
 {
     struct state_header *next = &t->collector->state.file->header;
     uint32_t id = new_id(t, &t->codes, fact->code, shared, &next->next_code);
 
     counts_place(&t->collector->counts, id, fact->place);
+    limit_set(t->collector, id, fact);
     recorder_put(t->collector->recorder, CODE,
                  {
                      .code_id = id,
@@ -804,6 +884,36 @@ void traced_settle(struct traced *t)
     recorder_commit_unrepeatable(t->collector->recorder);
 }
 
+bool traced_long_frame(struct traced *t, uint64_t frame_id, struct frame_row *row)
+{
+    int64_t found[6];
+
+    if (!keep_is_on(&t->collector->keep))
+        return false;
+    if (!recorder_find(t->collector->recorder, schema_statement("recorder/long_frame"),
+                       (int64_t)frame_id, found, array_count(found)))
+        return false;
+    *row = (struct frame_row){.parent_id = (uint64_t)found[0],
+                              .start_ns = (uint64_t)found[1],
+                              .code_id = (uint32_t)found[2],
+                              .thread_id = (uint32_t)found[3],
+                              .kind = (uint8_t)found[4],
+                              .outcome = (uint8_t)found[5]};
+    return true;
+}
+
+void traced_long_frame_end(struct traced *t, uint64_t frame_id, uint64_t end_ns, unsigned outcome,
+                           unsigned exit)
+{
+    recorder_put(t->collector->recorder, LONG_FRAME_END,
+                 {
+                     .frame_id = frame_id,
+                     .outcome = outcome,
+                     .end_ns = (int64_t)end_ns,
+                     .exit = exit,
+                 });
+}
+
 void traced_left_open(struct traced *t, uint64_t frame_id)
 {
     recorder_put(t->collector->recorder, LEFT_OPEN, {.frame_id = frame_id});
@@ -839,6 +949,33 @@ static int64_t check_ns(const struct traced *t, const struct decode_check *c)
     return session_ns(t, (int64_t)(decode->start_clock + c->ticks));
 }
 
+/* Write the next row of TABLE, as lookup_pages_add. With --keep SQLite alone writes it. */
+static void row_add(struct collector *c, enum lookup_table table, const int64_t *values,
+                    const char *word)
+{
+    enum recorder_put put = table == PAGES_LOOKUP ? PUT_LOOKUP : PUT_CHECK;
+    const unsigned columns = table == PAGES_LOOKUP ? LOOKUP_COLUMNS : CHECK_COLUMNS;
+    int64_t row[LOOKUP_COLUMNS];
+
+    if (!keep_is_on(&c->keep)) {
+        lookup_pages_add(&c->lookups, table, values, word);
+        return;
+    }
+    row[0] = (int64_t)c->lookups.next[table]++;
+    memcpy(row + 1, values, (columns - 1) * sizeof *row);
+    if (word)
+        row[CHECK_WORD] = (int64_t)strlen(word);
+    recorder_values(c->recorder, put, row, &word);
+    recorder_once(c->recorder);
+    c->keep.rows += table == PAGES_LOOKUP;
+}
+
+/* Is there no room for more rows of lookups, since a reader holds SQLite's log? */
+static bool is_log_full(const struct collector *c)
+{
+    return keep_is_on(&c->keep) && recorder_is_held(c->recorder);
+}
+
 /* Check C of an entry, at POSITION in the lookup. */
 static void put_check(struct traced *t, const struct decode_check *c,
                       const struct traced_entry *entry, int64_t position)
@@ -856,7 +993,7 @@ static void put_check(struct traced *t, const struct decode_check *c,
         check_ns(t, c),
     };
 
-    lookup_pages_add(pages, PAGES_CHECK, values, check_words[c->result]);
+    row_add(t->collector, PAGES_CHECK, values, check_words[c->result]);
 }
 
 /* The checks of D's lookup. Returns how many ran guards. */
@@ -901,6 +1038,11 @@ void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
 
     if (names_new || tries_unknown(t, d))
         traced_facts(t);
+    t->collector->lookup_counts[outcome]++;
+    if (is_log_full(t->collector) && !names_new) {
+        t->collector->keep.uncounted++;
+        return;
+    }
     checked = put_checks(t, d);
     signature = id_of(&t->signatures, (int64_t)d->now.signature - 1);
     /* the columns of lookup behind its id */
@@ -915,7 +1057,7 @@ void traced_lookup(struct traced *t, const struct decoder *d, uint64_t start_ns,
         observed ? ROW_NONE : checked,
         signature ? signature : ROW_NONE,
     };
-    lookup_pages_add(&t->collector->lookups, PAGES_LOOKUP, values, NULL);
+    row_add(t->collector, PAGES_LOOKUP, values, NULL);
     if (d->now.compile)
         recorder_put(t->collector->recorder, COMPILE_FRAME,
                      {

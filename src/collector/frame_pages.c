@@ -103,7 +103,9 @@
 #include "collector/frame_pages.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -121,6 +123,14 @@ enum {
     INDEX_CHILDREN = 150,    /* 4084 bytes / (4 child + 20 record + 2 pointer), rounded down */
     WRITE_PAGES = 256,       /* 1 MB at a time */
     DISK_FULL_PAGES = 256,   /* freed when the disk is full, for the rest of the database */
+    KEEP_BATCH = 256,        /* pages that are dropped for their age at a time, at most */
+    KEEP_BALLAST = 128,      /* pages that are given back when the disk is full */
+    KEEP_SHARE = 64,         /* pages that are dropped for room at a time, at least: one in 64 */
+    /* A page is stored before it is full when this many pages were taken after it, and one in
+     * KEEP_OLD of those that are stored. */
+    KEEP_BEHIND = 16,
+    KEEP_OLD = 8,
+    KEEP_COMPACT = 4096, /* the lists are not compacted for fewer pages */
 };
 
 const uint8_t frame_type_of_bits[65] = {
@@ -262,13 +272,63 @@ static uint64_t cell_integer(const struct cell *cell, int column)
     return type >= 8 ? type - 8 : get_big_endian(cell->column[column], frame_bytes_of_type[type]);
 }
 
+/* Read the row in slot SLOT of the page DATA. Returns false if there is no such row. */
+static bool row_read(uint8_t *data, unsigned slot, struct frame_row *row)
+{
+    struct cell cell;
+
+    if (!cell_find(data, slot, &cell))
+        return false;
+    *row = (struct frame_row){.parent_id = cell_integer(&cell, COLUMN_PARENT),
+                              .start_ns = cell_integer(&cell, COLUMN_START),
+                              .end_ns = cell_integer(&cell, COLUMN_END),
+                              .cache_entry_id = (uint32_t)cell_integer(&cell, COLUMN_ENTRY),
+                              .exit = (uint8_t)cell_integer(&cell, COLUMN_EXIT),
+                              .code_id = (uint32_t)cell_integer(&cell, COLUMN_CODE),
+                              .thread_id = (uint32_t)cell_integer(&cell, COLUMN_THREAD),
+                              .kind = (uint8_t)cell_integer(&cell, COLUMN_KIND),
+                              .outcome = (uint8_t)cell_integer(&cell, COLUMN_OUTCOME) & 0x7f};
+    row->ended = row->end_ns > 0;
+    return true;
+}
+
 /* ---- reading and writing pages ---- */
+
+/* Return what is known of page PAGE of the window of pages. */
+static inline struct page_place *place_of(const struct frame_pages *w, uint64_t page)
+{
+    return &w->keep.places.at[page - w->base];
+}
+
+/* Return the number of rows in page PAGE. */
+static inline uint8_t *cells_of(const struct frame_pages *w, uint64_t page)
+{
+    return &w->cells.at[page - w->base];
+}
+
+/* Return the number behind the last page that `cells` knows. */
+static inline uint32_t cells_end(const struct frame_pages *w)
+{
+    return w->base + (uint32_t)w->cells.count;
+}
+
+/* Return which page of the file behind `first` holds PAGE. */
+static inline uint64_t slot_of(const struct frame_pages *w, uint64_t page)
+{
+    return w->keep.on ? place_of(w, page)->slot : page;
+}
+
+/* Return the number of the file page in SLOT. */
+static uint64_t slot_page(const struct frame_pages *w, uint64_t slot)
+{
+    uint64_t number = w->window->first + slot;
+
+    return number >= FRAME_LOCK_PAGE ? number + 1 : number;
+}
 
 static uint64_t file_page(const struct frame_pages *w, uint64_t page)
 {
-    uint64_t number = w->window->first + page;
-
-    return number >= FRAME_LOCK_PAGE ? number + 1 : number;
+    return slot_page(w, slot_of(w, page));
 }
 
 static int write_whole(struct frame_pages *w, const void *data, size_t bytes, uint64_t at)
@@ -296,15 +356,20 @@ static int write_page(struct frame_pages *w, uint32_t page, const uint8_t *data)
     return write_whole(w, data, FRAME_PAGE_BYTES, (file_page(w, page) - 1) * FRAME_PAGE_BYTES);
 }
 
-static int read_page(struct frame_pages *w, uint32_t page, uint8_t *data)
+/* Read file page NUMBER. */
+static int read_file_page(struct frame_pages *w, uint64_t number, uint8_t *data)
 {
     ssize_t got;
 
     do
-        got = pread(w->fd, data, FRAME_PAGE_BYTES,
-                    (off_t)(file_page(w, page) - 1) * FRAME_PAGE_BYTES);
+        got = pread(w->fd, data, FRAME_PAGE_BYTES, (off_t)(number - 1) * FRAME_PAGE_BYTES);
     while (got < 0 && errno == EINTR);
     return got == FRAME_PAGE_BYTES ? 0 : -1;
+}
+
+static int read_page(struct frame_pages *w, uint32_t page, uint8_t *data)
+{
+    return read_file_page(w, file_page(w, page), data);
 }
 
 static uint8_t *in_window(struct frame_pages *w, uint32_t page)
@@ -327,24 +392,258 @@ static void cut_leaves(struct frame_pages *w, page_leaves *leaves)
     }
 }
 
+/* ---- with run --keep: the newest pages only ---- */
+
+static void rows_outlast(struct frame_pages *w, uint32_t page, uint64_t from_ns);
+
+/* Forget what the lists know of pages below the window, once that is most of them. */
+static void lists_compact(struct frame_pages *w)
+{
+    struct page_window *keep = &w->keep;
+    uint32_t gone = w->window->low - w->base;
+
+    if (gone < KEEP_COMPACT || gone < w->cells.count / 2)
+        return;
+    w->cells.count -= gone;
+    keep->places.count -= gone;
+    memmove(w->cells.at, w->cells.at + gone, w->cells.count);
+    memmove(keep->places.at, keep->places.at + gone, keep->places.count * sizeof *keep->places.at);
+    w->base += gone;
+}
+
+/* Drop the COUNT oldest pages, which are in the file. First hand on the rows that outlast them. */
+static void pages_drop(struct frame_pages *w, uint32_t count)
+{
+    struct frame_window *window = w->window;
+    const bool is_first = !w->keep.is_dropping; /* storing a page on a full disk drops others */
+    uint64_t from_ns;
+    uint32_t low;
+
+    w->keep.is_dropping = true;
+    if (is_first)
+        w->keep.begin(w->keep.context);
+    w->keep.is_dropping = !is_first;
+    from_ns = window->from_ns;
+    low = window->low;
+    if (count > window->written - low)
+        count = window->written - low;
+
+    for (uint32_t page = low; page < low + count; page++)
+        if (*cells_of(w, page) && place_of(w, page)->last_start_ns > from_ns)
+            from_ns = place_of(w, page)->last_start_ns;
+    for (uint32_t page = low; page < low + count; page++) {
+        const struct page_place *place = place_of(w, page);
+        bool outlasts = place->open || place->last_end_ns > from_ns;
+        if (*cells_of(w, page) && outlasts)
+            rows_outlast(w, page, from_ns);
+    }
+    w->keep.rows_end(w->keep.context);
+    window->from_ns = from_ns;
+    atomic_signal_fence(memory_order_release); /* a kill may come between two stores */
+    window->low = low + count;
+    for (uint32_t page = low + count; page-- > low;) {
+        /* in this order the pages that come next lie one behind the other */
+        uint32_t *slot = list_add(&w->keep.free);
+        if (slot)
+            *slot = place_of(w, page)->slot;
+        *cells_of(w, page) = 0;
+    }
+    lists_compact(w);
+}
+
+/* May page PAGE be dropped for its age? */
+static bool is_old(const struct frame_pages *w, uint32_t page)
+{
+    const struct page_place *place = place_of(w, page);
+
+    if (!*cells_of(w, page) || place->last_start_ns >= w->keep.before_ns)
+        return false;
+    return place->last_start_ns;
+}
+
+/* Return how many pages to drop now. All of them were written to the file. */
+static uint32_t drop_count(struct frame_pages *w)
+{
+    const struct frame_window *window = w->window;
+    uint64_t stored = window->next_page - window->low;
+    uint32_t written = window->written - window->low;
+    uint32_t most = written < KEEP_BATCH ? written : KEEP_BATCH;
+    uint32_t old = 0;
+    uint64_t count = 0;
+
+    while (old < most && is_old(w, window->low + old))
+        old++;
+    if (stored > w->keep.most)
+        count = stored - w->keep.most;
+    if (count && count < w->keep.most / KEEP_SHARE)
+        count = w->keep.most / KEEP_SHARE; /* handing on rows costs a commit */
+    if (count < old)
+        count = old;
+    if (count > window->written - window->low)
+        count = window->written - window->low;
+    return (uint32_t)count;
+}
+
+/* Drop one in KEEP_SHARE of the pages, or as many as can be dropped. */
+static void drop_some(struct frame_pages *w)
+{
+    uint32_t most = w->window->written - w->window->low;
+    uint32_t count = 1 + (w->window->next_page - w->window->low) / KEEP_SHARE;
+
+    if (most)
+        pages_drop(w, count < most ? count : most);
+}
+
+void frame_pages_trim(struct frame_pages *w)
+{
+    uint32_t count;
+
+    while (w->keep.on && (count = drop_count(w)) > 0)
+        pages_drop(w, count);
+}
+
+bool frame_pages_is_old(const struct frame_pages *w, uint32_t page)
+{
+    const struct page_window *keep = &w->keep;
+    uint64_t behind = w->window->next_page - page;
+    uint64_t stored = w->window->next_page - w->window->low;
+
+    if (!keep->on)
+        return false;
+    return behind > KEEP_BEHIND && behind > stored / KEEP_OLD;
+}
+
+/* Give a slot to PAGE, the next page. Returns false without memory. */
+static bool slot_take(struct frame_pages *w, uint32_t page)
+{
+    struct page_window *keep = &w->keep;
+    struct page_place *place;
+
+    frame_pages_trim(w);
+    if (!keep->free.count && keep->slots >= keep->slots_most)
+        drop_some(w); /* the file cannot grow */
+    place = list_reach(&keep->places, page - w->base);
+    if (!place)
+        return false;
+    *place = (struct page_place){0};
+    if (keep->free.count)
+        place->slot = keep->free.at[--keep->free.count];
+    else
+        place->slot = keep->slots++;
+    return true;
+}
+
+/* Take disk space in advance for the rows that are handed on when the disk is full. */
+static void ballast_take(struct frame_pages *w)
+{
+    off_t at = (off_t)(slot_page(w, 0) - 1) * FRAME_PAGE_BYTES;
+
+    if (!fallocate(w->fd, FALLOC_FL_KEEP_SIZE, at, KEEP_BALLAST * FRAME_PAGE_BYTES)) {
+        w->keep.slots = KEEP_BALLAST;
+        w->keep.has_ballast = true;
+    }
+}
+
+static void ballast_give_back(struct frame_pages *w)
+{
+    off_t at = (off_t)(slot_page(w, 0) - 1) * FRAME_PAGE_BYTES;
+
+    if (w->keep.has_ballast)
+        fallocate(w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at,
+                  KEEP_BALLAST * FRAME_PAGE_BYTES);
+    w->keep.has_ballast = false;
+}
+
+/* Drop COUNT pages, or as many as there are, and give the disk space of half of them back. */
+static void room_make(struct frame_pages *w, uint32_t count)
+{
+    struct page_window *keep = &w->keep;
+    const size_t had = keep->free.count;
+    const uint32_t most = w->window->written - w->window->low;
+
+    ballast_give_back(w);
+    pages_drop(w, count < most ? count : most);
+    for (size_t given = (keep->free.count - had) / 2; given; given--) {
+        uint32_t slot = keep->free.at[had + given - 1];
+        keep->free.at[had + given - 1] = keep->free.at[--keep->free.count];
+        fallocate(w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  (off_t)(slot_page(w, slot) - 1) * FRAME_PAGE_BYTES, FRAME_PAGE_BYTES);
+    }
+}
+
+void frame_pages_give_back(struct frame_pages *w, uint64_t pages)
+{
+    room_make(w, (uint32_t)pages);
+}
+
+/* PAGE cannot be written, since the disk is full: from here on do with the room that the file has,
+ * and give slots of older pages to the pages that were not written yet. Returns false if there are
+ * none. */
+static bool window_shrink(struct frame_pages *w, uint32_t page)
+{
+    struct page_window *keep = &w->keep;
+    struct frame_window *window = w->window;
+    struct stat status;
+    uint32_t have;
+
+    if (!keep->on || page < window->low)
+        return false;
+    if (fstat(w->fd, &status))
+        return false;
+    have = (uint32_t)(status.st_size / FRAME_PAGE_BYTES) + 1 - window->first;
+    if (keep->slots > have)
+        keep->slots = have;
+    keep->slots_most = keep->slots;
+    room_make(w, 2 + (window->next_page - window->low) / KEEP_SHARE);
+    for (uint32_t n = page; n < window->next_page; n++) {
+        struct page_place *place = place_of(w, n);
+        bool is_missing = n == page || place->slot >= have;
+        if (!is_missing)
+            continue;
+        if (!keep->free.count)
+            room_make(w, KEEP_BATCH);
+        if (!keep->free.count)
+            return false;
+        place->slot = keep->free.at[--keep->free.count];
+    }
+    keep->shrunk = w->error;
+    w->error = 0;
+    return true;
+}
+
 /* Handle a full disk: store no more frames, and cut off the last pages, which may be half written,
- * so that the rest of the database has room. */
+ * so that the rest of the database has room. With a window of pages drop its oldest. */
 static void disk_full(struct frame_pages *w)
 {
+    if (w->keep.on && w->window->written > w->window->low) {
+        room_make(w, KEEP_BATCH + (w->window->next_page - w->window->low) / KEEP_SHARE);
+        w->keep.shrunk = w->error;
+        w->error = 0;
+        return;
+    }
     uint32_t keep = w->window->written < w->limit ? w->window->written : w->limit;
     uint32_t given_back = DISK_FULL_PAGES + keep / 100;
 
     w->limit = keep > given_back ? keep - given_back : 0;
     w->indexed = false;
-    if (ftruncate(w->fd, (off_t)(file_page(w, w->limit) - 1) * FRAME_PAGE_BYTES)) {
+    if (!w->keep.on && ftruncate(w->fd, (off_t)(file_page(w, w->limit) - 1) * FRAME_PAGE_BYTES)) {
         /* no room was gained; the pages are given up all the same */
     }
-    for (uint32_t page = w->limit; page < w->cells.count; page++) {
-        w->lost += w->cells.at[page] == FRAME_PAGE_OTHER ? 0 : w->cells.at[page];
-        w->cells.at[page] = 0;
+    for (uint32_t page = w->limit > w->base ? w->limit : w->base; page < cells_end(w); page++) {
+        w->lost += *cells_of(w, page) == FRAME_PAGE_OTHER ? 0 : *cells_of(w, page);
+        *cells_of(w, page) = 0;
     }
     for (int tree = TREE_LOOKUP; tree <= TREE_CHECK; tree++)
         cut_leaves(w, &w->leaves[tree]);
+}
+
+/* The COUNT pages from PAGE on could not be written: their rows are lost. */
+static void pages_lose(struct frame_pages *w, uint32_t page, uint32_t count)
+{
+    for (uint32_t n = page; w->keep.on && n < page + count; n++) {
+        w->lost += *cells_of(w, n);
+        *cells_of(w, n) = 0;
+    }
 }
 
 /* Write the pages [written, end) of the window that are there. The others are still being filled by
@@ -363,24 +662,24 @@ static void write_window(struct frame_pages *w, uint32_t end)
             count++;
         if (count && from < w->limit &&
             write_whole(w, window->page[slot], (size_t)count * FRAME_PAGE_BYTES,
-                        (file_page(w, from) - 1) * FRAME_PAGE_BYTES))
+                        (file_page(w, from) - 1) * FRAME_PAGE_BYTES)) {
+            if (window_shrink(w, from))
+                continue;
+            pages_lose(w, from, count);
             disk_full(w);
+        }
         window->written = from + (count ? count : 1);
     }
 }
 
 /* ---- the functions of frame_pages.h ---- */
 
-int frame_pages_open(struct frame_pages *w, int fd, struct frame_window *window, bool resume)
+/* Find out which pages a killed collector has stored. */
+static void pages_find(struct frame_pages *w)
 {
     uint8_t page[FRAME_PAGE_BYTES];
 
-    *w = (struct frame_pages){
-        .fd = fd, .window = window, .limit = window->finished ? 0 : UINT32_MAX};
-    if (resume && !window->finished && window->next_page &&
-        !list_reach(&w->cells, window->next_page - 1))
-        return -1;
-    for (uint32_t n = 0; n < w->cells.count; n++) {
+    for (uint32_t n = w->base; n < cells_end(w); n++) {
         uint8_t *held = in_window(w, n);
         struct cell cell;
         uint64_t id;
@@ -391,11 +690,127 @@ int frame_pages_open(struct frame_pages *w, int fd, struct frame_window *window,
         /* A page that was never stored is a hole of zeros, or cut short. A first id other than a
          * frame's tells a page of another table: its ids are smaller. */
         if (page_row(held, 0, &id) && id != frame_id(n, 0))
-            w->cells.at[n] = FRAME_PAGE_OTHER;
+            *cells_of(w, n) = w->keep.on ? 0 : FRAME_PAGE_OTHER;
         else if (get16(held + 3) <= FRAME_PAGE_ROWS && cell_find(held, 0, &cell))
-            w->cells.at[n] = (uint8_t)get16(held + 3);
+            *cells_of(w, n) = (uint8_t)get16(held + 3);
     }
+}
+
+/* Return the number of the page of frames in DATA, or UINT32_MAX if it is none. */
+static uint32_t page_number(uint8_t *data)
+{
+    struct cell cell;
+    uint64_t id;
+
+    if (!page_row(data, 0, &id) || !cell_find(data, 0, &cell))
+        return UINT32_MAX;
+    return (id - 1) % FRAME_PAGE_ROWS ? UINT32_MAX : (uint32_t)((id - 1) / FRAME_PAGE_ROWS);
+}
+
+/* Set low and next_page from the pages of the file, which are all that is left. */
+static void window_find(struct frame_pages *w, uint32_t slots)
+{
+    uint8_t data[FRAME_PAGE_BYTES];
+    uint32_t next = 0;
+
+    for (uint32_t slot = 0; slot < slots; slot++) {
+        uint32_t page = UINT32_MAX;
+        if (!read_file_page(w, slot_page(w, slot), data))
+            page = page_number(data);
+        if (page != UINT32_MAX && page >= next)
+            next = page + 1;
+    }
+    w->window->next_page = w->window->written = next;
+    w->window->low = next > slots ? next - slots : 0;
+}
+
+/* Find the slots that a killed collector gave to pages, by the ids of their rows. Other pages get
+ * the slots that are left. Returns false without memory. */
+static bool slots_find(struct frame_pages *w)
+{
+    struct page_window *keep = &w->keep;
+    const uint32_t low = w->window->low;
+    const uint32_t stored = w->window->next_page - low;
+    uint8_t data[FRAME_PAGE_BYTES];
+    bool *found = calloc(stored + 1, 1);
+    struct stat status;
+
+    if (!found || fstat(w->fd, &status))
+        return false;
+    keep->slots = (uint32_t)(status.st_size / FRAME_PAGE_BYTES) + 1 - w->window->first;
+    for (uint32_t slot = 0; slot < keep->slots; slot++) {
+        uint32_t page = UINT32_MAX;
+        uint32_t *free_slot;
+        if (!read_file_page(w, slot_page(w, slot), data))
+            page = page_number(data);
+        if (page - low < stored && !found[page - low]) {
+            place_of(w, page)->slot = slot;
+            found[page - low] = true;
+        } else if ((free_slot = list_add(&keep->free))) {
+            *free_slot = slot;
+        }
+    }
+    for (uint32_t n = 0; n < stored; n++)
+        if (!found[n])
+            place_of(w, low + n)->slot =
+                keep->free.count ? keep->free.at[--keep->free.count] : keep->slots++;
+    free(found);
+    return true;
+}
+
+/* Note what the rows of the stored pages tell about the time. */
+static void places_fill(struct frame_pages *w)
+{
+    for (uint32_t page = w->window->low; page < w->window->next_page; page++) {
+        struct page_place *place = place_of(w, page);
+        uint8_t copy[FRAME_PAGE_BYTES];
+        uint8_t *data = frame_pages_at(w, page, copy);
+        for (unsigned slot = 0; data && slot < *cells_of(w, page); slot++) {
+            struct frame_row row;
+            if (!row_read(data, slot, &row))
+                continue;
+            place->last_start_ns = row.start_ns;
+            place->open += !row.ended;
+            if (row.end_ns > place->last_end_ns)
+                place->last_end_ns = row.end_ns;
+        }
+    }
+}
+
+int frame_pages_open_window(struct frame_pages *w, int fd, struct frame_window *window, bool resume,
+                            const struct page_window *keep)
+{
+    const bool is_kept = keep && keep->on;
+    bool is_whole = resume && !window->finished && window->next_page;
+
+    *w = (struct frame_pages){
+        .fd = fd, .window = window, .limit = window->finished ? 0 : UINT32_MAX};
+    if (is_kept) {
+        w->keep = *keep;
+        w->keep.slots_most = UINT32_MAX;
+        if (!resume)
+            ballast_take(w);
+    }
+    if (resume && w->keep.is_alone)
+        window_find(w, window->next_page);
+    w->base = window->low;
+    if (!is_whole)
+        return 0;
+    if (window->next_page > w->base && !list_reach(&w->cells, window->next_page - 1 - w->base))
+        return -1;
+    if (is_kept && !list_add_many(&w->keep.places, w->cells.count))
+        return -1;
+    if (is_kept && !slots_find(w))
+        return -1;
+    pages_find(w);
+    if (is_kept)
+        places_fill(w);
     return 0;
+}
+
+int frame_pages_open(struct frame_pages *w, int fd, struct frame_window *window, bool resume)
+{
+    return frame_pages_open_window(w, fd, window, resume, NULL);
 }
 
 void frame_pages_close(struct frame_pages *w)
@@ -403,6 +818,8 @@ void frame_pages_close(struct frame_pages *w)
     if (w->fd >= 0)
         close(w->fd);
     list_free(&w->cells);
+    list_free(&w->keep.free);
+    list_free(&w->keep.places);
     for (int tree = 0; tree < PAGE_TREES; tree++)
         list_free(&w->leaves[tree]);
     *w = (struct frame_pages){.fd = -1};
@@ -412,13 +829,15 @@ uint32_t frame_pages_take(struct frame_pages *w)
 {
     uint32_t page = w->window->next_page;
 
-    /* needs 1 byte for each page, so it does not fail in practice */
-    if (!list_reach(&w->cells, page) && page < w->limit) {
+    if (page >= w->window->written + FRAME_WINDOW_PAGES)
+        write_window(w, w->window->written + WRITE_PAGES);
+    /* needs some bytes for each page, so it does not fail in practice */
+    bool has_room = !w->keep.on || slot_take(w, page);
+    has_room = list_reach(&w->cells, page - w->base) && has_room;
+    if (!has_room && page < w->limit) {
         w->limit = page;
         w->error = ENOMEM;
     }
-    if (page >= w->window->written + FRAME_WINDOW_PAGES)
-        write_window(w, w->window->written + WRITE_PAGES);
     w->window->next_page = page + 1;
     return page;
 }
@@ -455,19 +874,76 @@ static void store(struct frame_pages *w, uint32_t page, const uint8_t *made, uin
                   uint8_t cells)
 {
     uint32_t slot = page % FRAME_WINDOW_PAGES;
+    bool is_stored = true;
 
-    w->cells.at[page] = cells;
+    *cells_of(w, page) = cells;
     if (page >= w->window->written) {
         w->window->holds[slot] = 0;                /* the slot has no valid page from here ... */
         atomic_signal_fence(memory_order_release); /* a kill may come between two stores */
         memcpy(w->window->page[slot], made, FRAME_PAGE_BYTES);
         atomic_signal_fence(memory_order_release);
         w->window->holds[slot] = page + 1; /* ... to here */
-    } else if (write_page(w, page, made)) {
-        w->cells.at[page] = 0; /* the file has a hole or half a page */
+    } else {
+        is_stored = !write_page(w, page, made);
+        if (!is_stored && window_shrink(w, page))
+            is_stored = !write_page(w, page, made);
+    }
+    if (!is_stored) {
+        *cells_of(w, page) = 0; /* the file has a hole or half a page */
         w->lost += count;
         disk_full(w);
     }
+}
+
+/* Hand on a row of a page that is dropped, if the frame is open or ended after FROM_NS. */
+static void row_outlasts(struct frame_pages *w, uint64_t id, const struct frame_row *row,
+                         uint64_t from_ns)
+{
+    if (!row->ended || row->end_ns > from_ns)
+        w->keep.row(w->keep.context, id, row);
+}
+
+/* Hand on the rows of the stored page PAGE that outlast it. */
+static void rows_outlast(struct frame_pages *w, uint32_t page, uint64_t from_ns)
+{
+    uint8_t copy[FRAME_PAGE_BYTES];
+    uint8_t *data = frame_pages_at(w, page, copy);
+
+    for (unsigned slot = 0; data && slot < *cells_of(w, page); slot++) {
+        struct frame_row row;
+        if (row_read(data, slot, &row))
+            row_outlasts(w, frame_id(page, slot), &row, from_ns);
+    }
+}
+
+/* Note what ROWS, of page PAGE, tell about the time. */
+static void place_note(struct frame_pages *w, uint32_t page, const struct frame_row *rows,
+                       uint32_t count)
+{
+    struct page_place *place = place_of(w, page);
+
+    place->open = 0;
+    place->last_end_ns = 0;
+    place->last_start_ns = rows[count - 1].start_ns;
+    for (uint32_t i = 0; i < count; i++) {
+        place->open += !rows[i].ended;
+        if (rows[i].end_ns > place->last_end_ns)
+            place->last_end_ns = rows[i].end_ns;
+    }
+}
+
+/* ROWS are of a page that was dropped while it was filled. */
+static void put_dropped(struct frame_pages *w, uint32_t page, const struct frame_row *rows,
+                        uint32_t count)
+{
+    uint64_t from_ns = w->window->from_ns;
+
+    if (rows[count - 1].start_ns > from_ns)
+        from_ns = rows[count - 1].start_ns;
+    for (uint32_t i = 0; i < count; i++)
+        row_outlasts(w, frame_id(page, i), &rows[i], from_ns);
+    w->keep.rows_end(w->keep.context);
+    w->window->from_ns = from_ns;
 }
 
 void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_row *rows,
@@ -475,6 +951,12 @@ void frame_pages_put(struct frame_pages *w, uint32_t page, const struct frame_ro
 {
     uint8_t made[FRAME_PAGE_BYTES + PAGE_SLACK];
 
+    if (page < w->window->low) {
+        put_dropped(w, page, rows, count);
+        return;
+    }
+    if (w->keep.on && page < w->limit)
+        place_note(w, page, rows, count);
     if (page < w->limit && page_make(made, page, rows, count))
         store(w, page, made, count, (uint8_t)count);
     else
@@ -494,6 +976,8 @@ uint8_t *frame_pages_at(struct frame_pages *w, uint64_t page, uint8_t copy[FRAME
 {
     uint8_t *data;
 
+    if (page < w->window->low)
+        return NULL;
     if (page >= w->window->next_page || page >= w->limit)
         return NULL;
     data = in_window(w, (uint32_t)page);
@@ -516,17 +1000,8 @@ bool frame_pages_read(struct frame_pages *w, uint64_t id, struct frame_row *row)
 {
     uint8_t copy[FRAME_PAGE_BYTES];
     uint8_t *data = page_of(w, id, copy);
-    struct cell cell;
 
-    if (!data || !cell_find(data, (unsigned)((id - 1) % FRAME_PAGE_ROWS), &cell))
-        return false;
-    *row = (struct frame_row){.parent_id = cell_integer(&cell, COLUMN_PARENT),
-                              .start_ns = cell_integer(&cell, COLUMN_START),
-                              .code_id = (uint32_t)cell_integer(&cell, COLUMN_CODE),
-                              .thread_id = (uint32_t)cell_integer(&cell, COLUMN_THREAD),
-                              .kind = (uint8_t)cell_integer(&cell, COLUMN_KIND),
-                              .outcome = (uint8_t)cell_integer(&cell, COLUMN_OUTCOME) & 0x7f};
-    return true;
+    return data && row_read(data, (unsigned)((id - 1) % FRAME_PAGE_ROWS), row);
 }
 
 uint64_t frame_pages_last(struct frame_pages *w, uint32_t thread_id, uint32_t except)
@@ -534,8 +1009,8 @@ uint64_t frame_pages_last(struct frame_pages *w, uint32_t thread_id, uint32_t ex
     uint8_t copy[FRAME_PAGE_BYTES], *data;
     struct cell cell;
 
-    for (uint32_t page = w->window->next_page; page--;) {
-        data = page == except || page >= w->cells.count || !w->cells.at[page]
+    for (uint32_t page = w->window->next_page; page-- > w->window->low;) {
+        data = page == except || page >= cells_end(w) || !*cells_of(w, page)
                    ? NULL
                    : page_of(w, frame_id(page, 0), copy);
         for (unsigned slot = data ? get16(data + 3) : 0; slot--;)
@@ -543,6 +1018,20 @@ uint64_t frame_pages_last(struct frame_pages *w, uint32_t thread_id, uint32_t ex
                 return frame_id(page, slot);
     }
     return 0;
+}
+
+/* A row of page PAGE ended. If the same words are decoded again, `open` may be too small: then an
+ * end tells that the page must be looked at. */
+static void place_ended(struct frame_pages *w, uint32_t page, uint64_t end_ns)
+{
+    struct page_place *place;
+
+    if (!w->keep.on)
+        return;
+    place = place_of(w, page);
+    place->open -= place->open > 0;
+    if (end_ns > place->last_end_ns)
+        place->last_end_ns = end_ns;
 }
 
 /* Set the outcome of the stored row ID; if ENDS, set its end and exit, too. */
@@ -560,6 +1049,7 @@ static void patch(struct frame_pages *w, uint64_t id, unsigned outcome, bool end
     if (ends) {
         patch_big_endian(cell.column[COLUMN_END], end_ns, 8);
         patch_big_endian(cell.column[COLUMN_EXIT], exit, 1);
+        place_ended(w, (uint32_t)((id - 1) / FRAME_PAGE_ROWS), end_ns);
     }
     if (data == copy)
         write_page(w, (uint32_t)((id - 1) / FRAME_PAGE_ROWS), copy);
@@ -587,7 +1077,8 @@ void frame_pages_drop(struct frame_pages *w, uint64_t id)
     struct cell cell;
     unsigned start;
 
-    if (!data || !w->cells.at[page] || slot + 1 != get16(data + 3) || !cell_find(data, slot, &cell))
+    if (!data || !*cells_of(w, page) || slot + 1 != get16(data + 3) ||
+        !cell_find(data, slot, &cell))
         return;
     start = (unsigned)(cell.start - data);
     memmove(made, data, FRAME_PAGE_BYTES);
@@ -601,7 +1092,7 @@ void frame_pages_drop(struct frame_pages *w, uint64_t id)
         atomic_signal_fence(memory_order_release);
         w->window->holds[page % FRAME_WINDOW_PAGES] = 0;
     }
-    w->cells.at[page]--;
+    --*cells_of(w, page);
 }
 
 /* ---- make the b-trees at the end ---- */
@@ -687,7 +1178,13 @@ static bool levels_make(struct frame_pages *w, enum page_tree_of tree, struct pa
     return true;
 }
 
-/* Collect the leaves of TREE in CHILDREN, and mark their pages in USED. Returns the number of
+/* Is page PAGE one of frames, and stored? */
+static bool has_frames(const struct frame_pages *w, uint32_t page)
+{
+    return *cells_of(w, page) && *cells_of(w, page) <= FRAME_PAGE_ROWS;
+}
+
+/* Collect the leaves of TREE in CHILDREN, and mark their slots in USED. Returns the number of
  * leaves. */
 static size_t tree_leaves(struct frame_pages *w, enum page_tree_of tree, uint32_t stored,
                           struct page_leaf *children, bool *used)
@@ -695,8 +1192,8 @@ static size_t tree_leaves(struct frame_pages *w, enum page_tree_of tree, uint32_
     size_t count = 0;
 
     if (tree == TREE_FRAME) {
-        for (uint32_t n = 0; n < stored; n++)
-            if (w->cells.at[n] && w->cells.at[n] <= FRAME_PAGE_ROWS)
+        for (uint32_t n = w->window->low; n < stored; n++)
+            if (has_frames(w, n))
                 children[count++] = (struct page_leaf){n, (uint64_t)(n + 1) * FRAME_PAGE_ROWS, 0};
     } else if (tree < TREE_LOOKUP_CODE || w->indexed) {
         for (; count < w->leaves[tree].count; count++)
@@ -705,7 +1202,7 @@ static size_t tree_leaves(struct frame_pages *w, enum page_tree_of tree, uint32_
     for (size_t i = 0; i < count; i++) {
         /* a tree of one leaf gets a copy of it as its root, since interior pages have at least two
          * children */
-        used[children[i].page] = count > 1;
+        used[slot_of(w, children[i].page)] = count > 1;
         children[i].page = file_page(w, children[i].page);
     }
     return count;
@@ -730,29 +1227,30 @@ static bool tree_make(struct frame_pages *w, enum page_tree_of tree, struct page
 static int64_t trees_make(struct frame_pages *w)
 {
     uint32_t stored = w->window->next_page < w->limit ? w->window->next_page : w->limit;
+    const uint32_t slots = w->keep.on ? w->keep.slots : stored;
     uint32_t *empty;
-    uint64_t next = file_page(w, stored);
+    uint64_t next = slot_page(w, slots);
     uint8_t header[100];
     size_t empty_count = 0;
     struct page_leaf *children;
     int64_t rows = 0;
     bool done, *used;
 
-    children = malloc((stored + 1) * sizeof *children);
-    empty = malloc((stored + 1) * sizeof *empty);
-    used = calloc(stored + 1, 1);
+    children = malloc((slots + 1) * sizeof *children);
+    empty = malloc((slots + 1) * sizeof *empty);
+    used = calloc(slots + 1, 1);
     done = children && empty && used && pread(w->fd, header, sizeof header, 0) == sizeof header;
     for (int tree = 0; done && tree < PAGE_TREES; tree++)
         done = tree_make(w, tree, children, tree_leaves(w, tree, stored, children, used), &next);
     w->leaves_of_frames = 0;
-    for (uint32_t n = 0; done && n < stored; n++) {
-        if (w->cells.at[n] && w->cells.at[n] <= FRAME_PAGE_ROWS) {
-            rows += w->cells.at[n];
+    for (uint32_t n = w->window->low; done && n < stored; n++)
+        if (has_frames(w, n)) {
+            rows += *cells_of(w, n);
             w->leaves_of_frames++;
         }
-        if (!used[n])
-            empty[empty_count++] = (uint32_t)file_page(w, n);
-    }
+    for (uint32_t slot = 0; done && slot < slots; slot++)
+        if (!used[slot])
+            empty[empty_count++] = (uint32_t)slot_page(w, slot);
     done = done && free_pages(w, header, empty, empty_count, &next);
     if (done) {
         patch_big_endian(header + 28, next - 1, 4);
@@ -769,6 +1267,64 @@ static int64_t trees_make(struct frame_pages *w)
     free(empty);
     free(used);
     return done ? rows : -1;
+}
+
+void frame_pages_flush(struct frame_pages *w)
+{
+    write_window(w, w->window->next_page);
+}
+
+uint32_t page_copy_slots(const struct page_copy *copy)
+{
+    struct stat status;
+
+    if (!copy->window)
+        return copy->then->next_page;
+    if (fstat(copy->from, &status))
+        return 0;
+    return (uint32_t)(status.st_size / FRAME_PAGE_BYTES) + 1 - copy->then->first;
+}
+
+static uint32_t low_now(const struct page_copy *copy)
+{
+    atomic_thread_fence(memory_order_acquire);
+    return *(const volatile uint32_t *)&copy->now->low;
+}
+
+uint32_t page_copy_low(const struct page_copy *copy)
+{
+    const uint32_t low = low_now(copy);
+    uint32_t page = low < copy->then->next_page ? low : copy->then->next_page;
+
+    while (page > copy->then->low && copy->found[page - 1 - copy->then->low])
+        page--;
+    return page;
+}
+
+bool page_copy_some(struct page_copy *copy, uint32_t first, uint32_t count)
+{
+    struct frame_pages source = {.fd = copy->from, .window = (struct frame_window *)copy->then};
+    struct frame_pages made = {.fd = copy->to, .window = (struct frame_window *)copy->then};
+    uint8_t data[FRAME_PAGE_BYTES];
+
+    for (uint32_t slot = first; slot < first + count; slot++) {
+        const uint64_t number = slot_page(&source, slot);
+        uint32_t page = slot;
+        if (read_file_page(&source, number, data))
+            continue; /* a page that was never stored */
+        if (copy->window)
+            page = page_number(data);
+        if (page < copy->then->low || page >= copy->then->next_page)
+            continue;
+        if (page < low_now(copy))
+            continue; /* its place may have been used again while it was read */
+        copy->found[page - copy->then->low] = true;
+        if (write_whole(&made, data, sizeof data, (number - 1) * FRAME_PAGE_BYTES)) {
+            errno = made.error;
+            return false;
+        }
+    }
+    return true;
 }
 
 int64_t frame_pages_finish(struct frame_pages *w)

@@ -81,6 +81,10 @@ struct frame_window {
     uint32_t written;
     uint32_t first;            /* file page of leaf page 0 */
     uint32_t root[PAGE_TREES]; /* file pages of the roots */
+    /* With `run --keep`: pages below this number were dropped, and every frame that ended after
+     * from_ns is still stored. Both are 0 otherwise. */
+    uint32_t low;
+    uint64_t from_ns;
     /* frame_pages_finish() has returned: no page may be changed any more */
     uint32_t finished;
     /* page number + 1 of the page in each slot; 0 if the slot is empty */
@@ -88,12 +92,51 @@ struct frame_window {
     _Alignas(4096) uint8_t page[FRAME_WINDOW_PAGES][FRAME_PAGE_BYTES];
 };
 
+/* With `run --keep`: where a page lies, and what its rows tell about the time. */
+struct page_place {
+    uint64_t last_start_ns; /* its last row's; 0 while the page is not stored */
+    uint64_t last_end_ns;   /* the latest end of a row that has ended */
+    uint32_t slot;          /* which page of the file behind `first` */
+    uint32_t open;          /* rows that have not ended */
+};
+
+/* With `run --keep`: only the newest pages are stored, and the places of older ones are used again.
+ *
+ *     low                                  next_page
+ *      | page | page | page | ... | page |
+ *
+ * A row that outlasts its page is handed on: it ended after from_ns, or is still open. So every
+ * frame of which some part lies behind from_ns is stored, here or by `row`. */
+struct page_window {
+    bool on;
+    uint64_t most;       /* pages to store at most; UINT64_MAX: any number */
+    uint64_t before_ns;  /* pages whose frames all began earlier may be dropped */
+    uint32_t slots;      /* pages of the file that were given to pages so far */
+    uint32_t slots_most; /* the disk is full: there are no more slots than these */
+    int shrunk;          /* errno of the write after which pages were dropped early; or 0 */
+    bool is_dropping, has_ballast;
+    bool is_alone;                  /* on opening: of a killed collector only the file is left */
+    LIST(uint32_t) free;            /* owned: slots of pages that were dropped */
+    LIST(struct page_place) places; /* owned, by page - base */
+    /* Some pages are about to be dropped: store old pages that are being filled. CONTEXT is
+     * borrowed. */
+    void (*begin)(void *context);
+    /* Take a row that outlasts its page. */
+    void (*row)(void *context, uint64_t id, const struct frame_row *row);
+    /* All those rows were handed on. */
+    void (*rows_end)(void *context);
+    void *context;
+};
+
 struct frame_pages {
     int fd;                      /* the database file; owned */
     int error;                   /* errno of the first failed write; 0 if none failed */
     struct frame_window *window; /* borrowed, shared */
-    /* owned: number of rows in each page; 0 if the page is empty or not stored yet */
+    /* owned, by page - base: number of rows in each page; 0 if the page is empty or not stored
+     * yet */
     LIST(uint8_t) cells;
+    uint32_t base; /* the lists know nothing of pages below; 0 without a window of pages */
+    struct page_window keep;
     page_leaves leaves[PAGE_TREES]; /* owned: leaves of every tree but `frame`, in key order */
     bool indexed;                   /* the leaves of both indexes are complete */
     /* pages from this number on are not stored, because the disk is full */
@@ -105,6 +148,37 @@ struct frame_pages {
 /* Start writing to FD, which the writer then owns. With RESUME, WINDOW and the file hold the pages
  * of a killed collector. Returns 0, or -1 with errno. */
 int frame_pages_open(struct frame_pages *w, int fd, struct frame_window *window, bool resume);
+/* The same, but store the newest pages only. KEEP has the functions, `most` and `before_ns`. */
+int frame_pages_open_window(struct frame_pages *w, int fd, struct frame_window *window, bool resume,
+                            const struct page_window *keep);
+/* Drop pages that are too many or too old. */
+void frame_pages_trim(struct frame_pages *w);
+/* Drop the oldest PAGES for the sake of other tables: half of their places stay in the file, free,
+ * and the disk gets the other half back. */
+void frame_pages_give_back(struct frame_pages *w, uint64_t pages);
+/* Copies the pages of a recording that goes on. */
+struct page_copy {
+    int from,
+        to; /* the file of frames, and the copy, which has the first pages already; borrowed */
+    const struct frame_window *then; /* its window at the moment of the copy */
+    const struct frame_window *now;  /* as it is, shared */
+    bool window;                     /* pages are used again */
+    bool *found;                     /* owned, by page - then->low: it was copied */
+};
+/* Return how many slots there are to copy. */
+uint32_t page_copy_slots(const struct page_copy *copy);
+/* Copy COUNT slots from FIRST on. Returns false with errno. */
+bool page_copy_some(struct page_copy *copy, uint32_t first, uint32_t count);
+/* Return the number behind the last page that was dropped before it could be copied. All later
+ * pages were copied. */
+uint32_t page_copy_low(const struct page_copy *copy);
+/* Is PAGE, which is being filled, so old that it should be stored before it is dropped? */
+bool frame_pages_is_old(const struct frame_pages *w, uint32_t page);
+/* Was the page of frame ID dropped? */
+static inline bool frame_pages_dropped(const struct frame_pages *w, uint64_t id)
+{
+    return (id - 1) / FRAME_PAGE_ROWS < w->window->low;
+}
 void frame_pages_close(struct frame_pages *w);
 
 uint32_t frame_pages_take(struct frame_pages *w);
@@ -168,6 +242,8 @@ void frame_pages_end(struct frame_pages *w, uint64_t id, uint64_t end_ns, unsign
 /* Delete the row if it is the last row of its page. */
 void frame_pages_drop(struct frame_pages *w, uint64_t id);
 
+/* Write the pages in the window to the file. */
+void frame_pages_flush(struct frame_pages *w);
 /* Write the pages in the window, then the interior pages. Indexes stay empty unless w->indexed.
  * Returns the number of frames, or -1 with w->error. Afterwards the file is a valid database, and a
  * collector that resumes changes no page of the file. */

@@ -12,7 +12,7 @@
 /* A message from the parent to the collector, sent through a socket. */
 struct collector_order {
     /* DONE: a program that records itself (`collect`) stops recording */
-    enum { ORDER_BEGAN, ORDER_ENDED, ORDER_STOP, ORDER_DONE } what;
+    enum { ORDER_BEGAN, ORDER_ENDED, ORDER_STOP, ORDER_DONE, ORDER_SNAPSHOT } what;
     int32_t pid, status; /* of the command: BEGAN has its pid, ENDED has its wait status */
 };
 
@@ -22,6 +22,8 @@ struct collector_result {
     uint64_t frames, missing;
     /* In a torch program, the estimated bytes of frames that have no lookup. */
     uint64_t undecided;
+    /* With --keep: by how much what is always kept is more than the bound, in bytes. */
+    uint64_t over;
     int64_t cpu_ns; /* processor time of all collectors of the recording; 0 if not known */
     uint32_t processes;
     char unsupported[512], torch_note[512];

@@ -400,11 +400,16 @@ void lookup_pages_close(struct lookup_pages *l)
     run_free(&l->checks);
 }
 
-void lookup_pages_finish(struct lookup_pages *l)
+void lookup_pages_store(struct lookup_pages *l)
 {
     for (int table = 0; table < LOOKUP_TABLES; table++)
         if (get16(l->window->page[table] + 3))
             page_put(l, table);
+}
+
+void lookup_pages_finish(struct lookup_pages *l)
+{
+    lookup_pages_store(l);
     if (l->pages->indexed) {
         runs_join(l, TREE_LOOKUP_CODE, l->codes.at, l->codes.count);
         runs_join(l, TREE_CHECK_LOOKUP, &l->checks, 1);

@@ -67,6 +67,8 @@ void lookup_pages_show(struct lookup_pages *l, enum lookup_table table,
                                    const char *word),
                        void *context);
 
+/* Store all unfinished pages, so that the file has all rows. */
+void lookup_pages_store(struct lookup_pages *l);
 /* Store all unfinished pages and index leaves, before frame_pages_finish(). */
 void lookup_pages_finish(struct lookup_pages *l);
 

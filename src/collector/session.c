@@ -235,8 +235,11 @@ static int file_make(struct session *s, const struct session_options *o)
                                 .no_argv = o->no_argv,
                                 .coarse = o->clock,
                                 .capture = o->capture,
+                                .thin = o->thin,
                                 .min_duration_ns = o->min_duration_ns,
                                 .max_stall_ns = o->max_stall_ns,
+                                .keep_ns = o->keep_ns,
+                                .keep_bytes = o->keep_bytes,
                                 .globs = o->glob_count,
                                 .pid_namespace = namespace_of_pids("self"),
                                 .clock_ahead_ns = namespace_clock_ahead(0),
@@ -245,6 +248,7 @@ static int file_make(struct session *s, const struct session_options *o)
                                 .secrets = o->secret_count,
                                 .arguments = o->argument_count,
                                 .attach_pid = o->attach_pid,
+                                .triggers = o->trigger_count,
                                 .ring_bytes = RING_BYTES,
                                 .budget_bytes = BUDGET_BYTES};
     int fd = session_open_file(s->place[SESSION_MAIN], "session", O_RDWR | O_CREAT | O_EXCL);
@@ -266,6 +270,8 @@ static int file_make(struct session *s, const struct session_options *o)
         fprintf(out, "%s%c", o->secrets[i], 0);
     for (uint32_t i = 0; i < o->argument_count; i++)
         fprintf(out, "%s%c", o->arguments[i], 0);
+    for (uint32_t i = 0; i < o->trigger_count; i++)
+        fprintf(out, "%s%c", o->triggers[i], 0);
     file.bytes = (uint32_t)ftell(out);
     rewind(out);
     fwrite(&file, offsetof(struct session_file, text), 1, out);
@@ -332,6 +338,30 @@ int session_open(struct session *s, const char *directory, bool *busy)
         if (busy)
             *busy = true;
     }
+    session_close(s);
+    return -1;
+}
+
+const char *session_triggers(const struct session_file *file)
+{
+    const char *text = file->text;
+    const char *end = (const char *)file + file->bytes;
+    const uint64_t before = 2ull + file->globs + file->settings + file->secrets + file->arguments;
+
+    for (uint64_t i = 0; i < before && text < end; i++)
+        text += strlen(text) + 1;
+    return text;
+}
+
+int session_look(struct session *s, const char *directory)
+{
+    *s = SESSION_CLOSED;
+    if (strlen(directory) < sizeof s->directory) {
+        snprintf(s->directory, sizeof s->directory, "%s", directory);
+        s->place[SESSION_MAIN] = session_open_directory(directory);
+    }
+    if (s->place[SESSION_MAIN] >= 0 && file_map(s))
+        return 0;
     session_close(s);
     return -1;
 }

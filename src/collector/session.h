@@ -22,12 +22,13 @@ struct session_options {
     enum session_frames frames;
     enum session_torch torch;
     enum session_values values;
-    bool no_argv, capture;
+    bool no_argv, capture, thin;
     enum session_reading { SESSION_EXACT, SESSION_OF_COLLECTOR } clock;
     uint32_t max_depth;
     uint64_t min_duration_ns;
     uint64_t max_stall_ns;
-    const char *const *globs; /* "+GLOB" or "-GLOB"; borrowed */
+    uint64_t keep_ns, keep_bytes; /* 0: without such a bound */
+    const char *const *globs;     /* "+GLOB" or "-GLOB"; borrowed */
     uint32_t glob_count;
     const char *const *settings; /* of --set; borrowed */
     uint32_t setting_count;      /* SETTINGS_MAX at most */
@@ -40,6 +41,8 @@ struct session_options {
      * "/proc/PID/root". Then the directory is made where that process looks for it. */
     uint32_t attach_pid;
     const char *root; /* borrowed */
+    const char *const *triggers; /* conditions of --snapshot-on; borrowed */
+    uint32_t trigger_count;
 };
 
 /* How to run the command again, for `meta`: texts that `dyntrace try` needs besides the command.
@@ -64,6 +67,7 @@ struct session {
     struct session_file *file;  /* shared, and in reach of the program */
     size_t bytes;               /* mapped of it */
     int lock;                   /* descriptor that holds the lock, -1 = not held */
+    char metrics[PATH_MAX];     /* where counters are written as Prometheus text; "": nowhere */
     char destination[PATH_MAX]; /* where the trace moves when it is whole; "": nowhere */
     /* by how much the clock there is ahead of ours, and how wrong that may be; 0 doubt: not known
      * */
@@ -84,6 +88,12 @@ int session_open(struct session *s, const char *directory, bool *busy);
 /* Hold the lock again that has gone over to a collector which has died since. 0, or -1: somebody
  * else holds it. */
 int session_take(struct session *s);
+/* Return the first of FILE's conditions of --snapshot-on. The others follow, each after the NUL of
+ * the one before. */
+const char *session_triggers(const struct session_file *file);
+/* Open a session to read it, whether its collector lives or not. Returns 0, or -1 if it is not a
+ * session of ours. */
+int session_look(struct session *s, const char *directory);
 /* Is its file still as long as it was? Where not, reading it is a SIGBUS. */
 bool session_whole(const struct session *s);
 /* Delete everything but the trace. */

@@ -122,6 +122,24 @@ int collector_state_open(struct collector_state *s, const struct session *sessio
     return 0;
 }
 
+struct state_file *collector_state_map(const struct session *session)
+{
+    int fd = session_open_file(session->place[SESSION_MAIN], "state", O_RDWR);
+    struct state_file *file = NULL;
+    struct stat status;
+
+    if (fd < 0)
+        return NULL;
+    if (!fstat(fd, &status) && status.st_size >= (off_t)sizeof *file)
+        file = map_part(fd, 0, sizeof *file, true);
+    close(fd);
+    if (file && is_sound(file, status.st_size))
+        return file;
+    if (file)
+        munmap(file, sizeof *file);
+    return NULL;
+}
+
 struct state_header collector_state_look(const struct session *session)
 {
     int fd = session_open_file(session->place[SESSION_MAIN], "state", O_RDONLY);

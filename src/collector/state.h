@@ -48,6 +48,12 @@ struct state_header {
      * again, whatever it committed. */
     uint64_t next[IDS_OF_WORDS], sure[IDS_OF_WORDS];
     uint64_t last_ns; /* time of the latest event taken */
+    /* `dyntrace snapshot` adds 1 to `asked`. The collector then writes all that it has to the two
+     * files, makes `ready` the same, and waits for a moment, until `taken` is the same: until then
+     * nothing changes. */
+    _Atomic uint32_t snapshot_asked, snapshot_ready, snapshot_taken;
+    uint32_t snapshot_held; /* a reader kept the collector from committing */
+    uint64_t snapshot_ns;   /* time of the latest event when `ready` was set */
     /* processor time of all collectors of this recording so far */
     int64_t cpu_ns;
     uint64_t command_started, parent_started; /* start times from /proc/PID/stat */
@@ -78,6 +84,9 @@ struct collector_state {
 /* Create the state file, or with RESUME open the one that was left. Returns 0, or -1 with errno:
  * EINVAL if the content makes no sense. */
 int collector_state_open(struct collector_state *s, const struct session *session, bool resume);
+/* Map the state of a collector that may be alive, to ask it for a snapshot. Returns NULL if the
+ * file makes no sense. The caller unmaps it. */
+struct state_file *collector_state_map(const struct session *session);
 /* Return the header of the state that was left, or zeros if it makes no sense. Reads the file:
  * touching a mapping that another process cuts short raises SIGBUS. */
 struct state_header collector_state_look(const struct session *session);

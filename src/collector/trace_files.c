@@ -266,24 +266,31 @@ static bool finish_meta(sqlite3 *db, unsigned how, int64_t cpu_ns)
     return done;
 }
 
+bool recorder_tables(sqlite3 *db, const char *then, unsigned how)
+{
+    bool recovered = how & JOIN_RECOVERED;
+
+    return tables_copy(db) && run(db, then) && run(db, schema_statement("recover/views")) &&
+           (!(how & JOIN_KEPT) || run(db, schema_statement("recover/kept"))) &&
+           run(db, schema_statement("recover/late")) &&
+           (!(how & JOIN_SALVAGED) || run(db, schema_statement("recover/salvage"))) &&
+           (!recovered || run(db, schema_statement("recover/mend"))) &&
+           (!(how & (JOIN_RECOVERED | JOIN_TOTALS)) ||
+            (run(db, schema_statement("recover/totals")) && totals_mend(db) &&
+             run(db, schema_statement("recover/counted")))) &&
+           (how & JOIN_INDEXED || run(db, schema_statement("recover/index"))) &&
+           run(db, schema_statement("recover/end"));
+}
+
 bool recorder_join(struct recorder *r, const char *live, const char *frames, unsigned how,
                    struct recorder_end *end)
 {
     /* opening LIVE again would mean reading its schema again */
     sqlite3 *db = recorder_database(r);
-    bool recovered = how & JOIN_RECOVERED;
     char *attach =
         sqlite3_mprintf("ATTACH %Q AS trace; PRAGMA trace.synchronous=OFF; BEGIN", frames);
-    bool joined = attach && run(db, attach) && tables_copy(db) &&
-                  run(db, schema_statement("recover/views")) &&
-                  run(db, schema_statement("recover/late")) && /* a transaction: all or nothing */
-                  (!(how & JOIN_SALVAGED) || run(db, schema_statement("recover/salvage"))) &&
-                  (!recovered || run(db, schema_statement("recover/mend"))) &&
-                  (!(how & (JOIN_RECOVERED | JOIN_TOTALS)) ||
-                   (run(db, schema_statement("recover/totals")) && totals_mend(db) &&
-                    run(db, schema_statement("recover/counted")))) &&
-                  (how & JOIN_INDEXED || run(db, schema_statement("recover/index"))) &&
-                  run(db, schema_statement("recover/end"));
+    /* a transaction: all or nothing */
+    bool joined = attach && run(db, attach) && recorder_tables(db, "", how);
 
     end->cpu_ns += recorder_cpu_ns();
     joined = joined && finish_meta(db, how, end->cpu_ns);
@@ -413,6 +420,15 @@ bool recorder_finished(const char *path, uint64_t *frames, uint32_t *processes)
 
     free(counts);
     return finished;
+}
+
+void recorder_keep(const char *path, uint64_t *keep_ns, uint64_t *keep_bytes, uint64_t *from_ns)
+{
+    char *bounds = ask(path, false, "recover/bounds", NULL);
+
+    if (bounds)
+        sscanf(bounds, "%lu %lu %lu", keep_ns, keep_bytes, from_ns);
+    free(bounds);
 }
 
 char *recorder_session(const char *path)

@@ -10,6 +10,7 @@
 #define DYNTRACE_TRACE_FILES_H
 
 #include "collector/frame_pages.h"
+#include "collector/session.h"
 #include "recorder_sqlite.h"
 
 /* Create the live database PATH (readable by its owner only) with every table, and FRAMES beside it
@@ -34,6 +35,8 @@ enum join_how {
     JOIN_INDEXED = 4, /* the indexes of lookups and guard checks are in FRAMES */
     /* Make totals from the frames, because a full disk rolled back some that were written. */
     JOIN_TOTALS = 8,
+    /* With --keep: lookups, checks and frames that outlasted their page are in LIVE. */
+    JOIN_KEPT = 16,
 };
 
 /* Return the processor time that all threads of this process have used so far. */
@@ -51,6 +54,12 @@ struct recorder_end {
  * with END->error; LIVE is unchanged then. */
 bool recorder_join(struct recorder *r, const char *live, const char *frames, unsigned how,
                    struct recorder_end *end);
+/* Copy the tables of DB's main file into the attached trace, whose pages are finished, and then run
+ * THEN. HOW: as of recorder_join. Returns false on error. */
+bool recorder_tables(struct sqlite3 *db, const char *then, unsigned how);
+/* Make the whole trace PATH of a recording that goes on, in SESSION, and change nothing there. PATH
+ * is an empty file. Returns false with END->error. */
+bool recorder_snapshot(const struct session *session, const char *path, struct recorder_end *end);
 /* Rename FRAMES to LIVE, and delete SQLite's log files of the old LIVE. Returns false with
  * *ERROR. */
 bool recorder_publish(const char *live, const char *frames, const char **error);
@@ -64,6 +73,9 @@ bool recorder_is_of(const char *live, const char *frames, const char *session);
 /* Is PATH a finished trace? If so, set the number of its FRAMES and PROCESSES. A kill may come
  * between any two steps of joining. */
 bool recorder_finished(const char *path, uint64_t *frames, uint32_t *processes);
+/* Set the bounds of --keep with which PATH is being recorded, and since when everything is kept
+ * there. What PATH does not say stays as it is. */
+void recorder_keep(const char *path, uint64_t *keep_ns, uint64_t *keep_bytes, uint64_t *from_ns);
 /* Return the directory of the session that records PATH on this machine, to be freed; NULL if there
  * is none. */
 char *recorder_session(const char *path);

@@ -231,6 +231,8 @@ static void ring_drain(struct traced *t, struct traced_ring *r)
         /* Barrier C: the words are no longer needed. It matches barrier D in tracer/ring.c. */
         atomic_store_explicit(&r->ring->tail, tail, memory_order_release);
         wake(r, tail, tail == head);
+        if (t->collector->keep.rows >= KEEP_LOOK_ROWS)
+            t->collector->keep.trim(t->collector);
     }
 }
 
@@ -505,6 +507,8 @@ void traced_say(struct traced *t)
 
 void traced_status(struct traced *t, int status)
 {
+    if (status > 0 && WIFEXITED(status))
+        traced_failed(t);
     if (status >= 0)
         recorder_put(t->collector->recorder, PROCESS_END,
                      {

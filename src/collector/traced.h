@@ -8,9 +8,44 @@
 #include "collector/state.h"
 #include "collector/thread_cpu.h"
 #include "recorder_sqlite.h"
+#include "vocabulary.h"
 
 struct collector_result;
+struct collector;
 struct traced;
+
+/* The bounds of a recording (collector/keep.h). */
+struct keep {
+    uint64_t ns;         /* how long frames and lookups are kept; 0: without such a bound */
+    uint64_t bytes;      /* of all files; 0: without such a bound */
+    uint64_t from_ns;    /* everything since then is kept */
+    uint64_t swept_ns;   /* when tables without an order in time were cleared (CLOCK_MONOTONIC) */
+    uint64_t live_bytes; /* of trace.db, without its log */
+    uint64_t over_bytes; /* by how much what is always kept is more than the bound; 0: it fits */
+    uint32_t rows;       /* lookups since keep_trim */
+    bool ended;          /* keep_end was called */
+    uint64_t uncounted;  /* lookups that got no row, because a reader held the log */
+    /* keep_trim, for the layer below */
+    void (*trim)(struct collector *c);
+};
+/* A condition of --snapshot-on: a call of a function that matches PATTERN took longer than the
+ * limit. */
+struct trigger_condition {
+    char *pattern; /* owned */
+    uint64_t limit_ns;
+};
+struct trigger {
+    LIST(struct trigger_condition) conditions; /* owned */
+    bool on_exception;
+    char why[256]; /* of the snapshot that is being taken */
+};
+
+enum { KEEP_LOOK_ROWS = 1000 /* lookups between two calls of keep_trim, at most */ };
+
+static inline bool keep_is_on(const struct keep *keep)
+{
+    return keep->ns || keep->bytes;
+}
 
 /* What the processes of a session have in common. */
 struct collector {
@@ -20,6 +55,8 @@ struct collector {
     struct lookup_pages lookups;
     struct decode_session decode;
     struct counts counts;
+    struct keep keep;
+    struct trigger trigger; /* collector/trigger.h */
     struct recorder *recorder;
     struct traced *traced;  /* every process seen, newest first */
     struct traced *command; /* the command itself while no interpreter claimed its row */
@@ -31,6 +68,9 @@ struct collector {
     bool torch;      /* a process used it */
     /* why torch is only observed, of the first process where it is */
     char torch_note[512];
+    uint64_t lookup_counts[OUTCOMES]; /* since this collector began */
+    uint64_t metrics_ns; /* when collector/metrics.c wrote its file (CLOCK_MONOTONIC) */
+    bool metrics_failed, metrics_end;
     uint64_t waits, wait_ns; /* of all producers */
     uint32_t processes;      /* that recorded */
     uint32_t changes;        /* processes that came or ended */
@@ -77,6 +117,8 @@ struct traced {
     uint32_t inherited_spans;   /* its span ids below this are of that process */
     uint32_t unknown_code;      /* code_id of the row for code it never named, or 0 */
     /* the row */
+    bool raised; /* an outermost frame ended with an exception */
+    bool failed; /* it ended with a status other than 0, or an unknown one */
     struct {
         uint32_t process_id, parent_process_id; /* parent 0: none */
         uint32_t pid, own_pid; /* as we see it, 0: we do not; and as it calls itself */
@@ -125,6 +167,8 @@ void settings_end(struct collector *c, struct collector_result *result);
 void traced_facts(struct traced *t);
 /* Go on to the chunk at offset AT. False: it lies outside the file, which is broken. */
 bool traced_facts_next(struct traced *t, uint64_t at);
+/* T ended with a status other than 0: was it an exception (--snapshot-on)? */
+void traced_failed(struct traced *t);
 /* T, whose row is there, was forked from PARENT: it knows its code objects, entries and signatures
  * by the parent's ids. */
 void traced_inherit(struct traced *t, struct traced *parent);

@@ -11,6 +11,9 @@
 #include "collector/process.h"
 #include "vocabulary.h"
 
+/* how long the status of a process that has ended is waited for (run --snapshot-on) */
+#define STATUS_NS UINT64_C(2000000000)
+
 enum {
     ABSENT_A_ROUND = 4,
     ABSENT_MAX = 1000,
@@ -116,6 +119,8 @@ void watch_status(struct traced *t)
         return;
     if (known)
         traced_status(t, info.exit_code);
+    else
+        traced_failed(t); /* for all that is known */
     close(t->pidfd);
     t->pidfd = -1;
 }
@@ -134,6 +139,8 @@ bool watch_statuses(struct collector *c)
         if (t->row.ended && t->pidfd >= 0) {
             watch_status(t);
             missing |= t->pidfd >= 0;
+            if (t->pidfd >= 0 && clock_monotonic_ns() - t->last_words_ns > STATUS_NS)
+                traced_failed(t); /* its parent does not ask for the status */
         }
     return missing;
 }

@@ -100,6 +100,22 @@ const char *option_duration(const struct option *option, const char *value)
     return NULL;
 }
 
+const char *option_size(const struct option *option, const char *value)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    double number = strtod(value, &end);
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    double bytes = unit ? number * pow(1000, (double)(unit - units + 1)) : 0;
+    bool fits = bytes >= 0 && bytes <= 1e18; /* false for nan */
+    bool is_whole = end != value && unit && !end[1];
+
+    if (!is_whole || !fits)
+        return "not a size such as 500M or 2G";
+    *(uint64_t *)option->to = (uint64_t)bytes;
+    return NULL;
+}
+
 const struct option *option_find(const struct option *options, const char *argument,
                                  const char **value)
 {

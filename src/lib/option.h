@@ -47,6 +47,7 @@ option_reader option_count;    /* int64_t: at least 0 */
 option_reader option_rows;     /* int64_t: at least 0; 0 means all and is stored as -1 */
 option_reader option_share;    /* double: at least 0, as in 0.05 or 5% */
 option_reader option_duration; /* uint64_t: nanoseconds, typed as "1.5ms" */
+option_reader option_size;     /* uint64_t: bytes, typed as "500M": K is 1000, and so on */
 
 extern const char option_empty[]; /* the error message of readers for an empty value */
 

@@ -37,10 +37,9 @@ struct count *counts_of(const struct counts *counts, int64_t code_id, int64_t th
     return counts_find(counts, code_id, process_of(counts, thread_id));
 }
 
-/* Like counts_of, but create the count if there is none. */
-static struct count *make_count(struct counts *counts, int64_t code_id, int64_t thread_id)
+/* Like counts_find, but create the count if there is none. */
+static struct count *make_count(struct counts *counts, int64_t code_id, int64_t process_id)
 {
-    int64_t process_id = process_of(counts, thread_id);
     int64_t never = counts->warmup ? INT64_MAX : INT64_MIN;
     int64_t *first;
     struct count *count = counts_find(counts, code_id, process_id);
@@ -108,7 +107,7 @@ static bool count_call(void *context, const int64_t *values, unsigned nulls)
     if (id && outcome == OUTCOME_SKIP) /* skipped calls are counted by the view skipped_calls */
         return true;
     counts_tick(counts, id);
-    count = make_count(counts, code_id, thread_id);
+    count = make_count(counts, code_id, process_of(counts, thread_id));
     looked_up = outcome == OUTCOME_HIT || outcome_facts[outcome].missed;
     if (looked_up && outcome != OUTCOME_DECLINED)
         count->turned_away = false;
@@ -126,6 +125,30 @@ static bool count_call(void *context, const int64_t *values, unsigned nulls)
         counts->each(counts->context,
                      &(struct counted_call){id, thread_id, code_id, l->start_ns, outcome});
     return true;
+}
+
+/* Count the lookups of the current part that were dropped (run --keep). They came before all
+ * others, in no order that is known: the warm-up takes the first rows. */
+static void count_dropped(struct counts *counts)
+{
+    db_rows(row, counts->db, schema_statement("counts/dropped"), counts->now.from[COUNT_CODES],
+            counts->now.to[COUNT_CODES], NO_PROCESS)
+    {
+        struct count *count = make_count(counts, query_integer(row, 1), query_integer(row, 0));
+        enum outcome outcome = outcome_of(query_integer(row, 2));
+        int64_t lookups = query_integer(row, 3);
+        int64_t warming = counts->warmup - count->seen;
+        bool is_miss = outcome_facts[outcome].missed && outcome != OUTCOME_DECLINED;
+        struct count_decided *decided;
+        if (outcome == OUTCOME_HIT || is_miss)
+            count->turned_away = false;
+        count->seen = times_sum(count->seen, lookups);
+        if (warming >= lookups)
+            continue;
+        decided = decided_make(counts, count, outcome);
+        decided->calls = times_sum(decided->calls, lookups - (warming > 0 ? warming : 0));
+        decided->time_ns = times_sum(decided->time_ns, query_integer(row, 4));
+    }
 }
 
 /* Store that the compiler compiled or examined the function CODE_ID, so that no process counts as
@@ -167,6 +190,7 @@ static void part_begin(struct counts *counts)
             part->to[i] = to;
     }
     threads_read(counts);
+    count_dropped(counts);
 }
 
 /* Count the calls of functions that the compiler has given up. They have no lookup. */

@@ -8,6 +8,7 @@
 #include "lib/json.h"
 #include "lib/say.h"
 #include "lib/table.h"
+#include "lib/times.h"
 #include "schema.h"
 #include "trace/db.h"
 
@@ -19,6 +20,11 @@ struct doubts doubts_say(struct db *db, const char *so_far, const char *missing)
         .lost = db_integer(db, 0, "SELECT SUM(COALESCE(events, 1)) FROM losses WHERE NOT is_stall"),
     };
 
+    bool is_warning = so_far || missing;
+
+    if (is_warning && doubts_window(db))
+        say_error("%s: holds %s; compiles, causes and totals are of the whole run", db_path(db),
+                  doubts_window(db));
     if (doubts.recording && so_far)
         say_error("%s: is still being recorded, or was interrupted: %s", db_path(db), so_far);
     if (doubts.lost > 0 && missing)
@@ -73,8 +79,25 @@ static const char *counted_words(struct db *db)
     return words;
 }
 
+const char *doubts_window(struct db *db)
+{
+    static _Thread_local char words[160];
+    int64_t from_ns = db_meta_integer(db, "kept_from_ns", 0);
+    int64_t span_ns = db_meta_integer(db, "span_ns", 0);
+    char from[TABLE_HUMAN];
+    char last[TABLE_HUMAN];
+
+    if (from_ns <= 0)
+        return NULL;
+    snprintf(words, sizeof words, "frames and lookups of the last %s, from %s on (--keep)",
+             table_duration(last, times_span(from_ns, span_ns)), table_duration(from, from_ns));
+    return words;
+}
+
 const char *doubts_frames(struct db *db)
 {
+    if (doubts_window(db))
+        return doubts_window(db);
     if (db_integer(db, 0, "SELECT EXISTS (SELECT 1 FROM process WHERE mode = 'decided')"))
         return "only calls that a compiler decided (--frames decided)";
     if (db_integer(db, 0, "SELECT EXISTS (SELECT 1 FROM process WHERE mode = 'user')"))

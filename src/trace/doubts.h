@@ -18,6 +18,9 @@ struct doubts {
  * both facts. */
 struct doubts doubts_say(struct db *db, const char *so_far, const char *missing);
 
+/* Return a text about the window of frames and lookups that DB holds, or NULL if none was dropped.
+ * Borrowed until the next call. */
+const char *doubts_window(struct db *db);
 /* Return a text about which frames DB has, or NULL if it has all of them. */
 const char *doubts_frames(struct db *db);
 

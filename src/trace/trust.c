@@ -55,7 +55,7 @@ static const char schema_placed[] = "SELECT group_concat(words, char(10)) FROM (
  * instead. */
 #define YOUNGER                                                                  \
     "('trial', 'trial_function', 'thread_cpu', 'stretch', 'span', 'call_args', " \
-    "'frame_count', 'merged')"
+    "'frame_count', 'lookup_count', 'merged')"
 
 /* The schema that schemas/ defines. It is computed once, because this takes longer than the rest of
  * opening a trace. */

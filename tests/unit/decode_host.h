@@ -61,3 +61,25 @@ void traced_left_open(struct traced *t, uint64_t frame_id)
 {
     (void)t, (void)frame_id;
 }
+
+void traced_slow(struct traced *t, uint32_t code_id, uint64_t duration_ns)
+{
+    (void)t, (void)code_id, (void)duration_ns;
+}
+
+void traced_outermost(struct traced *t, bool raised)
+{
+    (void)t, (void)raised;
+}
+
+/* Nothing is kept beside the pages. */
+bool traced_long_frame(struct traced *t, uint64_t frame_id, struct frame_row *row)
+{
+    (void)t, (void)frame_id, (void)row;
+    return false;
+}
+
+void traced_long_frame_end(struct traced *t, uint64_t frame_id, uint64_t end_ns, unsigned outcome, unsigned exit)
+{
+    (void)t, (void)frame_id, (void)end_ns, (void)outcome, (void)exit;
+}

@@ -169,6 +169,7 @@ int main(void)
     for (int i = 0; i < schema_query_count; i++)
         prepares(db, schema_queries[i].name, schema_queries[i].text);
     check(sqlite3_exec(db, schema_statement("recorder/begin"), NULL, NULL, NULL) == SQLITE_OK, "recorder/begin", sqlite3_errmsg(db));
+    check(sqlite3_exec(db, schema_statement("recorder/keep_begin"), NULL, NULL, NULL) == SQLITE_OK, "recorder/keep_begin", sqlite3_errmsg(db));
     check(sqlite3_exec(db, "ATTACH ':memory:' AS trace", NULL, NULL, NULL) == SQLITE_OK &&
               sqlite3_deserialize(db, "trace", memcpy(sqlite3_malloc64(schema_empty_bytes), schema_empty, schema_empty_bytes),
                                   (sqlite3_int64)schema_empty_bytes, (sqlite3_int64)schema_empty_bytes,

@@ -158,7 +158,14 @@ static void stored_put(const struct report *report, const struct facts_to *to)
     fact_put(to, "settings", settings);
     snprintf(text, sizeof text, "frames under %s are in the totals only",
              table_duration(human, shortest));
-    fact_put(to, "stored", shortest > 0 ? text : NULL);
+    if (shortest <= 0 && db_meta_integer(db, "thin", 0) > 0)
+        snprintf(text, sizeof text,
+                 "of functions called over a million times the first million calls, the slowest, "
+                 "and one in %lld of the rest; the totals have all",
+                 (long long)db_meta_integer(db, "thin", 0));
+    else if (shortest <= 0)
+        *text = 0;
+    fact_put(to, "stored", *text ? text : NULL);
     free(left_out);
     free(settings);
 }

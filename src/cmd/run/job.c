@@ -33,6 +33,10 @@ static struct {
     int fd; /* the witness writes the number of each signal as one byte */
 } witness = {-1, -1};
 
+/* With --snapshot-on: the signal that asks for a snapshot, and the collector that is asked. */
+static int snapshot_signal;
+static const struct launch *collector; /* borrowed */
+
 enum { WITNESS_MS = 20 }; /* how long the witness may take to report a signal */
 
 static void witness_start(void)
@@ -99,11 +103,24 @@ static void on_signal(int number, siginfo_t *info, void *context)
     (void)context;
     if (number == SIGINT)
         interrupted = 1;
+    if (number == snapshot_signal && collector) {
+        const struct collector_order order = {.what = ORDER_SNAPSHOT};
+        if (write(collector->link, &order, sizeof order) < 0) {
+            /* the collector has just died: there is no snapshot */
+        }
+        errno = saved_errno;
+        return;
+    }
     /* If si_code > 0, the signal comes from the kernel: a key press, which the whole group gets. */
     if (info->si_code <= 0 && command_pid > 0 && info->si_pid != command_pid &&
         !witness_saw(number))
         kill(command_pid, number);
     errno = saved_errno;
+}
+
+void job_snapshot_on(int number)
+{
+    snapshot_signal = number;
 }
 
 /* Catch signals. SCREEN: the screen has the terminal, not the command. */
@@ -152,6 +169,7 @@ int job_start(const struct program *t, const struct launch *l, bool screen)
         command_become(t, l, failure[1]);
     close(failure[1]);
     command_pid = pid;
+    collector = l;
     signals_catch(screen);
     witness_start();
     launch_let_go();
@@ -282,5 +300,6 @@ volatile sig_atomic_t *job_end(void)
     witness_stop();
     interrupted = 0;
     command_pid = 0;
+    collector = NULL;
     return &interrupted;
 }

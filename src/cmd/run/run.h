@@ -155,6 +155,9 @@ bool rank_place(struct session *session, const char *output, const char *here, b
  * environment, except two changed variables. We pass on signals that were sent to us alone, and
  * stop when the command stops. */
 
+/* Signal NUMBER to this process asks the collector for a snapshot, and the command does not get
+ * it. If NUMBER is 0, no signal does. Call this before job_start. */
+void job_snapshot_on(int number);
 /* Start T. L's collector records it, or nothing does if L is NULL. SCREEN: the screen has the
  * terminal, not T. Returns 0, or -1 on error, which has been reported. */
 int job_start(const struct program *t, const struct launch *l, bool screen);

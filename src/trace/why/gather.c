@@ -211,6 +211,22 @@ static void class_add(struct call_class *class, int64_t calls, int64_t first_ns,
     class->lookup_ns = times_sum(class->lookup_ns, lookup_ns);
 }
 
+/* Count lookups that were dropped (run --keep), here and in CALLS. */
+static void gather_dropped(struct why *why, int64_t calls[OUTCOMES])
+{
+    struct query *query = run_statement(why, "why/dropped");
+
+    while (query_step(query)) {
+        enum outcome outcome = outcome_of(query_integer(query, 0));
+        struct entry *entry = why_entry(why, query_integer(query, 1));
+        int64_t lookups = query_integer(query, 2);
+        calls[outcome] = times_sum(calls[outcome], lookups);
+        class_add(class_of(why, outcome, entry), lookups, query_integer(query, 3),
+                  query_integer(query, 4), query_integer(query, 5));
+    }
+    query_close(query);
+}
+
 static void gather_lookups(struct why *why)
 {
     struct query *query = run_rows_statement(why, "why/lookups", "why/lookups-rows");
@@ -234,6 +250,7 @@ static void gather_lookups(struct why *why)
         class_add(class_of(why, outcome, entry), 1, start, start, query_integer(query, 3));
     }
     query_close(query);
+    gather_dropped(why, calls);
     read_single_row(why, "why/skipped");
     calls[OUTCOME_SKIP] = why->skipped;
     why->shared = calls_sum(calls);

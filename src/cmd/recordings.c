@@ -1,0 +1,103 @@
+/* cmd/recordings.c -- the recordings that run on this machine. See cmd/recordings.h. */
+#include "cmd/recordings.h"
+
+#include "collector/process.h"
+#include "collector/state.h"
+
+enum { COMMAND_BYTES = 4096 };
+
+/* Return the command line of process PID, to be freed. */
+static char *program_of(uint32_t pid)
+{
+    char path[64];
+    char line[COMMAND_BYTES];
+    size_t bytes = 0;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
+    file = fopen(path, "re");
+    if (file) {
+        bytes = fread(line, 1, sizeof line - 1, file);
+        fclose(file);
+    }
+    while (bytes && !line[bytes - 1])
+        bytes--;
+    for (size_t i = 0; i < bytes; i++)
+        if (!line[i])
+            line[i] = ' ';
+    line[bytes] = 0;
+    return strdup(bytes ? line : "(starting)");
+}
+
+static uint64_t bytes_of(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) ? 0 : (uint64_t)status.st_blocks * 512;
+}
+
+/* Return how much the files of SESSION take on the disk. */
+static uint64_t files_of(const struct session *session)
+{
+    char log[PATH_MAX + 8];
+
+    snprintf(log, sizeof log, "%s-wal", session->trace);
+    return bytes_of(session->trace) + bytes_of(session->frames) + bytes_of(log);
+}
+
+static void process_note(void *context, const char *name, enum session_place place,
+                         const struct process_file *header)
+{
+    struct recording *recording = context;
+    bool is_over = !header || header->finished || header->left;
+    uint32_t *pid = is_over ? NULL : list_add(&recording->pids);
+
+    (void)name, (void)place;
+    if (pid)
+        *pid = header->seen_pid ? header->seen_pid : header->pid;
+}
+
+static void visit(const char *directory, void *context)
+{
+    recording_list *list = context;
+    struct recording recording = {0};
+    struct state_header state;
+
+    if (session_live(directory) != LIVE_YES || session_look(&recording.session, directory))
+        return;
+    state = collector_state_look(&recording.session);
+    if (recording.session.file->closed || access(recording.session.trace, F_OK)) {
+        session_close(&recording.session);
+        return;
+    }
+    session_processes(&recording.session, process_note, &recording);
+    recording.pid = state.command;
+    if (!process_is(state.command, state.command_started) && recording.pids.count)
+        recording.pid = recording.pids.at[0]; /* the command ended, and its children go on */
+    recording.program = program_of(recording.pid);
+    recording.since_unix_ns = recording.session.file->start_unix_ns;
+    recording.bytes = files_of(&recording.session);
+    *list_add(list) = recording;
+}
+
+static int by_age(const void *a, const void *b)
+{
+    return list_order((int64_t)((const struct recording *)a)->since_unix_ns,
+                      (int64_t)((const struct recording *)b)->since_unix_ns);
+}
+
+void recordings_find(recording_list *list)
+{
+    session_each(visit, list);
+    list_sort(list, by_age);
+}
+
+void recordings_free(recording_list *list)
+{
+    list_each(recording, list) {
+        session_close(&recording->session);
+        list_free(&recording->pids);
+        free(recording->program);
+    }
+    list_free(list);
+}

@@ -1,0 +1,228 @@
+/* collector/keep.c -- bounds a recording. See collector/keep.h.
+ *
+ * Runs in: the collector. */
+#include "collector/keep.h"
+
+#include <limits.h>
+#include <sys/param.h>
+#include <sys/stat.h>
+
+#include "collector/trace_files.h"
+#include "schema.h"
+#include "vocabulary.h"
+
+#define SWEEP_NS UINT64_C(5000000000)
+
+enum {
+    PAGE = FRAME_PAGE_BYTES,
+    LOG_SHARE = 16,     /* SQLite's log may have one byte in 16 of the bound */
+    LOG_MOST = 4 << 20, /* bytes of the log at most */
+    TREE_SHARE = 128,   /* for interior pages of the frames: more than one in 128 is never used */
+    PAGES_LEAST = 256,  /* pages of frames that are kept in any case */
+    STEP_SHARE = 16,    /* without frames to drop, this share of the time is dropped at once */
+    SLACK_PAGES = 64,   /* for what is written between two looks */
+    LIVE_WEIGHT = 4,    /* trace.db, and its copy with indexes at the end */
+    ROW_BYTES = 100,    /* of a row that can be dropped, at most */
+};
+
+/* Store the pages that threads with few frames fill for a long time. */
+static void rows_store(void *context)
+{
+    struct collector *c = context;
+
+    for (struct traced *t = c->traced; t; t = t->next)
+        list_each(r, &t->rings)
+            decode_store_old(&r->decoder);
+}
+
+static void row_take(void *context, uint64_t id, const struct frame_row *row)
+{
+    struct collector *c = context;
+
+    recorder_put(c->recorder, LONG_FRAME,
+                 {
+                     .frame_id = id,
+                     .thread_id = row->thread_id,
+                     .parent_id = row->parent_id,
+                     .code_id = row->code_id,
+                     .kind = row->kind,
+                     .outcome = row->outcome,
+                     .start_ns = (int64_t)row->start_ns,
+                     .end_ns = row->ended ? (int64_t)row->end_ns : ROW_NONE,
+                     .cache_entry_id = row->cache_entry_id,
+                     .exit = row->ended ? row->exit : ROW_NONE,
+                 });
+}
+
+static void rows_take_end(void *context)
+{
+    struct collector *c = context;
+
+    recorder_commit_unrepeatable(c->recorder);
+}
+
+void keep_find(struct collector *c)
+{
+    struct keep *keep = &c->keep;
+    uint64_t from_ns = 0;
+
+    keep->ns = c->session->file->keep_ns;
+    keep->bytes = c->session->file->keep_bytes;
+    if (c->resumed)
+        recorder_keep(c->session->trace, &keep->ns, &keep->bytes, &from_ns);
+    c->state.file->window.from_ns = MAX(c->state.file->window.from_ns, from_ns);
+    keep->from_ns = c->state.file->window.from_ns;
+    keep->ended = c->state.file->window.finished;
+}
+
+struct page_window keep_window(struct collector *c)
+{
+    return (struct page_window){
+        .on = keep_is_on(&c->keep),
+        .most = UINT64_MAX,
+        .is_alone = c->salvaged,
+        .begin = rows_store,
+        .row = row_take,
+        .rows_end = rows_take_end,
+        .context = c,
+    };
+}
+
+/* Return how many bytes SQLite's log may have. */
+static uint64_t log_bytes(const struct keep *keep)
+{
+    return keep->bytes ? MIN(keep->bytes / LOG_SHARE, (uint64_t)LOG_MOST) : LOG_MOST;
+}
+
+/* Set how many pages of frames fit into the bound. */
+static void room_share(struct collector *c)
+{
+    struct keep *keep = &c->keep;
+    uint64_t rest = LIVE_WEIGHT * keep->live_bytes + log_bytes(keep) + SLACK_PAGES * PAGE;
+    uint64_t pages = keep->bytes > rest ? (keep->bytes - rest) / PAGE : 0;
+
+    if (!keep->bytes)
+        return;
+    pages -= pages / TREE_SHARE;
+    c->pages.keep.most = MAX(pages, (uint64_t)PAGES_LEAST);
+}
+
+/* Return the size of the live file without its log. */
+static uint64_t live_size(struct collector *c)
+{
+    return (uint64_t)recorder_number(c->recorder, "PRAGMA page_count") * PAGE;
+}
+
+static uint64_t live_used(struct collector *c)
+{
+    return keep_is_on(&c->keep)
+               ? live_size(c) -
+                     (uint64_t)recorder_number(c->recorder, "PRAGMA freelist_count") * PAGE
+               : 0;
+}
+
+void keep_begin(struct collector *c)
+{
+    struct keep *keep = &c->keep;
+
+    if (!keep_is_on(keep))
+        return;
+    keep->trim = keep_trim;
+    recorder_run(c->recorder, "recorder/keep_begin");
+    recorder_bound_log(c->recorder, (int)(log_bytes(keep) / 2 / PAGE));
+    if (keep->ns)
+        recorder_meta(c->recorder, "keep_ns", NULL, (int64_t)keep->ns);
+    if (keep->bytes)
+        recorder_meta(c->recorder, "keep_bytes", NULL, (int64_t)keep->bytes);
+    recorder_meta(c->recorder, "kept_from_ns", NULL, (int64_t)keep->from_ns);
+    keep->live_bytes = live_size(c);
+    room_share(c);
+}
+
+/* Set since when everything is kept. */
+static void from_find(struct collector *c)
+{
+    struct keep *keep = &c->keep;
+    const uint64_t last_ns = c->decode.last_ns;
+    const uint64_t most = c->pages.keep.most;
+
+    if (keep->ns && last_ns > keep->ns)
+        c->pages.keep.before_ns = last_ns - keep->ns;
+    rows_store(c);
+    frame_pages_trim(&c->pages);
+    keep->from_ns = MAX(keep->from_ns, c->state.file->window.from_ns);
+    keep->from_ns = MAX(keep->from_ns, c->pages.keep.before_ns);
+    if (!keep->bytes || most > PAGES_LEAST)
+        return;
+    /* Other rows than frames need the room: drop the oldest of them. */
+    if (LIVE_WEIGHT * live_used(c) + most * PAGE > keep->bytes && last_ns > keep->from_ns)
+        keep->from_ns += (last_ns - keep->from_ns) / STEP_SHARE;
+}
+
+/* Drop old rows of tables that must be read from end to end for that. */
+static void sweep(struct collector *c)
+{
+    recorder_run(c->recorder, "recorder/keep_sweep");
+    c->keep.swept_ns = clock_monotonic_ns();
+}
+
+/* Set by how much what is always kept is more than the bound. */
+static void over_find(struct collector *c)
+{
+    struct keep *keep = &c->keep;
+    uint64_t rows = (uint64_t)recorder_number(c->recorder, schema_statement("recorder/kept_rows"));
+    uint64_t used = live_used(c);
+    uint64_t always = used > rows * ROW_BYTES ? used - rows * ROW_BYTES : 0;
+    uint64_t needed = LIVE_WEIGHT * always + log_bytes(keep) + PAGES_LEAST * PAGE;
+
+    if (keep->bytes && needed > keep->bytes)
+        keep->over_bytes = needed - keep->bytes;
+}
+
+void keep_trim(struct collector *c)
+{
+    struct keep *keep = &c->keep;
+
+    if (!keep_is_on(keep) || keep->ended)
+        return;
+    keep->rows = 0;
+    if (recorder_is_held(c->recorder))
+        return; /* what is deleted now would make the log longer */
+    keep->live_bytes = live_size(c);
+    room_share(c);
+    from_find(c);
+    recorder_meta(c->recorder, "kept_from_ns", NULL, (int64_t)keep->from_ns);
+    recorder_meta(c->recorder, "kept_frame_id", NULL,
+                  (int64_t)frame_id(c->state.file->window.low, 0));
+    recorder_meta(c->recorder, "kept_frame_ns", NULL, (int64_t)c->state.file->window.from_ns);
+    recorder_run(c->recorder, "recorder/keep_lookups");
+    if (clock_monotonic_ns() - keep->swept_ns > SWEEP_NS)
+        sweep(c);
+}
+
+void keep_end(struct collector *c)
+{
+    struct keep *keep = &c->keep;
+
+    if (!keep_is_on(keep))
+        return;
+    if (recorder_is_held(c->recorder))
+        recorder_bound_log(c->recorder, INT_MAX);
+    if (!keep->ended && c->pages.keep.shrunk) /* the tables need room, too */
+        frame_pages_give_back(&c->pages, 2 * SLACK_PAGES + 2 * LIVE_WEIGHT * live_size(c) / PAGE);
+    keep_trim(c);
+    keep->ended = true; /* the pages are about to be finished */
+    sweep(c);
+    over_find(c);
+    if (keep->over_bytes)
+        recorder_meta(c->recorder, "keep_over_bytes", NULL, (int64_t)keep->over_bytes);
+    if (keep->uncounted)
+        collector_lost(c, 0, keep->uncounted,
+                       "reader: while it held a transaction on the trace open, lookups could not "
+                       "be stored (--keep bounds the log, too)");
+    if (c->pages.keep.shrunk)
+        collector_lost(c, 0, 0,
+                       "disk: the trace could not grow (%s): --keep kept fewer frames than it "
+                       "allows",
+                       strerror(c->pages.keep.shrunk));
+}

@@ -1,0 +1,147 @@
+/* collector/metrics.c -- counters as Prometheus text. See collector/metrics.h.
+ *
+ * Runs in: the collector. The format is Prometheus's text format 0.0.4. All metrics have one label,
+ * the trace, so that the files of several recordings can be read together. */
+#include "collector/metrics.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include "collector/trace_files.h"
+#include "schema.h"
+#include "vocabulary.h"
+
+#define EVERY_NS UINT64_C(5000000000)
+
+/* Write TEXT as the value of a label. */
+static void put_label(FILE *out, const char *text)
+{
+    for (; *text; text++)
+        if (*text == '\n')
+            fputs("\\n", out);
+        else if (*text == '"' || *text == '\\')
+            fprintf(out, "\\%c", *text);
+        else
+            fputc(*text, out);
+}
+
+static void put(FILE *out, const struct collector *c, const char *name, const char *kind,
+                const char *help, double value)
+{
+    fprintf(out, "# HELP dyntrace_%s %s\n# TYPE dyntrace_%s %s\ndyntrace_%s{trace=\"", name, help,
+            name, kind, name);
+    put_label(out, c->session->trace);
+    fprintf(out, "\"} %.17g\n", value);
+}
+
+static uint64_t size_of(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) ? 0 : (uint64_t)status.st_blocks * 512;
+}
+
+static uint64_t files_bytes(const struct collector *c)
+{
+    char log[PATH_MAX + 8];
+
+    snprintf(log, sizeof log, "%s-wal", c->session->trace);
+    return size_of(c->session->trace) + size_of(c->session->frames) + size_of(log);
+}
+
+/* Write the metrics of statement recorder/metrics: a row each, name, kind, help and value. */
+static void put_rows(FILE *out, struct collector *c)
+{
+    sqlite3_stmt *rows = NULL;
+
+    recorder_in_sqlite = 1;
+    sqlite3_prepare_v2(recorder_database(c->recorder), schema_statement("recorder/metrics"), -1,
+                       &rows, NULL);
+    while (sqlite3_step(rows) == SQLITE_ROW)
+        put(out, c, (const char *)sqlite3_column_text(rows, 0),
+            (const char *)sqlite3_column_text(rows, 1), (const char *)sqlite3_column_text(rows, 2),
+            sqlite3_column_double(rows, 3));
+    sqlite3_finalize(rows);
+    recorder_in_sqlite = 0;
+}
+
+/* Write the lookups by how they were decided. */
+static void put_lookups(FILE *out, const struct collector *c)
+{
+    static const char *const words[OUTCOMES] = {
+#define X(number, NAME, word, ...) [number] = word,
+        OUTCOME_ROWS(X)
+#undef X
+    };
+
+    fputs("# HELP dyntrace_lookups_total Lookups in a compiler's cache, by outcome.\n"
+          "# TYPE dyntrace_lookups_total counter\n",
+          out);
+    for (int outcome = 0; outcome < OUTCOMES; outcome++) {
+        if (!c->lookup_counts[outcome])
+            continue;
+        fputs("dyntrace_lookups_total{trace=\"", out);
+        put_label(out, c->session->trace);
+        fprintf(out, "\",outcome=\"%s\"} %llu\n", words[outcome],
+                (unsigned long long)c->lookup_counts[outcome]);
+    }
+}
+
+static void put_all(FILE *out, struct collector *c, bool goes_on)
+{
+    put(out, c, "recording", "gauge", "Whether the program is being recorded: 1 or 0.", goes_on);
+    put(out, c, "start_time_seconds", "gauge", "When the recording began, as a unix time.",
+        (double)c->session->file->start_unix_ns / 1e9);
+    put(out, c, "bytes", "gauge", "Bytes of the trace on the disk.", (double)files_bytes(c));
+    put(out, c, "recorder_cpu_seconds_total", "counter", "Processor time of the recorder.",
+        (double)recorder_cpu_ns() / 1e9);
+    put(out, c, "waits_total", "counter",
+        "How often a thread that has ended had waited for the recorder.", (double)c->waits);
+    put_lookups(out, c);
+    put_rows(out, c);
+}
+
+/* Write the file beside its place and rename it. Returns false with errno. */
+static bool file_write(struct collector *c, bool goes_on)
+{
+    const char *path = c->session->metrics;
+    char beside[sizeof c->session->metrics + 32];
+    FILE *out;
+    bool done;
+
+    snprintf(beside, sizeof beside, "%s.%d", path, (int)getpid());
+    unlink(beside);
+    out = fopen(beside, "wxe");
+    if (!out)
+        return false;
+    fchmod(fileno(out), 0644); /* node_exporter is another user */
+    put_all(out, c, goes_on);
+    done = !ferror(out);
+    done = !fclose(out) && done && !rename(beside, path);
+    if (!done)
+        unlink(beside);
+    return done;
+}
+
+void metrics_write(struct collector *c, bool now)
+{
+    uint64_t at = clock_monotonic_ns();
+
+    bool is_time = now || at - c->metrics_ns >= EVERY_NS;
+
+    if (!c->session->metrics[0] || !is_time)
+        return;
+    c->metrics_ns = at;
+    if (file_write(c, !c->metrics_end) || c->metrics_failed)
+        return;
+    c->metrics_failed = true;
+    collector_lost(c, 0, 0, "metrics: %s cannot be written (%s)", c->session->metrics,
+                   strerror(errno));
+}
+
+void metrics_end(struct collector *c)
+{
+    c->metrics_end = true;
+    metrics_write(c, true);
+}

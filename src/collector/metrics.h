@@ -1,0 +1,16 @@
+/* collector/metrics.h -- counters as Prometheus text: `run --metrics FILE`.
+ *
+ * Runs in: the collector. node_exporter's textfile collector reads FILE. Every five seconds a new
+ * file is written beside FILE and renamed. The last one has the final numbers, with
+ * dyntrace_recording 0. */
+#ifndef DYNTRACE_METRICS_H
+#define DYNTRACE_METRICS_H
+
+#include "collector/traced.h"
+
+/* Write the file if it is time to, or NOW. Call this after a commit. */
+void metrics_write(struct collector *c, bool now);
+/* The recording has ended: write it for the last time. */
+void metrics_end(struct collector *c);
+
+#endif
