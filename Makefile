@@ -273,6 +273,14 @@ format:
 ratchet: all
 	python3 tests/ratchet.py --renew $(LINKED)
 
+# A service under `run --keep` for half an hour (docs/long.md).
+SOAK_SECONDS = 1800
+KEEP = 100M
+RATE = 40000
+soak: all
+	nice -n 5 python3 tests/soak.py --dyntrace $(BUILD)/dyntrace --python $(firstword $(PYTHONS)) --seconds $(SOAK_SECONDS) \
+		--keep $(KEEP) --rate $(RATE) --out $(BUILD)/soak
+
 $(BUILD)/unit/%: tests/unit/%.c $(BUILD)/libdyntrace.a | $(BUILD)/unit
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(STANDARD) -MMD -MP -Isrc -o $@ $< $(BUILD)/libdyntrace.a $(LIBS)
 
@@ -466,11 +474,12 @@ help:
 	@echo "make resume-torture  CPython's tests, suites from PyPI and random programs with their functions split in two; RESUME=--quick"
 	@echo "make bench           the tables of docs/costs.md; wants a quiet machine; BENCH=--quick"
 	@echo "make engines         DuckDB, ClickHouse, Spark and Datasette, fetched, on traces of a job"
+	@echo "make soak            a service under run --keep for half an hour; SOAK_SECONDS=, KEEP=, RATE="
 	@echo "make install         PREFIX (now: $(PREFIX)) and DESTDIR; make uninstall undoes it"
 	@echo "make clean           remove $(BUILD)/"
 
 .PHONY: all program extensions fit bundle wheel sdist install uninstall test unit unit-build lint format ratchet wheel-test deb-test check-san check-valgrind \
-        fuzz fuzz-build tui-fuzz evaluator-fuzz capture-fuzz whatif-pairs whatif-torch-pairs tui-tour bench engines cpython-tests capture-judges torch-tests remedies attach-cycles torch-matrix torch-next conformance shim-torture resume-torture clean help
+        fuzz fuzz-build tui-fuzz evaluator-fuzz capture-fuzz whatif-pairs whatif-torch-pairs tui-tour bench soak engines cpython-tests capture-judges torch-tests remedies attach-cycles torch-matrix torch-next conformance shim-torture resume-torture clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 

@@ -1,0 +1,105 @@
+"""A service under steady load, for tests/soak.py: soak_work.py SECONDS FRAMES_A_SECOND. Prints what it did, as JSON.
+
+Threads serve requests: plain calls, generators, exceptions, calls of compiled code, and now and then a compile. A thread more does
+little and sleeps. Threads come and go.
+"""
+import json
+import sys
+import threading
+import time
+
+from dyntrace.eval_frame import set_eval_frame
+from dyntrace.types import GuardedCode
+
+done = {"leaf": 0, "request": 0, "model": 0, "raises": 0, "compiles": 0}
+lock = threading.Lock()
+
+
+def leaf(value):
+    return value + 1
+
+
+def rows(count):
+    for i in range(count):
+        yield leaf(i)
+
+
+def raises(value):
+    raise ValueError(value)
+
+
+def model(shape):
+    return shape * 2
+
+
+def compile_model(frame, *rest):
+    if frame.f_code is not model.__code__:
+        return None
+    done["compiles"] += 1
+    shape = frame.f_locals["shape"]
+    return GuardedCode(frame.f_code.replace(), lambda f_locals: f_locals["shape"] == shape)
+
+
+def request(number, shape):
+    for _ in rows(20):
+        pass
+    for i in range(30):
+        leaf(i)
+    for _ in range(3):
+        try:
+            raises(number)
+        except ValueError:
+            pass
+    return model(shape)
+
+
+FRAMES = 20 * 2 + 2 + 30 + 3 + 2  # of a request
+
+
+def serve(seconds, rate, shapes):
+    set_eval_frame(compile_model)
+    begin = time.monotonic()
+    count = 0
+    while (now := time.monotonic() - begin) < seconds:
+        due = int(now * rate / FRAMES)
+        while count < due:
+            request(count, shapes(now))
+            count += 1
+        time.sleep(0.005)
+    set_eval_frame(None)
+    with lock:
+        done["request"] += count
+        done["leaf"] += count * 50
+        done["raises"] += count * 3
+        done["model"] += count
+
+
+def idle(stop):
+    while not stop.wait(1):
+        leaf(0)
+        with lock:
+            done["leaf"] += 1
+
+
+def main(seconds, rate):
+    stop = threading.Event()
+    beside = threading.Thread(target=idle, args=(stop,))
+    beside.start()
+    begin = time.monotonic()
+    turn = 0
+    while time.monotonic() - begin < seconds:
+        length = min(20, seconds - (time.monotonic() - begin))
+        # a shape that was never there, once in a turn
+        shapes = [lambda now, turn=turn: turn % 4 if now > 1 else 100 + turn, lambda now: 7]
+        threads = [threading.Thread(target=serve, args=(length, rate / 2, of)) for of in shapes]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        turn += 1
+    stop.set()
+    beside.join()
+    print(json.dumps(done))
+
+
+main(float(sys.argv[1]), float(sys.argv[2]))
