@@ -326,7 +326,7 @@ struct session_file {
     /* 1: `dyntrace attach` ends, and processes leave the session when they get SIGURG
      * (tracer/attach.c) */
     _Atomic uint32_t leave;
-    uint32_t triggers;     /* strings in text[] after these: conditions of `run --snapshot-on` */
+    uint32_t triggers; /* strings in text[] after these: conditions of `run --snapshot-on` */
     /* Strings: the second directory for rings, of the same name as the first, or ""; the path of
      * the database; globs, "+GLOB" or "-GLOB"; settings, "SETTING"; patterns of secret names;
      * globs of --args; conditions of --snapshot-on. Each ends with a NUL. */

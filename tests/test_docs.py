@@ -14,7 +14,7 @@ from shared import ROOT, SCHEMA
 
 pytestmark = pytest.mark.one_python
 
-COMMANDS = "run tui report why tree try show replay check export merge import diff ranks sql fsck ls snapshot doctor".split()
+COMMANDS = "run attach detach tui report why tree try show replay check export merge import diff ranks sql fsck ls snapshot doctor".split()
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*[a-z]|-[a-z])(?![\w-])")
 INTERNAL = {"-h", "--help"}
 

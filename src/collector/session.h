@@ -40,7 +40,7 @@ struct session_options {
     /* `attach`: the process that is to join, by its own pid, and where we see its files: "", or
      * "/proc/PID/root". Then the directory is made where that process looks for it. */
     uint32_t attach_pid;
-    const char *root; /* borrowed */
+    const char *root;            /* borrowed */
     const char *const *triggers; /* conditions of --snapshot-on; borrowed */
     uint32_t trigger_count;
 };
