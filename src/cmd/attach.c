@@ -517,12 +517,15 @@ static bool session_end(const char *directory, const struct injector *injector,
 {
     char why[WHY_BYTES];
 
-    if (session_wait(directory, SIGNAL_MS + BLOCKED_MS))
-        return true;
+    session_wait(directory, SIGNAL_MS + BLOCKED_MS);
     target_look(target);
     if (target->session[0])
         inject_run(injector, target, NULL, false, why);
-    return session_wait(directory, ANSWER_MS);
+    for (int ms = 0; target->session[0] && ms < ANSWER_MS; ms += LOOK_MS) {
+        pause_ms(LOOK_MS);
+        target_look(target);
+    }
+    return session_wait(directory, ANSWER_MS) && !target->session[0];
 }
 
 static int detach_main(int count, char **operands)
