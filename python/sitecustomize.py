@@ -77,13 +77,20 @@ def _load(spec):
 def _show(module, spec, private):
     """Let the package be imported. MODULE is the extension, SPEC and PRIVATE are the package."""
     sys.modules["_dyntrace"] = module
-    if spec and module not in sys.meta_path:
+    # `in` would compare, which may run code of the program's finders
+    if spec and not any(finder is module for finder in sys.meta_path):
         module._package = spec
         module._private_package = private
         # The extension's find_spec() finds the package under these two names. The extension is the
         # last finder, so it is not called for an import that succeeds, and a program's own package
         # called dyntrace is found first.
         sys.meta_path.append(module)
+
+
+def _hide_package(module):
+    """Undo _show()."""
+    sys.modules.pop("_dyntrace", None)
+    sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not module]
 
 
 def _start(inject, session):
@@ -100,13 +107,13 @@ def _start(inject, session):
             module._standby(standard, inject)
             return None
         capture = _extension_spec("_dyntrace_capture")
+        _show(module, spec, private)
         # from here on calls of Python functions are recorded
         why = module._start(session, standard, inject, capture)
         if why is None:
-            _show(module, spec, private)
             module._begin_settings()
             return None
-        sys.modules.pop("_dyntrace", None)
+        _hide_package(module)
         if why != "another":  # "another": the extension is of another version, and of no use
             return why
     if session == "standby":

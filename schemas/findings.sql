@@ -10,7 +10,7 @@
 --+ [{?plain}[: {own_ns:duration} in functions of the program][, {wait_ns:duration} waiting][, {queued_ns:duration} waiting for a processor][, {import_ns:duration} importing]]
 --| [{?plain}, [{?threads}on all {threads:integer} threads together][{-threads}of one thread]]
 SELECT t.ran_ns, iif(t.processes > 1, t.processes, NULL) AS several, t.compile_ns, 100.0 * t.compile_ns / NULLIF(t.ran_ns, 0) AS share,
-       t.import_ns, t.steady_ns - (SELECT MIN(start_ns) FROM process) AS steady_ns, iif(t.compile_ns IS NOT NULL AND t.steady_ns IS NULL AND EXISTS (SELECT 1 FROM lookup), 1, NULL) AS unsteady,
+       t.import_ns, t.steady_ns - COALESCE((SELECT MIN(start_ns) FROM process), 0) AS steady_ns, iif(t.compile_ns IS NOT NULL AND t.steady_ns IS NULL AND EXISTS (SELECT 1 FROM lookup), 1, NULL) AS unsteady,
        iif(t.compile_ns IS NULL AND t.own_ns IS NOT NULL, 1, NULL) AS plain, t.own_ns, NULLIF(t.wait_ns, 0) AS wait_ns, iif(t.queued_ns > t.ran_ns / 20, t.queued_ns, NULL) AS queued_ns,
        iif(t.threads > 1, t.threads, NULL) AS threads
 FROM run_times t;

@@ -33,6 +33,8 @@ def test_function_of_equals_the_view_functions(run, tmp_path):
 
 def test_no_statement_groups_by_a_functions_name_file_and_line():
     spelled = re.compile(r"(?:GROUP|PARTITION) BY [^)\n]*filename[^)\n]*first_line")
-    files = [path for path in (ROOT / "schemas").rglob("*.sql") if path.name != "views.sql" and "import" not in path.parts]
+    # A log of torch has no code objects yet; in a dataset of several ranks nothing else names a function of all of them.
+    others = {"import", "engines"}
+    files = [path for path in (ROOT / "schemas").rglob("*.sql") if path.name != "views.sql" and not others & set(path.parts)]
     assert [str(path) for path in files if spelled.search(path.read_text())] == []
     assert len(spelled.findall((ROOT / "schemas/views.sql").read_text())) == 1  # the definition
