@@ -63,6 +63,25 @@ def rows(path, sql):
         return db.execute(sql).fetchall()
 
 
+@pytest.mark.newest_too
+def test_a_second_recording_says_that_the_first_has_chosen_the_functions(dyntrace, python, tmp_path):
+    body = """
+        import time
+        def hidden(): return 1
+        def shown(): return hidden()
+        while True:
+            shown()
+            time.sleep(0.01)
+        """
+    with running(tmp_path, python, body, dyntrace, "run", "--standby", "--python", python, "--") as process:
+        for name, options, lost in [("a", ["--exclude", "hidden"], 0), ("b", [], 1), ("c", ["--exclude", "hidden"], 0)]:
+            subprocess.run([dyntrace, "attach", str(process.pid), "-o", f"{name}.db", "--for", "0.5s", *options], cwd=tmp_path, check=True,
+                           capture_output=True)
+            trace = tmp_path / f"{name}.db"
+            assert rows(trace, "SELECT DISTINCT qualname FROM frame JOIN code USING (code_id) WHERE qualname IN ('hidden', 'shown')") == [("shown",)]
+            assert rows(trace, "SELECT COUNT(*) FROM loss WHERE cause LIKE 'selection: %'") == [(lost,)]
+
+
 @needs_gdb
 @pytest.mark.newest_too
 def test_attach_under_load(dyntrace, python, tmp_path):
@@ -239,6 +258,7 @@ def test_bad_input_is_one_line(dyntrace, python, tmp_path):
         assert "use -o" in attach(process.pid, "-o", "/no/such/place/t.db")
         assert "not installed" in attach(process.pid, env={"PATH": "/nonexistent"})
         process.send_signal(signal.SIGSTOP)
+        until(lambda: Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T", "the stop")
         assert "is stopped" in attach(process.pid)
         process.send_signal(signal.SIGCONT)
         if os.getuid() == 0 and shutil.which("setpriv"):

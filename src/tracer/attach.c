@@ -48,6 +48,17 @@ static PyObject *handler_now(PyObject *signals)
     return number ? tracer_call(signals, "getsignal", number, NULL, NULL) : NULL;
 }
 
+/* Are these handlers the same? SIG_DFL is an int. Other objects are compared by identity, because
+ * __eq__ would be code of the program. */
+static bool is_same_handler(PyObject *one, PyObject *other)
+{
+    if (one == other)
+        return true;
+    if (!PyLong_CheckExact(one) || !PyLong_CheckExact(other))
+        return false;
+    return PyObject_RichCompareBool(one, other, Py_EQ) == 1;
+}
+
 /* Set the handler of SIGURG to TO if it is FROM now. That fails, without an exception, in another
  * thread than the main one. */
 static void exchange_handler(PyObject *signals, PyObject *from, PyObject *to)
@@ -55,7 +66,7 @@ static void exchange_handler(PyObject *signals, PyObject *from, PyObject *to)
     OWNED PyObject *number = PyLong_FromLong(SIGURG), *now = handler_now(signals);
     OWNED PyObject *done = NULL;
 
-    if (now && PyObject_RichCompareBool(now, from, Py_EQ) == 1)
+    if (now && is_same_handler(now, from))
         done = tracer_call(signals, "signal", number, to, NULL);
     PyErr_Clear();
 }

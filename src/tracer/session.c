@@ -136,6 +136,37 @@ static struct session_file *session_map(const char *directory)
     return session;
 }
 
+/* Return a hash of what SESSION selects by --include, --exclude and --frames user. */
+static uint64_t selection_of(const struct session_file *session)
+{
+    const char *glob = session->text;
+    uint64_t hash = session->frames == SESSION_USER;
+
+    glob += strlen(glob) + 1; /* skip the spill directory */
+    glob += strlen(glob) + 1; /* skip the path of the trace */
+    for (uint32_t n = 0; n < session->globs; n++) {
+        size_t bytes = strlen(glob) + 1;
+        for (size_t i = 0; i < bytes; i++)
+            hash = (hash ^ (uint8_t)glob[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
+        glob += bytes;
+    }
+    return hash;
+}
+
+/* A code object is marked once, when it is called first, and keeps its mark in later sessions. Say
+ * so if this session selects other code than the first one. */
+static void check_selection(void)
+{
+    const uint64_t selection = selection_of(P.session);
+
+    if (P.sessions == 1)
+        P.selection = selection;
+    if (selection != P.selection)
+        tracer_loss("selection: an earlier recording of this process had other --include, "
+                    "--exclude or --frames: functions that were called then are recorded, or "
+                    "left out, as they were then");
+}
+
 static const char *open_session(const char *directory)
 {
     struct session_file *session = MAP_FAILED;
@@ -186,6 +217,7 @@ static const char *open_session(const char *directory)
     }
     facts_of_process();
     facts_again();
+    check_selection();
     return NULL;
 }
 

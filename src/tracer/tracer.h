@@ -239,6 +239,7 @@ struct tracer_process {
     /* number of span ids given so far, and how many of them a parent process gave */
     uint32_t spans, spans_inherited;
     uint32_t sessions;  /* number of sessions joined so far */
+    uint64_t selection; /* a hash of what the first session that marked code selected */
     bool had_arguments; /* a session had --args, so code objects may have CODE_ARGS */
     /* code objects may have an earlier session's CODE_ARGS. There is a max_depth then, so that the
      * fastest ways to record a frame need not look here */

@@ -7,6 +7,7 @@
 import posix
 import sys
 
+why = None
 try:
     session, inject = [
         bytes.fromhex(name).decode(sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
@@ -14,13 +15,16 @@ try:
     ]
     if session:
         posix.stat(session)  # attach may have given up
+        ours = sys.modules.get("_dyntrace")
+        if ours and ours._active():  # it came in by another way meanwhile
+            why = ours._attach(session, session, session)
+    if session and not why:
         scope = {"__name__": "dyntrace", "__file__": inject + "/sitecustomize.py"}
         with open(scope["__file__"], "rb") as file:
             source = file.read()
         exec(compile(source, "<dyntrace>", "exec"), scope)
         why = scope["_attach"](session)
-    else:
-        why = None
+    elif not session:
         sys.modules["_dyntrace"]._attach_signal(0, None)
 except BaseException as error:
     why = "%s: %s" % (type(error).__name__, error)
