@@ -19,7 +19,7 @@ enum how { WHOLE, PART, STATEMENT, ONCE = 4 };
 static const struct {
     enum row_table table;
     int how;                         /* enum how */
-    const char *columns, *statement; /* statement: its name in schemas/ */
+    const char *columns, *statement; /* `statement`: the name of the statement in schemas/ */
 } put_facts[PUTS] = {
 #define X(NAME, table, how, columns) {TABLE_##table, how, columns, "recorder/" #NAME},
     RECORDER_PUTS(X)
@@ -31,7 +31,7 @@ struct put {
     sqlite3_stmt *statement;
     unsigned count;
     struct put_column {
-        uint16_t offset; /* of the member in the row's struct */
+        uint16_t offset; /* offset of the member in the row's struct */
         bool text, id;
         bool empty_null; /* "?": an empty text becomes NULL */
     } column[ROW_COLUMNS];

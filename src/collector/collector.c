@@ -63,11 +63,11 @@ struct run {
     int orders;
     pid_t parent;
     int64_t cpu_before_ns; /* processor time of killed collectors */
-    uint64_t last_commit;  /* CLOCK_MONOTONIC */
+    uint64_t last_commit;  /* time of the last commit (CLOCK_MONOTONIC) */
     int command_watch;     /* for an orphan: the command's process_watch(); else -1 */
     bool orphan;           /* no parent is alive */
     bool ended, stop, said;
-    bool done; /* a process that lives on at the end is not recorded as a loss */
+    bool done; /* the program has ended its recording: a process that still runs is then no loss */
     int status;
     uint64_t ended_ns; /* when the command ended (CLOCK_MONOTONIC) */
     /* for --clock coarse: the thread that sets the clock */
@@ -229,7 +229,7 @@ static void say_totals(struct collector *c)
                          .max_ns = (int64_t)total->max_ns,
                          .skipped = (int64_t)total->skipped,
                      });
-        *total = (struct decode_total){0}; /* the row has these totals now */
+        *total = (struct decode_total){0}; /* the row has these totals now, so count from 0 again */
     }
 }
 
@@ -378,7 +378,7 @@ static void orders_take(struct run *run)
         command_ended(run, -1);
 }
 
-/* Is process T worth waiting for after the command's end? */
+/* After the command's end: should we wait for process T? */
 static bool is_waited_for(struct run *run, struct traced *t, uint64_t now)
 {
     uint64_t since = now - run->ended_ns;
@@ -400,7 +400,7 @@ static bool stragglers(struct run *run)
     uint64_t now = clock_monotonic_ns();
     uint32_t waiting = 0;
     uint32_t pid = 0;
-    bool coming = run->watch.pending.count; /* a process that has no row yet may still come */
+    bool coming = run->watch.pending.count; /* wait while a process has a file but no row yet */
 
     if (run->stop)
         return false;
@@ -1010,7 +1010,7 @@ int collector_run(struct session *session, const char *argv, int orders, int to)
         recorder_close(run.c.recorder);
         fail(&result, "%s: %s", session->trace, error ? error : strerror(ENOMEM));
         if (write(to, &result, sizeof result)) {
-            /* sent; if not, the parent is gone and nobody would read it */
+            /* if this fails, the parent is gone, and nobody would read the result */
         }
         return 1;
     }

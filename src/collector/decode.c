@@ -119,7 +119,8 @@ void decode_store_old(struct decoder *d)
         decode_store(d);
 }
 
-/* The row of frame ID in the page that is being filled; NULL: it is stored. */
+/* Return the row of frame ID if it is in the page that is being filled; NULL if its page has been
+ * stored. */
 static struct frame_row *row_here(struct decoder *d, uint64_t id)
 {
     uint64_t slot = id - 1 - (uint64_t)d->now.page * FRAME_PAGE_ROWS;
@@ -129,7 +130,7 @@ static struct frame_row *row_here(struct decoder *d, uint64_t id)
 
 /* ---- the private stack and totals ---- */
 
-/* The innermost open frame; NULL: none is open. */
+/* Return the innermost open frame, or NULL if none is open. */
 static inline struct decode_frame *innermost(struct decoder *d)
 {
     return d->stack.count ? &d->stack.at[d->stack.count - 1] : NULL;
@@ -204,7 +205,7 @@ inline void decode_pop(struct decoder *d)
         caller->child_ns += frame->duration_ns;
 }
 
-/* Turn the stack around. */
+/* Reverse the order of the stack. */
 static void reverse_stack(struct decoder *d)
 {
     for (uint32_t i = 0; i < d->stack.count / 2; i++) {
@@ -216,7 +217,8 @@ static void reverse_stack(struct decoder *d)
     }
 }
 
-/* The row of frame ID, wherever it is. False: there is none. */
+/* Read the row of frame ID, from the page that is being filled or from a stored page. Returns false
+ * if there is none. */
 static bool read_row(struct decoder *d, uint64_t id, struct frame_row *row)
 {
     struct frame_row *here = row_here(d, id);
@@ -230,7 +232,8 @@ static bool read_row(struct decoder *d, uint64_t id, struct frame_row *row)
     return frame_pages_read(d->session->pages, id, row);
 }
 
-/* In what are the callees of the innermost frame, of CODE_ID, if their stack is in no phase? */
+/* Return the phase in which the callees of the innermost frame are, if the stack itself is in no
+ * phase. The frame is a call of CODE_ID. */
 static uint8_t phase_inside(struct decoder *d, const struct decode_frame *caller, uint32_t code_id)
 {
     if (caller && caller->inside)
@@ -239,8 +242,8 @@ static uint8_t phase_inside(struct decoder *d, const struct decode_frame *caller
                                                                                : PHASE_NONE;
 }
 
-/* After a restart: push the open counted frames from number FROM on whose parent is PARENT_ID.
- * Returns how many there are up to the last of them. */
+/* After a restart: push the open counted frames whose parent is PARENT_ID, beginning with number
+ * FROM. Returns the number after the last of them. */
 static uint32_t rebuild_counted(struct decoder *d, uint32_t from, uint64_t parent_id)
 {
     const struct count_open *open = d->counts->open[d->place->which & 1];
@@ -264,8 +267,8 @@ static uint32_t rebuild_counted(struct decoder *d, uint32_t from, uint64_t paren
     return from;
 }
 
-/* After a restart: put the open counted frames between those that have rows. Fill in what follows
- * from the frames around each. */
+/* After a restart: insert the open counted frames between the open frames that have rows, and fill
+ * in the members that follow from the frames around them. */
 static void rebuild_between(struct decoder *d)
 {
     struct decode_stack rows = {0};
@@ -291,7 +294,7 @@ static void rebuild_between(struct decoder *d)
     d->changed_from = d->changed_before = 0;
 }
 
-/* After a restart: the open frames are the chain of parents from ID. */
+/* After a restart: push the open frames, which are frame ID, its parent, and so on. */
 static void rebuild_stack(struct decoder *d, uint64_t id)
 {
     uint64_t previous = UINT64_MAX;
@@ -324,7 +327,7 @@ static void broken(struct decoder *d, const char *why)
     traced_loss(d->owner, d->now.thread_id, decode_ns(d->session, d->now.clock), 0, why);
 }
 
-/* An event comes AHEAD ticks after the one before, which is long. */
+/* Report a stretch: the next event comes AHEAD ticks after the last one, which is a long time. */
 static void note_stretch(struct decoder *d, uint64_t ahead)
 {
     const struct decode_frame *frame = innermost(d);
@@ -334,7 +337,8 @@ static void note_stretch(struct decoder *d, uint64_t ahead)
                        decode_ns(d->session, d->now.clock + ahead));
 }
 
-/* The full clock from its low bits. Backwards by a little: the last one again. */
+/* Return the full clock for its LOW bits. If they are a little below the last event's, return the
+ * last event's clock. */
 static inline uint64_t widen(struct decoder *d, uint64_t low)
 {
     uint64_t ahead = (low - d->now.clock) & RING_CLOCK_MASK;
@@ -349,7 +353,7 @@ static inline uint64_t widen(struct decoder *d, uint64_t low)
     return d->now.clock;
 }
 
-/* The id of the next row. */
+/* Return the id that the next row will have. */
 static inline uint64_t next_id(const struct decoder *d)
 {
     if (d->now.page == DECODE_NO_PAGE)
@@ -357,7 +361,7 @@ static inline uint64_t next_id(const struct decoder *d)
     return frame_id(d->now.page, d->now.rows);
 }
 
-/* Has the page room for a row of BYTES as it is while open, and for its pointer? */
+/* Has the page room for an open row of BYTES and for the row's pointer? */
 static inline bool page_has_room(const struct decode_at *now, unsigned bytes)
 {
     return now->rows < FRAME_PAGE_ROWS && now->used + bytes + 2 <= FRAME_PAGE_ROOM;
@@ -373,7 +377,8 @@ static inline uint8_t phase_of_call(struct decoder *d)
     return caller ? caller->inside : PHASE_NONE;
 }
 
-/* Count the frame that begins, of CODE_ID, in PHASE. False: it needs a row. */
+/* Count the frame of CODE_ID that begins in PHASE. Returns false if the frame must have a row
+ * instead. */
 static __attribute__((noinline)) bool enter_counted(struct decoder *d, uint8_t phase, unsigned kind,
                                                     uint32_t code_id, uint64_t ns)
 {
@@ -383,7 +388,7 @@ static __attribute__((noinline)) bool enter_counted(struct decoder *d, uint8_t p
     const uint8_t inside = caller ? caller->inside : PHASE_NONE;
     struct decode_frame *frame;
     uint32_t cell;
-    uint32_t callers = 0; /* the cell of the caller, if that has a row */
+    uint32_t callers = 0; /* if the caller has a row: the cell of the caller's code object */
 
     if (!counts_is_library(counts, code_id) || kind == RING_INHERITED)
         return false;
@@ -391,7 +396,7 @@ static __attribute__((noinline)) bool enter_counted(struct decoder *d, uint8_t p
         d->counts = traced_counts(d->owner, d, true);
     if (!d->counts || d->now.counted == COUNT_DEPTH)
         return false;
-    /* made now, so that there is room when the frame ends */
+    /* make the cell now, so that there is certainly room when the frame ends */
     cell = counts_cell(counts, code_id, phase, OUTCOME_PLAIN);
     if (caller && !caller->counted)
         callers = counts_cell(counts, caller->code_id, phase, OUTCOME_PLAIN);
@@ -428,21 +433,24 @@ row_place(struct decoder *d, unsigned kind, uint32_t code_id, uint64_t ns, unsig
     if (now->page != DECODE_NO_PAGE)
         return id;
     now->page = frame_pages_take(d->session->pages);
-    /* Else the next collector would take another page for the rows of this one. */
+    /* Commit that this page was taken. Otherwise the next collector would take another one for its
+     * rows. */
     commit(d);
     id = frame_id(now->page, 0);
     *bytes = frame_row_bytes(id, now->current, now->thread_id, code_id, kind, ns);
     return id;
 }
 
-/* Begin the row of FRAME, the innermost, in the place of its ID. It needs BYTES. */
+/* Begin the row of FRAME, the innermost frame, at the place that its ID implies. The row takes
+ * BYTES. */
 static inline __attribute__((always_inline)) void row_begin(struct decoder *d,
                                                             struct decode_frame *frame, uint64_t id,
                                                             unsigned bytes, unsigned kind,
                                                             uint64_t ns)
 {
     struct decode_at *now = &d->now;
-    /* Field by field: a struct that is made and then copied waits for its stores. */
+    /* Set the members one by one. Copying a struct that has just been made would be slower, because
+     * the CPU would wait until its stores are done. */
     struct frame_row *row = &d->place->rows[now->rows++];
 
     row->parent_id = now->current;
@@ -480,7 +488,8 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
         return;
     inside = phase_inside(d, innermost(d), code_id);
     id = row_place(d, kind, code_id, ns, &bytes);
-    now->keep = false; /* not before a commit, since the record may be decoded again */
+    /* clear this only now: after a kill the record is decoded again, and needs it */
+    now->keep = false;
     frame = decode_push(d, code_id, kind == RING_CALL);
     if (!frame) {
         broken(
@@ -494,7 +503,7 @@ static void enter(struct decoder *d, unsigned kind, uint32_t local_code, uint64_
     now->entered++;
 }
 
-/* Return a new change at the journal's end. */
+/* Append a change to the journal and return it. */
 static struct count_change *change_add(struct decoder *d)
 {
     struct count_change *change;
@@ -506,9 +515,10 @@ static struct count_change *change_add(struct decoder *d)
     return change;
 }
 
-/* The innermost frame is counted, and a compiler decided its call: give it a row after all. The
- * tracer writes a CONTROL_KEEP before such a frame, but does not know of imports. Only if no frame
- * in it has got a row, since that row would have to lie in this one. */
+/* Give the innermost frame a row although it is counted, because a compiler has decided its call.
+ * (The tracer announces such a frame by a CONTROL_KEEP, but it does not know which frames are
+ * counted inside an import.) Do nothing if a frame inside this one has got a row already, because a
+ * parent's id must be smaller. */
 static __attribute__((noinline)) void give_row(struct decoder *d)
 {
     struct decode_frame *frame = innermost(d);
@@ -520,7 +530,7 @@ static __attribute__((noinline)) void give_row(struct decoder *d)
     if (frame->begun != d->now.begun)
         return;
     id = row_place(d, kind, frame->code_id, frame->start_ns, &bytes);
-    if (frame->child_ns) { /* of callees that were counted */
+    if (frame->child_ns) { /* its callees have been counted */
         change = change_add(d);
         change->caller =
             counts_cell(d->session->counts, frame->code_id, frame->counted, OUTCOME_PLAIN);
@@ -532,8 +542,9 @@ static __attribute__((noinline)) void give_row(struct decoder *d)
     row_begin(d, frame, id, bytes, kind, frame->start_ns);
 }
 
-/* The innermost open frame has a row and lasted DURATION_NS. If its caller is counted, that time is
- * inside a frame further out that has a row, and so is this frame's. */
+/* The innermost open frame has a row, lasted DURATION_NS, and was called by a counted frame. By the
+ * rows its time is subtracted from the frame with a row that is around both, so take it out of
+ * inner_ns, which is subtracted as well. */
 static __attribute__((noinline)) void row_inside_counted(struct decoder *d, uint64_t duration_ns)
 {
     uint32_t at = d->stack.count - 1;
@@ -550,7 +561,7 @@ static __attribute__((noinline)) void row_inside_counted(struct decoder *d, uint
     change->inner_ns = -(int64_t)duration_ns;
 }
 
-/* The innermost open frame, which is counted, lasted DURATION_NS. */
+/* End the innermost open frame, which is counted and lasted DURATION_NS. */
 static __attribute__((noinline)) void leave_counted(struct decoder *d, uint64_t duration_ns,
                                                     bool raised)
 {
@@ -560,7 +571,7 @@ static __attribute__((noinline)) void leave_counted(struct decoder *d, uint64_t 
     struct count_change *change;
     uint32_t cell = frame->cell;
 
-    if (frame->outcome != OUTCOME_PLAIN) /* it is not known when a frame begins */
+    if (frame->outcome != OUTCOME_PLAIN) /* the outcome was not known when the frame began */
         cell = counts_cell(counts, frame->code_id, frame->counted, frame->outcome);
     change = change_add(d);
     change->start_ns = frame->start_ns;
@@ -604,7 +615,7 @@ static __attribute__((noinline)) bool is_thinned(struct decoder *d, uint32_t cod
     return !is_slow && thin->calls > THIN_CALLS && thin->calls % THIN_SHARE;
 }
 
-/* The innermost open frame, which has a row, ends. */
+/* End the innermost open frame, which has a row. */
 static inline __attribute__((always_inline)) void leave_row(struct decoder *d, uint64_t ns,
                                                             unsigned exit)
 {
@@ -616,7 +627,8 @@ static inline __attribute__((always_inline)) void leave_row(struct decoder *d, u
     bool is_spare = is_short;
     if (__builtin_expect(d->session->thin, false))
         is_spare = is_thinned(d, frame->code_id, ns - frame->start_ns) || is_short;
-    bool left_out = is_spare && !frame->looked_up; /* a lookup names its frame */
+    /* a row of lookup refers to this row, so the row must stay */
+    bool left_out = is_spare && !frame->looked_up;
     bool is_last = row && row == &d->place->rows[now->rows - 1];
     bool is_on_last_page = (id - 1) / FRAME_PAGE_ROWS == d->last_page;
     unsigned outcome = frame->outcome;
@@ -631,7 +643,7 @@ static inline __attribute__((always_inline)) void leave_row(struct decoder *d, u
         d->changed_from = MIN(d->changed_from, now->counted - 1);
 
     if (left_out && is_last) {
-        /* Its place will be used again; what was committed must not need it. */
+        /* The row's place will be used again, so commit soon: the last commit may refer to it. */
         d->commit_due = true;
         now->rows--;
         now->used -= row->open_bytes + row->entry_bytes + 2u;
@@ -642,8 +654,8 @@ static inline __attribute__((always_inline)) void leave_row(struct decoder *d, u
     } else {
         frame_pages_end(d->session->pages, id, ns, outcome, exit);
         if (left_out && !now->rows && is_on_last_page) {
-            /* The row goes away once no commit names it as open. A kill before that leaves a short
-             * row, hence the end. */
+            /* The row is removed once no commit says that it is open. Set its end all the same: a
+             * kill before the removal leaves the row. */
             d->dropped = id;
             d->commit_due = true;
         }
@@ -663,7 +675,7 @@ static __attribute__((noinline)) void check_limit(struct decoder *d, uint64_t ns
         traced_outermost(d->owner, exit == EXIT_RAISE);
 }
 
-/* The innermost open frame ends. */
+/* End the innermost open frame. */
 static void leave(struct decoder *d, uint64_t ns, unsigned exit)
 {
     const struct decode_frame *frame = innermost(d);
@@ -676,10 +688,10 @@ static void leave(struct decoder *d, uint64_t ns, unsigned exit)
     else
         leave_row(d, ns, exit);
     if (!d->stack.count)
-        d->now.phase = PHASE_NONE; /* in case that its end was not seen */
+        d->now.phase = PHASE_NONE; /* the word that ends the phase may be missing */
 }
 
-/* May FRAME be the one that the program calls ORDINAL? */
+/* Can FRAME be the frame with this ORDINAL in the ring? */
 static inline bool has_ordinal(const struct decode_frame *frame, uint32_t ordinal)
 {
     if (frame->ordinal == DECODE_ANY_ORDINAL)
@@ -707,7 +719,8 @@ static void end(struct decoder *d, unsigned exit, uint32_t ordinal, uint64_t clo
     leave(d, ns, exit);
 }
 
-/* Note in the innermost open frame how its call was decided. Doing it twice is as good as once. */
+/* Store in the innermost open frame how its call was decided. Doing so twice has the same result as
+ * doing it once. */
 static void decided(struct decoder *d, unsigned outcome, uint32_t entry_id)
 {
     struct decode_at *now = &d->now;
@@ -735,14 +748,14 @@ static void decided(struct decoder *d, unsigned outcome, uint32_t entry_id)
             now->used += bytes;
             return;
         }
-    } else { /* the row may never end */
+    } else { /* the row is stored now, because the frame may never end */
         frame_pages_decided(d->session->pages, frame->frame_id, outcome);
     }
     if (entry_id)
         traced_late_entry(d->owner, frame->frame_id, entry_id);
 }
 
-/* A lookup has ended: its checks have come before. */
+/* Decode the end of a lookup. The words of its checks came before. */
 static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64_t ticks)
 {
     unsigned outcome = payload & 0xff & ~(unsigned)DECISION_OBSERVED;
@@ -759,7 +772,8 @@ static void decision(struct decoder *d, uint64_t payload, uint64_t clock, uint64
         frame->looked_up = true;
         traced_lookup(d->owner, d, start_ns, end_ns - start_ns, outcome, observed, entry_id);
     }
-    /* The next lookup's checks take their place, which the last commit may still need. */
+    /* The next lookup's checks will overwrite these checks, so commit first if the last commit
+     * refers to them. */
     d->commit_due |= d->place->at[d->place->which & 1].check_count != 0;
     d->now.check_count = d->now.compile = d->now.signature = 0;
     if (outcome < OUTCOMES)
@@ -782,8 +796,8 @@ static void check(struct decoder *d, uint64_t payload, uint64_t word)
     d->now.check_count++;
 }
 
-/* The frames that are open are those of THREAD_ID from here on. True: it has run since this
- * collector began. */
+/* Make the open frames of THREAD_ID the current stack. Returns true if the stack has run since this
+ * collector began, so that its frames are known. */
 static bool take_stack(struct decoder *d, uint32_t thread_id)
 {
     struct decode_stack *to, *from;
@@ -803,7 +817,7 @@ static bool take_stack(struct decoder *d, uint32_t thread_id)
         memset(&to->frames, 0, sizeof to->frames);
         d->now.phase = to->phase;
     } else {
-        d->stack.count = 0; /* without memory they stay open */
+        d->stack.count = 0; /* without memory the frames stay open in the trace */
         d->now.phase = PHASE_NONE;
     }
     d->now.counted = 0;
@@ -817,7 +831,7 @@ static bool take_stack(struct decoder *d, uint32_t thread_id)
     return known;
 }
 
-/* The last row of THREAD_ID, one of this ring's; 0: none. */
+/* Return the id of THREAD_ID's last row, or 0 if it has none. The thread is one of this ring's. */
 static uint64_t last_of(struct decoder *d, uint32_t thread_id)
 {
     for (uint32_t i = d->now.rows; i--;)
@@ -826,8 +840,8 @@ static uint64_t last_of(struct decoder *d, uint32_t thread_id)
     return frame_pages_last(d->session->pages, thread_id, d->now.page);
 }
 
-/* Another greenlet of the thread runs from here on. LEFT of its frames are open: others ended in a
- * gap. */
+/* Decode a CONTROL_SWITCH: another greenlet of the thread runs from here on. LEFT of its frames are
+ * still open; the others ended in a gap. */
 static void change_stack(struct decoder *d, uint32_t local, uint64_t left)
 {
     uint32_t thread_id = traced_thread_row(d->owner, local);
@@ -836,8 +850,8 @@ static void change_stack(struct decoder *d, uint32_t local, uint64_t left)
         while (d->stack.count > left)
             leave(d, decode_ns(d->session, d->now.clock), EXIT_ABANDONED);
     } else if (left) {
-        /* An earlier collector saw it go. Its last frame is one of those that are open, or was
-         * called by one. */
+        /* An earlier collector saw this greenlet stop. The greenlet's last row is an open frame, or
+         * was called by one. */
         rebuild_stack(d, last_of(d, thread_id));
         while (d->stack.count > left) {
             --*active_of(d, innermost(d)->code_id);
@@ -847,7 +861,8 @@ static void change_stack(struct decoder *d, uint32_t local, uint64_t left)
     }
 }
 
-/* The open frames of all greenlets of the thread will never end: they lasted until now. */
+/* The open frames of all greenlets of the thread will never end. Store that they lasted until
+ * now. */
 static void leave_open(struct decoder *d)
 {
     for (uint32_t id = 0; id <= d->parked.count; id++) {
@@ -864,7 +879,8 @@ static void leave_open(struct decoder *d)
                 row_inside_counted(d, until_ns - frame->start_ns);
             frame->duration_ns = until_ns - frame->start_ns;
             decode_pop(d);
-            d->now.current = innermost_id(d); /* there may be a commit before the others */
+            /* a commit may come before the other greenlets' frames have been handled */
+            d->now.current = innermost_id(d);
         }
         if (id < d->parked.count && d->parked.at[id].frames.count)
             take_stack(d, id);
@@ -875,12 +891,13 @@ static void leave_open(struct decoder *d)
     d->now.current = 0;
 }
 
-/* Another thread writes from here on, or the ring's writer begins. */
+/* Decode a CONTROL_THREAD: the ring's first thread begins to write, or another thread takes over
+ * the ring. */
 static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
 {
     uint64_t ns = decode_ns(d->session, d->now.clock);
 
-    while (d->stack.count) /* a thread that ends has no frames left, unless it was cancelled */
+    while (d->stack.count) /* a thread that ended has no open frames, unless it was cancelled */
         leave(d, ns, EXIT_ABANDONED);
     leave_open(d);
     close_page(d);
@@ -892,8 +909,8 @@ static void change_thread(struct decoder *d, uint32_t local, uint64_t clock)
     d->commit_due = true;
 }
 
-/* Nothing was written from SINCE on: of the frames that were open only LEFT are still, the
- * innermost of ORDINAL. When the others ended is not known. */
+/* Decode a CONTROL_GAP: nothing was written since SINCE. Of the frames that were open then, LEFT
+ * are still open, and the innermost of these has ORDINAL. It is not known when the others ended. */
 static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t since, uint64_t before,
                 uint64_t lost)
 {
@@ -904,12 +921,13 @@ static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t sin
 
     while (left != RING_ALL && at && d->stack.at[at - 1].ordinal != ordinal)
         at--;
-    if (!at && left) /* an earlier collector took its ENTER, and nothing but the count is known */
+    /* an earlier collector took this frame's ENTER: only the number of open frames is known */
+    if (!at && left)
         at = left < d->stack.count ? (uint32_t)left : d->stack.count;
     while (d->stack.count > at)
         leave(d, ns, EXIT_ABANDONED);
     d->now.check_count = d->now.compile = d->now.signature = 0;
-    d->now.phase = PHASE_NONE; /* its end may be in the gap */
+    d->now.phase = PHASE_NONE; /* the phase may have ended in the gap */
     snprintf(cause, sizeof cause,
              "collector: it took nothing, so the program went on after --max-stall; frames of the "
              "next %.3f s were not recorded",
@@ -918,13 +936,13 @@ static void gap(struct decoder *d, uint64_t left, uint32_t ordinal, uint64_t sin
     d->commit_due = true;
 }
 
-/* Words of a CONTROL_SPAN's texts. */
+/* Return how many words the texts of a CONTROL_SPAN take. */
 static uint32_t span_text_words(uint64_t sizes)
 {
     return (uint32_t)(((sizes >> 16 & 0xffff) + (sizes & 0xffff) + 7) / 8);
 }
 
-/* A span begins: the words of a CONTROL_SPAN. */
+/* Decode a CONTROL_SPAN: a span begins. */
 static void span(struct decoder *d, const uint64_t *words)
 {
     const char *texts = (const char *)(words + 3);
@@ -941,19 +959,20 @@ static void span(struct decoder *d, const uint64_t *words)
     };
 
     if (frame)
-        frame->looked_up = true; /* a span names its frame, too */
+        /* a row of span refers to this frame's row, so the row must stay */
+        frame->looked_up = true;
     if (made.kind < SPAN_KINDS)
         traced_span(d->owner, d, &made);
 }
 
-/* Values of the innermost frame: the words of a CONTROL_ARGS. */
+/* Decode a CONTROL_ARGS: arguments or the result of the innermost frame. */
 static void arguments(struct decoder *d, const uint64_t *words)
 {
     const struct fact_text text = {(const char *)(words + 2), (int64_t)(words[1] & 0xffff)};
     struct decode_frame *frame = innermost(d);
 
     if (frame && frame->counted)
-        give_row(d); /* a row of call_args names its frame */
+        give_row(d); /* a row of call_args refers to the frame, so the frame needs a row */
     if (!frame || frame->counted)
         return;
     frame->looked_up = true;
@@ -977,11 +996,12 @@ static bool is_control_length(const uint64_t *words, size_t count, uint32_t leng
     else if (count >= length)
         texts = (uint32_t)(((words[1] & 0xffff) + 7) / 8);
     else
-        texts = said - length; /* the sizes are cut off, and not known yet */
+        texts = said - length; /* the word with the sizes has not been written yet */
     return said == length + texts && texts <= (RING_SPAN_BYTES + 7) / 8;
 }
 
-/* A CONTROL record at WORDS, of which COUNT are there. Words taken, 0: cut off. */
+/* Decode the CONTROL record at WORDS, where COUNT words are available. Returns how many words were
+ * taken, or 0 if the record is incomplete. */
 static size_t control(struct decoder *d, const uint64_t *words, size_t count)
 {
     uint64_t word = words[0];
@@ -997,9 +1017,9 @@ static size_t control(struct decoder *d, const uint64_t *words, size_t count)
     bool is_known = is_control_length(words, count, what < sizeof lengths ? lengths[what] : 0);
     uint64_t before = d->now.clock;
     char cause[96];
-    /* its second word is the full clock of something that happens now */
+    /* the record's second word is the full clock, and the event happens at this time */
     bool event = what <= CONTROL_SWITCH || is_span;
-    /* not where the program waited for the collector */
+    /* a wait for the collector does not end a stretch */
     bool ends_stretch =
         is_span || what == CONTROL_EPOCH || what == CONTROL_ENTER || what == CONTROL_SWITCH;
 
@@ -1112,7 +1132,8 @@ size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
         size_t taken = 1;
 
         if (d->broken)
-            taken = (size_t)(stop - p); /* taken unread, so that the program goes on */
+            /* count the words as taken without reading them, so that the program does not wait */
+            taken = (size_t)(stop - p);
         else if (tag == RING_CONTROL)
             taken = control(d, p, (size_t)(stop - p));
         else if (!d->now.thread_id)
@@ -1124,7 +1145,7 @@ size_t decode_words(struct decoder *d, const uint64_t *words, size_t count)
         if (!taken)
             break;
         p += taken;
-        d->now.tail += taken; /* whatever commits before this line decodes the record again */
+        d->now.tail += taken; /* if a kill comes before this line, the record is decoded again */
         if (d->now.changes > COUNT_CHANGES / 2)
             settle_counts(d);
         if (d->commit_due) {
@@ -1145,11 +1166,11 @@ static void report(struct decoder *d, uint64_t *events, const char *cause)
     if (*events)
         traced_loss(d->owner, d->now.thread_id, decode_ns(d->session, d->now.clock), *events,
                     cause);
-    *events = 0; /* said once, by whoever closes it */
+    *events = 0; /* report this loss only once: the first decoder that closes reports it */
 }
 
-/* The innermost frame is open, and no event follows: its last stretch ends with all that is known.
- */
+/* Report the last stretch of the innermost frame, which is open. No event follows, so the stretch
+ * ends with the last event of the recording. */
 static void close_stretch(struct decoder *d)
 {
     const struct decode_frame *frame = innermost(d);

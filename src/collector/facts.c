@@ -15,7 +15,8 @@
 #include "schema.h"
 #include "vocabulary.h"
 
-/* bytes of one record, and ids of one kind in one process, that we believe */
+/* most bytes of one record, and most ids of one kind in one process; larger numbers are taken for
+ * damage */
 enum { FACT_MAX = 64 << 20, IDS_MAX = 64 << 20 };
 
 enum {
@@ -23,7 +24,7 @@ enum {
     LIMIT_OF_HOOK = 1, /* ns: every call of threading's excepthook is too long */
 };
 
-/* The row id that the fact already has (a killed collector gave it), or a new one. */
+/* Return the row id of the fact: the one that a killed collector gave it, or a new one. */
 static uint32_t row_id(struct traced *t, struct fact *shared, uint32_t *next)
 {
     uint32_t given = t->collector->resumed ? shared->row_id : 0;
@@ -36,7 +37,8 @@ static uint32_t row_id(struct traced *t, struct fact *shared, uint32_t *next)
     return given;
 }
 
-/* The row of a table without ids of its own; 0 unless it is KNOWN what it is about. */
+/* Return a row id for a table without ids of its own. Returns 0 unless the subject of the row is
+ * KNOWN. */
 static uint32_t note_id(struct traced *t, struct fact *shared, bool known)
 {
     return known ? row_id(t, shared, &t->collector->state.file->header.next_note) : 0;
@@ -54,7 +56,8 @@ static uint32_t new_id(struct traced *t, decode_ids *ids, int64_t local, struct 
     return *id;
 }
 
-/* The row id of what process T calls LOCAL; 0 (NULL): none. */
+/* Return the row id of the thing with the id LOCAL in process T; 0, which stands for NULL, if there
+ * is none. */
 static uint32_t id_of(const decode_ids *ids, int64_t local)
 {
     return (uint64_t)local < ids->count ? ids->at[local] : 0;
@@ -72,7 +75,7 @@ static uint32_t guard_id(const struct traced_entry *entry, int64_t ordinal)
     return ordinal >= 0 && ordinal < entry->guards ? entry->guard_id + (uint32_t)ordinal : 0;
 }
 
-/* NUMBER, which is -1 when it is not known, for a row. */
+/* Return NUMBER as a row stores it: -1 means that the number is not known. */
 static int64_t known(int64_t number)
 {
     return number < 0 ? ROW_NONE : number;
@@ -83,7 +86,7 @@ static int64_t session_ns(const struct traced *t, int64_t clock)
     return (int64_t)decode_ns(&t->collector->decode, (uint64_t)clock);
 }
 
-/* A wall clock time in the session's. */
+/* Convert a wall clock time to the session's time. */
 static int64_t since_start(const struct traced *t, int64_t unix_ns)
 {
     int64_t start = (int64_t)t->collector->session->file->start_unix_ns;
@@ -93,7 +96,7 @@ static int64_t since_start(const struct traced *t, int64_t unix_ns)
 
 /* ---- each fact ---- */
 
-/* The words of schemas/trace.sql for what a code object is. */
+/* Return the kind of a code object, in the words of schemas/trace.sql. */
 static const char *code_kind(const struct fact_CODE *code)
 {
     /* co_flags */
@@ -126,7 +129,7 @@ static const char *code_kind(const struct fact_CODE *code)
     return code->flags & NEW_LOCALS ? "function" : "class";
 }
 
-/* The first row id of ENTRY's guards: a killed collector gave it, or it is new. */
+/* Return the first row id of ENTRY's guards: the one that a killed collector gave, or a new one. */
 static uint32_t guard_ids(struct traced *t, const struct traced_entry *entry, struct fact *shared)
 {
     struct state_header *next = &t->collector->state.file->header;
@@ -168,8 +171,8 @@ static void take_entry(struct traced *t, const struct fact_ENTRY *fact, struct f
                  });
 }
 
-/* The next COUNT texts from *AT, each with a NUL at its end, which *AT moves behind. False: fewer
- * are there. */
+/* Read the next COUNT texts at *AT, each of which ends with a NUL, and move *AT behind them.
+ * Returns false if there are fewer. */
 static bool read_texts(const char **at, const char *end, struct fact_text *texts, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -298,7 +301,7 @@ static void take_torch(struct traced *t, const struct fact_TORCH *fact)
         snprintf(c->torch_note, room, "%.*s", (int)MIN(fact->why.bytes, 511), fact->why.text);
 }
 
-/* A note of torch's bridge on a compile. */
+/* Store a note of torch's bridge about a compile. */
 static void take_note(struct traced *t, enum fact_kind kind, const union fact_any *fact,
                       struct fact *shared)
 {
@@ -487,7 +490,7 @@ static void take_compiled(struct traced *t, const struct fact_COMPILED *fact, ui
     recorder_put(r, ENTRY_COMPILE, {.cache_entry_id = entry, .compile_id = compile});
 }
 
-/* How a cause was found out, as the trace has it. */
+/* Return the word of the trace for how a cause was found. */
 static const char *cause_how(int64_t how)
 {
     if (how == CAUSE_DECIDED)
@@ -522,7 +525,7 @@ static void take_cause(struct traced *t, const struct fact_CAUSE *fact, uint32_t
                  });
 }
 
-/* A fact about a cache entry. */
+/* Store a fact about a cache entry. */
 static void take_of_entry(struct traced *t, enum fact_kind kind, const union fact_any *fact,
                           struct fact *shared)
 {
@@ -567,7 +570,7 @@ static void take_of_entry(struct traced *t, enum fact_kind kind, const union fac
     }
 }
 
-/* A fact about a process, or about the shim in it. */
+/* Store a fact about a process, or about the shim in it. */
 static void take_own(struct traced *t, enum fact_kind kind, const union fact_any *fact,
                      struct fact *shared)
 {
@@ -609,7 +612,8 @@ static void take_own(struct traced *t, enum fact_kind kind, const union fact_any
                          .os_tid = fact->THREAD.os_tid,
                          .name = fact->THREAD.name,
                      });
-        if (!t->hidden && t->row.pid == t->row.own_pid) /* else its ids are not ours */
+        /* otherwise the ids that it knows belong to another pid namespace */
+        if (!t->hidden && t->row.pid == t->row.own_pid)
             thread_cpu_add(&t->samples, t->row.pid, id, fact->THREAD.os_tid);
         break;
     case FACT_CODE:
@@ -670,7 +674,8 @@ bool traced_facts_next(struct traced *t, uint64_t at)
     int error = ERANGE;
     bool is_read = pread(t->fd, &head, sizeof head, (off_t)at) == sizeof head;
     bool has_size = is_read && head.bytes && head.bytes < UINT32_MAX;
-    bool leads_back = t->facts && at <= t->facts_off; /* such a chain would never end */
+    /* a chain of chunks that leads back would never end */
+    bool leads_back = t->facts && at <= t->facts_off;
 
     if (has_size) {
         chunk = traced_map(t, at, head.bytes + sizeof head);
@@ -691,7 +696,7 @@ bool traced_facts_next(struct traced *t, uint64_t at)
     return true;
 }
 
-/* Take the next of the facts, which end at USED. What is wrong with it, or NULL. */
+/* Store the next fact; the facts end at USED. Returns what is wrong with the fact, or NULL. */
 static const char *fact_take(struct traced *t, uint64_t used)
 {
     struct collector *c = t->collector;
@@ -702,7 +707,8 @@ static const char *fact_take(struct traced *t, uint64_t used)
 
     if (used > end || end - t->facts_read < sizeof *shared)
         return "its names do not end where they say";
-    head = *shared; /* what is checked must not change before it is used */
+    /* copy the header, because the program could change it between the check and the use */
+    head = *shared;
     if (head.bytes < sizeof *shared || head.bytes % 8)
         return "a name's length makes no sense";
     if (head.bytes > used - t->facts_read || head.bytes > FACT_MAX)
@@ -734,7 +740,8 @@ void traced_facts(struct traced *t)
             }
         }
         next = t->facts->next_off;
-        /* More may have been written before the next one was begun. */
+        /* The program may have written more facts into this chunk before it began the next
+         * chunk. */
         is_whole = used == atomic_load_explicit(&t->facts->used, memory_order_acquire);
         if (!next || !is_whole)
             return;
@@ -743,13 +750,14 @@ void traced_facts(struct traced *t)
     }
 }
 
-/* The first NUMBER of the parent's ids FROM, or as many as are known, into TO, which is empty. */
-#define inherit(to, from, number)                                             \
-    do {                                                                      \
-        size_t ids = (number); /* read once: it is in reach of the program */ \
-        ids = MIN(ids, (from)->count);                                        \
-        if (ids && list_add_many(to, ids))                                    \
-            memcpy((to)->at, (from)->at, ids * sizeof *(to)->at);             \
+/* Copy the first NUMBER of the parent's ids in FROM, or as many as are known, to TO, which is
+ * empty. */
+#define inherit(to, from, number)                                                         \
+    do {                                                                                  \
+        size_t ids = (number); /* read it only once, because the program can change it */ \
+        ids = MIN(ids, (from)->count);                                                    \
+        if (ids && list_add_many(to, ids))                                                \
+            memcpy((to)->at, (from)->at, ids * sizeof *(to)->at);                         \
     } while (0)
 
 void traced_inherit(struct traced *t, struct traced *parent)
@@ -773,7 +781,8 @@ uint32_t traced_code_row(struct traced *t, uint32_t local)
     traced_facts(t);
     if (id_of(&t->codes, local))
         return id_of(&t->codes, local);
-    if (!t->unknown_code) { /* its fact found no room, or the ring is not to be trusted */
+    /* the fact about this code object found no room, or the ring is damaged */
+    if (!t->unknown_code) {
         t->unknown_code = c->state.file->header.next_code++;
         recorder_put(c->recorder, CODE,
                      {
@@ -837,8 +846,9 @@ void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry
                  {.frame_id = frame_id, .cache_entry_id = cache_entry_id});
 }
 
-/* The row id of what process T calls span LOCAL. Computed, so that a next collector finds the same
- * id: the first process has 1, 2, ..., and each other process a range of its own. */
+/* Return the row id of the span with the id LOCAL in process T. The row id is computed, so that a
+ * later collector finds the same one: the first process has 1, 2, ..., and each other process has a
+ * range of its own. */
 static uint64_t span_row(const struct traced *t, uint32_t local)
 {
     while (t->forked_from && local < t->inherited_spans)
@@ -939,7 +949,7 @@ static bool is_run_known(const struct decode_check *c)
     return c->guards_run || c->result == CHECK_PASS || c->result == CHECK_BACKEND_MISMATCH;
 }
 
-/* A check's time in ns; ROW_NONE: it was not measured. */
+/* Return the time of a check in ns, or ROW_NONE if it was not measured. */
 static int64_t check_ns(const struct traced *t, const struct decode_check *c)
 {
     const struct decode_session *decode = &t->collector->decode;
@@ -976,7 +986,7 @@ static bool is_log_full(const struct collector *c)
     return keep_is_on(&c->keep) && recorder_is_held(c->recorder);
 }
 
-/* Check C of an entry, at POSITION in the lookup. */
+/* Write check C of an entry, at POSITION in the lookup. */
 static void put_check(struct traced *t, const struct decode_check *c,
                       const struct traced_entry *entry, int64_t position)
 {
@@ -996,7 +1006,7 @@ static void put_check(struct traced *t, const struct decode_check *c,
     row_add(t->collector, PAGES_CHECK, values, check_words[c->result]);
 }
 
-/* The checks of D's lookup. Returns how many ran guards. */
+/* Write the checks of D's lookup. Returns how many of them ran guards. */
 static int64_t put_checks(struct traced *t, const struct decoder *d)
 {
     int64_t checked = 0;

@@ -13,7 +13,7 @@
 struct collector_order {
     /* DONE: a program that records itself (`collect`) stops recording */
     enum { ORDER_BEGAN, ORDER_ENDED, ORDER_STOP, ORDER_DONE, ORDER_SNAPSHOT } what;
-    int32_t pid, status; /* of the command: BEGAN has its pid, ENDED has its wait status */
+    int32_t pid, status; /* about the command: BEGAN has its pid, ENDED has its wait status */
 };
 
 /* The collector's last message: what it recorded, or why it failed. A message of one byte comes
@@ -43,7 +43,8 @@ struct launch {
     struct session *session; /* borrowed */
     pid_t pid;               /* pid of the collector; 0 if it is dead */
     int link;                /* our end of the socket; -1 if it is closed */
-    /* Orders sent so far, to be sent again to the next collector. Their pid is 0 if not sent. */
+    /* The orders that were sent, which the next collector gets, too. The pid of an order is 0 if it
+     * was not sent. */
     struct collector_order began, ended;
     /* When the collector was started (CLOCK_MONOTONIC), and how long to wait before the next
      * start. */

@@ -21,7 +21,7 @@ enum {
     BUDGET_BYTES = 64 << 20,
     SHARED_ROOM = 48 << 20, /* with less free space than this, /dev/shm is not used */
     SESSION_FILE_MAX = 1 << 20,
-    PROCESSES_MAX = 1 << 20, /* in one file; more processes mean a damaged file */
+    PROCESSES_MAX = 1 << 20, /* most processes in one file; a file with more is damaged */
 };
 
 static const char shared_memory[] = "/dev/shm";

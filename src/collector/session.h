@@ -14,7 +14,7 @@
 #include "ring.h"
 #include "session_check.h"
 
-#define SESSION_MAX_STALL_NS UINT64_C(1000000000) /* --max-stall by default */
+#define SESSION_MAX_STALL_NS UINT64_C(1000000000) /* the default of --max-stall */
 
 enum { SETTINGS_MAX = 64 /* bits of a uint64_t say which were used */ };
 
@@ -30,8 +30,8 @@ struct session_options {
     uint64_t keep_ns, keep_bytes; /* 0: without such a bound */
     const char *const *globs;     /* "+GLOB" or "-GLOB"; borrowed */
     uint32_t glob_count;
-    const char *const *settings; /* of --set; borrowed */
-    uint32_t setting_count;      /* SETTINGS_MAX at most */
+    const char *const *settings; /* values of --set; borrowed */
+    uint32_t setting_count;      /* at most SETTINGS_MAX */
     bool keep_secrets;           /* --no-redact */
     const char *const *secrets;  /* patterns of --redact; borrowed */
     uint32_t secret_count;
@@ -50,8 +50,8 @@ struct session_options {
 struct session_again {
     char *directory;  /* where it ran */
     char *executable; /* what was executed: of a script, -m or -c the interpreter */
-    char *options;    /* those of `run` that matter, a JSON array */
-    char *launcher;   /* of a rank: the launcher's words before `dyntrace run`, a JSON array */
+    char *options;    /* the options of `run` that `try` uses again, a JSON array */
+    char *launcher;   /* for a rank: the launcher's words before `dyntrace run`, a JSON array */
     bool redacted;    /* secret values were left out of the command or the launcher's words */
 };
 
@@ -59,34 +59,34 @@ enum session_place { SESSION_MAIN, SESSION_SPILL, SESSION_PLACES };
 
 struct session {
     char directory[256]; /* "" = none */
-    /* second place for rings, when the first is full, of the same name; "" = none */
+    /* a second directory for rings, of the same name, for when the first is full; "" if there is
+     * none */
     char spill[256];
-    int place[SESSION_PLACES];  /* the two, opened; -1 = not there */
-    char trace[PATH_MAX];       /* the database, absolute */
-    char frames[PATH_MAX + 8];  /* its frames while recording: "TRACE-frames" */
-    struct session_file *file;  /* shared, and in reach of the program */
+    int place[SESSION_PLACES];  /* descriptors of the two directories; -1 if not open */
+    char trace[PATH_MAX];       /* absolute path of the trace */
+    char frames[PATH_MAX + 8];  /* the file of the frames during the recording: "TRACE-frames" */
+    struct session_file *file;  /* shared memory, which the program can also write */
     size_t bytes;               /* mapped of it */
-    int lock;                   /* descriptor that holds the lock, -1 = not held */
+    int lock;                   /* descriptor that holds the lock; -1 if it is not held */
     char metrics[PATH_MAX];     /* where counters are written as Prometheus text; "": nowhere */
-    char destination[PATH_MAX]; /* where the trace moves when it is whole; "": nowhere */
-    /* by how much the clock there is ahead of ours, and how wrong that may be; 0 doubt: not known
-     * */
+    char destination[PATH_MAX]; /* the path to which the finished trace is moved; "" if it stays */
+    /* by how much the clock of the destination's server is ahead of ours, and the possible error of
+     * this number; an error of 0 means that it is not known */
     int64_t clock_offset_ns, clock_doubt_ns;
     struct session_again again;
 };
 
 #define SESSION_CLOSED ((struct session){.place = {-1, -1}, .lock = -1})
 
-/* Make a session for TRACE (absolute) and hold its lock, which goes over to the
- * collector by fork. Prints what is wrong; 0 or -1. */
+/* Make a session for TRACE, an absolute path, and lock it. The collector inherits the lock by fork.
+ * Returns 0, or -1 after reporting an error. */
 int session_create(struct session *s, const char *trace, const struct session_options *options);
-/* Open and lock one that is left. -1: not a session of ours, or its collector lives (*BUSY). Prints
- * nothing. With BUSY NULL its file is damaged, and not looked at: nothing but removing it is
- * possible. What its file says was in reach of the program: the trace that it names is still to be
- * checked (recorder_is_of). */
+/* Open and lock a session that a killed collector has left. Returns -1 if it is not a session of
+ * ours, or if its collector lives, which sets *BUSY. Prints nothing. With BUSY NULL the session's
+ * file is damaged and not read; such a session can only be removed. The program could write to the
+ * session's file, so the caller must check the trace that it names (recorder_is_of). */
 int session_open(struct session *s, const char *directory, bool *busy);
-/* Hold the lock again that has gone over to a collector which has died since. 0, or -1: somebody
- * else holds it. */
+/* Take back the lock of a collector that has died. Returns 0, or -1 if another process holds it. */
 int session_take(struct session *s);
 /* Return the first of FILE's conditions of --snapshot-on. The others follow, each after the NUL of
  * the one before. */
@@ -94,28 +94,29 @@ const char *session_triggers(const struct session_file *file);
 /* Open a session to read it, whether its collector lives or not. Returns 0, or -1 if it is not a
  * session of ours. */
 int session_look(struct session *s, const char *directory);
-/* Is its file still as long as it was? Where not, reading it is a SIGBUS. */
+/* Does the session's file still have its length? If not, reading it would raise SIGBUS. */
 bool session_whole(const struct session *s);
-/* Delete everything but the trace. */
+/* Delete all files of the session except the trace. */
 void session_remove(struct session *s);
 void session_close(struct session *s);
 
-/* Call VISIT with each file of the session's directories. Of a process's file (NAME, PLACE) with
- * its HEADER, and with each process nested in it, newest first, whose name is that of the file and
- * its offset; of other files HEADER is NULL. */
+/* Call VISIT for each file in the session's directories. For a process's file, VISIT is called with
+ * the HEADER of the process, and then for each process nested in the file, newest first, whose name
+ * is made of the file's name and the offset. For other files HEADER is NULL. */
 typedef void session_visitor(void *context, const char *name, enum session_place place,
                              const struct process_file *header);
 void session_processes(const struct session *s, session_visitor *visit, void *context);
 
-/* Longest name of a process's file, and of what session_name makes of it. */
+/* Room for the name of a process's file, and for the name that session_name makes. */
 enum { SESSION_FILE_NAME = 48, SESSION_NAME = 64 };
-/* How the process at OFFSET of FILE is called. FILE may be the name of another in it. */
+/* Write the name of the process at OFFSET of FILE to NAME. FILE may also be the name of another
+ * process in the file. */
 void session_name(char name[SESSION_NAME], const char *file, uint64_t offset);
 
 enum liveness { LIVE_NO, LIVE_YES, LIVE_UNKNOWN };
 
-/* Does the collector of the session in DIRECTORY run, which is what `meta` calls session? NULL is
- * LIVE_UNKNOWN. For viewers, too. */
+/* Does the collector of the session in DIRECTORY run? DIRECTORY is the value `session` in `meta`;
+ * NULL gives LIVE_UNKNOWN. Viewers call this, too. */
 enum liveness session_live(const char *directory);
 
 /* Call VISIT with each session directory of this user. */
@@ -127,14 +128,14 @@ void session_each(void (*visit)(const char *directory, void *context), void *con
 #define SESSION_VALUES_WORDS "all types off"
 #define SESSION_READING_WORDS "exact coarse"
 
-/* The CPU's counter where the kernel trusts it, else CLOCK_MONOTONIC. */
+/* Choose the CPU's counter if the kernel trusts it, otherwise CLOCK_MONOTONIC. */
 enum session_clock session_clock_choose(void);
-/* What FILE's clock says. */
+/* Return the time by FILE's clock. */
 static inline uint64_t session_now(const struct session_file *file)
 {
     return file->clock == SESSION_MONOTONIC ? clock_monotonic_ns() : clock_counter();
 }
-/* Is there room for rings in directory PATH, and may we write there? */
+/* Has the directory PATH room for rings, and may we write there? */
 bool session_has_room(const char *path);
 
 #endif

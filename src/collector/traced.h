@@ -60,145 +60,158 @@ struct collector {
     struct recorder *recorder;
     struct traced *traced;  /* every process seen, newest first */
     struct traced *command; /* the command itself while no interpreter claimed its row */
-    bool resumed;           /* carrying on a killed collector's work ... */
-    bool salvaged;          /* ... of which only the two files are left */
-    /* a decoder is at work: what is said now is certain when it commits */
+    bool resumed;           /* this collector carries on the work of a killed one ... */
+    bool salvaged;          /* ... which has left only the trace's two files */
+    /* a decoder is running: rows that are written now become certain when it commits */
     bool in_words;
-    LIST(char) fact; /* owned; the one being taken */
-    bool torch;      /* a process used it */
-    /* why torch is only observed, of the first process where it is */
+    LIST(char) fact; /* owned: a copy of the fact that is being read */
+    bool torch;      /* a process used torch */
+    /* why torch is observed in the first process where it is */
     char torch_note[512];
     uint64_t lookup_counts[OUTCOMES]; /* since this collector began */
     uint64_t metrics_ns; /* when collector/metrics.c wrote its file (CLOCK_MONOTONIC) */
     bool metrics_failed, metrics_end;
-    uint64_t waits, wait_ns; /* of all producers */
+    uint64_t waits, wait_ns; /* how often producers waited for the collector, and how long */
     uint32_t processes;      /* that recorded */
-    uint32_t changes;        /* processes that came or ended */
+    uint32_t changes;        /* number of processes that came or ended */
 };
 
 struct traced_ring {
     struct ring *ring; /* shared; mapped */
     uint64_t *words;   /* shared; mapped twice in a row, so that spans never wrap */
-    uint64_t count;    /* words in it, a power of two */
-    uint64_t woken;    /* tail when its producer was last woken */
+    uint64_t count;    /* number of words in the ring, a power of two */
+    uint64_t woken;    /* the ring's tail when its producer was last woken */
     struct decoder decoder;
 };
 
 struct traced_entry {
-    uint32_t entry_id, guard_id, guards; /* rows: its own, and the first of its guards' */
+    /* row ids of the entry and of its first guard, and the number of its guards */
+    uint32_t entry_id, guard_id, guards;
 };
 
 struct traced {
     struct traced *next;
     struct collector *collector; /* borrowed */
-    /* of its file; a nested one's with "@OFFSET" (hexadecimal) */
+    /* name of the process's file; for a nested process with "@OFFSET" (hexadecimal) */
     char name[SESSION_NAME];
-    enum session_place place;  /* of its file */
-    int fd;                    /* its file; owned */
-    uint64_t file_bytes;       /* as last seen */
-    struct process_file *file; /* shared; NULL: a process without one (not Python) */
+    enum session_place place; /* of its file */
+    int fd;                   /* owned: descriptor of the process's file */
+    uint64_t file_bytes;      /* as last seen */
+    /* shared; NULL for a process without a file, which is not a Python */
+    struct process_file *file;
     struct process_file *root; /* shared; the process at the start of its file */
-    uint64_t nested;           /* the newest nested process that was looked at */
-    /* as of the last traced_drain(): its children that have no file yet */
+    uint64_t nested;           /* offset of the newest nested process that has been found */
+    /* at the last traced_drain(): number of children that have no file yet */
     uint32_t forking;
-    uint64_t nested_newest;         /* likewise, after that */
+    uint64_t nested_newest;         /* offset of the newest nested process, read after `forking` */
     LIST(struct traced_ring) rings; /* owned */
     struct thread_samples samples;
-    /* of the last traced_drain(): words taken, and the share of a ring that was in use, in 1/256 */
+    /* at the last traced_drain(): number of words taken, and the largest share of a ring that was
+     * in use, in 1/256 */
     uint64_t words, fullest;
     /* facts */
-    struct facts *facts;                             /* shared; the chunk being read */
-    uint64_t facts_off;                              /* where it lies */
-    size_t facts_bytes;                              /* mapped */
-    uint64_t facts_read;                             /* of its data */
-    decode_ids codes, threads, compiles, signatures; /* owned: row ids by its own ids */
-    LIST(struct traced_entry) entries;               /* owned: by its own ids */
-    struct traced *forked_from; /* borrowed: the process whose spans it inherited; NULL: none */
-    uint32_t inherited_spans;   /* its span ids below this are of that process */
-    uint32_t unknown_code;      /* code_id of the row for code it never named, or 0 */
+    struct facts *facts; /* shared; the chunk being read */
+    uint64_t facts_off;  /* where it lies */
+    size_t facts_bytes;  /* mapped */
+    uint64_t facts_read; /* of its data */
+    /* owned: row ids, indexed by the process's own ids */
+    decode_ids codes, threads, compiles, signatures;
+    LIST(struct traced_entry) entries; /* owned: indexed by the process's own ids */
+    /* borrowed: the process from which spans were inherited by fork; or NULL */
+    struct traced *forked_from;
+    uint32_t inherited_spans; /* span ids below this number belong to that process */
+    /* code_id of the row that stands for code objects without a fact; or 0 */
+    uint32_t unknown_code;
     /* the row */
     bool raised; /* an outermost frame ended with an exception */
     bool failed; /* it ended with a status other than 0, or an unknown one */
     struct {
-        uint32_t process_id, parent_process_id; /* parent 0: none */
-        uint32_t pid, own_pid; /* as we see it, 0: we do not; and as it calls itself */
+        uint32_t process_id, parent_process_id; /* parent_process_id is 0 if there is no parent */
+        /* the pid that we see, or 0 if we do not see the process; and the pid that the process
+         * sees */
+        uint32_t pid, own_pid;
         const char *mode;
         uint64_t start_ns;
         bool ended;
     } row;
     uint32_t parent_pid; /* as we see it */
     uint64_t started;    /* /proc start time: distinguishes processes with one pid */
-    /* owned; kept until the exit status is known; -1: gone, or not known */
+    /* owned: kept until the exit status is known; -1 if the process is gone or not found */
     int pidfd;
-    bool hidden; /* from us: it lives as long as its file is in use */
-    /* not a process file; a header that is not whole yet */
+    bool hidden; /* we do not see the process; it counts as alive as long as its file is in use */
+    /* NONE: not a process file. NOT_YET: its header is not complete yet */
     enum { TRACED_NONE, TRACED_NOT_YET, TRACED_OPEN } opened;
-    /* ended, and everything was taken; `finished` in its file once the trace has that */
+    /* the process has ended and all its words were taken; `finished` in its file is set after the
+     * commit */
     bool drained;
     bool broken;
-    uint64_t last_words_ns; /* when it last wrote anything (CLOCK_MONOTONIC) */
+    uint64_t last_words_ns; /* when the process last wrote anything (CLOCK_MONOTONIC) */
 };
 
-/* A row of `loss`: a new one, or that with an id that was given before: said twice it is one row.
- * */
+/* Write a row of `loss`, either a new row or the row with an id that was given before: reporting a
+ * loss twice gives one row. */
 void collector_loss(struct collector *c, uint32_t process_id, uint32_t thread_id, uint64_t at_ns,
                     uint64_t events, const char *cause);
 void collector_loss_row(struct collector *c, uint64_t loss_id, uint32_t process_id,
                         uint32_t thread_id, uint64_t at_ns, uint64_t events, const char *cause);
-/* Something was lost now, in process PROCESS_ID (0: in none that is known). */
+/* Record a loss now, in process PROCESS_ID; 0 if the process is not known. */
 void collector_lost(struct collector *c, uint32_t process_id, uint64_t events, const char *format,
                     ...) __attribute__((format(printf, 4, 5)));
 uint64_t collector_now_ns(const struct collector *c);
 
 /* ---- collector/settings.c ---- */
 
-/* What `run --set` was given is in meta. */
+/* Write the settings of `run --set` to meta. */
 void settings_begin(struct collector *c);
-/* What `run --redact` was given is in meta. */
+/* Write the patterns of `run --redact` to meta. */
 void secrets_begin(struct collector *c);
-/* A process has used a setting, or cannot. */
+/* Note that a process has used a setting, or could not use it. */
 void settings_take(struct collector *c, const struct fact_SETTING *fact);
-/* Those that did nothing, in RESULT and in meta. */
+/* Write the settings that did nothing to RESULT and to meta. */
 void settings_end(struct collector *c, struct collector_result *result);
 
 /* ---- collector/facts.c ---- */
 
-/* Read the facts that are new. */
+/* Read the facts that T has written since the last call. */
 void traced_facts(struct traced *t);
-/* Go on to the chunk at offset AT. False: it lies outside the file, which is broken. */
+/* Continue with the chunk of facts at offset AT. Returns false if it lies outside the file; T is
+ * broken then. */
 bool traced_facts_next(struct traced *t, uint64_t at);
 /* T ended with a status other than 0: was it an exception (--snapshot-on)? */
 void traced_failed(struct traced *t);
-/* T, whose row is there, was forked from PARENT: it knows its code objects, entries and signatures
- * by the parent's ids. */
+/* T was forked from PARENT, and its row has been written. Copy PARENT's ids, by which T refers to
+ * code objects, entries and signatures. */
 void traced_inherit(struct traced *t, struct traced *parent);
 
 /* ---- collector/traced.c ---- */
 
-/* BYTES of its file from AT on; NULL: errno is ERANGE, they are not there, or says why not. */
+/* Map BYTES of T's file from offset AT on. Returns NULL with errno, which is ERANGE if the file
+ * does not have these bytes. */
 void *traced_map(struct traced *t, uint64_t at, size_t bytes);
-/* As traced_broken, of what traced_map failed for with ERROR; WHAT: "a thread's ring lies". */
+/* Call traced_broken because traced_map failed with ERROR. WHAT begins the sentence: "a thread's
+ * ring lies". */
 void traced_unmapped(struct traced *t, const char *what, int error);
-/* The file cannot be trusted for a reason that becomes a loss: as traced_abandon. */
+/* Call traced_abandon, and record a loss with the reason WHY the file cannot be trusted. */
 void traced_broken(struct traced *t, const char *why);
-/* For the session's file NAME; NULL: no memory. */
+/* Make the process for the session's file NAME. Returns NULL without memory. */
 struct traced *traced_new(struct collector *c, enum session_place place, const char *name);
-/* Open that file: T->opened. Why it is not a process file is recorded as a loss. */
+/* Open T's file and set T->opened. If it is not a process file, record the reason as a loss. */
 void traced_open(struct traced *t);
 /* Has T, which is hidden, ended? */
 bool traced_is_gone(const struct traced *t);
-/* Take everything it has written. */
+/* Take all words and facts that T has written. */
 void traced_drain(struct traced *t);
 /* Take nothing more from a file that cannot be trusted; its producers stop waiting. */
 void traced_abandon(struct traced *t);
-/* Nothing more will come: close its decoders, give back its memory. */
+/* Close T's decoders and release its memory, because T will write nothing more. */
 void traced_finish(struct traced *t);
-/* What traced_finish said is committed: a next collector need not say it again. */
+/* Mark T's file as finished: all its rows are committed, so a later collector must not write them
+ * again. */
 void traced_committed(struct traced *t);
 void traced_free(struct traced *t);
-/* Its row, as far as it is known when it begins. */
+/* Write T's row, as far as it is known when T begins. */
 void traced_say(struct traced *t);
-/* It has ended with STATUS, which is what waitpid() would say; -1: nobody knows. */
+/* Write that T has ended with STATUS, as from waitpid(), or -1 if the status is not known. */
 void traced_status(struct traced *t, int status);
 
 #endif
