@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from crash_help import collector_of, fsck, rows, until
+from crash_help import collector_of, fsck, gone, rows, until
 from test_keep import DECIDED, start_run
 
 pytestmark = pytest.mark.one_python
@@ -137,6 +137,7 @@ def test_a_dead_recording_has_no_snapshot(run, dyntrace, python, tmp_path):
     os.kill(collector, signal.SIGKILL)
     os.kill(program, signal.SIGKILL)
     recording.wait()
+    until(lambda: gone(collector), "the end of the collector")
     done = run("snapshot", trace, "-o", "s.db")
     assert done.returncode == 2 and "its recorder was killed; `dyntrace fsck --recover" in done.stderr
     assert not (tmp_path / "s.db").exists()
