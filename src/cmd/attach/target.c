@@ -184,7 +184,7 @@ static const char *why_not(const struct target *target, const struct status *sta
         return text;
     }
     if (!*target->exe && !own)
-        return "is a thread of the kernel";
+        return "shows no program: it is a thread of the kernel, or protected from this user";
     if (!*target->exe)
         return "does not let its own user look at it (it is not dumpable): attach to it as root";
     if (!has_cpython(target))
