@@ -11,7 +11,8 @@ from fuzz_captured import Captured
 pytestmark = pytest.mark.slow
 FUZZER = Path(__file__).resolve().parent / "fuzz_captured.py"
 # A batch for each of the fuzzer's APART: trace functions, threads, greenlets.
-SEEDS = range(30000, 30060)
+# The program of 30028 ends CPython 3.13.0 without dyntrace, too: it reads the locals of a frame in a trace function.
+SEEDS = [*range(30000, 30028), *range(30029, 30061)]
 
 
 # Seeds that crashed, and the acts that are left out so that they come as far.
