@@ -10,7 +10,7 @@ import sys
 _FROM_6_TO_15 = {(2, minor) for minor in range(6, 16)}
 _FROM_6_TO_14 = _FROM_6_TO_15 - {(2, 15)}
 TESTED = {
-    (3, 11): _FROM_6_TO_14,
+    (3, 11): _FROM_6_TO_15,
     (3, 12): _FROM_6_TO_15,
     (3, 13): _FROM_6_TO_14,
     (3, 14): {(2, minor) for minor in range(10, 15)},
