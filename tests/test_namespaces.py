@@ -164,7 +164,7 @@ def test_a_whole_run_works_inside_a_namespace(dyntrace, python, tmp_path):
 
 @needs_pid
 def test_reused_pids_in_a_namespace_are_separate_processes(dyntrace, python, tmp_path):
-    """The test chooses the pid of each child. Processes that have the same pid are told apart: each has its own calls."""
+    """Each process has its own calls, even if it gets the pid of an earlier one. The test chooses the pids."""
     program(tmp_path, """
     def again(n):
         with open("/proc/sys/kernel/ns_last_pid", "w") as last:

@@ -402,7 +402,7 @@ done:
     return status;
 }
 
-/* Report that TARGET is in a session already. */
+/* Print that the process TARGET is being recorded already. */
 static void say_busy(const struct target *target)
 {
     say_error("attach: process %d is being recorded already; `dyntrace detach %d` ends a recording "

@@ -68,7 +68,8 @@ struct decode_total {
     bool changed;
 };
 
-/* With `run --thin`: what is known of a function's calls, over all threads. */
+/* With `run --thin`: the number of calls of a function, on all threads together, and how long its
+ * slow calls take. */
 struct decode_thin {
     uint64_t calls;
     uint64_t slow; /* an estimate of the time that one call in 1,024 exceeds: ns << THIN_SHIFT */
@@ -220,8 +221,8 @@ void traced_late_entry(struct traced *t, uint64_t frame_id, uint32_t cache_entry
 /* Return the part of D's ring in the file of counts, which is made if MAKE. Returns NULL if there
  * is none. */
 struct count_ring *traced_counts(struct traced *t, const struct decoder *d, bool make);
-/* Frame FRAME_ID outlasted its page (run --keep): set *ROW to what is known since its start, or set
- * its end. */
+/* With `run --keep`: frame FRAME_ID is still open, and its page was dropped. The first function
+ * reads the row that was kept for the frame into *ROW; the second sets the row's end. */
 bool traced_long_frame(struct traced *t, uint64_t frame_id, struct frame_row *row);
 void traced_long_frame_end(struct traced *t, uint64_t frame_id, uint64_t end_ns, unsigned outcome,
                            unsigned exit);
@@ -235,7 +236,8 @@ void traced_left_open(struct traced *t, uint64_t frame_id);
  * FRAME was its innermost frame. */
 void traced_stretch(struct traced *t, uint32_t thread_id, const struct decode_frame *frame,
                     uint64_t start_ns, uint64_t end_ns);
-/* Write a row of loss. THREAD_ID may be 0. */
+/* Write a row of table `loss`: EVENTS were not recorded, because of CAUSE. THREAD_ID is 0 if the
+ * loss is that of no single thread. */
 void traced_loss(struct traced *t, uint32_t thread_id, uint64_t at_ns, uint64_t events,
                  const char *cause);
 

@@ -294,7 +294,7 @@ static bool row_read(uint8_t *data, unsigned slot, struct frame_row *row)
 
 /* ---- reading and writing pages ---- */
 
-/* Return what is known of page PAGE of the window of pages. */
+/* Return the place of page PAGE in the file, and the times of its rows. */
 static inline struct page_place *place_of(const struct frame_pages *w, uint64_t page)
 {
     return &w->keep.places.at[page - w->base];

@@ -10,7 +10,7 @@
 
 /* Write the file if it is time to, or NOW. Call this after a commit. */
 void metrics_write(struct collector *c, bool now);
-/* The recording has ended: write it for the last time. */
+/* Write the counters for the last time, because the recording has ended. */
 void metrics_end(struct collector *c);
 
 #endif

@@ -1,6 +1,7 @@
 /* collector/trigger.h -- takes snapshots by itself: `run --snapshot-on WHAT`.
  *
- * Runs in: the collector. All of it is decided from what is recorded anyway:
+ * Runs in: the collector. It looks at what it records anyway, so the program does nothing for
+ * these conditions:
  *
  *     FUNC>TIME   a call of FUNC that has ended took longer than TIME
  *     exception   threading's excepthook was called; or a process ended with a status other than 0

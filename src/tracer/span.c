@@ -422,7 +422,7 @@ static void span_free(PyObject *self)
 
     if (PyObject_GC_IsTracked(self))
         PyObject_GC_UnTrack(self);
-    while (span->open) { /* the object is freed while a span of it is open: end the span */
+    while (span->open) { /* the program frees this object within its `with`: end its spans */
         PyObject *open = span->open;
         span->open = Py_XNewRef(((struct open *)open)->before);
         Py_DECREF(open);

@@ -22,7 +22,8 @@ struct list_column {
     /* the target that Enter opens when this column is chosen (see tui/lead.h), or NULL if Enter
      * opens the row's target */
     const char *lead;
-    bool empty; /* for whole lists with a template: every row has NULL or 0 in this column */
+    /* every row has NULL or 0 here; set only if the whole list was read for a template */
+    bool empty;
 };
 
 typedef LIST(struct list_column) list_columns;

@@ -102,7 +102,8 @@ static void job_tick(void *context)
 {
     struct job *job = context;
 
-    /* Repeat the interrupt of cancel_job(), which has no effect if no statement was running. */
+    /* If cancel_job() interrupted before a statement was running, its interrupt had no effect:
+     * interrupt again. */
     if (atomic_load(&job->cancelled))
         db_interrupt(job->db);
 }

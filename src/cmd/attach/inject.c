@@ -217,8 +217,8 @@ static int run_program(const char *const *argv, const char *code, const struct t
 
 /* ---- gdb ---- */
 
-/* May we debug process PID? Stores the reason in WHY if not. PTRACE_SEIZE does not stop the
- * process, and the end of the child that calls it undoes it. */
+/* Return whether the kernel allows us to debug process PID; if not, the reason is in WHY. A child
+ * tries it by PTRACE_SEIZE, which does not stop the process, and which ends with the child. */
 static bool may_trace(pid_t pid, char *why)
 {
     int status;

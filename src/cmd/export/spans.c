@@ -6,7 +6,7 @@
  *     lane 1    [request  [parse] [query      ]]
  *     lane 2         [request     [parse  ]         ]
  *
- * A span goes into the first lane whose open spans all end no earlier. */
+ * A span is put into the first lane in which all open spans end when it ends, or later. */
 #include "cmd/export/spans.h"
 
 #include <inttypes.h>
